@@ -21,9 +21,8 @@ from persistcal.report.figures import full_vs_contrast_figure
 from persistcal.report.grid import BEST_SET, Cell, as_csv, fill_cells, lay_out
 from persistcal.report.latex import results_table
 from persistcal.report.layout import Description
-from persistcal.report.page.compose import Origin, compose, summary
+from persistcal.report.page.compose import Origin, about, compose, summary
 from persistcal.report.page.contents import Contents, Shown, Stage, StudyTables, gather
-from persistcal.report.page.facts import about
 from persistcal.report.tables import calibration, contrast_set_sizes
 from persistcal.report.threshold_views import risk_coverage_figure
 from persistcal.store import artifacts

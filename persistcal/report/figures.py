@@ -1,4 +1,4 @@
-"""Figures of a study: accuracy, and metrics of many estimators."""
+"""Figures of a study: accuracy and metrics, transfer, and distance of checkpoints."""
 
 import math
 from collections.abc import Mapping, Sequence

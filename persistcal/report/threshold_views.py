@@ -251,10 +251,10 @@ def risk_coverage_figure(
     if len(checkpoints) == 1:
         [names] = ([*named.values()] for named in checkpoints.values())
         ends = [f"{end}: {name}" for end, name in zip(ends, (names[0], names[-1]), strict=True)]
-    for label, style, width in zip(ends, ("--", "-"), (0.9, 1.7), strict=True):
-        handles.append(
-            Line2D([], [], color=drawing.GRAY, linestyle=style, linewidth=width, label=label)
-        )
+    handles += [
+        Line2D([], [], color=drawing.GRAY, linestyle="--", linewidth=0.9, label=ends[0]),
+        Line2D([], [], color=drawing.GRAY, linestyle="-", linewidth=1.7, label=ends[1]),
+    ]
     drawing.add_legend(figure, handles, columns=2 * n_columns)
     return figure
 

@@ -8,8 +8,8 @@ from judge_answers import judge_answers
 
 from persistcal.questions.own import KNOWN, tidy_questions
 from persistcal.questions.question_list import true_at, truths_of
+from persistcal.report.page.charts import _texts
 from persistcal.report.page.contents import Texts
-from persistcal.report.page.explorer import Words, _texts
 from persistcal.store import artifacts
 from persistcal.store.user_files import UserTableError, read_rows
 
@@ -71,11 +71,11 @@ def test_answers_by_checkpoint_that_cannot_be_right(answers, said):
 
 
 def test_the_page_has_the_truth_of_each_state_that_has_one():
-    words = Words()
+    words = {}
     none = {"clusters": {}, "labels": {}}
     columns = _texts(Texts(tidy(ROWS), **none), ["c", "a"], STATES, words)
     assert columns["truths"][0] is None
-    texts = list(words.texts)
+    texts = list(words)
     assert [[texts[t] for t in some] for some in columns["truths"][1]] == [
         *([], ["Lyon", "Lugdunum"])
     ]

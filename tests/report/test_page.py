@@ -18,9 +18,9 @@ from persistcal.evaluation.significance import Simultaneous
 from persistcal.report.drawing import MATPLOTLIB_MARKERS, looks
 from persistcal.report.grid import Block, Cell, Column, Grid, Row, lay_out
 from persistcal.report.latex import results_table
+from persistcal.report.page.charts import choose_questions, pack
+from persistcal.report.page.compose import jobs_of
 from persistcal.report.page.contents import Subject, Texts, arrange_part, gather
-from persistcal.report.page.explorer import Words, choose_questions, pack
-from persistcal.report.page.facts import jobs_of
 from persistcal.report.page.overview import absent_analyses, of_changes, of_controls
 from persistcal.report.page.sentences import Standings, compare, count_questions, sentence
 from persistcal.report.page.tables import (
@@ -256,7 +256,7 @@ def test_questions_are_in_the_order_of_their_numbers():
 
 def test_packed_confidences_are_thousandths_in_the_order_of_the_study():
     whole = part(5)
-    packed = pack(whole, np.array([1, 3]), Words())
+    packed = pack(whole, np.array([1, 3]), {})
     assert packed["ids"] == ["q001", "q003"]
     oracle = whole.answers.confidence["quiz", "oracle", 0]
     assert packed["confidence"][0][2] == [round(1000 * c) for c in oracle[2, [1, 3]]]
@@ -279,15 +279,15 @@ def test_packed_clusters_keep_the_most_probable_and_say_what_waits_for_a_person(
     ]
     labels = pd.DataFrame(judged, columns=["question_id", "cluster", "label", "source"])
     texts = Texts(questions, {"c1": clusters}, {"c1": labels})
-    words = Words()
+    words = {}
     packed = pack(part(2, texts=texts), np.array([0, 1]), words)
     assert packed["clusters"][0] is None and packed["clusters"][2] is None
     flat = packed["clusters"][1]
     assert flat["n"] == [5, 1] and flat["more"] == [2, 0]
     assert flat["label"] == [-2, 1, -1, -1, -1, 0]
     assert flat["probability"] == [500, 250, 125, 62, 31, 1000]
-    assert [words.texts[i] for i in flat["answer"]][-1] == "2"
-    assert [[words.texts[i] for i in some] for some in packed["references"]] == [
+    assert [list(words)[i] for i in flat["answer"]][-1] == "2"
+    assert [[list(words)[i] for i in some] for some in packed["references"]] == [
         ["1"],
         ["2", "two"],
     ]
@@ -430,9 +430,9 @@ def test_the_same_study_makes_the_same_page(tmp_path, texts):
 
 
 def test_flips_of_the_same_weights_are_counted(usual):
-    assert of_controls(gathered(usual)) == []
+    assert list(of_controls(gathered(usual))) == []
     found = of_controls(gathered(with_controls(usual, ("c2", "c3"), ("c2", "c4"))))
-    texts = [row["text"] for row in found]
+    texts = [finding.text for finding in found]
     said = [text.split(" are the same weights")[0] for text in texts]
     assert said == ["50% and 75%", "50% and 100%"]
     right = usual["made"].predictions.query("estimator == 'end_correct'")
@@ -459,12 +459,9 @@ def test_a_change_is_said_to_be_above_its_control_if_the_interval_is(lower, text
     rows = rows.assign(model="m", dataset="d", train_dataset="d", above_control=0.2)
     rows["change"] = ["Tuning", "Tuning", "Same"]
     rows["above_lower_2_5pct"], rows["above_upper_97_5pct"] = [*lower, np.nan], 0.5
-    shown = SimpleNamespace(
-        files=SimpleNamespace(name="by_change"), rows=rows.assign(metric="delta0_balanced")
-    )
-    labels = {"models": {}, "datasets": {}, "estimators": LABELS}
-    [found] = of_changes(SimpleNamespace(tables=[shown], labels=labels))
-    assert found["text"].startswith(text)
+    study = SimpleNamespace(labels={"models": {}, "datasets": {}, "estimators": LABELS})
+    [found] = of_changes(study, rows.assign(metric="delta0_balanced"))
+    assert found.text.startswith(text)
 
 
 @pytest.mark.parametrize(
@@ -501,7 +498,7 @@ def test_a_checkpoint_that_answered_nothing_has_no_clusters(made):
         for name, rows in (("clusters", tables.clusters), ("labels", tables.labels))
     }
     [whole] = gathered(made | {"made": replace(tables, **lacking)}).parts
-    clusters = pack(whole, np.arange(60), Words())["clusters"]
+    clusters = pack(whole, np.arange(60), {})["clusters"]
     assert [sum(one["n"]) > 0 for one in clusters] == [True, True, False, True]
 
 

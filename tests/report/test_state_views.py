@@ -8,7 +8,7 @@ from make_plain_table import make_plain_table
 
 from persistcal.report.change_views import mean_rows, states_figure
 from persistcal.report.change_views import states as states_table
-from persistcal.report.page.contents import ShownTable, Stage
+from persistcal.report.page.contents import Stage
 from persistcal.report.page.overview import of_states
 from persistcal.store import artifacts
 from persistcal.store.tables import TableFiles
@@ -39,7 +39,7 @@ def states(folder):
 def test_table(tmp_path):
     states(tmp_path)
     settings = {"checkpoints": CHECKPOINTS, "labels": LABELS}
-    described = {"name": "states", "module": "state_views", "artifact": "states"}
+    described = {"name": "states", "module": "change_views", "artifact": "states"}
     described["settings"] = settings
     tex, csv = make_plain_table([str(tmp_path / "states.csv")], table=described)
     accuracy = r"\textbf{0.125} [0.050, 0.200]"
@@ -58,21 +58,16 @@ def test_sentences(tmp_path):
         [rows.iloc[:1].assign(earlier="y", later=name, p_holm=0.3) for name in "wv"]
     )
     files = TableFiles("states", pd.concat([rows, more]).to_csv(index=False), "")
-    shown = ShownTable(files, files.rows(missing=[""]), None)
     of = {"m": {"x": Stage("40%", None), "y": Stage("50%", None)}}
-    study = SimpleNamespace(tables=[shown], stages=of, labels=LABELS)
-    assert of_states(study) == [
-        {
-            "about": "Model m, R&D",
-            "text": "1 of 3 pairs of checkpoints differ in accuracy.",
-        },
-        {
-            "about": "Model m → Model n, R&D",
-            "text": "The accuracies of 50% → z (.500 to .250) cannot be told apart: the "
+    study = SimpleNamespace(stages=of, labels=LABELS)
+    assert list(of_states(study, files.rows(missing=[""]))) == [
+        ("Model m, R&D", "1 of 3 pairs of checkpoints differ in accuracy."),
+        (
+            "Model m → Model n, R&D",
+            "The accuracies of 50% → z (.500 to .250) cannot be told apart: the "
             "difference of −.250 [−.300, −.200] may be zero (McNemar's test after Holm).",
-        },
+        ),
     ]
-    assert of_states(study.__class__(tables=[])) == []
 
 
 def test_figure(tmp_path):

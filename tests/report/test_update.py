@@ -9,13 +9,13 @@ import pytest
 from persistcal.evaluation.replicates import Replicates
 from persistcal.report.page.contents import Stage, Subject, arrange_part
 from persistcal.report.page.overview import lede
-from persistcal.report.page.sentences import compare
-from persistcal.report.page.update import (
+from persistcal.report.page.sentences import (
     MOST,
     best_estimators,
     calibration_texts,
     change_text,
     choose_update,
+    compare,
     follow_texts,
 )
 

@@ -1,6 +1,8 @@
-"""The data of the page's charts: confidences of each part, and the study's analyses."""
+"""The data of the page's charts and of its explorer of questions, ready for JSON."""
 
-from collections.abc import Callable, Sequence
+import math
+import re
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -14,7 +16,9 @@ from persistcal.evaluation.evaluate import count_once, on_contrast_set
 from persistcal.evaluation.metrics import CONTRAST_METRICS, compute
 from persistcal.evaluation.predictions import ABSENT
 from persistcal.evaluation.reliability import bootstrap_counts, reliability
-from persistcal.report.page.contents import Contents, Part, title_of
+from persistcal.questions.labels import LABELS
+from persistcal.questions.question_list import truths_of
+from persistcal.report.page.contents import Contents, Part, Texts, title_of
 from persistcal.report.page.tables import as_number
 from persistcal.report.threshold_views import mean_curve
 
@@ -23,72 +27,79 @@ N_REPLICATES = 200
 N_POINTS = 50  # of a risk–coverage curve
 # Minimum support of a curve; with less, it shows the noise of one or two answers.
 LEAST_SUPPORT = 3.0
-Naming = Callable[[str], str]  # display names of the checkpoints of a model
+# Questions x checkpoints x estimators on the page: 5,000 x 7 x 12. Above it, the
+# explorer keeps the questions of contrast sets and a sample of the others.
+MOST_CELLS = 420_000
+LONGEST_TEXT = 1_000  # characters
+MOST_CLUSTERS = 5
+WAITING = "queue"  # the source of a label that a person has yet to give
+
+Curve = list[list[float | None]]
+Runs = Sequence[NDArray[np.float64]]  # confidences of each seed
 
 
-def calibration(part: Part, *, seed: int) -> dict[tuple[str, str], list[dict[str, Any]]]:
-    """Return by (train_dataset, estimator) a diagram and a histogram per evaluation checkpoint.
+def calibration(part: Part, *, seed: int) -> list[list[dict[str, Any]]]:
+    """Return, by estimator, a diagram and a histogram for each evaluation checkpoint.
 
     `points` of the curve are rows of (confidence, accuracy, lower, upper); `right` and `wrong`
     count answers in 20 equal bins, mean over seeds. All estimators share the replicates.
     """
+    correct = part.answers.correct
+    answered = correct != ABSENT
     counts = [
-        bootstrap_counts(int((row != ABSENT).sum()), n_replicates=N_REPLICATES, seed=seed)
-        for row in part.answers.correct
+        bootstrap_counts(int(n), n_replicates=N_REPLICATES, seed=seed)
+        for n in answered.sum(axis=1)
     ]
-    diagrams: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for member, runs in part.members.items():
-        diagrams[member] = []
-        for k, row in enumerate(part.answers.correct):
-            answered = row != ABSENT
-            correct = row[answered].astype(float)
-            stated = [run[k, answered] for run in runs]
-            diagrams[member].append(
-                {
-                    **_diagram(stated, correct, counts[k]),
-                    "right": _histogram(stated, correct == 1),
-                    "wrong": _histogram(stated, correct == 0),
-                }
-            )
-    return diagrams
-
-
-def risk_curves(part: Part) -> dict[tuple[str, str], list[list[list[float | None]]]]:
-    """Return by (train_dataset, estimator) the curves of the first and the last checkpoint.
-
-    A curve is rows of (coverage, risk), means over seeds.
-    """
-    ends = (0, -1) if len(part.answers.correct) > 1 else ()
-    curves: dict[tuple[str, str], list[list[list[float | None]]]] = {}
-    for member, runs in part.members.items():
-        curves[member] = []
-        for k in ends:
-            points = np.column_stack(mean_curve([r[k] for r in runs], part.answers.correct[k]))
-            if len(points):
-                kept = np.linspace(0, len(points) - 1, min(len(points), N_POINTS)).round()
-                points = points[kept.astype(int)]
-            curves[member].append([[as_number(x) for x in point] for point in points])
-    return curves
+    return [
+        [
+            _diagram([run[k, mask] for run in runs], correct[k, mask] == 1, counts[k])
+            for k, mask in enumerate(answered)
+        ]
+        for runs in part.members.values()
+    ]
 
 
 def _diagram(
-    runs: Sequence[NDArray[np.float64]],
-    correct: NDArray[np.float64],
-    counts: NDArray[np.float64],
+    runs: Runs, correct: NDArray[np.bool_], counts: NDArray[np.float64]
 ) -> dict[str, Any]:
-    drawn = reliability(runs, correct, counts=counts)
+    drawn = reliability(runs, correct.astype(float), counts=counts)
     # Not beyond the confidences that were given, nor where hardly any are.
     stated, step = np.concatenate(runs), 0.51 / (len(drawn.confidence) - 1)
     clipped = np.clip(drawn.confidence, stated.min() - step, stated.max() + step)
     supported = (drawn.support >= LEAST_SUPPORT) & (clipped == drawn.confidence)
     columns = (drawn.confidence, drawn.accuracy, drawn.lower, drawn.upper)
-    points = np.column_stack(columns)[supported].round(3)
-    return {"smece": round(drawn.smece, 4), "points": points.tolist()}
+    return {
+        "smece": round(drawn.smece, 4),
+        "points": np.column_stack(columns)[supported].round(3).tolist(),
+        "right": _histogram(runs, correct),
+        "wrong": _histogram(runs, ~correct),
+    }
 
 
-def _histogram(runs: Sequence[NDArray[np.float64]], mask: NDArray[np.bool_]) -> list[float]:
+def _histogram(runs: Runs, mask: NDArray[np.bool_]) -> list[float]:
     total = sum(np.histogram(run[mask], bins=N_BINS, range=(0, 1))[0] for run in runs)
     return (np.asarray(total) / len(runs)).round(1).tolist()
+
+
+def risk_curves(part: Part) -> list[list[Curve]]:
+    """Return, by estimator, the curves of the first and of the last checkpoint.
+
+    A curve is rows of (coverage, risk), means over seeds.
+    """
+    correct = part.answers.correct
+    ends = (0, -1) if len(correct) > 1 else ()
+    return [
+        [_thinned(*mean_curve([run[k] for run in runs], correct[k])) for k in ends]
+        for runs in part.members.values()
+    ]
+
+
+def _thinned(coverage: NDArray[np.float64], risk: NDArray[np.float64]) -> Curve:
+    points = np.column_stack([coverage, risk])
+    if len(points):
+        kept = np.linspace(0, len(points) - 1, min(len(points), N_POINTS)).round()
+        points = points[kept.astype(int)]
+    return [[as_number(value) for value in point] for point in points]
 
 
 def flows(correct: NDArray[np.int8]) -> list[dict[str, int]]:
@@ -103,28 +114,25 @@ def flows(correct: NDArray[np.int8]) -> list[dict[str, int]]:
     for earlier, later in pairwise(correct):
         answered = (earlier != ABSENT) & (later != ABSENT)
         was_correct, is_correct = earlier[answered] == 1, later[answered] == 1
-        counts = {
+        masks = {
             "kept": was_correct & is_correct,
             "gained": ~was_correct & is_correct,
             "lost": was_correct & ~is_correct,
+            "unknown": ~was_correct & ~is_correct,
         }
-        counts["unknown"] = ~was_correct & ~is_correct
-        gathered.append({name: int(members.sum()) for name, members in counts.items()})
+        gathered.append({name: int(mask.sum()) for name, mask in masks.items()})
     return gathered
 
 
-def pair_metrics(part: Part) -> dict[tuple[str, str], list[dict[str, float | None]]]:
-    """Return by (train_dataset, estimator) the metrics of each contrast set, small ones too.
+def pair_metrics(part: Part) -> list[list[dict[str, float | None]]]:
+    """Return, by estimator, the metrics of each contrast set, small ones too.
 
     Δ₀ᵇ, change AUC and contrast AUC are means over seeds, and None where undefined.
     """
-    return {
-        member: [_on_pair(runs, pair) for pair in part.pairs]
-        for member, runs in part.members.items()
-    }
+    return [[_on_pair(runs, pair) for pair in part.pairs] for runs in part.members.values()]
 
 
-def _on_pair(runs: Sequence[NDArray[np.float64]], pair: ContrastSet) -> dict[str, float | None]:
+def _on_pair(runs: Runs, pair: ContrastSet) -> dict[str, float | None]:
     metrics = {
         name: CONTRAST_METRICS[name] for name in ("delta0_balanced", "change_auc", "auc")
     }
@@ -138,39 +146,60 @@ def _on_pair(runs: Sequence[NDArray[np.float64]], pair: ContrastSet) -> dict[str
 
 def analyses(study: Contents) -> dict[str, list[dict[str, Any]]]:
     """Return the data of each analysis."""
-    labels, recipes = study.labels, study.shown.recipes
+    labels, made = study.labels, study.made
+    place = ["model", "dataset"]
 
-    def naming(model: str) -> Naming:
+    def named(model: str, names: Sequence[str]) -> list[str]:
         stages = study.stages.get(model, {})
         # A training set can contain several checkpoints.
-        return lambda name: " + ".join(
-            stages[c].label if c in stages else c for c in name.split("+")
-        )
+        return [
+            " + ".join(stages[c].label if c in stages else c for c in name.split("+"))
+            for name in names
+        ]
 
     transfer, similarity, variance = [], [], []
-    keys = ["model", "dataset", "recipe"]
-    for key, group in study.made.transfer.groupby(keys, sort=False):
+    for key, group in made.transfer.groupby([*place, "recipe"], sort=False):
         model, dataset, recipe = map(str, key)
-        title = f"{recipes.get(recipe, recipe)} ({title_of(model, dataset, labels)})"
-        transfer.append({"title": title, **_matrix(group, naming(model))})
-    for name, group in study.made.similarity.groupby("model", sort=False):
+        title = study.shown.recipes.get(recipe, recipe)
+        rows, columns = (list(group[name].unique()) for name in ("trained_on", "checkpoint"))
+        auc = group.set_index(["trained_on", "checkpoint"])["auc"].to_dict()
+        transfer.append(
+            {
+                "title": f"{title} ({title_of(model, dataset, labels)})",
+                "rows": named(model, rows),
+                "columns": named(model, columns),
+                "values": [[as_number(auc.get((r, c), np.nan)) for c in columns] for r in rows],
+            }
+        )
+    for name, group in made.similarity.groupby("model", sort=False):
         model = str(name)
-        title = labels["models"].get(model, model)
-        similarity.append({"title": title, **_symmetric(group, naming(model))})
-    for key, group in study.made.variance.groupby(keys[:2], sort=False):
+        states = list(dict.fromkeys([*group["earlier"], *group["later"]]))
+        cosines = dict.fromkeys(((a, a) for a in states), 1.0)
+        cells = group[["earlier", "later", "cosine"]].itertuples(index=False, name=None)
+        for one, other, cosine in cells:
+            cosines |= {(one, other): cosine, (other, one): cosine}
+        similarity.append(
+            {
+                "title": labels["models"].get(model, model),
+                "names": named(model, states),
+                "values": [
+                    [as_number(cosines.get((a, b), np.nan)) for b in states] for a in states
+                ],
+            }
+        )
+    for key, group in made.variance.dropna(subset="mean_rho").groupby(place, sort=False):
         model, dataset = map(str, key)
-        rows = [
+        rows_of = [
             {
                 "layer": int(row["layer"]),
                 "mean_rho": as_number(row["mean_rho"]),
                 "median_rho": as_number(row["median_rho"]),
                 "n": int(row["n"]),
             }
-            for row in group.dropna(subset="mean_rho").to_dict("records")
+            for row in group.to_dict("records")
         ]
-        if rows:
-            variance.append({"title": title_of(model, dataset, labels), "rows": rows})
-    defined = study.made.headroom.dropna(subset=["headroom", "lower_2_5pct"])
+        variance.append({"title": title_of(model, dataset, labels), "rows": rows_of})
+    defined = made.headroom.dropna(subset=["headroom", "lower_2_5pct"])
     headroom = [
         {
             "label": title_of(row["model"], row["dataset"], labels),
@@ -190,30 +219,124 @@ def analyses(study: Contents) -> dict[str, list[dict[str, Any]]]:
     }
 
 
-def _matrix(group: pd.DataFrame, named: Naming) -> dict[str, Any]:
-    """Return AUCs by training set and checkpoint."""
-    rows, columns = (list(group[name].unique()) for name in ("trained_on", "checkpoint"))
-    cells = group[["trained_on", "checkpoint", "auc"]].itertuples(index=False, name=None)
-    cells_by_position = {(row, column): as_number(auc) for row, column, auc in cells}
-    return {
-        "rows": [named(name) for name in rows],
-        "columns": [named(name) for name in columns],
-        "values": [[cells_by_position.get((r, c)) for c in columns] for r in rows],
-    }
+def choose_questions(
+    parts: Sequence[Part], *, seed: int, most_cells: int = MOST_CELLS
+) -> list[NDArray[np.intp]]:
+    """Return, per part, the positions of the questions in the explorer, sorted by id.
+
+    If the study has more than `most_cells` questions × checkpoints × estimators, every part
+    keeps the same share of its questions. Questions of contrast sets are kept first, and the
+    remaining room is filled with a random sample.
+    """
+    cells = [
+        len(part.answers.questions) * len(part.checkpoints) * len(part.members)
+        for part in parts
+    ]
+    share = min(1.0, most_cells / max(1, sum(cells)))
+    chosen = []
+    for part in parts:
+        n = len(part.answers.questions)
+        rng = np.random.default_rng(seed)
+        contrast = np.zeros(n, bool)
+        for pair in part.pairs:
+            contrast[pair.questions] = True
+        first, rest = (rng.permutation(np.flatnonzero(c)) for c in (contrast, ~contrast))
+        sample = np.concatenate([first, rest])[: math.floor(share * n)]
+        names = [_natural(part.answers.questions[place]) for place in sample]
+        chosen.append(sample[sorted(range(len(sample)), key=names.__getitem__)])
+    return chosen
 
 
-def _symmetric(group: pd.DataFrame, named: Naming) -> dict[str, Any]:
-    """Return cosines of each two checkpoints."""
-    names = list(dict.fromkeys([*group["earlier"], *group["later"]]))
-    cells = group[["earlier", "later", "cosine"]].itertuples(index=False, name=None)
-    cells_by_pair = {(first, second): as_number(cosine) for first, second, cosine in cells}
-    return {
-        "names": [named(name) for name in names],
-        "values": [
-            [
-                1.0 if a == b else cells_by_pair.get((a, b), cells_by_pair.get((b, a)))
-                for b in names
-            ]
-            for a in names
+def _natural(name: str) -> tuple[list[Any], str]:
+    """Return a key that sorts names by the numbers in them: q9 before q10."""
+    parts: list[Any] = re.split(r"(\d+)", str(name))
+    # Without leading zeros, the number with more digits is larger.
+    parts[1::2] = [(len(digits), digits) for digits in (p.lstrip("0") for p in parts[1::2])]
+    return parts, str(name)
+
+
+def _number_of(text: str, words: dict[str, int]) -> int:
+    """Return the number of `text` in `words`, where a new one is added; long ones are cut."""
+    if len(text) > LONGEST_TEXT:
+        left_out = len(text) - LONGEST_TEXT
+        text = f"{text[:LONGEST_TEXT]} … [{left_out:,} more characters are not shown]"
+    return words.setdefault(text, len(words))
+
+
+def pack(part: Part, chosen: NDArray[np.intp], words: dict[str, int]) -> dict[str, Any]:
+    """Return the explorer's columns of one part at the `chosen` positions, ready for JSON.
+
+    `correct` is per checkpoint a text of 1, 0 and - (no answer), `confidence` by estimator and
+    evaluation checkpoint in thousandths, mean over seeds, -1 where it is missing. Texts are
+    numbers of `words`; `truths` are a checkpoint's own references, if it has any.
+    """
+    answers = part.answers
+    ids = [str(question) for question in answers.questions[chosen]]
+    packed: dict[str, Any] = {
+        "ids": ids,
+        "correct": [
+            "".join("-" if c == ABSENT else str(c) for c in row[chosen]) for row in part.correct
         ],
+        "confidence": [
+            [_thousandths(row) for row in np.mean(runs, axis=0)[:, chosen]]
+            for runs in part.members.values()
+        ],
+    }
+    if part.texts is not None:
+        packed |= _texts(part.texts, ids, part.checkpoints, words)
+    return packed
+
+
+def _thousandths(confidence: NDArray[np.float64]) -> list[int]:
+    return np.where(np.isnan(confidence), -1, np.round(1000 * confidence)).astype(int).tolist()
+
+
+def _texts(
+    texts: Texts, ids: Sequence[str], checkpoints: Sequence[str], words: dict[str, int]
+) -> dict[str, Any]:
+    asked = texts.questions.set_index("question_id").loc[list(ids)]
+    columns: dict[str, Any] = {
+        name: [_number_of(text, words) for text in asked[name]]
+        for name in ("question", "category")
+    }
+    columns["references"] = [
+        [_number_of(t, words) for t in references] for references in asked["references"]
+    ]
+    truths = truths_of(texts.questions)
+    columns["truths"] = [
+        [[_number_of(text, words) for text in truths.get(q, {}).get(c, [])] for q in ids]
+        if any(c in truths.get(q, {}) for q in ids)
+        else None
+        for c in checkpoints
+    ]
+    columns["clusters"] = [
+        _clusters(texts.clusters[c], texts.labels[c], ids, words)
+        if c in texts.clusters and c in texts.labels
+        else None
+        for c in checkpoints
+    ]
+    return columns
+
+
+def _clusters(
+    clusters: pd.DataFrame, labels: pd.DataFrame, ids: Sequence[str], words: dict[str, int]
+) -> dict[str, list[int]]:
+    """Flatten the most probable clusters of each question.
+
+    Each cluster has an `answer` (the number of a text), a `probability` in thousandths and a
+    `label`: its position in LABELS, -1 if it is not judged, -2 if it waits for a person. `n`
+    counts the clusters of each question, and `more` the clusters that are left out.
+    """
+    rows = clusters.merge(labels, on=["question_id", "cluster"], how="left")
+    rows = rows.assign(place=pd.Index(ids).get_indexer(pd.Index(rows["question_id"])))
+    rows = rows[rows["place"] >= 0].sort_values(["place", "cluster"])
+    n = np.bincount(rows["place"], minlength=len(ids))
+    top = rows[rows.groupby("place").cumcount() < MOST_CLUSTERS]
+    codes = top["label"].map({label: place for place, label in enumerate(LABELS)}).fillna(-1)
+    return {
+        "n": np.minimum(n, MOST_CLUSTERS).tolist(),
+        "more": np.maximum(0, n - MOST_CLUSTERS).tolist(),
+        "answer": [_number_of(text, words) for text in top["answer"]],
+        "probability": _thousandths(top["probability"].to_numpy()),
+        "label": codes.mask(top["source"] == WAITING, -2).astype(int).tolist(),
     }

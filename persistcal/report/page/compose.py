@@ -9,41 +9,29 @@ import base64
 import gzip
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from importlib import metadata
 from itertools import groupby
 from textwrap import fill
 from typing import Any, NamedTuple
 
 import jinja2
+import pandas as pd
 
+from persistcal.models.checkpoint import Checkpoint
 from persistcal.report.drawing import Look, looks
 from persistcal.report.grid import lay_out
-from persistcal.report.page import overview
-from persistcal.report.page.charts import (
-    analyses,
-    calibration,
-    flows,
-    pair_metrics,
-    risk_curves,
-)
-from persistcal.report.page.contents import Contents, Part, ShownTable
-from persistcal.report.page.explorer import Words, choose_questions, pack
-from persistcal.report.page.tables import (
-    about,
-    as_number,
-    group_heads,
-    heading,
-    mark_best_sets,
-    marks,
-    plain_grid,
-    plain_text,
-    printed,
-)
+from persistcal.report.page import charts, overview, tables
+from persistcal.report.page.contents import Contents, Part, Shown, ShownTable
+from persistcal.report.page.tables import as_number
 
 _ASSETS = jinja2.PackageLoader("persistcal.report.page", "assets")
 # These files are joined into one script, in this order.
 _SCRIPTS = ("base.js", "charts.js", "explorer.js", "main.js")
 WIDTH = 100  # characters of the summary's lines
+PACKAGES = ("snakemake", "torch", "transformers", "peft", "numpy", "scipy", "pandas", "pyarrow")
 # The values of an estimator in the first chart, by label
 _HERO = {
     "follows": ("contrast", "delta0_balanced"),
@@ -60,28 +48,77 @@ class Origin(NamedTuple):
     config: str
 
 
+def about(
+    shown: Shown,
+    *,
+    commit: str,
+    weights: Mapping[str, Checkpoint],
+    seeds: Iterable[int],
+) -> list[tuple[str, str]]:
+    """Return terms and their texts, for a list of definitions.
+
+    `commit` is the code's commit, or empty outside a checkout. `weights` contains records by
+    "model/checkpoint", and `seeds` the seeds of estimators, 0 for untrained ones.
+    """
+    trained = sorted({int(seed) for seed in seeds if seed})
+    versions = []
+    for package in PACKAGES:
+        with suppress(metadata.PackageNotFoundError):
+            versions.append(f"{package} {metadata.version(package)}")
+    lines = [
+        ("Page made", datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")),
+        ("Results", shown.results),
+        ("Code", commit or "no git checkout"),
+        ("Judge", shown.judge),
+        ("Seeds of training", ", ".join(map(str, trained)) or "none"),
+        (
+            "Bootstrap",
+            f"{shown.n_replicates:,} replicates, seed {shown.seed} (reliability bands: 200)",
+        ),
+        ("Versions", ", ".join(versions)),
+    ]
+    for name, record in weights.items():
+        digests = [digest[:12] for digest in record.weights.values()]
+        source = record.commit or record.revision or "local files"
+        more = f" and {len(digests) - 1} more files" if digests[1:] else ""
+        text = f"{source}; weights sha256 {digests[0]}{more}" if digests else source
+        lines.append((name, text))
+    return lines
+
+
+def jobs_of(benchmarks: Sequence[tuple[str, pd.DataFrame]]) -> list[dict[str, Any]]:
+    """Add up the benchmark files of jobs, by rule.
+
+    Snakemake's column `max_rss` (MB) is "-" or missing for short jobs.
+    """
+    if not benchmarks:
+        return []
+    rows = pd.concat([frame.assign(rule=rule) for rule, frame in benchmarks])
+    rows["max_rss"] = pd.to_numeric(rows["max_rss"], errors="coerce").fillna(0)
+    summed = rows.groupby("rule", sort=False).agg(
+        n=("s", "size"), seconds=("s", "sum"), memory=("max_rss", "max")
+    )
+    summed = summed.sort_values("seconds", ascending=False)
+    return [
+        {"name": rule, "n": n, "seconds": round(seconds, 1), "memory": float(memory)}
+        for rule, n, seconds, memory in summed.itertuples(name=None)
+    ]
+
+
 def compose(study: Contents, origin: Origin) -> str:
     """Return the page of a study."""
     parts, labels = study.parts, study.labels
-    chosen = choose_questions(parts, seed=study.shown.seed)
-    kept = [
-        len(positions) == len(p.answers.questions)
-        for positions, p in zip(chosen, parts, strict=True)
-    ]
-    tables = [_table(table, study) for table in study.tables]
+    chosen = charts.choose_questions(parts, seed=study.shown.seed)
+    kept = [len(c) == len(p.answers.questions) for c, p in zip(chosen, parts, strict=True)]
+    shown_tables = [_table(table, study) for table in study.tables]
     names = [e for part in parts for _, e in part.members]
     ordered = [e for e in labels["estimators"] if e in names]
-    grids = [grid for table in tables for grid in table["grids"]]
-    seen = looks([*ordered, *names, *(row.estimator for grid in grids for row in grid.rows())])
+    rows = [row for t in shown_tables for grid in t["grids"] for row in grid.rows()]
+    seen = looks([*ordered, *names, *(row.estimator for row in rows)])
     classes = family_classes(seen)
-    words = Words()
-    explorer = {
-        "parts": [
-            pack(p, positions, words) for p, positions in zip(parts, chosen, strict=True)
-        ],
-        "texts": words.texts,
-    }
-    analysed = analyses(study)
+    words: dict[str, int] = {}
+    packed_parts = [charts.pack(p, c, words) for p, c in zip(parts, chosen, strict=True)]
+    analysed = charts.analyses(study)
     data = {
         "looks": {
             name: {
@@ -108,15 +145,8 @@ def compose(study: Contents, origin: Origin) -> str:
         "title": f"Persistent calibration: {', '.join(models)}",
         "lede": overview.lede(study),
         "facts": overview.counts(study),
-        "sentences": [
-            *overview.sentences(study),
-            *overview.of_states(study),
-            *overview.threshold_texts(study),
-            *overview.of_controls(study),
-            *overview.of_changes(study),
-            *overview.of_audit(study),
-        ],
-        "tables": tables,
+        "sentences": overview.findings(study),
+        "tables": shown_tables,
         "parts": [{"label": part.subject.title(labels)} for part in parts],
         "analyses": any(analysed.values()),
         "explorer_note": overview.explorer_note(study, chosen, kept),
@@ -124,22 +154,21 @@ def compose(study: Contents, origin: Origin) -> str:
         "looks": seen,
         **origin._asdict(),
     }
-    return render(view, data, explorer)
+    return render(view, data, {"parts": packed_parts, "texts": list(words)})
 
 
 def summary(study: Contents) -> str:
     """Return a study's sentences, its first table of results, and a list of gaps, as text."""
-    sentences = [f"{entry['about']}: {entry['text']}" for entry in overview.sentences(study)]
-    lines = [fill(text, WIDTH) for text in sentences]
+    lines = [fill(f"{about}: {text}", WIDTH) for about, text in overview.sentences(study)]
     table = next((t for t in study.tables if t.description is not None), None)
     if table is not None and table.description is not None:
         bootstraps = {
             (part.subject.model, part.subject.dataset): replicates
             for part, replicates in zip(study.parts, study.replicates, strict=True)
         }
-        rows = mark_best_sets(table.rows, bootstraps)
+        rows = tables.mark_best_sets(table.rows, bootstraps)
         grids = lay_out(rows, table.description, labels=study.labels)
-        lines += [plain_text(grid) for grid in grids]
+        lines += [tables.plain_text(grid) for grid in grids]
         lines.append(
             "* best of its block, ~ cannot be distinguished from the best (simultaneous 95 % "
             "intervals)"
@@ -194,12 +223,13 @@ def _accuracy(study: Contents) -> list[dict[str, Any]]:
         lines = []
         for dataset in (part.subject.dataset for part in parts):
             series = [accuracies.get((dataset, name), (float("nan"), 0)) for name in stages]
-            line: dict[str, Any] = {"label": study.labels["datasets"].get(dataset, dataset)}
-            line |= {
-                "accuracy": [as_number(a) for a, _ in series],
-                "n": [int(n) for _, n in series],
-            }
-            lines.append(line)
+            lines.append(
+                {
+                    "label": study.labels["datasets"].get(dataset, dataset),
+                    "accuracy": [as_number(accuracy) for accuracy, _ in series],
+                    "n": [int(n) for _, n in series],
+                }
+            )
         checkpoints = [
             {**stage._asdict(), "role": "evaluation" if name in evaluation else "earlier"}
             for name, stage in stages.items()
@@ -209,30 +239,26 @@ def _accuracy(study: Contents) -> list[dict[str, Any]]:
 
 
 def _part(part: Part, study: Contents) -> dict[str, Any]:
-    drawn, pairs = calibration(part, seed=study.shown.seed), pair_metrics(part)
-    risks = risk_curves(part)
-    stages = study.stages[part.subject.model]
+    subject, stages = part.subject, study.stages[part.subject.model]
+    roles = ["earlier"] * part.n_earlier + ["evaluation"] * len(part.answers.checkpoints)
     return {
-        "key": f"{part.subject.model}/{part.subject.dataset}",
-        "label": part.subject.title(study.labels),
-        "model": part.subject.model,
+        "key": f"{subject.model}/{subject.dataset}",
+        "label": subject.title(study.labels),
+        "model": subject.model,
         "n_earlier": part.n_earlier,
         "checkpoints": [
-            {
-                "label": stages[name].label,
-                "role": "earlier" if place < part.n_earlier else "evaluation",
-            }
-            for place, name in enumerate(part.checkpoints)
+            {"label": stages[name].label, "role": role}
+            for name, role in zip(part.checkpoints, roles, strict=True)
         ],
         "estimators": [
             {
                 "estimator": member[1],
-                "label": part.subject.name(member, study.labels),
+                "label": subject.name(member, study.labels),
                 "main": member[1] in study.main,
             }
             for member in part.members
         ],
-        "flows": flows(part.correct),
+        "flows": charts.flows(part.correct),
         "pairs": [
             {
                 "earlier": pair.earlier,
@@ -244,9 +270,9 @@ def _part(part: Part, study: Contents) -> dict[str, Any]:
             }
             for pair in part.pairs
         ],
-        "calibration": [drawn[member] for member in part.members],
-        "pair_metrics": [pairs[member] for member in part.members],
-        "risks": [risks[member] for member in part.members],
+        "calibration": charts.calibration(part, seed=study.shown.seed),
+        "pair_metrics": charts.pair_metrics(part),
+        "risks": charts.risk_curves(part),
     }
 
 
@@ -254,11 +280,11 @@ def _table(table: ShownTable, study: Contents) -> dict[str, Any]:
     name, results = table.files.name, table.description
     shown = {
         "name": name,
-        "heading": heading(name, list(study.labels["datasets"]), study.labels),
+        "heading": tables.heading(name, list(study.labels["datasets"]), study.labels),
         "tex": bool(table.files.tex),
     }
     if results is None:
-        return {**shown, "caption": "", "grids": [], "plain": plain_grid(table.rows)}
+        return {**shown, "caption": "", "grids": [], "plain": tables.plain_grid(table.rows)}
     grids = lay_out(table.rows, results, labels=study.labels, intervals=study.made.intervals)
     return {**shown, "caption": results["caption"], "grids": grids, "plain": None}
 
@@ -277,7 +303,8 @@ def render(
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.filters |= {f.__name__: f for f in (group_heads, marks, printed, about)}
+    filters = (tables.group_heads, tables.marks, tables.printed, tables.about)
+    environment.filters |= {function.__name__: function for function in filters}
     shown: Mapping[str, Look] = view["looks"]
     classes = family_classes(shown)
     style = environment.get_template("page.css").render(

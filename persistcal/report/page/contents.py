@@ -27,50 +27,24 @@ class Stage(NamedTuple):
 
 @dataclass(frozen=True)
 class Shown:
-    """Names and settings of a study that the page shows next to the tables.
+    """Names and settings of a study that the page shows next to the tables."""
 
-    Attributes
-    ----------
-    labels : dict
-        Display names of models, datasets and estimators, in order.
-    checkpoints : dict
-        The checkpoints by model and name, training checkpoints first.
-    min_contrast : dict of str to int
-        Size of the smallest contrast set of each dataset.
-    pairs : Pairs
-        The pairs of checkpoints that have a contrast set.
-    judge, results : str
-        The source of the labels, and the folder of the results.
-    n_replicates, seed : int
-        Settings of the bootstrap. The page draws samples with the same seed.
-    descriptions : dict
-        Descriptions of the tables of results.
-    main : sequence of str
-        Estimators in the sentences and the first charts; all if the study has none of them.
-    earlier : dict
-        Names of the training checkpoints by model.
-    controls : dict
-        By model, pairs of evaluation checkpoints that differ only in few-shot examples or seed.
-    analyses : sequence of str
-        Analyses that the page misses if their tables are empty.
-    recipes : dict
-        Titles of the transfer matrices by recipe.
-    """
-
-    labels: DisplayNames
-    checkpoints: Mapping[str, Mapping[str, Stage]]
-    min_contrast: Mapping[str, int]
-    pairs: Pairs
-    judge: str
-    results: str
+    labels: DisplayNames  # of models, datasets and estimators, in order
+    checkpoints: Mapping[str, Mapping[str, Stage]]  # by model, training checkpoints first
+    min_contrast: Mapping[str, int]  # by dataset
+    pairs: Pairs  # of checkpoints that have a contrast set
+    judge: str  # source of the labels
+    results: str  # folder of the results
     n_replicates: int
-    seed: int
-    descriptions: Mapping[str, Description]
+    seed: int  # of the bootstrap, and of the page's samples
+    descriptions: Mapping[str, Description]  # of the tables of results
+    # Estimators in the sentences and the first charts; all if the study has none of them
     main: Sequence[str] = ()
-    earlier: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    earlier: Mapping[str, Sequence[str]] = field(default_factory=dict)  # training checkpoints
+    # By model, pairs of evaluation checkpoints that differ only in few-shot examples or seed
     controls: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict)
-    analyses: Sequence[str] = ()
-    recipes: Names = field(default_factory=dict)
+    analyses: Sequence[str] = ()  # analyses that the page misses if their tables are empty
+    recipes: Names = field(default_factory=dict)  # titles of the transfer matrices
 
 
 @dataclass(frozen=True)
@@ -222,6 +196,11 @@ class Contents(NamedTuple):
         """The display names of models, datasets and estimators."""
         return self.shown.labels
 
+    @property
+    def rows(self) -> dict[str, pd.DataFrame]:
+        """The rows of each table by its name."""
+        return {table.files.name: table.rows for table in self.tables}
+
 
 def gather(made: StudyTables, shown: Shown) -> Contents:
     """Gather the contents of the page."""
@@ -229,35 +208,25 @@ def gather(made: StudyTables, shown: Shown) -> Contents:
     places = made.predictions[["model", "dataset"]].drop_duplicates()
     for model, dataset in places.itertuples(index=False, name=None):
         earlier = shown.earlier.get(model, [])
+        evaluation = [name for name in shown.checkpoints[model] if name not in earlier]
         subject = Subject(
-            model,
-            dataset,
-            earlier,
-            [name for name in shown.checkpoints[model] if name not in earlier],
-            shown.min_contrast[dataset],
-            shown.pairs,
+            model, dataset, earlier, evaluation, shown.min_contrast[dataset], shown.pairs
         )
         predictions, drawn = (
             _of(rows, model=model, dataset=dataset)
             for rows in (made.predictions, made.replicates)
         )
-        texts, order = _texts(made, subject), shown.labels["estimators"]
-        parts.append(arrange_part(predictions, subject, texts=texts, order=list(order)))
+        texts, order = _texts(made, subject), list(shown.labels["estimators"])
+        parts.append(arrange_part(predictions, subject, texts=texts, order=order))
         replicates.append(from_table(drawn))
     estimators = list(dict.fromkeys(e for part in parts for _, e in part.members))
+    main = [name for name in shown.main if name in estimators] or estimators
+    stages = {part.subject.model: shown.checkpoints[part.subject.model] for part in parts}
     tables = [
         ShownTable(files, files.rows(missing=[""]), shown.descriptions.get(files.name))
         for files in made.tables
     ]
-    return Contents(
-        made,
-        parts,
-        replicates,
-        [name for name in shown.main if name in estimators] or estimators,
-        {part.subject.model: shown.checkpoints[part.subject.model] for part in parts},
-        tables,
-        shown,
-    )
+    return Contents(made, parts, replicates, main, stages, tables, shown)
 
 
 def _of(rows: pd.DataFrame, **about: str) -> pd.DataFrame:

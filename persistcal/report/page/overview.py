@@ -1,7 +1,8 @@
 """The page's texts about a study."""
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from itertools import compress
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -13,33 +14,55 @@ from persistcal.report.analysis_tables import trained_name
 from persistcal.report.change_views import LEVEL, pair_title
 from persistcal.report.layout import place_title
 from persistcal.report.page.contents import Contents, Part, StudyTables
-from persistcal.report.page.sentences import compare, count_questions, sentence
-from persistcal.report.page.tables import short
-from persistcal.report.page.update import (
+from persistcal.report.page.sentences import (
     Update,
     calibration_texts,
     change_text,
     choose_update,
+    compare,
+    count_questions,
     follow_texts,
+    sentence,
 )
+from persistcal.report.page.tables import short
 from persistcal.report.threshold_views import threshold_sentences
 
 
-def sentences(study: Contents) -> list[dict[str, str]]:
-    """Return sentences per model, dataset and training set of its estimators.
+class Finding(NamedTuple):
+    """A text, and the model and dataset that it is about."""
+
+    about: str
+    text: str
+
+
+def findings(study: Contents) -> list[Finding]:
+    """Return the sentences at the top of the page."""
+    found, tables = list(sentences(study)), study.rows
+    if "states" in tables:
+        found += of_states(study, tables["states"])
+    if "thresholds" in tables:
+        found += of_thresholds(study, tables["thresholds"])
+    found += of_controls(study)
+    if "by_change" in tables:
+        found += of_changes(study, tables["by_change"])
+    if "corrections" in tables:
+        found += of_audit(study, tables["corrections"])
+    return found
+
+
+def sentences(study: Contents) -> Iterator[Finding]:
+    """Yield sentences per model, dataset and training set of its estimators.
 
     The first sentences are about the change of answers, whether confidence followed, and
     calibration. The next ones compare the estimators.
     """
-    sentences = []
     for part, replicates in zip(study.parts, study.replicates, strict=True):
         title, dataset = part.subject.title(study.labels), part.subject.dataset
         members = list(part.members)
         stages = study.stages[part.subject.model]
         update = choose_update(part, {name: stage.label for name, stage in stages.items()})
         if update:
-            p_holm = _adjusted_p(study, part, update)
-            sentences.append({"about": title, "text": change_text(part, update, p_holm)})
+            yield Finding(title, change_text(part, update, _adjusted_p(study, part, update)))
         trained = list(dict.fromkeys(t for t, _ in members if t != dataset)) or [dataset]
         for train_dataset in trained:
             # Untrained estimators are shown next to adapters that were trained on another
@@ -49,98 +72,101 @@ def sentences(study: Contents) -> list[dict[str, str]]:
                 for t, e in sorted(members, key=lambda m: m[0] == train_dataset)
                 if t in (train_dataset, dataset) and (e in study.main or not study.main)
             }
-            compared = compare(replicates, list(chosen.values()))
             heading = title
             if len(trained) > 1 or train_dataset != dataset:
                 name = study.labels["datasets"].get(train_dataset, train_dataset)
                 heading += f", trained on {name}"
-            labelled = {e: (m, study.labels["estimators"].get(e, e)) for e, m in chosen.items()}
-            if compared and update:
+            compared = compare(replicates, list(chosen.values()))
+            if not compared:
+                yield Finding(heading, "Nothing can be said: no measure is defined.")
+                continue
+            if update:
+                labels = study.labels["estimators"]
+                labelled = {e: (member, labels.get(e, e)) for e, member in chosen.items()}
                 texts = follow_texts(compared, replicates, part, update, labelled)
                 texts += calibration_texts(compared, part, update, labelled, study.shown.seed)
-                sentences += [{"about": heading, "text": text} for text in texts]
-            text = "Nothing can be said: no measure is defined."
-            if compared:
-                usable = [pair for pair in part.pairs if pair.kept and pair.has_both_directions]
-                questions = count_questions(usable) if usable else ""
-                text = sentence(compared, study.labels["estimators"], questions)
-            if compared and compared.scope == "full":
+                yield from (Finding(heading, text) for text in texts)
+            usable = [pair for pair in part.pairs if pair.kept and pair.has_both_directions]
+            questions = count_questions(usable) if usable else ""
+            text = sentence(compared, study.labels["estimators"], questions)
+            if compared.scope == "full":
                 text += " No contrast set is large enough to say whether it follows knowledge."
-            sentences.append({"about": heading, "text": text})
-        if wrong := [
-            stages[name].label
-            for name, correct in zip(part.checkpoints, part.correct, strict=True)
-            if not (correct == 1).any()
-        ]:
+            yield Finding(heading, text)
+        is_wrong = ~(part.correct == 1).any(axis=1)
+        if wrong := [stages[name].label for name in compress(part.checkpoints, is_wrong)]:
             text = (
                 f"No answer of {', '.join(wrong)} is correct; see whether answers and "
                 "references have the same form."
             )
-            sentences.append({"about": title, "text": text})
-    return sentences
+            yield Finding(title, text)
 
 
-def of_states(study: Contents) -> list[dict[str, str]]:
-    """Return how many pairs of a model's checkpoints differ in accuracy, and which models do.
+def of_states(study: Contents, states: pd.DataFrame) -> Iterator[Finding]:
+    """Yield how many pairs of a model's checkpoints differ in accuracy, and which models do.
 
     `sentences` has the accuracies of the first and the last checkpoint.
     """
-    rows = _rows_of(study, "states")
-    if rows is None:
-        return []
-    states = rows.fillna({"other_model": ""})
-    accuracies = states[states["metric"] == "accuracy"]
     checkpoints = {
         model: {name: stage.label for name, stage in entries.items()}
         for model, entries in study.stages.items()
     }
-    sentences = []
+    accuracies = states[states["metric"] == "accuracy"].fillna({"other_model": ""})
     for place, group in accuracies.groupby(["model", "other_model", "dataset"], sort=False):
         pairs = group.to_dict("records")
-        text = _of_pair(pairs[0], pair_title(pairs[0], checkpoints))
-        if not place[1]:
+        if place[1]:
+            text = _of_pair(pairs[0], pair_title(pairs[0], checkpoints))
+        else:
             n_different = sum(pair["p_holm"] < LEVEL for pair in pairs)
             text = f"{n_different} of {len(pairs)} pairs of checkpoints differ in accuracy."
         if place[1] or len(pairs) > 1:
-            sentences.append({"about": place_title(place, study.labels), "text": text})
-    return sentences
+            yield Finding(place_title(place, study.labels), text)
+
+
+def _of_pair(row: Mapping[Hashable, Any], pair: str) -> str:
+    values = f"{short(row['earlier_value'])} to {short(row['later_value'])}"
+    if row["p_holm"] >= LEVEL:
+        return (
+            f"The accuracies of {pair} ({values}) cannot be told apart: the difference of "
+            f"{short(row['difference'])} {_interval(row)} may be zero (McNemar's test after "
+            "Holm)."
+        )
+    way = "rises" if row["difference"] > 0 else "falls"
+    difference = short(abs(row["difference"]))
+    return f"Accuracy {way} from {pair}, {values}: by {difference} {_interval(row)}."
+
+
+def _interval(row: Mapping[Hashable, Any], prefix: str = "") -> str:
+    low, high = (short(row[f"{prefix}{end}pct"]) for end in ("lower_2_5", "upper_97_5"))
+    return f"[{low}, {high}]"
 
 
 def _adjusted_p(study: Contents, part: Part, update: Update) -> float | None:
     """Return the adjusted p-value of an update's accuracies, if the study has its table."""
-    rows = _rows_of(study, "states")
-    if rows is None:
+    if "states" not in study.rows:
         return None
     ends = [part.answers.checkpoints[k] for k in update[:2]]
     key = [part.subject.model, "", part.subject.dataset, *ends, "accuracy"]
     columns = ["model", "other_model", "dataset", "earlier", "later", "metric"]
+    rows = study.rows["states"]
     matching = rows[(rows[columns].fillna("") == key).all(axis=1)]
     return float(matching["p_holm"].iloc[0]) if len(matching) else None
 
 
-def threshold_texts(study: Contents) -> list[dict[str, str]]:
-    """Return sentences on the thresholds between the first and the last checkpoint."""
-    rows = _rows_of(study, "thresholds")
-    if rows is None:
-        return []
-    texts = []
+def of_thresholds(study: Contents, thresholds: pd.DataFrame) -> Iterator[Finding]:
+    """Yield sentences on the thresholds between the first and the last checkpoint."""
+    columns = ["model", "dataset", "earlier", "later"]
     for part in study.parts:
         subject, stages = part.subject, study.stages[part.subject.model]
         first, last = part.answers.checkpoints[0], part.answers.checkpoints[-1]
-        key = {"model": subject.model, "dataset": subject.dataset}
-        key |= {"earlier": first, "later": last}
-        chosen = rows[(rows[list(key)] == list(key.values())).all(axis=1)]
+        key = [subject.model, subject.dataset, first, last]
+        chosen = thresholds[(thresholds[columns] == key).all(axis=1)]
         named = chosen.assign(earlier=stages[first].label, later=stages[last].label)
-        texts += [
-            {"about": subject.title(study.labels), "text": text}
-            for text in threshold_sentences(named, study.labels["estimators"])
-        ]
-    return texts
+        for text in threshold_sentences(named, study.labels["estimators"]):
+            yield Finding(subject.title(study.labels), text)
 
 
-def of_controls(study: Contents) -> list[dict[str, str]]:
-    """Return a sentence on each pair of states of the same weights: how much flips there."""
-    sentences = []
+def of_controls(study: Contents) -> Iterator[Finding]:
+    """Yield a sentence on each pair of states of the same weights: how much flips there."""
     for part in study.parts:
         names, correct = part.answers.checkpoints, part.answers.correct
         stages = study.stages[part.subject.model]
@@ -157,23 +183,18 @@ def of_controls(study: Contents) -> list[dict[str, str]]:
                 "knowledge. What estimators score on these is the control of what they score "
                 "on other pairs."
             )
-            sentences.append({"about": part.subject.title(study.labels), "text": text})
-    return sentences
+            yield Finding(part.subject.title(study.labels), text)
 
 
-def of_changes(study: Contents) -> list[dict[str, str]]:
-    """Return a sentence per kind of change: whether its Δ₀ᵇ is above the control's."""
-    rows = _rows_of(study, "by_change")
-    if rows is None:
-        return []
+def of_changes(study: Contents, rows: pd.DataFrame) -> Iterator[Finding]:
+    """Yield a sentence per kind of change: whether its Δ₀ᵇ is above the control's."""
     rows = rows[rows["control"].fillna("").ne("") & rows["metric"].eq("delta0_balanced")]
-    sentences = []
     for keys, group in rows.groupby(["model", "dataset", "change", "control"], sort=False):
         *place, change, control = map(str, keys)
         tested = group[group["above_lower_2_5pct"].notna()]
         above = [
             f"{trained_name(row, study.labels)} by {short(row['above_control'])} "
-            f"[{short(row['above_lower_2_5pct'])}, {short(row['above_upper_97_5pct'])}]"
+            f"{_interval(row, 'above_')}"
             for row in tested[tested["above_lower_2_5pct"] > 0].to_dict("records")
         ]
         text = f"{change}: Δ₀ᵇ is above that of {control} for {', '.join(above)}."
@@ -187,16 +208,11 @@ def of_changes(study: Contents) -> list[dict[str, str]]:
                 f"{change}: for none of {len(tested)} estimators Δ₀ᵇ can be shown to be above "
                 f"that of {control}, where no knowledge changes."
             )
-        sentences.append({"about": place_title(place, study.labels), "text": text})
-    return sentences
+        yield Finding(place_title(place, study.labels), text)
 
 
-def of_audit(study: Contents) -> list[dict[str, str]]:
-    """Return a text per model and dataset about the results with a person's labels."""
-    rows = _rows_of(study, "corrections")
-    if rows is None:
-        return []
-    sentences = []
+def of_audit(study: Contents, rows: pd.DataFrame) -> Iterator[Finding]:
+    """Yield a text per model and dataset about the results with a person's labels."""
     for part in study.parts:
         subject, stages = part.subject, study.stages[part.subject.model]
         of_part = (rows["model"] == subject.model) & (rows["dataset"] == subject.dataset)
@@ -217,31 +233,11 @@ def of_audit(study: Contents) -> list[dict[str, str]]:
         outside = ~moved["judged"].between(moved["lower_2_5pct"], moved["upper_97_5pct"])
         for row in moved[outside].to_dict("records"):
             name = subject.name((row["train_dataset"], row["estimator"]), study.labels)
-            ends = f"[{short(row['lower_2_5pct'])}, {short(row['upper_97_5pct'])}]"
             text += (
-                f" Δ₀ᵇ of {name} there is {short(row['corrected'])} {ends}, not "
+                f" Δ₀ᵇ of {name} there is {short(row['corrected'])} {_interval(row)}, not "
                 f"{short(row['judged'])} as judged."
             )
-        sentences.append({"about": subject.title(study.labels), "text": text})
-    return sentences
-
-
-def _rows_of(study: Contents, table: str) -> pd.DataFrame | None:
-    """Return the rows of a table of that name, if the study has one."""
-    return next((shown.rows for shown in study.tables if shown.files.name == table), None)
-
-
-def _of_pair(row: Mapping[Hashable, Any], pair: str) -> str:
-    interval = f"[{short(row['lower_2_5pct'])}, {short(row['upper_97_5pct'])}]"
-    values = f"{short(row['earlier_value'])} to {short(row['later_value'])}"
-    if row["p_holm"] >= LEVEL:
-        return (
-            f"The accuracies of {pair} ({values}) cannot be told apart: the difference of "
-            f"{short(row['difference'])} {interval} may be zero (McNemar's test after Holm)."
-        )
-    way = "rises" if row["difference"] > 0 else "falls"
-    difference = short(abs(row["difference"]))
-    return f"Accuracy {way} from {pair}, {values}: by {difference} {interval}."
+        yield Finding(subject.title(study.labels), text)
 
 
 def lede(study: Contents) -> str:
@@ -333,12 +329,8 @@ def absent_analyses(made: StudyTables, asked: Collection[str]) -> list[str]:
         "hidden_state_variance": ("hidden-state variance", made.variance),
     }
     lost = [name for key, (name, rows) in tables.items() if key in asked and rows.empty]
-    if not lost:
-        return []
-    return [
-        f"Analyses ({', '.join(lost)}): the target “all” computes them and makes a page of its "
-        "own."
-    ]
+    text = "the target “all” computes them and makes a page of its own."
+    return [f"Analyses ({', '.join(lost)}): {text}"] if lost else []
 
 
 def _missing_of(part: Part) -> list[str]:

@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 
-from persistcal.report.page.compose import Origin, compose, summary
+from persistcal.report.page.compose import Origin, about, compose, jobs_of, summary
 from persistcal.report.page.contents import Shown, StudyTables, gather
-from persistcal.report.page.facts import about, jobs_of
 from persistcal.store.code import commit
 from persistcal.store.jobs import log, read_benchmarks, run
 
