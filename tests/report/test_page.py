@@ -432,7 +432,7 @@ def test_the_same_study_makes_the_same_page(tmp_path, texts):
 def test_flips_of_the_same_weights_are_counted(usual):
     assert list(of_controls(gathered(usual))) == []
     found = of_controls(gathered(with_controls(usual, ("c2", "c3"), ("c2", "c4"))))
-    texts = [finding.text for finding in found]
+    texts = [sentence.text for sentence in found]
     said = [text.split(" are the same weights")[0] for text in texts]
     assert said == ["50% and 75%", "50% and 100%"]
     right = usual["made"].predictions.query("estimator == 'end_correct'")

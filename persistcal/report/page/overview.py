@@ -28,14 +28,14 @@ from persistcal.report.page.tables import short
 from persistcal.report.threshold_views import threshold_sentences
 
 
-class Finding(NamedTuple):
+class Sentence(NamedTuple):
     """A text, and the model and dataset that it is about."""
 
     about: str
     text: str
 
 
-def findings(study: Contents) -> list[Finding]:
+def findings(study: Contents) -> list[Sentence]:
     """Return the sentences at the top of the page."""
     found, tables = list(sentences(study)), study.rows
     if "states" in tables:
@@ -50,7 +50,7 @@ def findings(study: Contents) -> list[Finding]:
     return found
 
 
-def sentences(study: Contents) -> Iterator[Finding]:
+def sentences(study: Contents) -> Iterator[Sentence]:
     """Yield sentences per model, dataset and training set of its estimators.
 
     The first sentences are about the change of answers, whether confidence followed, and
@@ -62,7 +62,7 @@ def sentences(study: Contents) -> Iterator[Finding]:
         stages = study.stages[part.subject.model]
         update = choose_update(part, {name: stage.label for name, stage in stages.items()})
         if update:
-            yield Finding(title, change_text(part, update, _adjusted_p(study, part, update)))
+            yield Sentence(title, change_text(part, update, _adjusted_p(study, part, update)))
         trained = list(dict.fromkeys(t for t, _ in members if t != dataset)) or [dataset]
         for train_dataset in trained:
             # Untrained estimators are shown next to adapters that were trained on another
@@ -78,30 +78,30 @@ def sentences(study: Contents) -> Iterator[Finding]:
                 heading += f", trained on {name}"
             compared = compare(replicates, list(chosen.values()))
             if not compared:
-                yield Finding(heading, "Nothing can be said: no measure is defined.")
+                yield Sentence(heading, "Nothing can be said: no measure is defined.")
                 continue
             if update:
                 labels = study.labels["estimators"]
                 labelled = {e: (member, labels.get(e, e)) for e, member in chosen.items()}
                 texts = follow_texts(compared, replicates, part, update, labelled)
                 texts += calibration_texts(compared, part, update, labelled, study.shown.seed)
-                yield from (Finding(heading, text) for text in texts)
+                yield from (Sentence(heading, text) for text in texts)
             usable = [pair for pair in part.pairs if pair.kept and pair.has_both_directions]
             questions = count_questions(usable) if usable else ""
             text = sentence(compared, study.labels["estimators"], questions)
             if compared.scope == "full":
                 text += " No contrast set is large enough to say whether it follows knowledge."
-            yield Finding(heading, text)
+            yield Sentence(heading, text)
         is_wrong = ~(part.correct == 1).any(axis=1)
         if wrong := [stages[name].label for name in compress(part.checkpoints, is_wrong)]:
             text = (
                 f"No answer of {', '.join(wrong)} is correct; see whether answers and "
                 "references have the same form."
             )
-            yield Finding(title, text)
+            yield Sentence(title, text)
 
 
-def of_states(study: Contents, states: pd.DataFrame) -> Iterator[Finding]:
+def of_states(study: Contents, states: pd.DataFrame) -> Iterator[Sentence]:
     """Yield how many pairs of a model's checkpoints differ in accuracy, and which models do.
 
     `sentences` has the accuracies of the first and the last checkpoint.
@@ -119,7 +119,7 @@ def of_states(study: Contents, states: pd.DataFrame) -> Iterator[Finding]:
             n_different = sum(pair["p_holm"] < LEVEL for pair in pairs)
             text = f"{n_different} of {len(pairs)} pairs of checkpoints differ in accuracy."
         if place[1] or len(pairs) > 1:
-            yield Finding(place_title(place, study.labels), text)
+            yield Sentence(place_title(place, study.labels), text)
 
 
 def _of_pair(row: Mapping[Hashable, Any], pair: str) -> str:
@@ -152,7 +152,7 @@ def _adjusted_p(study: Contents, part: Part, update: Update) -> float | None:
     return float(matching["p_holm"].iloc[0]) if len(matching) else None
 
 
-def of_thresholds(study: Contents, thresholds: pd.DataFrame) -> Iterator[Finding]:
+def of_thresholds(study: Contents, thresholds: pd.DataFrame) -> Iterator[Sentence]:
     """Yield sentences on the thresholds between the first and the last checkpoint."""
     columns = ["model", "dataset", "earlier", "later"]
     for part in study.parts:
@@ -162,10 +162,10 @@ def of_thresholds(study: Contents, thresholds: pd.DataFrame) -> Iterator[Finding
         chosen = thresholds[(thresholds[columns] == key).all(axis=1)]
         named = chosen.assign(earlier=stages[first].label, later=stages[last].label)
         for text in threshold_sentences(named, study.labels["estimators"]):
-            yield Finding(subject.title(study.labels), text)
+            yield Sentence(subject.title(study.labels), text)
 
 
-def of_controls(study: Contents) -> Iterator[Finding]:
+def of_controls(study: Contents) -> Iterator[Sentence]:
     """Yield a sentence on each pair of states of the same weights: how much flips there."""
     for part in study.parts:
         names, correct = part.answers.checkpoints, part.answers.correct
@@ -183,10 +183,10 @@ def of_controls(study: Contents) -> Iterator[Finding]:
                 "knowledge. What estimators score on these is the control of what they score "
                 "on other pairs."
             )
-            yield Finding(part.subject.title(study.labels), text)
+            yield Sentence(part.subject.title(study.labels), text)
 
 
-def of_changes(study: Contents, rows: pd.DataFrame) -> Iterator[Finding]:
+def of_changes(study: Contents, rows: pd.DataFrame) -> Iterator[Sentence]:
     """Yield a sentence per kind of change: whether its Δ₀ᵇ is above the control's."""
     rows = rows[rows["control"].fillna("").ne("") & rows["metric"].eq("delta0_balanced")]
     for keys, group in rows.groupby(["model", "dataset", "change", "control"], sort=False):
@@ -208,10 +208,10 @@ def of_changes(study: Contents, rows: pd.DataFrame) -> Iterator[Finding]:
                 f"{change}: for none of {len(tested)} estimators Δ₀ᵇ can be shown to be above "
                 f"that of {control}, where no knowledge changes."
             )
-        yield Finding(place_title(place, study.labels), text)
+        yield Sentence(place_title(place, study.labels), text)
 
 
-def of_audit(study: Contents, rows: pd.DataFrame) -> Iterator[Finding]:
+def of_audit(study: Contents, rows: pd.DataFrame) -> Iterator[Sentence]:
     """Yield a text per model and dataset about the results with a person's labels."""
     for part in study.parts:
         subject, stages = part.subject, study.stages[part.subject.model]
@@ -237,7 +237,7 @@ def of_audit(study: Contents, rows: pd.DataFrame) -> Iterator[Finding]:
                 f" Δ₀ᵇ of {name} there is {short(row['corrected'])} {_interval(row)}, not "
                 f"{short(row['judged'])} as judged."
             )
-        yield Finding(subject.title(study.labels), text)
+        yield Sentence(subject.title(study.labels), text)
 
 
 def lede(study: Contents) -> str:
