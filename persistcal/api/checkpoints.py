@@ -10,9 +10,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from persistcal.answers.decode import Beam, Search
 from persistcal.answers.decode import generate_beams as decode
 from persistcal.confidence import verbalised
-from persistcal.models.load import load_model, load_tokenizer
+from persistcal.models.load import load_adapter, load_model, load_tokenizer
 from persistcal.models.prompts import confidence_prompt, few_shot_prefix, question_suffix
-from persistcal.models.states import load_adapter
 from persistcal.questions.question_list import check_fields
 from persistcal.store.files import write_whole
 from persistcal.training import train

@@ -3,12 +3,10 @@
 Modules
 -------
 batches: run a model on many prompts in batches that fit into memory
-checkpoint: the record of a checkpoint: its files and their digests
-checks: refuse incomplete models and adapters
+checkpoint: the record of a checkpoint, its files and digests; refuse incomplete models
 hub: checkpoints of a Hub repository or a local folder: find, fetch and check them
-load: load causal language models and tokenizers on a device, at a precision
+load: load models and tokenizers on a device, at a precision, with changes of their weights
 packing: encode prompts with a common beginning together, the beginning once
 prompts: few-shot prompts, in plain text or as a chat, and requests for a confidence
-states: changes of weights in memory: adapters, averages, rounding
 vllm: a causal language model in vLLM, with this project's beam search
 """

@@ -23,11 +23,10 @@ def compute_now(number: int, compute: Callable[[], list]) -> list:
 
 
 class Work(NamedTuple):
-    """The batches of one shard, and the storage of their results.
+    """The batches of one shard: every `n_shards`-th one, from number `shard` on.
 
-    The shard computes every `n_shards`-th batch, from number `shard` on. Batches are whole, so
-    the number of shards changes no result. `remember` returns the results of a batch, given its
-    number and a function that computes them.
+    Batches are whole, so the number of shards changes no result. `remember` returns the stored
+    results of a batch, given its number and a function that computes them.
     """
 
     shard: int = 0

@@ -1,10 +1,11 @@
-"""The record of a checkpoint: its files and their digests."""
+"""The record of a checkpoint, its files and their digests; refuse models that are not whole."""
 
 import dataclasses
 import json
+import math
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from fnmatch import fnmatch
 from typing import TYPE_CHECKING, Any, Self
 
@@ -24,13 +25,13 @@ from persistcal.store.files import (
 )
 
 if TYPE_CHECKING:
+    from torch import Tensor, nn
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 ADAPTER = "adapter_model.safetensors"
 ADAPTER_CONFIG = "adapter_config.json"
-ADAPTER_FILES = [ADAPTER_CONFIG, ADAPTER]
 # A tokenizer needs one of these; its other files are optional.
 VOCABULARIES = ["tokenizer.json", "*.model", "vocab.*", "*.tiktoken", "tekken.json"]
 TOKENIZER_FILES = [
@@ -60,23 +61,19 @@ ALWAYS_READ = 2**31  # bytes: their digests take about 1.5 s
 class Checkpoint:
     """A revision of a repository: of a model, an adapter or an entailment model.
 
-    `repo` is a Hub id, or a local folder with the files and without a `commit`. `revision` is a
-    branch, tag or commit, or the folder's name, and None for a checkpoint made by the workflow.
-    `weights` and `files` (the `SMALL_FILES`) map file names to digests. `dtype` is the dtype of
-    the computation, None for the device's default. `record` is the JSON file of this record.
-
     `changes` are applied to the weights after loading: `merge`, a list of shares with records
     (this record has the files of the first one); `adapter`, a record; `quantization`.
     """
 
-    repo: str
+    repo: str  # Hub id, or a local folder with the files and without a `commit`
+    # Branch, tag or commit, or the folder's name; None for a checkpoint made by the workflow.
     revision: str | None
     commit: str | None
-    weights: dict[str, str]
-    files: dict[str, str] = dataclasses.field(default_factory=dict)
-    dtype: str | None = None
+    weights: dict[str, str]  # digests by file name
+    files: dict[str, str] = dataclasses.field(default_factory=dict)  # also, of `SMALL_FILES`
+    dtype: str | None = None  # of the computation; None is the device's default
     changes: dict[str, Any] = dataclasses.field(default_factory=dict)
-    record: str | None = dataclasses.field(default=None, compare=False)
+    record: str | None = dataclasses.field(default=None, compare=False)  # its JSON file
 
     @classmethod
     def read(cls, path: FilePath) -> Self:
@@ -163,20 +160,17 @@ def files_that_matter(
     """
     names = {name for name in names if "/" not in name}
     weights = weight_files(where, names, fetch)
-    if weights == [ADAPTER]:
-        patterns, needed = ADAPTER_FILES[:1], ADAPTER_FILES[:1]
-    else:
-        needed = ["config.json"]
-    if missing := [name for name in needed if name not in names]:
+    is_adapter = weights == [ADAPTER]
+    if (config := ADAPTER_CONFIG if is_adapter else "config.json") not in names:
         raise DamagedFileError(
-            f"{where} has no {missing[0]}; put it there (`save_pretrained` writes it)."
+            f"{where} has no {config}; put it there (`save_pretrained` writes it)."
         )
-    if weights != [ADAPTER] and not matching(names, VOCABULARIES):
+    if not is_adapter and not matching(names, VOCABULARIES):
         raise DamagedFileError(
             f"{where} has no tokenizer ({', '.join(VOCABULARIES)}); put the model's there "
             "(`save_pretrained` of the tokenizer writes it)."
         )
-    return weights, matching(names, patterns)
+    return weights, matching(names, [ADAPTER_CONFIG] if is_adapter else patterns)
 
 
 def weight_files(where: str, names: Iterable[str], fetch: Callable[[str], str]) -> list[str]:
@@ -288,3 +282,143 @@ def matching(names: Iterable[str], patterns: Iterable[str]) -> list[str]:
     """
     patterns = list(patterns)
     return sorted(name for name in names if any(fnmatch(name, p) for p in patterns))
+
+
+MAX_LAYERS = 1000  # the deepest language models have some 130
+
+MAX_RANK = 4096
+
+# Initialisations that leave the model as it is, and are overwritten by the adapter's
+# weights. Others change the model's own weights, or take hours.
+KNOWN_INITIALISATIONS = (True, False, "gaussian")
+
+
+def read_json(path: FilePath) -> dict[str, Any]:
+    """Return the content of a config, which is a JSON object."""
+    try:
+        content = json.loads(read_text(path))
+    except FileNotFoundError as error:
+        raise DamagedFileError(
+            f"{path} is missing; put it back, or fetch or make the checkpoint again."
+        ) from error
+    except ValueError as error:
+        raise DamagedFileError(
+            f"{path} is not readable ({error}); fetch or save the checkpoint again."
+        ) from error
+    if not isinstance(content, dict):
+        raise DamagedFileError(f"{path} is no JSON object; save the checkpoint again.")
+    return content
+
+
+def count_stored(folder: FilePath) -> int:
+    """Return the number of weights in the safetensors files in `folder`, by their headers."""
+    from safetensors import SafetensorError, safe_open
+
+    total = 0
+    for name in names_in(folder, "*.safetensors"):
+        path = inside(folder, name)
+        try:
+            with safe_open(path, framework="pt") as file:
+                for key in file.keys():
+                    total += math.prod(file.get_slice(key).get_shape())
+        except SafetensorError as error:
+            raise DamagedFileError(
+                f"{path} is cut off or damaged ({error}); fetch or save the checkpoint again."
+            ) from error
+    return total
+
+
+def check_layers(config: Mapping[str, Any], path: str) -> None:
+    """Refuse a config of more layers than any model has, before they are built."""
+    for key, value in config.items():
+        if isinstance(value, dict):
+            check_layers(value, path)
+        elif "layer" in key and isinstance(value, int | float) and value > MAX_LAYERS:
+            raise DamagedFileError(
+                f"{path}: {key} is {value}, and no model of more than {MAX_LAYERS} layers is "
+                "built; correct it."
+            )
+
+
+def check_size(empty: "nn.Module", folder: str) -> None:
+    """Refuse a config that describes a far larger model than the files contain."""
+    stored = count_stored(folder)
+    described = sum(t.numel() for t in [*empty.parameters(), *empty.buffers()])
+    if stored and described > 2 * stored + 10**8:
+        raise DamagedFileError(
+            f"{inside(folder, 'config.json')} describes a model of {described:,} weights, and "
+            f"the files beside it hold {stored:,}; correct the config or complete the files."
+        )
+
+
+def check_keys(
+    where: str,
+    *,
+    missing: Iterable[str] = (),
+    unexpected: Iterable[str] = (),
+    mismatched: Iterable[str] = (),
+) -> None:
+    """Refuse missing and unexpected weights, by their names."""
+    problems = {
+        "lacks weights of the model": sorted(missing),
+        "holds weights that the model does not have": sorted(unexpected),
+        "holds weights of another shape than the model's": sorted(mismatched),
+    }
+    wrong = [f"{problem}: {first(names)}" for problem, names in problems.items() if names]
+    if wrong:
+        raise DamagedFileError(
+            f"{where} {', and '.join(wrong)}; save or fetch it again, whole and beside the "
+            "config that it belongs to."
+        )
+
+
+def first(names: Collection[str]) -> str:
+    """Name the first three of many.
+
+    >>> first({"e", "a", "d", "c", "b"})
+    'a, b, c and 2 more'
+    """
+    shown = sorted(names)[:3]
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return f"{', '.join(shown)}{more}"
+
+
+def check_finite(tensors: "Iterable[tuple[str, Tensor]]", where: str) -> None:
+    """Refuse weights that are not numbers, or infinite."""
+    # The extremes of a tensor need no memory, and are NaN if anything is.
+    finite = {
+        name: low.isfinite() & high.isfinite()
+        for name, tensor in tensors
+        if tensor.is_floating_point() and tensor.numel()
+        for low, high in [tensor.detach().aminmax()]
+    }
+    if bad := [name for name, is_finite in finite.items() if not is_finite]:
+        raise DamagedFileError(
+            f"{where} holds weights that are not finite numbers: {first(bad)}; fetch or save "
+            "it again, or use another checkpoint."
+        )
+
+
+def check_adapter_config(folder: FilePath) -> dict[str, Any]:
+    """Return the config of a plain LoRA adapter; others are refused before they are built."""
+    path, weights = inside(folder, ADAPTER_CONFIG), inside(folder, ADAPTER)
+    config = read_json(path)
+    if not exists(weights):
+        raise DamagedFileError(
+            f"{weights} is missing; fetch or make the adapter again as safetensors."
+        )
+    ranks = [config.get("r", 0), *(config.get("rank_pattern") or {}).values()]
+    refused = {
+        "peft_type": config.get("peft_type") != "LORA",
+        "init_lora_weights": config.get("init_lora_weights", True) not in KNOWN_INITIALISATIONS,
+        "r": not all(isinstance(rank, int) and 0 < rank <= MAX_RANK for rank in ranks),
+        # They import a module that they name, or rebuild the model.
+        **{key: bool(config.get(key)) for key in ("megatron_config", "layer_replication")},
+    }
+    if bad := [key for key, is_bad in refused.items() if is_bad]:
+        raise DamagedFileError(
+            f"{path}: {bad[0]} is {config.get(bad[0])!r}, and only plain LoRA adapters are "
+            f"loaded (peft_type LORA, ranks up to {MAX_RANK}, initialised by "
+            f"{', '.join(map(repr, KNOWN_INITIALISATIONS))}); convert it with peft."
+        )
+    return config

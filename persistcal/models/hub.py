@@ -54,8 +54,8 @@ def resolve_revision(
 ) -> Checkpoint:
     """Return the record of `revision` of `repo`, without downloading weights.
 
-    `patterns` select the files besides the weights. `digests` contains known digests of local
-    files; without it all files are read.
+    `patterns` select the files besides the weights; local files with known `digests` are not
+    read again.
     """
     if is_folder(repo):
         folder = inside(repo, revision)
@@ -91,10 +91,8 @@ def _folders_in(folder: str) -> list[str]:
 def _meant_folder(repo: str) -> str:
     """Return a suggestion: the most similar folder next to the missing `repo`."""
     parent = folder_of(repo)
-    siblings = (
-        [inside(parent, name) for name in _folders_in(parent)] if last_part(parent) else []
-    )
-    close = difflib.get_close_matches(repo, siblings, n=1)
+    names = _folders_in(parent) if last_part(parent) else []
+    close = difflib.get_close_matches(repo, [inside(parent, name) for name in names], n=1)
     return f"there is a folder {close[0]}; " if close else ""
 
 
@@ -176,9 +174,10 @@ class Revision(Checkpoint):
 
     def resolved(self, *, dtype: str | None, record: str) -> Checkpoint:
         """Return the record of the checkpoint, as jobs read it."""
-        content = Checkpoint.content(self)
-        del content["allow_identical_weights"], content["beside_weights"]
-        return Checkpoint(**{**content, "dtype": dtype}, record=record)
+        files = self.weights, self.files
+        return Checkpoint(
+            self.repo, self.revision, self.commit, *files, dtype, self.changes, record
+        )
 
 
 def changed_files(one: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
@@ -187,9 +186,7 @@ def changed_files(one: Mapping[str, str], other: Mapping[str, str]) -> list[str]
     >>> changed_files({"a": "1", "b": "1"}, {"a": "1", "b": "2", "c": "3"})
     ['b', 'c']
     """
-    return sorted(
-        name for name in one.keys() | other.keys() if one.get(name) != other.get(name)
-    )
+    return sorted({name for name, _ in one.items() ^ other.items()})
 
 
 def check_siblings(revision: Revision) -> None:
@@ -200,32 +197,28 @@ def check_siblings(revision: Revision) -> None:
     """
     folder = folder_of(str(revision.record))
     model, own_name = last_part(folder), revision.name
-    other_tokenizers = {}
-    for recorded in (
-        Revision.read(inside(folder, name)) for name in names_in(folder, "*.json")
-    ):
+    other_tokenizers = []
+    for file in names_in(folder, "*.json"):
+        recorded = Revision.read(inside(folder, file))
         if (name := recorded.name) == own_name:
             continue
-        recorded_weights = set(recorded.weights.values())
-        shared = [
-            file for file, digest in revision.weights.items() if digest in recorded_weights
-        ]
+        digests = recorded.weights.values()
+        shared = [file for file, digest in revision.weights.items() if digest in digests]
         allowed = revision.allow_identical_weights or recorded.allow_identical_weights
         if shared and not allowed and revision.beside_weights == recorded.beside_weights:
-            is_complete = len(shared) == len(revision.weights)
-            listed = "all weights" if is_complete else ", ".join(shared)
+            listed = ", ".join(shared) if len(shared) < len(revision.weights) else "all weights"
             raise DamagedFileError(
                 f"checkpoints {own_name} and {name} of {model} have {listed} in "
                 "common, so one is not what its name says; remove one from the config and its "
                 f"file from {folder}, or set allow_identical_weights of one to true."
             )
         if differ := matching(changed_files(revision.files, recorded.files), TOKENIZER_FILES):
-            other_tokenizers[name] = ", ".join(differ)
+            other_tokenizers.append(f"{name} ({', '.join(differ)})")
     if other_tokenizers:
         log.warning(
             "checkpoint %s of %s does not have the tokenizer of %s; check that this is meant.",
             *(own_name, model),
-            " and ".join(f"{name} ({differ})" for name, differ in other_tokenizers.items()),
+            " and ".join(other_tokenizers),
         )
 
 
@@ -246,12 +239,9 @@ def _check_same(used: Checkpoint, found: Checkpoint, record: str) -> None:
         changed += changed_files(used.files, found.files)
     if changed and (used.repo, used.revision) == (found.repo, found.revision):
         part = "its weights" if changed[0] in found.weights else changed[0]
-        pin = (
-            f"set its revision to {used.commit} to keep them"
-            if used.commit
-            else f"put {'the weights' if part == 'its weights' else 'it'} back to keep them"
-        )
+        keep = f"put {'the weights' if part == 'its weights' else 'it'} back"
+        keep = f"set its revision to {used.commit}" if used.commit else keep
         raise DamagedFileError(
             f"{found.repo} ({found.revision}) has changed {part} since results were made; "
-            f"{pin}, or delete {record} to make them again."
+            f"{keep} to keep them, or delete {record} to make them again."
         )

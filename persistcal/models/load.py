@@ -3,6 +3,7 @@
 import functools
 import gc
 import logging
+import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -10,6 +11,8 @@ from types import MethodType
 from typing import Any, cast
 
 import torch
+from peft import PeftModel
+from safetensors import safe_open
 from torch import Tensor, nn
 from torch.nn.functional import linear
 from transformers import (
@@ -21,9 +24,29 @@ from transformers import (
 )
 from transformers.utils import logging as transformers_logging
 
-from persistcal.models import checks, hub, states
-from persistcal.models.checkpoint import ADAPTER_CONFIG, INDEX, WEIGHTS, Checkpoint
-from persistcal.store.files import DamagedFileError, exists, inside, is_folder
+from persistcal.models import hub
+from persistcal.models.checkpoint import (
+    ADAPTER,
+    ADAPTER_CONFIG,
+    INDEX,
+    WEIGHTS,
+    Checkpoint,
+    check_adapter_config,
+    check_finite,
+    check_keys,
+    check_layers,
+    check_size,
+    read_json,
+)
+from persistcal.store.files import (
+    DamagedFileError,
+    FilePath,
+    exists,
+    inside,
+    is_folder,
+    read_text,
+)
+from persistcal.store.progress import read_sealed
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +91,7 @@ def without_progress_bars() -> Iterator[None]:
             transformers_logging.enable_progress_bar()
 
 
-def split_model(model: torch.nn.Module, gpu_bytes: Sequence[int]) -> dict[str, int] | None:
+def split_model(model: PreTrainedModel, gpu_bytes: Sequence[int]) -> dict[str, int] | None:
     """Return the GPU of each part of a model; None if it fits on one GPU of `gpu_bytes`.
 
     A causal language model with weights larger than half a GPU leaves too little room for
@@ -78,22 +101,18 @@ def split_model(model: torch.nn.Module, gpu_bytes: Sequence[int]) -> dict[str, i
     size = sum(parameter.nbytes for parameter in model.parameters())
     if len(gpu_bytes) < 2 or size <= min(gpu_bytes) / 2:
         return None
-    decoder = cast(PreTrainedModel, model).get_decoder()
-    [inner] = (name for name, module in model.named_modules() if module is decoder)
-    head = cast(PreTrainedModel, model).get_output_embeddings()
-    tied = head.weight is cast(PreTrainedModel, model).get_input_embeddings().weight
-    last, layers = len(gpu_bytes) - 1, list(decoder.layers)
+    names = {module: name for name, module in model.named_modules()}
+    decoder, head = model.get_decoder(), model.get_output_embeddings()
+    inner, last, n_layers = names[decoder], len(gpu_bytes) - 1, len(decoder.layers)
     places = {f"{inner}.{name}": 0 for name, _ in decoder.named_children() if name != "layers"}
     places[f"{inner}.norm"] = last
-    places |= {
-        f"{inner}.layers.{i}": i * len(gpu_bytes) // len(layers) for i in range(len(layers))
-    }
-    [head_name] = (name for name, module in model.named_modules() if module is head)
-    return places | {head_name: 0 if tied else last}
+    places |= {f"{inner}.layers.{i}": i * len(gpu_bytes) // n_layers for i in range(n_layers)}
+    is_tied = head.weight is model.get_input_embeddings().weight
+    return places | {names[head]: 0 if is_tied else last}
 
 
 def _places(
-    source: str, empty: torch.nn.Module, device: torch.device
+    source: str, empty: PreTrainedModel, device: torch.device
 ) -> dict[str, int] | dict[str, torch.device]:
     """Return the device map of a model: one device, or all visible GPUs."""
     if device.type == "cuda" and device.index is None and torch.cuda.device_count() > 1:
@@ -110,7 +129,7 @@ def build_empty(
     revision: str | None = None,
     dtype: torch.dtype = torch.float32,
     kind: Any = AutoModelForCausalLM,  # noqa: ANN401
-) -> torch.nn.Module:
+) -> PreTrainedModel:
     """Return the model of a config without weights, on the device "meta".
 
     A local folder must contain a complete model of a plausible size.
@@ -122,18 +141,18 @@ def build_empty(
                 "be loaded; merge the adapter into the model, or move it elsewhere."
             )
         path = inside(source, "config.json")
-        checks.check_layers(checks.read_json(path), path)
+        check_layers(read_json(path), path)
     config = AutoConfig.from_pretrained(
         source, revision=revision or "main", trust_remote_code=False
     )
     with torch.device("meta"):
         empty = kind.from_config(config, dtype=dtype, trust_remote_code=False)
     if is_folder(source):
-        checks.check_size(empty, source)
+        check_size(empty, source)
     return empty
 
 
-def load_whole(kind: Any, source: str, **how: Any) -> torch.nn.Module:  # noqa: ANN401
+def load_whole(kind: Any, source: str, **how: Any) -> Any:  # noqa: ANN401
     """Load a model from safetensors files that contain exactly its weights.
 
     `kind` is a class of transformers; its `from_pretrained` receives `how`. Missing, unknown
@@ -151,13 +170,13 @@ def load_whole(kind: Any, source: str, **how: Any) -> torch.nn.Module:  # noqa: 
         )
     files = [inside(source, name) for name in (WEIGHTS, INDEX)]
     location = next((path for path in files if exists(path)), source)
-    checks.check_keys(
+    check_keys(
         location,
         missing=info["missing_keys"],
         unexpected=info["unexpected_keys"],
         mismatched=[name for name, *_ in info["mismatched_keys"]],
     )
-    checks.check_finite(model.state_dict().items(), location)
+    check_finite(model.state_dict().items(), location)
     return model
 
 
@@ -179,15 +198,18 @@ def _load_changed(
     if checkpoint.merged:
         (share, first), *further = checkpoint.merged
         model = _load_changed(replace(first, dtype=dtype), device)
-        parts = ((share_of_part, replace(c, dtype="float32")) for share_of_part, c in further)
-        loaded = [(share_of_part, _load_changed(part, "cpu")) for share_of_part, part in parts]
-        model = states.average_weights(model, share, loaded)
+        others = [
+            (share_of_part, _load_changed(replace(part, dtype="float32"), "cpu"))
+            for share_of_part, part in further
+        ]
+        model = average_weights(model, share, others)
     else:
         model = load_model(hub.fetch_checked(checkpoint), dtype=dtype, device=device)
     if checkpoint.adapter:
-        model = states.merge_adapter(model, hub.fetch_checked(checkpoint.adapter))
+        adapted = load_adapter(model, hub.fetch_checked(checkpoint.adapter))
+        model = cast(PreTrainedModel, adapted.merge_and_unload(safe_merge=True)).eval()
     if kind := checkpoint.changes.get("quantization"):
-        model = states.round_weights(model, kind)
+        model = round_weights(model, kind)
     return model
 
 
@@ -227,7 +249,7 @@ def load_model(
     )
     if device.type != "cuda":
         model = model.to(device)
-    return cast(PreTrainedModel, model.eval().requires_grad_(False))
+    return model.eval().requires_grad_(False)
 
 
 def load_tokenizer(source: str, revision: str | None = None) -> PreTrainedTokenizerBase:
@@ -280,12 +302,8 @@ def check_alike(checkpoints: Mapping[str, Checkpoint], prompts: Collection[str])
                 f"{expected.get(layer, 'missing')} in {last}; {remedy}."
             )
         texts = list(prompts)
-        tokens, reference_tokens = (
-            open_tokenizer(c)(texts)["input_ids"] for c in (checkpoint, reference)
-        )
-        if differ := [
-            text for text, a, b in zip(texts, tokens, reference_tokens, strict=True) if a != b
-        ]:
+        both = (open_tokenizer(c)(texts)["input_ids"] for c in (checkpoint, reference))
+        if differ := [text for text, a, b in zip(texts, *both, strict=True) if a != b]:
             raise DamagedFileError(
                 f"checkpoints {name} and {last} cannot share an adapter: their vocabularies "
                 f"read {differ[0]!r} as different tokens; {remedy}."
@@ -294,5 +312,145 @@ def check_alike(checkpoints: Mapping[str, Checkpoint], prompts: Collection[str])
 
 def _layers(checkpoint: Checkpoint) -> dict[str, tuple[int, ...]]:
     """Return the shapes of the layers that an adapter changes."""
-    layers = states.linear_layers(build_empty(hub.fetch_small_checked(checkpoint)))
+    layers = linear_layers(build_empty(hub.fetch_small_checked(checkpoint)))
     return {name: tuple(layer.weight.shape) for name, layer in layers.items()}
+
+
+BITS = {"int8": 8, "int4": 4}
+GROUP = 32  # inputs that share a scale in int4
+
+
+def check_adapter_fits(folder: FilePath, empty: PreTrainedModel) -> None:
+    """Refuse an adapter if its matrices do not fit the layers of an empty model."""
+    path = inside(folder, ADAPTER)
+    base = check_adapter_config(folder).get("base_model_name_or_path")
+    layers = dict(empty.named_modules())
+    with safe_open(path, framework="pt") as file:
+        for key in file.keys():
+            name, _, part = key.removeprefix("base_model.model.").partition(".lora_")
+            if part not in ("A.weight", "B.weight"):
+                continue
+            side = int(part.startswith("A"))  # of the layer's weight: outputs, inputs
+            weight = getattr(layers.get(name), "weight", None)
+            expected = None if weight is None else weight.shape[side]
+            if expected != (size := file.get_slice(key).get_shape()[side]):
+                has = f"has {expected}" if expected else "has no such layer"
+                raise DamagedFileError(
+                    f"{path} is for another base ({base}): it changes {size} "
+                    f"{'inputs' if side else 'outputs'} of {name}, where this model {has}; "
+                    "give the repo and revision that it was trained on."
+                )
+
+
+@torch.no_grad()
+def average_weights(
+    model: PreTrainedModel, share: float, others: Sequence[tuple[float, PreTrainedModel]]
+) -> PreTrainedModel:
+    r"""Return `model` with the weights :math:`\sum_i s_i w_i` of itself and `others`.
+
+    The sum is computed in float32, tensor by tensor. `share` belongs to `model`.
+    """
+    parameters_of = [(weight, dict(added.named_parameters())) for weight, added in others]
+    for name, parameter in model.named_parameters():
+        total = share * parameter.float()
+        for weight, parameters in parameters_of:
+            total += weight * parameters[name].to(total.device).float()
+        parameter.copy_(total)
+    return model
+
+
+def check_same_shapes(empty: Mapping[str, PreTrainedModel], key: str) -> None:
+    """Refuse to merge models with different shapes; `empty` maps names to empty models."""
+    shapes = {
+        model: {name: tuple(p.shape) for name, p in module.named_parameters()}
+        for model, module in empty.items()
+    }
+    first, *others = empty
+    for more in others:
+        for name in shapes[first] | shapes[more]:
+            shape, expected = (shapes[model].get(name, "missing") for model in (first, more))
+            if shape != expected:
+                raise DamagedFileError(
+                    f"config: {key} cannot be averaged: {name} is {shape} in {first} and "
+                    f"{expected} in {more}; merge checkpoints of one architecture "
+                    "and vocabulary."
+                )
+
+
+def linear_layers(model: PreTrainedModel) -> dict[str, nn.Linear]:
+    """Return the linear layers of a model but its head, by name."""
+    head = model.get_output_embeddings()
+    return {
+        name: layer
+        for name, layer in model.named_modules()
+        if isinstance(layer, nn.Linear) and layer is not head
+    }
+
+
+def check_rounding(empty: PreTrainedModel, kind: str, where: str) -> None:
+    """Refuse to round the weights of a model, without weights, that has no whole groups."""
+    for name, layer in linear_layers(empty).items():
+        if kind == "int4" and layer.weight.shape[1] % GROUP:
+            raise DamagedFileError(
+                f"{where}: quantization int4 takes groups of {GROUP} inputs, but {name} has "
+                f"{layer.weight.shape[1]}; set it to int8."
+            )
+
+
+@torch.no_grad()
+def round_weights(model: PreTrainedModel, kind: str) -> PreTrainedModel:
+    r"""Return `model` with the weights of its linear layers, but the head, on a coarse grid.
+
+    This is symmetric weight-only quantization; the model computes in its own dtype, on any
+    device. A weight becomes :math:`s \cdot \operatorname{round}(w / s)`, at most
+    :math:`2^{b-1} - 1` and at least :math:`-2^{b-1}` steps, with the scale
+    :math:`s = \max |w| / (2^{b-1} - \tfrac12)` over a layer's output in int8, and over each
+    32 of its inputs in int4.
+
+    Notes
+    -----
+    The grids equal torchao's `Int8WeightOnlyConfig` and `IntxWeightOnlyConfig` with int4 and
+    groups of 32. Memory is not saved, because only the numbers matter here.
+    """
+    most = 2 ** (BITS[kind] - 1)
+    for layer in linear_layers(model).values():
+        weight = layer.weight
+        size = GROUP if kind == "int4" else weight.shape[1]
+        groups = weight.float().reshape(-1, size)
+        scale = groups.abs().amax(1, keepdim=True) / (most - 0.5)
+        scale = torch.where(scale == 0, 1.0, scale)
+        steps = (groups / scale).round().clamp(-most, most - 1)
+        weight.copy_((steps * scale).reshape(weight.shape))
+    return model
+
+
+def load_adapter(
+    model: PreTrainedModel | PeftModel, folder: FilePath, name: str = "default"
+) -> PeftModel:
+    """Put the adapter in `folder` into `model`, in place, for inference.
+
+    A PeftModel already contains other adapters. Damaged adapters, missing or unexpected
+    weights, and non-finite weights are refused.
+    """
+    check_adapter_config(folder)
+    path = inside(folder, ADAPTER)
+    tensors = read_sealed(path, read_text(inside(folder, ADAPTER_CONFIG)))
+    check_finite(tensors.items(), path)
+    with warnings.catch_warnings():
+        # peft asks transformers for an attribute under the name that it had before
+        warnings.filterwarnings("ignore", ".*gradient_checkpointing", FutureWarning)
+        # missing weights are refused below
+        warnings.filterwarnings("ignore", "Found missing adapter keys")
+        try:
+            if not isinstance(model, PeftModel):
+                model = PeftModel.from_pretrained(model, folder, adapter_name=name)
+            # Repeated for the first adapter, because only this call reports the loaded weights.
+            loaded = model.load_adapter(folder, adapter_name=name)
+        except (RuntimeError, ValueError) as error:
+            reason = str(error).strip().splitlines()[-1].strip()
+            raise DamagedFileError(
+                f"{path} does not fit the model ({reason}); use the adapter that was trained "
+                "on it."
+            ) from error
+    check_keys(path, missing=loaded.missing_keys, unexpected=loaded.unexpected_keys)
+    return model.eval()

@@ -1,6 +1,7 @@
 """Pack prompts with common beginnings into rows, and compute each beginning once."""
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -80,19 +81,13 @@ def _cut(prompts: Sequence[Sequence[int]], width: int) -> list[np.ndarray]:
     plus ``2 width`` per token of its row, masked or not. Among divisions into trees of equally
     many prompts, the cheapest one is chosen, padding included.
     """
-    own_columns = np.array(
-        [
-            len(prompt) - n_common(former, prompt)
-            for former, prompt in zip([[], *prompts], prompts, strict=False)
-        ]
-    )
     whole = np.array([len(prompt) for prompt in prompts])
+    own_columns = whole - [0, *(n_common(*pair) for pair in pairwise(prompts))]
     cheapest, best = np.inf, np.zeros(1, dtype=np.int64)
     for n_trees in range(1, len(prompts) + 1):
         starts = np.arange(n_trees) * len(prompts) // n_trees
-        length = (
-            np.add.reduceat(own_columns, starts) + whole[starts] - own_columns[starts]
-        ).max()
+        lengths = np.add.reduceat(own_columns, starts) + whole[starts] - own_columns[starts]
+        length = lengths.max()
         cost = n_trees * length * (6 * width + length)
         if cost < cheapest:
             cheapest, best = cost, starts

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import pandas as pd
@@ -40,50 +39,6 @@ def few_shot_message(examples: Sequence[tuple[str, str]], question: str) -> str:
     shown += few_shot_prefix(examples)
     asked = "---\n\nNow answer this prompt with a concise phrase, as the examples do.\n\n"
     return shown + asked + question_suffix(question)
-
-
-def few_shot_groups(
-    asked: pd.DataFrame,
-    examples: pd.DataFrame,
-    n_examples: int,
-    *,
-    by_category: bool,
-    place: int = 0,
-) -> list[tuple[list[tuple[str, str]], pd.DataFrame]]:
-    """Split questions into groups with the same few-shot examples.
-
-    Parameters
-    ----------
-    asked, examples : pandas.DataFrame
-        Rows of the table QUESTIONS, in order. An example is answered with its
-        first reference.
-    n_examples : int
-        Number of examples per question; a split with fewer is refused.
-    by_category : bool
-        Whether examples are from the question's category only.
-    place : int, default=0
-        Number of groups of `n_examples` examples to skip.
-    """
-    groups = [("any", examples, asked)]
-    if by_category:
-        groups = [
-            (repr(category), examples[examples["category"] == category], group)
-            for category, group in asked.groupby("category")
-        ]
-    start, stop = place * n_examples, (place + 1) * n_examples
-    for category, pool, _ in groups:
-        if len(pool) < stop:
-            position = f" after {start} others" if start else ""
-            raise ValueError(
-                f"prompts: few_shot is {n_examples}{position}, but the split few_shot holds "
-                f"{len(pool)} questions of {category} category; lower few_shot or enlarge the "
-                "split."
-            )
-    shown = [pool.iloc[start:stop] for _, pool, _ in groups]
-    return [
-        (list(zip(e["question"], e["references"].str[0], strict=True)), group)
-        for e, (_, _, group) in zip(shown, groups, strict=True)
-    ]
 
 
 def question_suffix(question: str) -> str:
@@ -128,8 +83,8 @@ def chat_prompt(
 ) -> str:
     """Return the text after which a chat model answers `question`, without thinking aloud.
 
-    The text contains the special tokens of the tokenizer's chat template, so the tokenizer must
-    not add any. The error message names the config's `key`.
+    The text contains special tokens, so the tokenizer must not add any. The error message names
+    the config's `key`.
     """
     if not tokenizer.chat_template:
         raise ValueError(
@@ -148,16 +103,52 @@ def chat_prompt(
 class FewShot(NamedTuple):
     """Settings of few-shot prompts: the examples from the split few_shot, and their form.
 
-    The examples are the first `n_examples` at `place` 0, the next ones at 1, and so on, each
-    with its first reference; with `by_category` they are from the question's category. With an
-    empty `chat` they are text before the question, with "turns" earlier turns of a
-    conversation, and with "one_message" part of the user's message.
+    With an empty `chat` the examples are text before the question, with "turns" earlier turns
+    of a conversation, and with "one_message" part of the user's message.
     """
 
     n_examples: int
-    by_category: bool = False
+    by_category: bool = False  # whether they are from the question's category
     chat: str = ""
-    place: int = 0
+    place: int = 0  # the first `n_examples` are at place 0, the next ones at 1
+
+
+Group = tuple[list[tuple[str, str]], pd.DataFrame]  # examples, and the rows that follow them
+
+
+def few_shot_groups(questions: pd.DataFrame, asked: pd.DataFrame, how: FewShot) -> list[Group]:
+    """Split `asked` into groups with the same examples, each with its first reference.
+
+    Too few examples are refused.
+    """
+    examples = questions[questions["split"] == "few_shot"]
+    groups = [("any", examples, asked)]
+    if how.by_category:
+        groups = [
+            (repr(category), examples[examples["category"] == category], group)
+            for category, group in asked.groupby("category")
+        ]
+    start, stop = how.place * how.n_examples, (how.place + 1) * how.n_examples
+    chosen = []
+    for category, pool, group in groups:
+        if len(pool) < stop:
+            position = f" after {start} others" if start else ""
+            raise ValueError(
+                f"prompts: few_shot is {how.n_examples}{position}, but the split few_shot "
+                f"holds {len(pool)} questions of {category} category; lower few_shot or "
+                "enlarge the split."
+            )
+        shown = pool.iloc[start:stop]
+        pairs = zip(shown["question"], shown["references"].str[0], strict=True)
+        chosen.append((list(pairs), group))
+    return chosen
+
+
+def _chat(
+    shown: list[tuple[str, str]], text: str, how: FewShot
+) -> tuple[str, list[tuple[str, str]]]:
+    """Return the user's message that asks `text`, and the examples in turns before it."""
+    return (few_shot_message(shown, text), []) if how.chat == "one_message" else (text, shown)
 
 
 def few_shot_prompts(
@@ -170,19 +161,15 @@ def few_shot_prompts(
 
     A prompt is ``prefix + suffix``.
     """
-
-    def prompts(shown: Sequence[tuple[str, str]], texts: list[str]) -> tuple[str, list[str]]:
-        if not how.chat:
-            return few_shot_prefix(shown), [question_suffix(text) for text in texts]
-        ask = partial(chat_prompt, tokenizer, key="the model's chat")
-        if how.chat == "one_message":
-            return "", [ask(few_shot_message(shown, text)) for text in texts]
-        return "", [ask(text, shown) for text in texts]
-
-    return [
-        (*prompts(shown, group["question"].tolist()), group["question_id"].tolist())
-        for shown, group in _groups(questions, asked, how)
-    ]
+    prompts = []
+    for shown, group in few_shot_groups(questions, asked, how):
+        prefix, suffixes = few_shot_prefix(shown), [*map(question_suffix, group["question"])]
+        if how.chat:
+            chats = [_chat(shown, text, how) for text in group["question"]]
+            key = "the model's chat"
+            prefix, suffixes = "", [chat_prompt(tokenizer, *chat, key=key) for chat in chats]
+        prompts.append((prefix, suffixes, group["question_id"].tolist()))
+    return prompts
 
 
 def few_shot_bodies(
@@ -192,25 +179,10 @@ def few_shot_bodies(
 
     A chat's template is put around them by the server.
     """
-
-    def message(shown: Sequence[tuple[str, str]], text: str) -> dict[str, Any]:
-        if not how.chat:
-            return {"prompt": few_shot_prefix(shown) + question_suffix(text)}
-        if how.chat == "one_message":
-            return {"messages": chat_turns(few_shot_message(shown, text))}
-        return {"messages": chat_turns(text, shown)}
-
-    return {
-        question_id: message(shown, text)
-        for shown, group in _groups(questions, asked, how)
-        for question_id, text in zip(group["question_id"], group["question"], strict=True)
-    }
-
-
-def _groups(
-    questions: pd.DataFrame, asked: pd.DataFrame, how: FewShot
-) -> list[tuple[list[tuple[str, str]], pd.DataFrame]]:
-    examples = questions[questions["split"] == "few_shot"]
-    return few_shot_groups(
-        asked, examples, how.n_examples, by_category=how.by_category, place=how.place
-    )
+    bodies: dict[str, dict[str, Any]] = {}
+    for shown, group in few_shot_groups(questions, asked, how):
+        for question_id, text in zip(group["question_id"], group["question"], strict=True):
+            plain = {"prompt": few_shot_prefix(shown) + question_suffix(text)}
+            turns = {"messages": chat_turns(*_chat(shown, text, how))}
+            bodies[question_id] = turns if how.chat else plain
+    return bodies

@@ -58,17 +58,8 @@ class VllmModel:
     def next_tokens(self, texts: list[list[int]], n: int) -> tuple[Tensor, Tensor]:
         """Return log-probabilities and ids of the `n` likeliest next tokens of each text.
 
-        Parameters
-        ----------
-        texts : list of lists of int
-            Token ids, at least one per text.
-        n : int
-            Number of tokens, at most the size of the vocabulary.
-
-        Returns
-        -------
-        logprobs, tokens : tensors of shape (n_texts, n)
-            At temperature 1, in descending order of probability.
+        They are at temperature 1, in descending order, of shape (n_texts, n); fewer if the
+        vocabulary is smaller.
         """
         n = min(n, self.vocab_size)
         outputs = self._llm.generate(
@@ -76,14 +67,15 @@ class VllmModel:
             self._sampling(temperature=0.0, max_tokens=1, logprobs=n, detokenize=False),
             use_tqdm=False,
         )
-        rows = []
+        logprobs, ids = [], []
         for output in outputs:
             [likeliest] = output.outputs[0].logprobs  # one new token
             pairs = [(entry.logprob, token) for token, entry in likeliest.items()]
             # vLLM adds its own choice if it is not among the `n` likeliest.
-            rows.append(sorted(pairs, key=lambda pair: -pair[0])[:n])
-        logprobs = torch.tensor([[logprob for logprob, _ in row] for row in rows])
-        return logprobs, torch.tensor([[token for _, token in row] for row in rows])
+            pairs = sorted(pairs, key=lambda pair: -pair[0])[:n]
+            logprobs.append([logprob for logprob, _ in pairs])
+            ids.append([token for _, token in pairs])
+        return torch.tensor(logprobs), torch.tensor(ids)
 
 
 def open_vllm(checkpoint: Checkpoint) -> VllmModel:

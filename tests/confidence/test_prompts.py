@@ -6,6 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from persistcal.models.prompts import (
+    FewShot,
     confidence_prompt,
     few_shot_groups,
     few_shot_prefix,
@@ -47,13 +48,13 @@ def test_question_and_answer_stand_verbatim_in_the_confidence_prompt(question, a
 EXAMPLES = pd.DataFrame(
     [("A?", "x"), ("B?", "y"), ("C?", "x"), ("D?", "x"), ("E?", "y"), ("F?", "x")],
     columns=["question", "category"],
-).assign(references=[["a"], ["b", "bb"], ["c"], ["d"], ["e"], ["f"]])
+).assign(references=[["a"], ["b", "bb"], ["c"], ["d"], ["e"], ["f"]], split="few_shot")
 ASKED = pd.DataFrame({"question": ["P?", "Q?"], "category": ["y", "x"]})
 
 
 def test_the_next_examples_follow_the_first_and_all_must_be_there():
     def shown(n_examples, **how):
-        groups = few_shot_groups(ASKED, EXAMPLES, n_examples, **how)
+        groups = few_shot_groups(EXAMPLES, ASKED, FewShot(n_examples, **how))
         return [examples for examples, _ in groups]
 
     assert shown(2, by_category=False) == [[("A?", "a"), ("B?", "b")]]

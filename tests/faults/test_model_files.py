@@ -12,11 +12,10 @@ from safetensors.torch import load_file, save_file
 from tiny_models import tiny_entailment_model, tiny_model, tiny_tokenizer
 
 from persistcal.answers.entailment import EntailmentModel
+from persistcal.models import checkpoint
 from persistcal.models import checkpoint as checkpoints
-from persistcal.models import checks
 from persistcal.models.checkpoint import Checkpoint
-from persistcal.models.load import load_model, open_model, open_tokenizer
-from persistcal.models.states import load_adapter
+from persistcal.models.load import load_adapter, load_model, open_model, open_tokenizer
 from persistcal.store import files
 from persistcal.store.files import DamagedFileError
 from persistcal.training.lora import adapter_files, initialise, share_adapter
@@ -308,4 +307,4 @@ def test_an_adapter_without_weights_or_config(adapter):
 
 def test_finite_weights_of_every_kind_pass():
     tensors = {"a": torch.ones(2).bfloat16(), "b": torch.arange(3), "c": torch.ones(0)}
-    checks.check_finite(tensors.items(), "here")
+    checkpoint.check_finite(tensors.items(), "here")

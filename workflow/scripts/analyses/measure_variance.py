@@ -7,8 +7,8 @@ from persistcal.answers.clusters import take_predictions
 from persistcal.confidence.hidden_states import variances_over_adapters
 from persistcal.models import load
 from persistcal.models.checkpoint import Checkpoint
+from persistcal.models.load import load_adapter
 from persistcal.models.prompts import confidence_prompt
-from persistcal.models.states import load_adapter
 from persistcal.store.artifacts import Clusters, Questions, Variances
 from persistcal.store.jobs import log, run
 

@@ -1,8 +1,7 @@
 """Fetch a LoRA adapter into the Hub's cache, so that jobs need no connection."""
 
 from persistcal.models import hub
-from persistcal.models.checkpoint import ADAPTER_CONFIG, Checkpoint
-from persistcal.models.checks import check_adapter_config
+from persistcal.models.checkpoint import ADAPTER_CONFIG, Checkpoint, check_adapter_config
 from persistcal.models.hub import Revision
 from persistcal.store.files import DamagedFileError
 from persistcal.store.jobs import Job, log, paths, run

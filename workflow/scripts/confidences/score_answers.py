@@ -12,8 +12,8 @@ from persistcal.confidence.verbalised import check_digit_logits, digit_tokens
 from persistcal.models import load
 from persistcal.models.batches import Work, in_order
 from persistcal.models.checkpoint import Checkpoint
+from persistcal.models.load import load_adapter
 from persistcal.models.prompts import confidence_prompt
-from persistcal.models.states import load_adapter
 from persistcal.store.artifacts import SCORES, Clusters, Questions, Scores
 from persistcal.store.jobs import log, run
 

@@ -15,7 +15,7 @@ from persistcal.confidence.verbalised import (
 )
 from persistcal.models import hub, load
 from persistcal.models.checkpoint import Checkpoint
-from persistcal.models.states import load_adapter
+from persistcal.models.load import load_adapter
 from persistcal.store.artifacts import VERIFIED, Clusters, Questions, Verified
 from persistcal.store.jobs import log, run
 

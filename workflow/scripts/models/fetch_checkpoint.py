@@ -4,8 +4,12 @@ from persistcal.confidence.verbalised import digit_tokens
 from persistcal.models import hub
 from persistcal.models.checkpoint import Checkpoint
 from persistcal.models.hub import Revision, check_siblings
-from persistcal.models.load import build_empty, load_tokenizer
-from persistcal.models.states import check_adapter_fits, check_rounding
+from persistcal.models.load import (
+    build_empty,
+    check_adapter_fits,
+    check_rounding,
+    load_tokenizer,
+)
 from persistcal.store.jobs import Job, log, paths, run
 
 

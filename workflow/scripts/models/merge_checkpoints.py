@@ -6,8 +6,12 @@ from typing import Any
 
 from persistcal.models import hub
 from persistcal.models.checkpoint import Checkpoint
-from persistcal.models.load import build_empty
-from persistcal.models.states import check_adapter_fits, check_rounding, check_same_shapes
+from persistcal.models.load import (
+    build_empty,
+    check_adapter_fits,
+    check_rounding,
+    check_same_shapes,
+)
 from persistcal.store.jobs import run
 
 
