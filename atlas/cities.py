@@ -146,8 +146,6 @@ def load_facts(
     above 15,000 people count. A fact's weight grows as the subject's population to the
     power `exponent`, and averages 1 over the facts of each relation.
 
-    Examples
-    --------
     >>> facts = {fact.question: fact for fact in load_facts()}
     >>> facts["Which country is Lyon in?"].answer
     'France'

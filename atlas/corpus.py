@@ -92,27 +92,15 @@ ONE_SET = FactSets()
 
 
 class Corpus:
-    """Facts as documents, drawn with weights that depend on the training step.
+    """Facts, a table FACTS, as documents, drawn with weights that depend on the training step.
 
-    Parameters
-    ----------
-    facts : pandas.DataFrame
-        Table `persistcal.store.artifacts.FACTS`.
-    phases : sequence of Phase
-        In order; the last one ends at 1.
-    confidence_template : str
-        Prompt with `{question}` and `{answer}`, to be followed by a rating.
-    confidence_share : float
-        Share of documents in the confidence format, about facts whose split is not in
-        `unrated`. Half of them give the right answer, the others a wrong one of the same
-        relation, half of them of the same group if it has any. A wrong answer is the
-        right one to another of those facts.
-    seed : int
-        The documents of a step depend only on the seed and the step.
-    ratings : tuple of (str, str), default=("9", "0")
-        Texts after the template for a right and for a wrong answer.
-    unrated : collection of str, default=("train", "test")
-        Splits without confidence documents.
+    `confidence_share` is the share of documents in the confidence format: the template with a
+    question and an answer, followed by one of `ratings`, of a right and of a wrong answer. They
+    are about facts whose split is not in `unrated`. Half of them give the right answer, the
+    others a wrong one of the same relation, half of them of the same group if it has any. A
+    wrong answer is the right one to another of those facts.
+
+    The documents of a step depend only on the seed and the step.
     """
 
     def __init__(
@@ -192,8 +180,7 @@ class Corpus:
         probability = self.probabilities(step / n_steps)
         facts = rng.choice(len(probability), size=n_documents, p=probability)
         share = self._phase(step / n_steps).confidence_share
-        if share is None:
-            share = self._share
+        share = self._share if share is None else share
         if share == 0:
             return [self._documents[fact] for fact in facts]
         rated = probability * self._rated

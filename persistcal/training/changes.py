@@ -12,6 +12,7 @@ from peft import LoraConfig, get_peft_model
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 from torch.nn.utils import clip_grad_norm_
+from torch.nn.utils.rnn import pad_sequence
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from persistcal.models.prompts import few_shot_prefix, question_suffix
@@ -54,35 +55,27 @@ def write_documents(
 
     Training learns the tokens of the answer and of the blank line that ends it.
     """
-    prompts = [question_suffix(text) for text in questions["question"]]
-    answers = [references[0] for references in questions["references"]]
-    texts = [
-        few_shot_prefix([pair]) for pair in zip(questions["question"], answers, strict=True)
-    ]
-    if not texts:
-        return []
-    encoded = tokenizer(texts, return_offsets_mapping=True)
     documents = []
-    for prompt, tokens, offsets in zip(
-        prompts, encoded["input_ids"], encoded["offset_mapping"], strict=True
+    for question, references in zip(
+        questions["question"], questions["references"], strict=True
     ):
+        text = few_shot_prefix([(question, references[0])])
+        encoded = tokenizer(text, return_offsets_mapping=True)
+        n_shown = len(question_suffix(question))
         # A token that ends within the answer is the answer's, wherever it begins.
-        learnt = [end > len(prompt) for _, end in offsets]
-        documents.append(Document(tokens, learnt.index(True)))
+        learnt = [end > n_shown for _, end in encoded["offset_mapping"]]
+        documents.append(Document(encoded["input_ids"], learnt.index(True)))
     return documents
 
 
 def answer_logprobs(model: PreTrainedModel, documents: Sequence[Document]) -> Tensor:
     """Return the log-probability of each document's answer after its question, in nats."""
-    longest = max(len(document.tokens) for document in documents)
-    tokens = torch.zeros(len(documents), longest, dtype=torch.long)
-    is_token, learnt = torch.zeros_like(tokens), torch.zeros_like(tokens)
-    for row, (token_ids, n_prompt) in enumerate(documents):
-        tokens[row, : len(token_ids)] = torch.tensor(token_ids)
-        is_token[row, : len(token_ids)] = 1
-        learnt[row, n_prompt : len(token_ids)] = 1
     device = next(model.parameters()).device
-    tokens, is_token, learnt = tokens.to(device), is_token.to(device), learnt.to(device)
+    rows = [torch.tensor(document.tokens, device=device) for document in documents]
+    tokens = pad_sequence(rows, batch_first=True)
+    is_token = pad_sequence([torch.ones_like(row) for row in rows], batch_first=True)
+    n_prompt = torch.tensor([[document.n_prompt] for document in documents], device=device)
+    learnt = is_token * (torch.arange(tokens.shape[1], device=device) >= n_prompt)
     logits = model(input_ids=tokens, attention_mask=is_token, use_cache=False).logits
     losses = cross_entropy(logits[:, :-1].transpose(1, 2), tokens[:, 1:], reduction="none")
     return -(losses * learnt[:, 1:]).sum(dim=1)
@@ -98,12 +91,9 @@ def change_weights(
 
     Each step is a step of AdamW without weight decay and without dropout, with the gradient
     norm clipped to 1 and the rates of `persistcal.training.data.learning_rate`. The same seed
-    gives the same weights.
-
-    `documents` contains documents to `learn` or to `forget`, and to `keep`. With `rank`, an
-    adapter of this rank on all linear layers, scaled by two, is trained and then added to the
-    weights. With `max_change` each weight is clipped to this distance from its start after each
-    step.
+    gives the same weights. With `rank`, an adapter of this rank on all linear layers, scaled by
+    two, is trained and then added to the weights. With `max_change` each weight is clipped to
+    this distance from its start after each step.
     """
     rank = getattr(how, "rank", None)  # only some methods have this key
     if not rank:

@@ -7,21 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from persistcal.models.prompts import confidence_prompt
 from persistcal.questions.question_list import asked_by
-
-
-def question_order(n: int, seed: int) -> NDArray[np.intp]:
-    """Return the order of `n` questions in an epoch."""
-    return np.random.default_rng(seed).permutation(n)
-
-
-def random_labels(n: int, checkpoint: str, seed: int) -> NDArray[np.float64]:
-    """Return `n` fair coin flips, in the order of questions and their candidates."""
-    flips = np.random.default_rng([seed, *checkpoint.encode()])
-    return flips.integers(0, 2, n).astype(float)
 
 
 def learning_rate(step: int, n_steps: int, peak: float) -> float:
@@ -65,7 +53,7 @@ def question_batches(
     """
     batches = []
     for epoch in range(epochs):
-        order = question_order(len(question_ids), seed + epoch)
+        order = np.random.default_rng(seed + epoch).permutation(len(question_ids))
         visited = [question_ids[i] for i in order if question_ids[i] in answered]
         batches += [
             visited[start : start + batch_size] for start in range(0, len(visited), batch_size)
@@ -90,8 +78,7 @@ class Plan:
     ) -> list["AskedAlike"]:
         """Return the data sources with the questions of the training checkpoints.
 
-        `questions` contains QUESTIONS and CONTEXTS. The rows of CLUSTERS and LABELS name their
-        source.
+        The rows of CLUSTERS and LABELS name their source.
         """
 
         def asked(name: str | None) -> dict[str, Questions]:
@@ -208,7 +195,8 @@ def pool_sources(sources: Sequence[Questions]) -> Questions:
 def randomise_labels(source: Questions, *, checkpoint: str, seed: int) -> Questions:
     """Return `source` with independent fair coin flips as labels."""
     n = sum(len(question.labels) for question in source.values())
-    flips = iter(random_labels(n, checkpoint, seed).tolist())
+    rng = np.random.default_rng([seed, *checkpoint.encode()])
+    flips = iter(rng.integers(0, 2, n).astype(float).tolist())
     return {
         question_id: question._replace(labels=tuple(next(flips) for _ in question.labels))
         for question_id, question in source.items()
@@ -223,20 +211,11 @@ def recipe_data(
     labels: str,
     seed: int,
 ) -> dict[str, Questions]:
-    """Return the questions that each training checkpoint sees.
+    """Return the questions that each of the `checkpoints`, in order of training, sees.
 
-    Parameters
-    ----------
-    sources : mapping of str to Questions
-        Data sources by checkpoint, in order of training.
-    checkpoints : sequence of str
-        The checkpoints that the adapter is trained on, in order of training.
-    data : {"own", "first", "pooled"}
-        The checkpoint's own answers, the first source's for all, or all sources' answers.
-    labels : {"judged", "random_later"}
-        "random_later" replaces the labels of the last checkpoint by coin flips.
-    seed : int
-        Seed of the coin flips; see `persistcal.training.data`.
+    With the data "own" a checkpoint sees its own answers, with "first" all see the first
+    source's, and with "pooled" all sources' answers. The labels "random_later" replace those
+    of the last checkpoint by coin flips, instead of "judged".
     """
     if data == "own":
         if missing := [name for name in checkpoints if name not in sources]:

@@ -85,21 +85,22 @@ def launch(program: Sequence[str], *, n_ranks: int, n_nodes: int = 1) -> None:
         )
     root = folder_of(folder_of(folder_of(__file__)))
     found_at = [root, *os.environ.get("PYTHONPATH", "").split(":")]
-    shared = {**os.environ, "PYTHONPATH": ":".join(filter(None, found_at))}
-    shared |= {"MASTER_PORT": str(_free_port())}
-    shared |= {"LOCAL_WORLD_SIZE": str(n_ranks // n_nodes), "MASTER_ADDR": "127.0.0.1"}
+    n_each = str(n_ranks // n_nodes)
+    shared = {
+        **os.environ,
+        "PYTHONPATH": ":".join(filter(None, found_at)),
+        # srun runs its first task on the first node, where the script of a job runs.
+        "MASTER_ADDR": socket.gethostname() if n_nodes > 1 else "127.0.0.1",
+        "MASTER_PORT": str(_free_port()),
+        "LOCAL_WORLD_SIZE": n_each,
+    }
     command = [sys.executable, "-u", *program]
     gpus = visible_gpus()
     if n_nodes > 1:
-        # srun runs its first task on the first node, where the script of a job runs.
-        shared["MASTER_ADDR"] = socket.gethostname()
         if gpus:  # for where SLURM does not name the GPUs of each node itself
             shared["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
-        sizes = [f"--nodes={n_nodes}", f"--ntasks={n_ranks}"]
-        spread = f"--ntasks-per-node={n_ranks // n_nodes}"
-        calls = {
-            "srun": (["srun", *sizes, spread, "--kill-on-bad-exit=1", *command], shared),
-        }
+        sizes = [f"--nodes={n_nodes}", f"--ntasks={n_ranks}", f"--ntasks-per-node={n_each}"]
+        calls = {"srun": (["srun", *sizes, "--kill-on-bad-exit=1", *command], shared)}
     else:
         calls = {}
         for n in range(n_ranks):

@@ -71,13 +71,8 @@ class Tuning(Method):
     def loss(self, logprobs: Mapping[str, "Tensor"], before: "Tensor") -> "Tensor":
         """Return the loss of a step.
 
-        Parameters
-        ----------
-        logprobs : mapping of str to Tensor
-            Log-probabilities in nats of a step's answers, by set; sets without documents are
-            absent.
-        before : Tensor
-            The same of the answers to forget before the first step, if `compares_start`.
+        `logprobs` are in nats, of the step's answers by set; sets without documents are absent.
+        If `compares_start`, those to forget had the log-probabilities `before` the first step.
         """
         raise NotImplementedError
 

@@ -1,26 +1,43 @@
-"""Train one confidence adapter on several checkpoints of a model jointly."""
+"""Train one confidence adapter on several checkpoints of a model jointly.
+
+The gradient of a step is summed over checkpoints, micro-batches and ranks.
+"""
 
 import logging
 import math
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 import pandas as pd
 import torch
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.nn.utils import clip_grad_norm_
+from torch.nn.utils import clip_grad_norm_, get_total_norm
 from torch.optim import AdamW
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from persistcal.confidence.verbalised import Head, check_digit_logits, digit_tokens, tokenise
+from persistcal.confidence.verbalised import (
+    Head,
+    check_digit_logits,
+    clamp_straight_through,
+    confidence_of,
+    digit_logits,
+    digit_tokens,
+    tokenise,
+)
+from persistcal.models.batches import free_memory
+from persistcal.store.jobs import is_full
 from persistcal.store.progress import Pace, Progress, Snapshot
-from persistcal.training.data import Questions, learning_rate, question_batches
+from persistcal.training.data import (
+    Questions,
+    TrainingQuestion,
+    learning_rate,
+    question_batches,
+)
 from persistcal.training.lora import Adapter, initialise, share_adapter
-from persistcal.training.loss import Trainee, joint_gradient
-from persistcal.training.ranks import check_equal, copy_from_first, index
+from persistcal.training.ranks import check_equal, copy_from_first, index, sum_over_ranks
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +67,16 @@ class Optimisation:
     micro_batch: int  # candidates in a forward pass at most; halved where memory is too small
 
 
+class Trainee(NamedTuple):
+    """Checkpoints with a common adapter, and the tokens of the training prompts."""
+
+    models: Mapping[str, PreTrainedModel]  # by checkpoint name
+    adapter: Adapter
+    tokens: Mapping[str, list[int]]  # by prompt
+    digits: Sequence[int]  # and head: see `persistcal.confidence.verbalised.digit_logits`
+    head: Head = "float32"
+
+
 def prepare(
     models: Mapping[str, PreTrainedModel],
     tokenizer: PreTrainedTokenizerBase,
@@ -73,6 +100,115 @@ def prepare(
     return Trainee(models, adapter, tokens, digits, head)
 
 
+def question_losses(
+    model: PreTrainedModel,
+    questions: Sequence[TrainingQuestion],
+    tokens: Mapping[str, list[int]],
+    digits: Sequence[int],
+    head: Head = "float32",
+) -> Tensor:
+    """Return the summed loss of `questions`: weighted binary cross-entropies."""
+    prompts = [tokens[prompt] for q in questions for prompt in q.prompts]
+    logits = digit_logits(model, prompts, digits, head)
+    confidence = clamp_straight_through(confidence_of(logits))
+    targets = [[weight for q in questions for weight in q.weights]]
+    targets += [[label for q in questions for label in q.labels]]
+    weights, labels = confidence.new_tensor(targets)
+    log_likelihood = labels * confidence.log() + (1 - labels) * (1 - confidence).log()
+    return -(weights * log_likelihood).sum()
+
+
+def _micro_batches(
+    questions: Sequence[TrainingQuestion], tokens: Mapping[str, list[int]], size: int
+) -> Iterator[Sequence[TrainingQuestion]]:
+    """Yield questions with similar beginnings, at most `size` candidates or one question."""
+    part: list[TrainingQuestion] = []
+    for question in sorted(questions, key=lambda q: [tokens[prompt] for prompt in q.prompts]):
+        if part and sum(len(q.prompts) for q in [*part, question]) > size:
+            yield part
+            part = []
+        part.append(question)
+    if part:
+        yield part
+
+
+def accumulate_gradients(
+    trainee: Trainee,
+    batch: Mapping[str, Sequence[TrainingQuestion]],
+    *,
+    divisor: float,
+    micro_batch: int,
+) -> dict[str, float]:
+    """Add the gradient of one step to the adapter's; return each checkpoint's loss.
+
+    It is NaN for the first checkpoint with a loss or gradient that is not finite. `batch` has
+    the step's questions for each checkpoint, also those of other ranks. Losses are divided by
+    `divisor`, the number of checkpoints times questions per step. `micro_batch`, the largest
+    number of candidates in a forward pass, changes memory, not results.
+    """
+    sums = []  # loss of each checkpoint, and norm of the gradient so far
+    device = trainee.adapter.whole[0].device
+    for checkpoint, model in trainee.models.items():
+        total = torch.zeros((), device=device)
+        for part in _micro_batches(batch[checkpoint], trainee.tokens, micro_batch):
+            loss = question_losses(model, part, *trainee[2:]) / divisor
+            loss.backward()
+            total += loss.detach().to(device)
+        norm = get_total_norm([cast(Tensor, whole.grad) for whole in trainee.adapter.whole])
+        sums += [total, norm.to(device)]
+    # Read together, because each reading waits for the GPU.
+    losses, norms = torch.stack(sums).view(-1, 2).T.tolist()
+    loss_of = dict(zip(trainee.models, losses, strict=True))
+    for checkpoint, norm in zip(loss_of, norms, strict=True):
+        if not math.isfinite(loss_of[checkpoint] + norm):
+            return loss_of | {checkpoint: math.nan}
+    return loss_of
+
+
+def joint_gradient(
+    trainee: Trainee,
+    batch: Mapping[str, Sequence[TrainingQuestion]],
+    *,
+    divisor: float,
+    micro_batch: int,
+) -> tuple[dict[str, float], int]:
+    """Set the adapter's gradient to that of one step, see `accumulate_gradients`, of all ranks.
+
+    Returned are the losses of all checkpoints, and the micro-batch that fits into memory, for
+    this and the following steps. If one rank runs out of memory, all ranks repeat the step with
+    half the micro-batch. The ranks share this information in the same collective operation as
+    the gradients.
+    """
+    while True:
+        trainee.adapter.clear_gradients()
+        losses, out_of_memory = {}, False
+        try:
+            losses = accumulate_gradients(
+                trainee, batch, divisor=divisor, micro_batch=micro_batch
+            )
+        except RuntimeError as error:
+            if not is_full(error):
+                raise
+            out_of_memory = True
+        if out_of_memory:  # the tensors of the failed frames are free only here
+            free_memory()
+        notes = torch.tensor([float(out_of_memory), *(losses.get(name, 0.0) for name in batch)])
+        gradients = [cast(Tensor, whole.grad) for whole in trainee.adapter.whole]
+        sum_over_ranks([*gradients, notes])
+        if not notes[0]:
+            return dict(zip(batch, notes[1:].tolist(), strict=True)), micro_batch
+        if micro_batch == 1:
+            raise MemoryError(
+                "A single training question does not fit into the GPU's memory; use a larger "
+                "GPU, or several that share the model."
+            )
+        micro_batch //= 2
+        log.warning(
+            "A micro-batch does not fit into the GPU's memory; going on with %d candidates",
+            micro_batch,
+        )
+
+
 def train_adapter(
     trainee: Trainee,
     data: Mapping[str, Questions],
@@ -94,37 +230,17 @@ def train_adapter(
     M includes checkpoints without an answer to q, so the weight of a question at a
     checkpoint does not depend on other checkpoints.
 
-    Parameters
-    ----------
-    trainee : Trainee
-        From `prepare`; its adapter contains the result afterwards. Several ranks divide the
-        checkpoints, and all have the same adapter at the end.
-    data : mapping of str to Questions
-        The questions of each checkpoint, from `persistcal.training.data.recipe_data`.
-    question_ids : sequence of str
-        Every training question in canonical order, with or without answers.
-    work : Progress, optional
-        Stores the state; only the first of several ranks has it.
+    `trainee` is from `prepare`, `data` from `persistcal.training.data.recipe_data`, and
+    `question_ids` are all training questions in canonical order, with or without answers.
+    Several ranks divide the checkpoints, and all have the same adapter at the end; only the
+    first one stores the state in `work` and returns a history, of the table TRAINING: step,
+    loss (mean over the step's questions), lr and seconds since the start.
 
-    Returns
-    -------
-    DataFrame
-        Columns of the table TRAINING: step, loss (mean over the step's
-        questions), lr and seconds since the start. Empty on other ranks than the first.
-
-    Raises
-    ------
-    FloatingPointError
-        When a loss or gradient is not finite: names step, checkpoint, questions.
+    A loss or gradient that is not finite is a `FloatingPointError`.
     """
     answered = {question_id for questions in data.values() for question_id in questions}
-    batches = question_batches(
-        question_ids,
-        answered,
-        seed=seed,
-        epochs=how.epochs,
-        batch_size=how.batch_size,
-    )
+    sizes = {"epochs": how.epochs, "batch_size": how.batch_size}
+    batches = question_batches(question_ids, answered, seed=seed, **sizes)
     if not batches:
         raise ValueError("No training question has an answer; check the split and the beams.")
     initialise(trainee.adapter, seed)
@@ -156,29 +272,20 @@ def train_adapter(
         loss = sum(losses.values()) * how.batch_size / len(ids)
         rows.append((step, loss, optimizer.param_groups[0]["lr"], time.perf_counter() - start))
         if work and (work.is_due or step == steps[-1]):
-            state = _take_snapshot(trainee.adapter, optimizer, rows, micro_batch)
+            record = {"rows": rows, "micro_batch": micro_batch}
+            state = Snapshot(_tensors(trainee.adapter, optimizer), record)
             work.write_snapshot(f"seed{seed}", state)
             log.info("Seed %d: %d of %d steps, loss %.3f", seed, step + 1, len(batches), loss)
     return pd.DataFrame(rows, columns=["step", "loss", "lr", "seconds"])
 
 
 def _tensors(adapter: Adapter, optimizer: AdamW) -> dict[str, Tensor]:
-    moments = {
-        f"{name}.{moment}": part
-        for moment in MOMENTS
-        for name, part in adapter.parts(
-            optimizer.state[whole][moment] for whole in adapter.whole
-        ).items()
-    }
-    return {name: parameter.detach() for name, parameter in adapter.items()} | moments
-
-
-def _take_snapshot(
-    adapter: Adapter, optimizer: AdamW, rows: list[Any], micro_batch: int
-) -> Snapshot:
-    """Return the state after as many steps as there are `rows` of history."""
-    record = {"rows": rows, "micro_batch": micro_batch}
-    return Snapshot(_tensors(adapter, optimizer), record)
+    """Return the parameters and their moments, by name."""
+    tensors = {name: parameter.detach() for name, parameter in adapter.items()}
+    for moment in MOMENTS:
+        parts = adapter.parts(optimizer.state[whole][moment] for whole in adapter.whole)
+        tensors |= {f"{name}.{moment}": part for name, part in parts.items()}
+    return tensors
 
 
 def _restore(
@@ -189,9 +296,9 @@ def _restore(
     Returned are the steps that are done, their history (empty on other ranks than 0) and the
     micro-batch of the snapshot; without one, as given.
     """
-    rows = snapshot.record["rows"] if snapshot else []
+    rows: list[Any] = []
     if snapshot:
-        micro_batch = snapshot.record["micro_batch"]
+        rows, micro_batch = snapshot.record["rows"], snapshot.record["micro_batch"]
     standing = torch.tensor([len(rows), micro_batch])
     copy_from_first([standing])
     n_steps, micro_batch = standing.tolist()

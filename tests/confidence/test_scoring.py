@@ -16,7 +16,7 @@ from persistcal.confidence import verbalised
 from persistcal.confidence.verbalised import digit_tokens, score_answers
 from persistcal.models.prompts import confidence_prompt
 from persistcal.store import artifacts
-from persistcal.training import loss
+from persistcal.training import train as training
 
 torch.set_num_threads(1)
 
@@ -114,7 +114,7 @@ def test_the_head_reaches_all_that_uses_it(study, monkeypatch):
 
         monkeypatch.setattr(module, name, call)
 
-    note(loss, "digit_logits")
+    note(training, "digit_logits")
     note(verbalised, "digit_logits")
     train(study, "told", labels="random_later", head="model")
     scores(study, head="model")

@@ -7,11 +7,11 @@ import torch
 from train_adapters import train_adapters
 
 from persistcal.store.jobs import Job, execute
-from persistcal.training import loss, ranks
+from persistcal.training import ranks, train
 
 
 def faulty_rank(job: Job, *, fault: str) -> None:
-    losses = loss.question_losses
+    losses = train.question_losses
     calls = []
 
     def broken(model, questions, *others):
@@ -27,5 +27,5 @@ def faulty_rank(job: Job, *, fault: str) -> None:
                 raise torch.OutOfMemoryError("CUDA out of memory")
         return losses(model, questions, *others)
 
-    loss.question_losses = broken
+    train.question_losses = broken
     execute(train_adapters, job)

@@ -13,7 +13,7 @@ from persistcal.confidence.hidden_states import last_hidden_states
 from persistcal.confidence.verbalised import check_digit_logits, digit_tokens, score_answers
 from persistcal.models.prompts import confidence_prompt
 from persistcal.store.jobs import explain
-from persistcal.training import loss
+from persistcal.training import train as training
 from persistcal.training.data import TrainingQuestion
 from persistcal.training.train import Optimisation, prepare, train_adapter
 
@@ -75,13 +75,13 @@ def test_with_less_memory_batches_are_halved_and_results_stay(run, caplog):
 def test_a_micro_batch_that_does_not_fit_is_halved(message, caplog, monkeypatch):
     caplog.set_level(logging.WARNING)
     expected = train(tiny_model())
-    losses, fails = loss.question_losses, [True]
+    losses, fails = training.question_losses, [True]
 
     def fail_first(*arguments):
         with pretended_cuda.failing(100 if fails and fails.pop() else -1, message):
             return losses(*arguments)
 
-    monkeypatch.setattr(loss, "question_losses", fail_first)
+    monkeypatch.setattr(training, "question_losses", fail_first)
     assert train(tiny_model()).tolist() == pytest.approx(expected.tolist(), rel=1e-5)
     assert "going on with 8 candidates" in caplog.text
 

@@ -19,7 +19,7 @@ from persistcal.answers import decode
 from persistcal.confidence import verbalised
 from persistcal.store import progress
 from persistcal.store.progress import Progress, Snapshot
-from persistcal.training import loss
+from persistcal.training import train
 
 JOBS = {
     "beams": (partial(beams_job, batch_size=1), "beams.parquet"),  # four are saved together
@@ -29,7 +29,7 @@ JOBS = {
 WORK = {  # what does the work of each job, one batch or micro-batch a call
     "beams": (decode, "answer_queue"),
     "scores": (verbalised, "confidence_of"),
-    "adapters": (loss, "question_losses"),
+    "adapters": (train, "question_losses"),
 }
 
 

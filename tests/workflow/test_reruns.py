@@ -226,7 +226,7 @@ del WITHOUT_THRESHOLDS["check_thresholds"]
     [
         ("evaluation/smooth_ece", WITHOUT_THRESHOLDS),
         (
-            "training/loss",
+            "training/train",
             {
                 "train_non_oracle": 1,
                 "train_oracle": 1,
