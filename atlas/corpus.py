@@ -146,9 +146,8 @@ class Corpus:
             f"Prompt: {question}\nAnswer: {answer}"
             for question, answer in zip(facts["question"], facts["answer"], strict=True)
         ]
-        self._question = facts["question"].to_numpy()
-        self._answer = facts["answer"].to_numpy()
-        self._relation = facts["relation"].to_numpy()
+        columns = (facts[name].to_numpy() for name in ("question", "answer", "relation"))
+        self._question, self._answer, self._relation = columns
         self._alike = {
             key: np.sort(rows)
             for columns in ("relation", ["relation", "group"])

@@ -24,21 +24,15 @@ from persistcal.models.vllm import VllmModel
 
 
 class Beam(NamedTuple):
-    """One answer with the summed log-probability of its tokens, including the end token.
+    """One answer; its measures are means over tokens, see `measure_distributions`."""
 
-    The text ends before the first newline or end-of-sequence token. It is unchanged: it often
-    starts with a space, and it can be empty. Entropy, self-certainty and margin are means over
-    the tokens' distributions, see `measure_distributions`; with vLLM the first two are None.
-    `min_logprob` is the lowest log-probability of a token.
-    """
-
-    text: str
-    logprob: float
+    text: str  # up to the first newline or end token; often starts with a space, can be empty
+    logprob: float  # summed over its tokens, including the end token
     n_tokens: int
-    entropy: float | None
-    self_certainty: float | None
+    entropy: float | None  # None with vLLM
+    self_certainty: float | None  # None with vLLM
     margin: float | None
-    min_logprob: float | None
+    min_logprob: float | None  # lowest log-probability of a token
 
 
 def eos_tokens(model: PreTrainedModel | VllmModel) -> list[int]:
@@ -110,17 +104,14 @@ class Draw:
 class Search:
     """Settings of the search for answers.
 
-    With `draw`, `n_beams` samples of each answer are drawn instead; a sample depends on the
-    suffix, not on the batch. `batch_size` is the number of questions decoded together; "auto"
-    uses as many as fit into `memory_gb`, at most 128. `memory_gb`, for keys, values and logits,
-    is a fixed setting and not the free memory, because in bfloat16 the last bits depend on the
-    questions decoded together.
+    `memory_gb`, for keys, values and logits, is a fixed setting and not the free memory,
+    because in bfloat16 the last bits depend on the questions decoded together.
     """
 
     n_beams: int = 10  # fewer result only from a vocabulary of fewer than twice as many tokens
     max_new_tokens: int = 100
-    draw: Draw | None = None
-    batch_size: int | Literal["auto"] = "auto"
+    draw: Draw | None = None  # instead of searching for beams, draw `n_beams` samples
+    batch_size: int | Literal["auto"] = "auto"  # as many as fit into `memory_gb`, at most 128
     memory_gb: float = 16.0
     one_line: bool = True  # whether a newline ends a beam
 

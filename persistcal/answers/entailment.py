@@ -46,8 +46,7 @@ def entailment_index(id2label: Mapping[int, str], source: str) -> int:
 class EntailmentModel:
     """A cross-encoder that tests whether one answer to a question entails another.
 
-    `source` is a folder or Hub id; only safetensors files are read, and no code is run. Pairs
-    of similar length are compared in batches of `batch_size`. If "float16" overflows, the model
+    Only safetensors files are read, and no code is run. If "float16" overflows, the model
     continues in float32.
     """
 

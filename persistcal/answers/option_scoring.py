@@ -52,10 +52,9 @@ def encode_choice(
 ) -> Choice:
     """Return the tokens of a question and its options as lm-evaluation-harness splits them.
 
-    Context and option are encoded together. The first tokens, as many as the context has, are
-    the context's, and the others the option's. White space at the context's end belongs to the
-    options. A prompt of a `chat` contains the special tokens, and its answer has no space in
-    front.
+    Context and option are encoded together, and the first tokens, as many as the context has,
+    are the context's. White space at its end belongs to the options. A prompt of a `chat`
+    contains the special tokens, and its answer has no space in front.
     """
     asked = context.rstrip()
     between = context[len(asked) :] + ("" if chat else " ")

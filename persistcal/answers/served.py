@@ -35,11 +35,10 @@ from persistcal.store.replies import (
 
 log = logging.getLogger(__name__)
 
-
 THOUGHTS = re.compile(r"\A.*</think>", re.DOTALL)  # templates can open them in the prompt
-
 OPEN = "<think>"
-
+TOO_LONG = re.compile(r"context.{0,20}(length|size|window)", re.IGNORECASE)
+ANSWERED_BY = ("time", "asked", "model", "system_fingerprint")
 ROUNDING = 1e-3  # a server's log-probability can exceed 0 by this
 
 
@@ -198,11 +197,6 @@ def _logprob(listed: Any) -> tuple[float | None, int | None]:  # noqa: ANN401
     if not all(math.isfinite(value) and value <= ROUNDING for value in values):
         raise ValueError
     return float(sum(min(value, 0.0) for value in values)), len(values)
-
-
-TOO_LONG = re.compile(r"context.{0,20}(length|size|window)", re.IGNORECASE)
-
-ANSWERED_BY = ("time", "asked", "model", "system_fingerprint")
 
 
 @dataclass(frozen=True)

@@ -213,11 +213,10 @@ class PrefixCache(Cache):
     def forward(
         self, model: PreTrainedModel, tokens: Tensor, rows: list[int] | None = None
     ) -> Tensor:
-        """Run `model` on the next token of each row of the trees, and remember them.
+        """Run `model` on the next token of each row of the trees, and return its logits.
 
-        Inside `shared_prefix_attention`, it returns logits of shape (n_rows, vocab_size), or
-        only the logits of `rows`. `rows` is not a tensor, because accelerate would move a
-        tensor to the first GPU, and the last layer is on the last one.
+        They are those of all rows or of `rows`, which is not a tensor, because accelerate would
+        move a tensor to the first GPU, and the last layer is on the last one.
         """
         output = model(
             input_ids=tokens[None],
@@ -318,11 +317,7 @@ def answer_queue(
 
     As soon as half of the places are free, further questions are encoded and share the forward
     passes of earlier questions. The composition of batches depends only on the questions and
-    the model.
-
-    `prefix` is of `encode_prefix`, `suffixes` are each question's tokens after it, and `search`
-    returns the search for answers to a range of the questions. Questions are returned in the
-    order of completion.
+    the model. `search` returns the search for answers to a range of the questions.
     """
     tokens = _Tokens(suffixes, model.device)
     batch = _Batch(model, prefix, tokens, range(min(at_once, len(suffixes))), search)

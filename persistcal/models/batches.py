@@ -48,10 +48,7 @@ class Work(NamedTuple):
 
 
 def unless_full(compute: Callable[[], list], n_together: int) -> list | None:
-    """Return the results of `compute`, or None where they do not fit into a GPU's memory.
-
-    A `MemoryError` where it computes a single item.
-    """
+    """Return the results of `compute`, or None if they do not fit into a GPU's memory."""
     try:
         return compute()
     except RuntimeError as error:
@@ -93,10 +90,7 @@ def free_memory() -> None:
 
 
 def warn_of_little_memory(device: torch.device, needed: float) -> None:
-    """Log a warning where a machine without a GPU has less memory free than `needed` bytes.
-
-    When that runs out, the system kills the job; only on GPUs a batch is halved.
-    """
+    """Log a warning if a CPU's memory is too small: the system would kill the job."""
     free = psutil.virtual_memory().available
     if device.type == "cpu" and needed > free:
         log.warning(

@@ -192,8 +192,7 @@ def changed_files(one: Mapping[str, str], other: Mapping[str, str]) -> list[str]
 def check_siblings(revision: Revision) -> None:
     """Refuse a checkpoint with weights of another; warn of one with another tokenizer.
 
-    Some repositories have the same weights, or a shard of another checkpoint, under several
-    names, but training changes every file. The later job compares, in any order of jobs.
+    Training changes every file, but some repositories have the same under several names.
     """
     folder = folder_of(str(revision.record))
     model, own_name = last_part(folder), revision.name

@@ -94,9 +94,9 @@ def without_progress_bars() -> Iterator[None]:
 def split_model(model: PreTrainedModel, gpu_bytes: Sequence[int]) -> dict[str, int] | None:
     """Return the GPU of each part of a model; None if it fits on one GPU of `gpu_bytes`.
 
-    A causal language model with weights larger than half a GPU leaves too little room for
-    activations, so its layers are divided equally among GPUs. Checkpoints of one architecture
-    are divided in the same way, so that they can share an adapter.
+    Weights larger than half a GPU leave too little room for activations, so the layers are
+    divided equally. Checkpoints of one architecture are divided in the same way, so that they
+    can share an adapter.
     """
     size = sum(parameter.nbytes for parameter in model.parameters())
     if len(gpu_bytes) < 2 or size <= min(gpu_bytes) / 2:
@@ -155,8 +155,7 @@ def build_empty(
 def load_whole(kind: Any, source: str, **how: Any) -> Any:  # noqa: ANN401
     """Load a model from safetensors files that contain exactly its weights.
 
-    `kind` is a class of transformers; its `from_pretrained` receives `how`. Missing, unknown
-    and non-finite weights and wrong shapes are refused.
+    `kind` is a class of transformers; its `from_pretrained` receives `how`.
     """
     with without_progress_bars():
         model, info = kind.from_pretrained(
@@ -228,8 +227,7 @@ def load_model(
     """Load a causal language model for inference: in evaluation mode, without gradients.
 
     `source` is a Hub id or a local folder. Only safetensors files are read, and no code is run.
-    The defaults are `default_dtype` and `pick_device()`; a model that is too large for one GPU
-    is split over all visible GPUs.
+    A model that is too large for one GPU is split over all visible GPUs.
     """
     device = pick_device() if device is None else torch.device(device)
     name = dtype or default_dtype(device)
@@ -407,8 +405,6 @@ def round_weights(model: PreTrainedModel, kind: str) -> PreTrainedModel:
     :math:`s = \max |w| / (2^{b-1} - \tfrac12)` over a layer's output in int8, and over each
     32 of its inputs in int4.
 
-    Notes
-    -----
     The grids equal torchao's `Int8WeightOnlyConfig` and `IntxWeightOnlyConfig` with int4 and
     groups of 32. Memory is not saved, because only the numbers matter here.
     """
@@ -427,11 +423,7 @@ def round_weights(model: PreTrainedModel, kind: str) -> PreTrainedModel:
 def load_adapter(
     model: PreTrainedModel | PeftModel, folder: FilePath, name: str = "default"
 ) -> PeftModel:
-    """Put the adapter in `folder` into `model`, in place, for inference.
-
-    A PeftModel already contains other adapters. Damaged adapters, missing or unexpected
-    weights, and non-finite weights are refused.
-    """
+    """Put the adapter in `folder` into `model`, in place, for inference."""
     check_adapter_config(folder)
     path = inside(folder, ADAPTER)
     tensors = read_sealed(path, read_text(inside(folder, ADAPTER_CONFIG)))

@@ -157,8 +157,7 @@ def _attention_mask(config: Any, until: Tensor, positions: Tensor, dtype: torch.
 def pack(model: PreTrainedModel | PeftModel, prompts: Sequence[Sequence[int]]) -> Packed:
     """Return the token ids `prompts`, packed, on the device of `model`.
 
-    The mask is a dense one for scaled dot product attention, on a GPU too: rows are so
-    short that attention is a small part of the work, see `pack_prompts`.
+    The mask is dense on a GPU too: rows are so short that attention takes little of the time.
     """
     batch = pack_prompts(prompts, model.config.hidden_size)
     rows = np.stack([batch.token_ids, batch.positions, batch.until])
@@ -188,9 +187,8 @@ def over_prompts(
 ) -> np.ndarray:
     """Return one number per prompt; `compute` maps the prompts of a batch to numbers.
 
-    Prompts with a common beginning are in one batch. If memory is too small, a batch is
-    computed in halves. The number is NaN for prompts of batches outside `work`; a computed NaN
-    raises a `FloatingPointError`.
+    Prompts with a common beginning are in one batch. The number is NaN for prompts of batches
+    outside `work`; a computed NaN raises a `FloatingPointError`.
     """
     order = sorted(range(len(prompts)), key=lambda i: list(prompts[i]))
     with Pace(total=len(order), desc=desc, unit=" answers") as bar:

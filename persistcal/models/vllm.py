@@ -18,12 +18,10 @@ from persistcal.models.hub import fetch_checked
 class VllmModel:
     """Model that returns the likeliest next tokens of texts.
 
-    Only safetensors files are read, and no code from the model's repository is run. The default
-    type is bfloat16 on a GPU and float32 on the CPU. Log-probabilities are on `device`; the
-    model itself can use several GPUs.
+    Only safetensors files are read, and no code from the model's repository is run.
     """
 
-    device = torch.device("cpu")
+    device = torch.device("cpu")  # of log-probabilities; the model can use several GPUs
 
     def __init__(self, source: str, *, dtype: str | None = None) -> None:
         try:

@@ -13,6 +13,7 @@ import unicodedata
 import urllib.parse
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from itertools import groupby
 from typing import Any, Protocol, TypeVar
 
 import httpx2
@@ -89,11 +90,9 @@ def redact(text: str, secret: str) -> str:
     for i in range(len(text) - PIECE + 1):
         if text[i : i + PIECE] in pieces:
             hidden[i : i + PIECE] = [True] * PIECE
-    marked = "".join(
-        character if not hide else "[key]" if not (i and hidden[i - 1]) else ""
-        for i, (character, hide) in enumerate(zip(text, hidden, strict=True))
-    )
-    return KEY_SHAPE.sub("[key]", marked)
+    runs = groupby(zip(hidden, text, strict=True), key=lambda marked: marked[0])
+    shown = ["[key]" if hide else "".join(c for _, c in run) for hide, run in runs]
+    return KEY_SHAPE.sub("[key]", "".join(shown))
 
 
 def public_address(base_url: str) -> str:
@@ -215,8 +214,7 @@ class ModelServer:
     """Client of an OpenAI-compatible server at an address up to and including ``/v1``.
 
     The library's own retries are switched off: they give up on a Retry-After above two minutes,
-    otherwise wait at most eight seconds, retry after a spent quota, and do not retry after a
-    reply that is not JSON.
+    wait too short otherwise, and retry after a spent quota but not after a broken reply.
 
     Messages name the `section` of the config with these settings, and use `kept` as a word for
     the replies that are kept after a failure. No message or log contains the key.

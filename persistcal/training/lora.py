@@ -24,8 +24,8 @@ from persistcal.store.progress import seal
 class Adapter(dict[str, nn.Parameter]):
     """Parameters by name within the model, such as "….q_proj.lora_A": zeros of float32.
 
-    The parameters of a device are views of one tensor in `whole`, and so are their gradients.
-    The optimizer, norms and sums over ranks need as few kernels as for a single parameter.
+    The parameters of a device are views of one tensor in `whole`, and so are their gradients,
+    so that optimizer, norms and sums over ranks need few kernels.
 
     >>> adapter = Adapter({"a": ((2, 2), "cpu"), "b": ((3,), "cpu")})
     >>> adapter.whole[0].grad[4:] = 1.0

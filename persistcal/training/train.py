@@ -141,10 +141,9 @@ def accumulate_gradients(
 ) -> dict[str, float]:
     """Add the gradient of one step to the adapter's; return each checkpoint's loss.
 
-    It is NaN for the first checkpoint with a loss or gradient that is not finite. `batch` has
-    the step's questions for each checkpoint, also those of other ranks. Losses are divided by
-    `divisor`, the number of checkpoints times questions per step. `micro_batch`, the largest
-    number of candidates in a forward pass, changes memory, not results.
+    It is NaN for the first checkpoint with a loss or gradient that is not finite. Losses are
+    divided by `divisor`, the number of checkpoints times questions per step. `micro_batch`, the
+    largest number of candidates in a forward pass, changes memory, not results.
     """
     sums = []  # loss of each checkpoint, and norm of the gradient so far
     device = trainee.adapter.whole[0].device
@@ -174,10 +173,9 @@ def joint_gradient(
 ) -> tuple[dict[str, float], int]:
     """Set the adapter's gradient to that of one step, see `accumulate_gradients`, of all ranks.
 
-    Returned are the losses of all checkpoints, and the micro-batch that fits into memory, for
-    this and the following steps. If one rank runs out of memory, all ranks repeat the step with
-    half the micro-batch. The ranks share this information in the same collective operation as
-    the gradients.
+    Returned are the losses of all checkpoints, and the micro-batch that fits into memory. If
+    one rank runs out of memory, all repeat the step with half the micro-batch. They share this
+    information in the same collective operation as the gradients.
     """
     while True:
         trainee.adapter.clear_gradients()
