@@ -2,7 +2,6 @@
 
 import copy
 import itertools
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -14,7 +13,6 @@ from jobs import ABOUT, clusters_job
 from tiny_models import ID2LABEL, MAX_LENGTH, tiny_entailment_model
 from transformers import DebertaV2ForSequenceClassification, PreTrainedTokenizerFast
 
-from persistcal.answers import entailment
 from persistcal.answers.clusters import Pair, group_answers, mutual_entailment
 from persistcal.answers.entailment import EntailmentModel, entailment_index
 from persistcal.store import artifacts
@@ -99,21 +97,6 @@ def test_of_long_answers_both_beginnings_stay(folder, model):
     assert n_tokens(folder, (premise, hypothesis)) <= MAX_LENGTH
     same = [Pair("Which?", "Norway " * 40, other) for other in ("Sweden " * 40, "Oslo " * 40)]
     assert not np.allclose(*model.logits(same))
-
-
-def test_precision_on_a_gpu_is_float32_unless_another_is_asked_for(monkeypatch, folder):
-    loaded = []
-
-    class Loaded:
-        config = SimpleNamespace(id2label=ID2LABEL)
-
-        def __init__(self, _source, *, device, model_kwargs, **_options):
-            loaded.append((device, model_kwargs["dtype"]))
-
-    monkeypatch.setattr(entailment, "CrossEncoder", Loaded)
-    EntailmentModel(str(folder), batch_size=4, device="cuda")
-    EntailmentModel(str(folder), batch_size=4, device="cuda", dtype="float16")
-    assert loaded == [("cuda", torch.float32), ("cuda", torch.float16)]
 
 
 def test_float16_that_overflows_gives_way_to_float32(folder, caplog):

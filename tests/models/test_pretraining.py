@@ -132,16 +132,6 @@ def test_a_wrong_answer_is_of_a_fact_that_is_met():
     assert set(rated_in(corpus, 300)["answer"]) == {"Senegal", "Pound"}
 
 
-def test_documents_follow_the_drift():
-    corpus = make_corpus([Phase(0.5, {}), Phase(1.0, {"Europe": 0.25})], share=0)
-    documents = corpus.documents(4000, step=60, n_steps=100)
-    # Lyon: 3 * 0.25 = 0.75 of 0.75 + 0.25 + 6 = 7; standard error 0.005.
-    share = np.mean(
-        [document == "Prompt: Where is Lyon?\nAnswer: France" for document in documents]
-    )
-    assert share == pytest.approx(0.75 / 7, abs=0.02)
-
-
 def rated_in(corpus, n_documents, step=0, n_steps=1):
     """Number, question, answer and rating of the documents in the confidence format."""
     texts = corpus.documents(n_documents, step=step, n_steps=n_steps)

@@ -11,6 +11,7 @@ import pytest
 import torch
 from adapter_files import write_checkpoints
 from jobs import beams_job
+from like_generate import assert_same_beams
 from tiny_models import tiny_model, tiny_tokenizer
 
 from persistcal.answers.decode import Search, generate_beams
@@ -38,14 +39,6 @@ def checkpoint(tmp_path_factory):
     folder = tmp_path_factory.mktemp("checkpoint")
     tiny_model(layers=2).save_pretrained(folder)
     return str(folder)
-
-
-def assert_same_beams(ours, theirs):
-    assert len(ours) == len(theirs) == len(SUFFIXES)
-    for beams, expected in zip(ours, theirs, strict=True):
-        assert [beam.text for beam in beams] == [beam.text for beam in expected]
-        logprobs = [[beam.logprob for beam in answer] for answer in (beams, expected)]
-        np.testing.assert_allclose(*logprobs, atol=1e-4)
 
 
 def decode(model, suffixes=SUFFIXES, **sizes):
@@ -111,22 +104,14 @@ def test_without_vllm_the_error_names_the_remedy(monkeypatch, checkpoint):
         VllmModel(checkpoint)
 
 
-@pytest.fixture
-def study(tmp_path):
+def test_the_script_takes_the_backend(made, tmp_path):
     write_checkpoints(tmp_path, ["a"])
-    return tmp_path
-
-
-def beams_of(study, **changes):
-    beams_job(study, study / "beams.parquet", **changes)
-    return artifacts.read(study / "beams.parquet", artifacts.BEAMS)
-
-
-def test_the_script_takes_the_backend(made, study):
-    expected = beams_of(study)
-    assert not made
-    ours = beams_of(study, backend="vllm")
-    assert len(made) == 1
+    tables = {}
+    for backend in ("transformers", "vllm"):
+        beams_job(tmp_path, tmp_path / "beams.parquet", backend=backend)
+        tables[backend] = artifacts.read(tmp_path / "beams.parquet", artifacts.BEAMS)
+        assert len(made) == (backend == "vllm")
+    expected, ours = tables.values()
     same = ["question_id", "beam", "text", "n_tokens"]
     assert ours[same].equals(expected[same])
     unknown = ["entropy", "self_certainty"]

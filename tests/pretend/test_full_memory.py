@@ -86,21 +86,6 @@ def test_a_micro_batch_that_does_not_fit_is_halved(message, caplog, monkeypatch)
     assert "going on with 8 candidates" in caplog.text
 
 
-def first_step_of_adamw(model):
-    """Training, where the optimizer's first step is what does not fit."""
-    step = torch.optim.AdamW.step
-
-    def fail(optimizer, *arguments):
-        with pretended_cuda.failing(0):
-            return step(optimizer, *arguments)
-
-    torch.optim.AdamW.step = fail
-    try:
-        train(model)
-    finally:
-        torch.optim.AdamW.step = step
-
-
 @pytest.mark.parametrize("message", MESSAGES)
 @pytest.mark.parametrize(
     "run",
@@ -117,7 +102,14 @@ def test_what_cannot_be_divided_is_said_in_a_sentence(run, message):
     assert "\n" not in explain(error.value)
 
 
-def test_so_is_the_first_step_of_the_optimizer():
+def test_so_is_the_first_step_of_the_optimizer(monkeypatch):
+    step = torch.optim.AdamW.step
+
+    def fail(*arguments):
+        with pretended_cuda.failing(0):
+            return step(*arguments)
+
+    monkeypatch.setattr(torch.optim.AdamW, "step", fail)
     with pytest.raises(torch.OutOfMemoryError) as error:
-        first_step_of_adamw(tiny_model())
+        train(tiny_model())
     assert explain(error.value).startswith(FULL)
