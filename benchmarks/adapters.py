@@ -18,8 +18,13 @@ from transformers import AutoModelForCausalLM, Olmo3Config, Olmo3ForCausalLM
 
 from benchmarks.results import Growth, Result, show
 from persistcal.training.data import TrainingQuestion, learning_rate, question_batches
-from persistcal.training.lora import initialise, share_adapter
-from persistcal.training.train import Optimisation, Trainee, train_adapter
+from persistcal.training.train import (
+    Optimisation,
+    Trainee,
+    initialise,
+    share_adapter,
+    train_adapter,
+)
 
 N_QUESTIONS, BATCH_SIZE, LR = 64, 16, 1e-3
 DIGITS = list(range(10, 20))

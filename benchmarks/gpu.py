@@ -45,9 +45,14 @@ from persistcal.models.prompts import (
 )
 from persistcal.training.data import TrainingQuestion
 from persistcal.training.launch import end_with_parent, launch
-from persistcal.training.lora import initialise, share_adapter
 from persistcal.training.ranks import join, own_share
-from persistcal.training.train import Optimisation, Trainee, train_adapter
+from persistcal.training.train import (
+    Optimisation,
+    Trainee,
+    initialise,
+    share_adapter,
+    train_adapter,
+)
 
 HERE = Path(__file__).parent
 TEMPLATE = HERE.parent / "config" / "prompts" / "confidence.txt"

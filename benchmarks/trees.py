@@ -26,7 +26,7 @@ from benchmarks.smollm2 import city_questions, product_rate
 from persistcal.confidence.verbalised import confidence_of, digit_logits, digit_tokens
 from persistcal.models.packing import make_tree
 from persistcal.models.prompts import confidence_prompt
-from persistcal.training.lora import initialise, share_adapter
+from persistcal.training.train import initialise, share_adapter
 from tools.smollm2 import is_installed, load_smollm2
 
 N_SCORED, N_TRAINED, N_TURNS = 64, 16, 3

@@ -4,9 +4,8 @@ Modules
 -------
 clusters: group answers by meaning, and predict the most probable group
 continuations: beam search and sampling, token by token, for a batch of questions at once
-decode: short answers by beam search or sampling, with the few-shot prefix encoded once
+decode: answers by beam search or sampling, and scores of options, the prefix encoded once
 entailment: whether one answer entails another, by a cached natural-language-inference model
-option_scoring: log-probabilities of options, all options of a question in one tree
 options: multiple-choice options as candidate answers
 served: samples of a model behind an API, cached on disk
 token_trees: decode a queue of questions, each with a tree of its beams' or samples' tokens

@@ -16,7 +16,7 @@ from persistcal.questions.question_list import check_fields
 from persistcal.store.files import write_whole
 from persistcal.training import train
 from persistcal.training.data import TrainingQuestion
-from persistcal.training.lora import adapter_files
+from persistcal.training.train import adapter_files
 
 RANK, ALPHA, MICRO_BATCH = 8, 16, 32  # the paper's adapters; candidates in a forward pass
 

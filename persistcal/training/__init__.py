@@ -5,8 +5,7 @@ Modules
 changes: changes of a checkpoint in the laboratory: documents to learn, and training
 data: training data of an adapter: order of questions, weights, labels, learning rates
 launch: start the ranks of a computation, log their output, and end them together
-lora: one LoRA adapter in several models at once: shared parameters, not copies
 methods: methods of the laboratory, one class each with its keys and its loss
 ranks: one computation in several processes that sum their gradients
-train: train one confidence adapter on several checkpoints of a model jointly
+train: train one adapter on several checkpoints of a model jointly: shared LoRA, gradients
 """

@@ -1,8 +1,12 @@
 """Train one confidence adapter on several checkpoints of a model jointly.
 
-The gradient of a step is summed over checkpoints, micro-batches and ranks.
+The checkpoints are of one architecture. Each has peft's LoRA layers on all linear layers except
+the LM head, and all share the same tensors A and B, not copies, so that autograd sums their
+gradients over the models. Nothing else is trained. The gradient of a step is also summed over
+micro-batches and ranks.
 """
 
+import json
 import logging
 import math
 import time
@@ -10,9 +14,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
+import numpy as np
 import pandas as pd
 import torch
-from torch import Tensor
+from peft import LoraConfig, inject_adapter_in_model
+from peft.tuners.lora import LoraLayer
+from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.utils import clip_grad_norm_, get_total_norm
 from torch.optim import AdamW
@@ -28,15 +35,15 @@ from persistcal.confidence.verbalised import (
     tokenise,
 )
 from persistcal.models.batches import free_memory
+from persistcal.models.checkpoint import ADAPTER, ADAPTER_CONFIG
 from persistcal.store.jobs import is_full
-from persistcal.store.progress import Pace, Progress, Snapshot
+from persistcal.store.progress import Pace, Progress, Snapshot, seal
 from persistcal.training.data import (
     Questions,
     TrainingQuestion,
     learning_rate,
     question_batches,
 )
-from persistcal.training.lora import Adapter, initialise, share_adapter
 from persistcal.training.ranks import check_equal, copy_from_first, index, sum_over_ranks
 
 log = logging.getLogger(__name__)
@@ -51,7 +58,7 @@ ATTENTION = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBack
 class Design:
     """Size of an adapter, and how confidences are computed while it is trained."""
 
-    lora_rank: int  # and alpha: see `persistcal.training.lora.share_adapter`
+    lora_rank: int  # and alpha: see `share_adapter`
     alpha: int
     head: Head  # see `persistcal.confidence.verbalised.digit_logits`
     precision: str  # see `persistcal.models.load.open_model`
@@ -65,6 +72,99 @@ class Optimisation:
     epochs: int
     batch_size: int  # questions of a step
     micro_batch: int  # candidates in a forward pass at most; halved where memory is too small
+
+
+class Adapter(dict[str, nn.Parameter]):
+    """Parameters by name within the model, such as "….q_proj.lora_A": zeros of float32.
+
+    The parameters of a device are views of one tensor in `whole`, and so are their gradients,
+    so that optimizer, norms and sums over ranks need few kernels.
+
+    >>> adapter = Adapter({"a": ((2, 2), "cpu"), "b": ((3,), "cpu")})
+    >>> adapter.whole[0].grad[4:] = 1.0
+    >>> adapter["b"].grad
+    tensor([1., 1., 1.])
+    """
+
+    def __init__(self, layout: Mapping[str, tuple[Sequence[int], torch.device | str]]) -> None:
+        places: dict[torch.device, list[str]] = {}
+        for name, (_, device) in layout.items():
+            places.setdefault(torch.device(device), []).append(name)
+        self._layout = {
+            device: {name: torch.Size(layout[name][0]) for name in names}
+            for device, names in places.items()
+        }
+        sizes = [sum(shape.numel() for shape in s.values()) for s in self._layout.values()]
+        self.whole = [torch.zeros(n, device=d) for n, d in zip(sizes, places, strict=True)]
+        for whole in self.whole:
+            whole.grad = torch.zeros_like(whole)
+        parts = self.parts(self.whole)
+        super().__init__((name, nn.Parameter(parts[name])) for name in layout)
+        self.clear_gradients()
+
+    def parts(self, whole: Iterable[Tensor]) -> dict[str, Tensor]:
+        """Return views of tensors with the layout of `whole`, by the parameters' names."""
+        views = {}
+        for tensor, shapes in zip(whole, self._layout.values(), strict=True):
+            pieces = tensor.split([shape.numel() for shape in shapes.values()])
+            for (name, shape), piece in zip(shapes.items(), pieces, strict=True):
+                views[name] = piece.view(shape)
+        return views
+
+    def clear_gradients(self) -> None:
+        """Set all gradients to zero."""
+        gradients = [cast(Tensor, whole.grad).zero_() for whole in self.whole]
+        for name, gradient in self.parts(gradients).items():
+            self[name].grad = gradient
+
+
+def share_adapter(models: Iterable[PreTrainedModel], *, rank: int, alpha: int) -> Adapter:
+    """Put one adapter into all `models`, in place, and return its parameters.
+
+    They are checkpoints of one architecture, each layer on the same device in all of them. The
+    adapter adds ``alpha / rank * B A`` to each weight. It is of float32 whatever the dtype of
+    the models, and all zero until `initialise`.
+    """
+    shared: Adapter | None = None
+    for number, model in enumerate(models, start=1):
+        model.requires_grad_(False)
+        config = LoraConfig(r=rank, lora_alpha=alpha, target_modules="all-linear")
+        # On the meta device, because peft's own values are replaced at once.
+        inject_adapter_in_model(config, model, low_cpu_mem_usage=True)
+        factors, layout = {}, {}
+        for name, layer in model.named_modules():
+            if isinstance(layer, LoraLayer):
+                device = cast(Tensor, layer.get_base_layer().weight).device
+                for part in ("lora_A", "lora_B"):
+                    factor = factors[f"{name}.{part}"] = getattr(layer, part)["default"]
+                    layout[f"{name}.{part}"] = factor.weight.shape, device
+        shared = Adapter(layout) if shared is None else shared
+        shapes = {name: shape for name, (shape, _) in layout.items()}
+        if shapes != {name: parameter.shape for name, parameter in shared.items()}:
+            raise ValueError(
+                f"Checkpoint {number} of the adapter does not have the linear layers of the "
+                "first one; train together only checkpoints of one architecture."
+            )
+        for name, factor in factors.items():
+            factor.weight = shared[name]
+    assert shared is not None, "no models"
+    return shared
+
+
+@torch.no_grad()
+def initialise(adapter: Mapping[str, nn.Parameter], seed: int) -> None:
+    r"""Set A to draws from U(-1/√n, 1/√n), n the layer's inputs, and B to zero.
+
+    The distribution is peft's default. The draws depend only on the seed and the parameter's
+    name, never on the models or torch's global generator.
+    """
+    for name, parameter in adapter.items():
+        if name.endswith("lora_B"):
+            parameter.zero_()
+            continue
+        generator = np.random.default_rng([seed, *name.encode()])
+        bound = 1 / math.sqrt(parameter.shape[1])
+        parameter.copy_(torch.from_numpy(generator.uniform(-bound, bound, parameter.shape)))
 
 
 class Trainee(NamedTuple):
@@ -310,3 +410,31 @@ def _restore(
                 tensor.copy_(snapshot.tensors[name])
         copy_from_first(list(tensors.values()))
     return n_steps, rows, micro_batch
+
+
+def adapter_files(
+    adapter: Adapter, *, rank: int, alpha: int, base_model: str
+) -> dict[str, bytes]:
+    """Return the files of `adapter` for `peft.PeftModel.from_pretrained`, by name.
+
+    The same adapter gives the same bytes in every run. The weights carry a digest of
+    both files, which `load_adapter` compares; `base_model` is for information.
+    """
+    layers = sorted({name.split(".")[-2] for name in adapter})
+    config = LoraConfig(
+        r=rank,
+        lora_alpha=alpha,
+        task_type="CAUSAL_LM",
+        base_model_name_or_path=base_model,
+        inference_mode=True,
+    ).to_dict()
+    config |= {"peft_type": "LORA", "target_modules": layers}
+    tensors = {
+        f"base_model.model.{name}.weight": parameter.detach().cpu().contiguous()
+        for name, parameter in sorted(adapter.items())
+    }
+    text = json.dumps(config, indent=2, sort_keys=True)
+    return {
+        ADAPTER_CONFIG: text.encode(),
+        ADAPTER: seal(tensors, {"format": "pt"}, text),
+    }

@@ -22,7 +22,7 @@ from persistcal.confidence.hidden_states import last_hidden_states, variances_ov
 from persistcal.models.checkpoint import Checkpoint
 from persistcal.models.prompts import confidence_prompt
 from persistcal.store import artifacts
-from persistcal.training.lora import adapter_files, initialise, share_adapter
+from persistcal.training.train import adapter_files, initialise, share_adapter
 
 torch.set_num_threads(1)
 SEEDS = (17, 18, 19)

@@ -19,8 +19,7 @@ from jobs import beams_job, merge_job
 from merge_beams import merge_beams
 from tiny_models import tiny_tokenizer
 
-from persistcal.answers.decode import Beam, Search
-from persistcal.answers.option_scoring import ScoredOption, encode_choice, score_options
+from persistcal.answers.decode import Beam, ScoredOption, Search, encode_choice, score_options
 from persistcal.models.batches import Work
 from persistcal.store import artifacts
 

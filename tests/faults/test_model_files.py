@@ -18,7 +18,7 @@ from persistcal.models.checkpoint import Checkpoint
 from persistcal.models.load import load_adapter, load_model, open_model, open_tokenizer
 from persistcal.store import files
 from persistcal.store.files import DamagedFileError
-from persistcal.training.lora import adapter_files, initialise, share_adapter
+from persistcal.training.train import adapter_files, initialise, share_adapter
 
 torch.set_num_threads(1)
 NORM = "model.norm.weight"

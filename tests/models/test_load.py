@@ -18,8 +18,7 @@ from persistcal.models.load import (
 )
 from persistcal.training import train
 from persistcal.training.data import TrainingQuestion
-from persistcal.training.lora import initialise
-from persistcal.training.train import accumulate_gradients
+from persistcal.training.train import accumulate_gradients, initialise
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from tiny_models import tiny_model
 
 from persistcal.models.load import compute_in_float32, load_model
 from persistcal.store import artifacts
-from persistcal.training.lora import initialise, share_adapter
+from persistcal.training.train import initialise, share_adapter
 
 torch.set_num_threads(1)
 TOKENS = torch.tensor([[5, 9, 200, 7, 31, 31, 8]])

@@ -18,8 +18,15 @@ from persistcal.confidence.verbalised import (
 )
 from persistcal.models.prompts import confidence_prompt
 from persistcal.training.data import TrainingQuestion
-from persistcal.training.lora import adapter_files, initialise, share_adapter
-from persistcal.training.train import Optimisation, accumulate_gradients, prepare, train_adapter
+from persistcal.training.train import (
+    Optimisation,
+    accumulate_gradients,
+    adapter_files,
+    initialise,
+    prepare,
+    share_adapter,
+    train_adapter,
+)
 
 pytestmark = pytest.mark.slow
 

@@ -14,7 +14,7 @@ from persistcal.store.progress import Progress
 from persistcal.training import ranks, train
 from persistcal.training.data import Plan, recipe_data, training_ids
 from persistcal.training.launch import run_on_ranks
-from persistcal.training.lora import adapter_files
+from persistcal.training.train import adapter_files
 
 
 def train_adapters(

@@ -4,9 +4,8 @@ from typing import Any
 
 import pandas as pd
 
-from persistcal.answers.decode import Search
+from persistcal.answers.decode import Search, score_options
 from persistcal.answers.decode import generate_beams as decode
-from persistcal.answers.option_scoring import score_options
 from persistcal.answers.options import has_options
 from persistcal.models import load
 from persistcal.models.batches import Work, in_order
