@@ -23,11 +23,7 @@ class Calibrator(NamedTuple):
     probability: NDArray[np.float64]
 
     def __call__(self, confidence: ArrayLike) -> NDArray[np.float64]:
-        """Return the probabilities.
-
-        >>> Calibrator(np.array([0.0, 0.5, 1.0]), np.array([0.0, 0.8, 1.0]))([0.25, 1])
-        array([0.4, 1. ])
-        """
+        """Return the probabilities."""
         return np.interp(np.asarray(confidence, float), *self)
 
 
@@ -138,11 +134,7 @@ class LogOdds(NamedTuple):
     c: float
 
     def __call__(self, confidence: ArrayLike) -> NDArray[np.float64]:
-        """Return the probabilities.
-
-        >>> LogOdds(1.0, 1.0, 0.0)([0.3, 1.0])
-        array([0.3     , 0.999999])
-        """
+        """Return the probabilities."""
         yes, no = _log_sides(confidence).T
         return expit(self.a * yes + self.b * no + self.c)
 
@@ -174,8 +166,6 @@ def _fit_logistic(
 def fit_platt(confidence: ArrayLike, correct: ArrayLike) -> LogOdds:
     """Fit sigmoid(a logit(p) + c) by maximum likelihood.
 
-    Notes
-    -----
     Platt, "Probabilistic Outputs for Support Vector Machines", 1999, on log-odds and
     without his smoothing of the labels. If more confident answers are right less often, `a`
     is 0: calibration does not reverse an order.
@@ -190,8 +180,6 @@ def fit_platt(confidence: ArrayLike, correct: ArrayLike) -> LogOdds:
 def fit_temperature(confidence: ArrayLike, correct: ArrayLike) -> LogOdds:
     """Fit sigmoid(logit(p) / T) by maximum likelihood, T > 0 or infinite.
 
-    Notes
-    -----
     Guo et al., "On Calibration of Modern Neural Networks", ICML 2017, of the log-odds
     of a single answer.
     """
@@ -203,8 +191,6 @@ def fit_temperature(confidence: ArrayLike, correct: ArrayLike) -> LogOdds:
 def fit_beta(confidence: ArrayLike, correct: ArrayLike) -> LogOdds:
     """Fit beta calibration by maximum likelihood.
 
-    Notes
-    -----
     Kull, Silva Filho and Flach, "Beyond Sigmoids", Electronic Journal of Statistics
     2017. As in the paper, a negative weight is set to 0, and the other one is fitted again.
     """
@@ -237,9 +223,5 @@ METHODS: dict[str, Callable[[ArrayLike, ArrayLike], Calibrator | LogOdds]] = {
 def calibrate(
     method: str, stated: ArrayLike, correct: ArrayLike, confidence: ArrayLike
 ) -> NDArray[np.float64]:
-    """Fit one of `METHODS` to labelled answers, and apply it to other confidences.
-
-    Isotonic regression depends on the order of answers with equal confidence, see
-    `fit_isotonic`.
-    """
+    """Fit one of `METHODS` to labelled answers, and apply it to other confidences."""
     return METHODS[method](stated, correct)(confidence)

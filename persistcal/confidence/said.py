@@ -90,8 +90,6 @@ def probability(reply: str) -> float | None:
     different numbers is not read, nor a number above 1 without a unit, nor a line that might
     contradict the answer or give a bound.
 
-    Examples
-    --------
     >>> [probability(text) for text in ("0.85.", "Sure, 85 %", "I say 4/5")]
     [0.85, 0.85, 0.8]
     >>> [probability(text) for text in ("85", "0.6 or 0.7", "-0.5", "0,8", "unknown")]
@@ -137,8 +135,6 @@ def guesses(reply: str) -> list[tuple[str, float | None]]:
 
     Repeated guess numbers are left out; base models often continue after their answer.
 
-    Examples
-    --------
     >>> guesses("G1: Paris\nP1: 0.8\nG2: Rome\nP2: ?\nG1: Oslo")
     [('Paris', 0.8), ('Rome', None)]
     """
@@ -163,8 +159,6 @@ def on_scale(reply: str, scale: Mapping[str, float]) -> float | None:
     probabilities, if the clause has words other than "it is", "I would say" and similar ones,
     or if the line might negate the expression.
 
-    Examples
-    --------
     >>> scale = {"likely": 0.7, "highly unlikely": 0.05, "unlikely": 0.2}
     >>> [on_scale(text, scale) for text in ("Highly unlikely.", "It is likely")]
     [0.05, 0.7]

@@ -73,11 +73,7 @@ def _candidates(rows: pd.DataFrame, evidence: Evidence) -> Candidates:
 
 
 def sequence_entropy(logprobs: ArrayLike, weights: ArrayLike) -> float:
-    """Return minus the mean log-probability, a Monte-Carlo estimate of the entropy in nats.
-
-    >>> sequence_entropy([-1.0, -3.0], [0.5, 0.5])
-    2.0
-    """
+    """Return minus the mean log-probability, a Monte-Carlo estimate of the entropy in nats."""
     return float(-np.dot(weights, logprobs))
 
 
@@ -125,11 +121,7 @@ def jaccard(texts: Sequence[str]) -> Matrix:
 
 
 def mean_distance(similar: Matrix, weights: ArrayLike) -> float:
-    """Return one minus the mean similarity of two answers, from the degree matrix.
-
-    >>> mean_distance(np.array([[1.0, 0.5], [0.5, 1.0]]), [0.5, 0.5])
-    0.25
-    """
+    """Return one minus the mean similarity of two answers, from the degree matrix."""
     weight = np.asarray(weights, float)
     return float(1 - weight @ similar @ weight)
 
@@ -157,11 +149,7 @@ def laplacian_sum(similar: Matrix, weights: ArrayLike) -> float:
 
 
 def eccentricity(similar: Matrix, weights: ArrayLike) -> float:
-    """Return the distance of answers from their centre in the Laplacian embedding.
-
-    >>> round(abs(eccentricity(np.ones((3, 3)), [1 / 3] * 3)), 6)
-    0.0
-    """
+    """Return the distance of answers from their centre in the Laplacian embedding."""
     values, vectors = _affinities(similar, weights)
     kept = vectors[:, 1 - values < KEPT]
     centred = 1 - (np.sqrt(np.asarray(weights, float)) @ kept) ** 2
@@ -169,11 +157,7 @@ def eccentricity(similar: Matrix, weights: ArrayLike) -> float:
 
 
 def mean_similarity(similar: Matrix, weights: ArrayLike) -> float:
-    """Return the mean similarity of two different answers; 1 when there is only one.
-
-    >>> mean_similarity(np.array([[1.0, 0.5], [0.5, 1.0]]), [0.5, 0.5])
-    0.5
-    """
+    """Return the mean similarity of two different answers; 1 when there is only one."""
     weight = np.asarray(weights, float)
     products = np.outer(weight, weight)
     np.fill_diagonal(products, 0)

@@ -85,16 +85,8 @@ def digit_logits(
 
     They equal the logits of a separate full forward pass of each prompt, which
     `check_digit_logits` verifies for a model. A common start of prompts is encoded once.
-
-    Parameters
-    ----------
-    prompts : sequence of sequence of int
-        Token ids.
-    digits : sequence of int
-        Token ids of `digit_tokens`.
-    head : {"float32", "model"}
-        The dtype of the last layer: float32, or the model's own dtype, in which its logits
-        are rounded.
+    `head` is the dtype of the last layer: float32, or the model's own, in which its logits are
+    rounded.
     """
     # Of a model that is split, one GPU computes a piece while another has the next: nothing
     # here waits for the last one. Four pieces on two GPUs take 5 / 8 of the time of one.
@@ -163,21 +155,9 @@ def score_answers(
 ) -> np.ndarray:
     """Return the verbalised confidence at the end of each prompt, in [1e-6, 1 - 1e-6].
 
-    The confidence is NaN for a prompt whose batch is not part of `work`.
-
-    Parameters
-    ----------
-    prompts, digits, head
-        As for `digit_logits`.
-    batch_size : int
-        Prompts in a forward pass; results do not depend on it beyond rounding.
-    work : Work, optional
-        The batches to score, all by default, and the storage of their scores.
-
-    Raises
-    ------
-    FloatingPointError
-        When a confidence is not a number.
+    It is NaN for a prompt whose batch is not part of `work`: the batches to score, all by
+    default, and the storage of their scores. Results do not depend on `batch_size` beyond
+    rounding. See `digit_logits` for the other parameters.
     """
 
     def score(batch: list[Sequence[int]]) -> Tensor:

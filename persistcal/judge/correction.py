@@ -108,8 +108,6 @@ def correct_counts(audited: Audited) -> dict[str, Correction]:
 
     An audit with too few questions of a kind is refused.
 
-    Examples
-    --------
     The judge calls 40 questions correct at both. A person finds 1 of 20 lost, so 2 of 40:
 
     >>> person = np.repeat([LOST, BOTH, UNAUDITED], [1, 19, 20])

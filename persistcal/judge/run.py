@@ -168,8 +168,6 @@ def same_answers(clusters: pd.DataFrame) -> Callable[[str, str], set[str] | None
     function returns None for a checkpoint without `clusters`, which belong to one model and
     dataset.
 
-    Examples
-    --------
     >>> first = {"question_id": ["q", "q"], "checkpoint": ["a", "b"], "cluster": [0, 0]}
     >>> first = {**first, "answer": ["NYC", "n.y.c"], "members": [["NYC"], []]}
     >>> same_answers(pd.DataFrame(first))("a", "b")

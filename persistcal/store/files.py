@@ -64,11 +64,6 @@ def inside(folder: FilePath, name: str) -> str:
     return str(Path(folder, name))
 
 
-def sibling(path: FilePath, name: str) -> str:
-    """Return the path of the file `name` in the folder of the file at `path`."""
-    return str(Path(path).with_name(name))
-
-
 def folder_of(path: FilePath) -> str:
     """Return the folder of the file at `path`."""
     return str(Path(path).parent)
@@ -103,15 +98,6 @@ def written_whole(path: FilePath) -> Iterator[Path]:
     """Yield a temporary path, which is renamed to `path` if the ``with`` block succeeds.
 
     Folders are made. Temporary files that killed processes of this machine left are removed.
-
-    >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "deep" / "numbers.txt"
-    >>> with written_whole(path) as part:
-    ...     _ = part.write_text("1, 2")
-    ...     path.exists()
-    False
-    >>> path.read_text(), [file.name for file in path.parent.iterdir()]
-    ('1, 2', ['numbers.txt'])
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -7,14 +7,14 @@ the outputs, in order. Annotations determine how inputs are read and outputs are
 
 import logging
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from inspect import Parameter, signature
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import NoneType, TracebackType
-from typing import Any, Protocol, Self, get_args, get_origin, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 import pandas as pd
 
@@ -36,18 +36,6 @@ FULL = (
 Files = str | list[str]
 
 
-class RuleJob(Protocol):
-    """The object that Snakemake gives to a script."""
-
-    input: Any
-    output: Any
-    params: Any
-    wildcards: Any
-    resources: Any
-    log: Sequence[str]
-    threads: int
-
-
 @dataclass(frozen=True)
 class Job:
     """Files and settings of a job; a function can have a parameter of this type."""
@@ -59,11 +47,31 @@ class Job:
     placed: bool = False  # whether paths name the model, checkpoint, … of a table's rows
 
     @classmethod
-    def from_snakemake(cls, rule_job: RuleJob) -> "Job":
+    def from_snakemake(cls, rule_job: Any) -> "Job":  # noqa: ANN401
         """Return the job that Snakemake's object describes, as plain values."""
         settings = {**dict(rule_job.wildcards.items()), **dict(rule_job.params.items())}
         files = _files(rule_job.input), _files(rule_job.output)
         return cls(*files, settings, rule_job.threads, placed=True)
+
+    def write(
+        self, table: artifacts.Table, frame: pd.DataFrame, values: Mapping[str, str]
+    ) -> None:
+        """Write `frame` to the output named like `table`, before the function has ended.
+
+        If this output has several files, `values` selects one: it contains the file's values
+        of ``table.file_columns``.
+        """
+        files = self.outputs[table.name]
+        if not isinstance(files, str):
+            files = files[self.settings[f"{table.name}_of"].index(values)]
+        table.write(frame, files, values)
+
+    def temporary_folder(self) -> AbstractContextManager[str]:
+        """Return a temporary folder next to the last output, for a ``with`` block."""
+        *_, last = self.outputs.values()
+        folder = Path(paths(last)[-1]).parent
+        folder.mkdir(parents=True, exist_ok=True)
+        return TemporaryDirectory(dir=folder)
 
 
 def _files(named: Any) -> dict[str, Files]:  # noqa: ANN401
@@ -73,44 +81,12 @@ def _files(named: Any) -> dict[str, Files]:  # noqa: ANN401
     }
 
 
-class Outputs:
-    """Write the tables of a job one by one, if all of them would need too much memory."""
-
-    def __init__(self, job: Job) -> None:
-        self._job = job
-
-    @classmethod
-    def of_job(cls, job: Job) -> AbstractContextManager[Self]:
-        """Return the outputs of `job`; a function with this parameter returns None."""
-        return nullcontext(cls(job))
-
-    def write(
-        self, table: artifacts.Table, frame: pd.DataFrame, values: Mapping[str, str]
-    ) -> None:
-        """Write `frame` to the output named like `table`.
-
-        If this output has several files, `values` selects one: it contains the file's values
-        of ``table.file_columns``.
-        """
-        files = self._job.outputs[table.name]
-        if not isinstance(files, str):
-            files = files[self._job.settings[f"{table.name}_of"].index(values)]
-        table.write(frame, files, values)
-
-    def folder(self) -> AbstractContextManager[str]:
-        """Return a temporary folder next to the last output, for a ``with`` block."""
-        *_, last = self._job.outputs.values()
-        folder = Path(paths(last)[-1]).parent
-        folder.mkdir(parents=True, exist_ok=True)
-        return TemporaryDirectory(dir=folder)
-
-
 def paths(files: Files) -> list[str]:
     """Return a list of paths, also if `files` is one path."""
     return [files] if isinstance(files, str) else files
 
 
-def run(function: Callable[..., Any], rule_job: RuleJob) -> None:
+def run(function: Callable[..., Any], rule_job: Any) -> None:  # noqa: ANN401
     """Call `function` as the job that Snakemake describes, and log to the rule's log."""
     log_to(rule_job.log[0])
     execute(function, Job.from_snakemake(rule_job))

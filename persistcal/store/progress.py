@@ -52,12 +52,6 @@ class Progress(AbstractContextManager["Progress"]):
 
     The work files are next to `output`, the job's first one. Work files of other inputs or
     settings are deleted; the settings contain the digest of the code.
-
-    >>> import tempfile
-    >>> output = Path(tempfile.mkdtemp()) / "squares.json"
-    >>> with Progress(output, [], {"power": 2}) as progress:
-    ...     [progress.remember("squares", n, lambda: n * n) for n in (1, 2)]
-    [1, 4]
     """
 
     def __init__(

@@ -58,11 +58,7 @@ def digests_of(*files: str) -> dict[str, str]:
 
 
 def kind_of(path: str) -> str:
-    """Return the suffix of a file's name without ``.gz``.
-
-    >>> kind_of("data/quiz.csv.gz")
-    '.csv'
-    """
+    """Return the suffix of a file's name without ``.gz``, such as ``.csv``."""
     return Path(path.removesuffix(".gz")).suffix
 
 
@@ -122,11 +118,7 @@ def _decode(content: bytes, *, whole: bool = True) -> str:
 
 
 def delimiter_of(text: str, known: Collection[str]) -> str:
-    r"""Return the delimiter that gives the heading of `text` most `known` names.
-
-    >>> delimiter_of("question;answers\nWhy?;So, and so", {"question", "answers"})
-    ';'
-    """
+    """Return the delimiter that gives the heading of `text` most `known` names."""
     heading = re.split(r"[\r\n]", text.lstrip("\r\n")[:10_000], maxsplit=1)[0]
 
     def count(delimiter: str) -> int:
@@ -416,9 +408,6 @@ def round_narrow(values: NDArray[Any], name: str) -> NDArray[Any]:
 
     0.1 as float16 is 0.09998, which would break ties between differences of confidences. The
     log contains a line about each rounding; other types are returned unchanged.
-
-    >>> round_narrow(np.array([0.1, 0.7, 0], np.float16), "confidence").tolist()
-    [0.1, 0.7, 0.0]
     """
     digits = DIGITS.get(str(values.dtype).lower())  # pandas writes Float32
     if digits is None:

@@ -18,8 +18,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import IO, Any
 
-from persistcal.store.files import folder_of, sibling
-from persistcal.store.jobs import Job, RuleJob, execute, log_to
+from persistcal.store.files import folder_of, inside
+from persistcal.store.jobs import Job, execute, log_to
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +28,11 @@ SRUN_SAYS = "srun: error: "
 
 
 def run_on_ranks(
-    function: Callable[..., Any], script: str, rule_job: RuleJob, *, most: int
+    function: Callable[..., Any],
+    script: str,
+    rule_job: Any,  # noqa: ANN401
+    *,
+    most: int,
 ) -> None:
     """Run `function` like `persistcal.store.jobs.run`, on the rule's number of ranks.
 
@@ -65,7 +69,7 @@ def execute_on_ranks(
     if n_ranks == 1:
         execute(function, job)
         return
-    program = sibling(script, "run_rank.py")
+    program = inside(folder_of(script), "run_rank.py")
     encoded = json.dumps([dataclasses.asdict(job), timeout_min])
     launch([program, script, encoded], n_ranks=n_ranks, n_nodes=n_nodes)
 

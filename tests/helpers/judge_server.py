@@ -104,17 +104,10 @@ class Server(HTTPServer):
 class FakeJudge:
     """Grades by equality with a reference; `next_replies` are given first, one a request.
 
-    Attributes
-    ----------
-    folder : Path
-        The folder of the judge whose jobs `ask`.
-    changed : dict
-        Settings of all jobs.
-    asked : Counter
-        How often each answer was to be graded, one by one or in batches.
-    replies : dict
-        What to say of an answer, or of several of which it is the first, instead
-        of its grade: a completion or a Response.
+    `folder` is that of the judge whose jobs `ask`, and `changed` are settings of all jobs.
+    `asked` counts how often each answer was to be graded, one by one or in batches. `replies`
+    contains what to say of an answer, or of several of which it is the first, instead of its
+    grade: a completion or a Response.
     """
 
     def __init__(self, folder=None):

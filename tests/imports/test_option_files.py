@@ -15,7 +15,7 @@ from own_rows import ONE, wanted, write_rows
 from persistcal.answers.clusters import beam_weights
 from persistcal.imports.answer_files import read_options
 from persistcal.store import artifacts
-from persistcal.store.jobs import Job, Outputs
+from persistcal.store.jobs import Job
 from persistcal.store.user_files import UserTableError
 
 HERE = Path(__file__).parent
@@ -53,7 +53,7 @@ def run(folder, entries, *, checkpoints="ab", normalisation="none", needs=None, 
     about = {f"{name}_of": of_study.places for name in TABLES}
     about["questions_of"] = [{"dataset": "quiz"}]
     import_options(
-        Outputs(Job({}, outputs, about, 1)),
+        Job({}, outputs, about, 1),
         entries=[{"file": e} if isinstance(e, str) else e for e in entries],
         normalisation=normalisation,
         known={"m1": dict.fromkeys(checkpoints, equal)},

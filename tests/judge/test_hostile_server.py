@@ -202,10 +202,8 @@ def test_what_keeps_one_reply_out_leaves_the_others_kept_and_booked(fake, monkey
     full = OSError(errno.ENOSPC, "No space left on device")
     fail_to_keep(monkeypatch, "fact 4", [full])
     fake.delay_s = 0.05
-    with pytest.raises(
-        JudgeError,
-        match=r"1 replies of the judge cannot be kept in .* \(No space left on device\); make",
-    ):
+    says = r"1 replies of the judge cannot be kept in .* \(No space left on device\); make"
+    with pytest.raises(JudgeError, match=says):
         fake.ask(candidates(12), concurrency=6)
     assert 5 <= fake.kept == fake.asked.total() - 1
     assert fake.booked == fake.asked.total()

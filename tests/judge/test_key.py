@@ -105,16 +105,6 @@ def test_a_config_with_a_password_in_the_address_is_refused_and_not_told(paper, 
     assert "22" not in str(raised.value)
 
 
-@pytest.mark.parametrize(
-    ("missing", "says"),
-    [("model", "lacks the key model, which backend openai needs"), ("backend", "lacks a key")],
-)
-def test_a_config_without_what_a_paid_judge_needs_says_what(paper, missing, says):
-    judge = {name: value for name, value in paper["judge"].items() if name != missing}
-    with pytest.raises(ConfigError, match=f"config: judge {says}"):
-        check_config({**paper, "judge": judge})
-
-
 def test_a_server_is_quoted_without_secrets_and_briefly():
     how = SimpleNamespace(timeout_s=1, retries=0, first_wait_s=1, api_key_env="A_KEY")
     server = client.ModelServer("http://h:1/v1", KEY, how, section="judge", kept="")

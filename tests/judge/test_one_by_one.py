@@ -160,10 +160,8 @@ def test_a_missing_library_is_named(fake, monkeypatch):
 def test_ceilings_hold_for_the_study_and_refuse_before_anything_is_sent(fake):
     some = candidates(10)
     fake.ask(some[:6], max_requests=9)
-    with pytest.raises(
-        JudgeError,
-        match=r"Judging needs 4 more requests .*judge.max_requests 9; raise it to 10",
-    ):
+    says = r"Judging needs 4 more requests .*judge.max_requests 9; raise it to 10"
+    with pytest.raises(JudgeError, match=says):
         fake.ask(some, max_requests=9)
     with pytest.raises(JudgeError, match=r"above judge\.max_cost 0\.001; raise it to 0\.02 or"):
         fake.ask(some, max_cost=0.001)

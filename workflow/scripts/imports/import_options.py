@@ -6,12 +6,12 @@ from persistcal.imports.answer_files import read_options
 from persistcal.imports.answers import Wanted
 from persistcal.imports.options import ScoredOptions
 from persistcal.store.artifacts import ANSWERS, BEAMS, QUESTIONS
-from persistcal.store.jobs import Outputs, log, run
+from persistcal.store.jobs import Job, log, run
 from persistcal.store.user_files import digests_of, name_files_in_errors
 
 
 def import_options(
-    outputs: Outputs,
+    job: Job,
     *,
     entries: Sequence[Mapping[str, str]],
     normalisation: str,
@@ -40,7 +40,7 @@ def import_options(
             with name_files_in_errors(*files):
                 wanted.check_needs(frame)
         frame.attrs["sources"] = sources
-        outputs.write(table, frame, place)
+        job.write(table, frame, place)
         if table is QUESTIONS:
             log.info("%s: %d questions", place["dataset"], len(frame))
         if table is ANSWERS:

@@ -6,13 +6,13 @@ from typing import Any
 
 from persistcal.imports.release_files import ROOT, check_digest, unpack
 from persistcal.imports.release_tables import release_tables
-from persistcal.store.jobs import Outputs, log, run
+from persistcal.store.jobs import Job, log, run
 
 
 def import_release(
     archive: str,
     digest: str,
-    outputs: Outputs,
+    job: Job,
     *,
     models: Mapping[str, Mapping[str, Any]],
     datasets: Mapping[str, Mapping[str, Any]],
@@ -23,11 +23,11 @@ def import_release(
     """Write the archive's tables for `models` and `datasets`, see `release_tables`."""
     check_digest(archive, digest)
     asked: dict[str, Any] = {"models": models, "datasets": datasets, "recipes": recipes}
-    with outputs.folder() as folder:
+    with job.temporary_folder() as folder:
         log.info("%d files in %s", unpack(archive, folder, below=ROOT), archive)
         root = Path(folder, ROOT)
         for table, entry, frame in release_tables(root, **asked, seeds=seeds, posthoc=posthoc):
-            outputs.write(table, frame, entry)
+            job.write(table, frame, entry)
 
 
 if __name__ == "__main__":
