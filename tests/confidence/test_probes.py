@@ -9,9 +9,7 @@ from estimation import answers_of, ask_tiny_models, of_each, predictions
 from records import write_record
 from scipy.optimize import minimize
 from tiny_models import tiny_model, tiny_tokenizer
-from workflow_runs import ROOT
 
-from persistcal.answers.decode import Search, generate_beams
 from persistcal.confidence.estimators.probes import (
     PENALTY,
     best_split,
@@ -19,7 +17,6 @@ from persistcal.confidence.estimators.probes import (
     fit_probe,
     probe_confidence,
 )
-from persistcal.models.load import load_model, load_tokenizer
 from persistcal.models.prompts import FewShot
 from persistcal.store import artifacts
 
@@ -253,26 +250,3 @@ def test_another_checkpoint_rates_an_answer_by_its_tokens(tmp_path):
             ids = [*ids, token]
         expected[row.question_id] = np.exp(np.mean(logprobs[: row.n_tokens]))
     assert rated(questions, records, beams, "a") == pytest.approx(expected, rel=1e-4)
-
-
-def test_a_checkpoint_that_rates_its_own_answers_gives_their_perplexity(tmp_path):
-    shipped = ROOT / "resources" / "atlas" / "p100"
-    record = write_record(shipped, tmp_path / "b.json")
-    cities = ["Lima", "Oslo", "Kyoto", "Lagos"]
-    questions = questions_table(0, 4).assign(
-        question=[f"Which country is {name} in?" for name in cities]
-    )
-    suffixes = [f"Prompt: {text}\nAnswer:" for text in questions["question"]]
-    model, tokenizer = load_model(str(shipped), device="cpu"), load_tokenizer(str(shipped))
-    decoded = generate_beams(model, tokenizer, PREFIX, suffixes, Search(3, 16))
-    beams = pd.DataFrame(
-        [
-            (name, number, *beam)
-            for name, found in zip(questions["question_id"], decoded, strict=True)
-            for number, beam in enumerate(found)
-        ],
-        columns=artifacts.BEAMS.schema.names[:9],
-    ).reindex(columns=artifacts.BEAMS.schema.names)
-    best = beams[beams["beam"] == 0].set_index("question_id")
-    perplexity = np.exp(best["logprob"] / best["n_tokens"]).to_dict()
-    assert rated(questions, [record], beams, "b") == pytest.approx(perplexity, rel=1e-4)

@@ -164,15 +164,7 @@ def test_scaled_logits_are_refused():
         check_digit_logits(tiny_model("granite"), prompts, range(10, 20))
 
 
-@pytest.mark.parametrize(
-    ("kind", "dtype"), [("olmo3", torch.bfloat16), ("llama", torch.float32)]
-)
-def test_supported_models_pass_the_check(kind, dtype):
-    prompts = token_rows(tiny_tokenizer())[2]
-    check_digit_logits(tiny_model(kind, dtype=dtype), prompts, range(10, 20))
-
-
-def test_a_split_model_has_a_batch_in_pieces(monkeypatch):
+def test_a_split_model_has_a_batch_in_pieces():
     model, tokenizer = tiny_model(), tiny_tokenizer()
     digits = digit_tokens(tokenizer)
     prompts = [[5, 9, 200, i, j] for i in range(5) for j in (7, 8)]

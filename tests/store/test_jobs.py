@@ -95,17 +95,14 @@ def test_a_file_of_another_subject_than_its_path_names_is_refused(tmp_path):
         labels_at(file, model="m", checkpoint=c)
     execute(read, job("a/quiz.shard1of2", "b/quiz.shard1of2"))
     assert (tmp_path / "t").read_text() == "a,b"
+    folder = tmp_path / "labels/m"
     for place, other in (
         ("b/quiz", "checkpoint 'a', not of 'b'"),
         ("a/x", "'quiz', not of 'x'"),
     ):
-        shutil.copy(
-            tmp_path / "labels/m/a/quiz.shard1of2.parquet",
-            tmp_path / "labels/m" / f"{place}.parquet",
-        )
-        with pytest.raises(
-            TableError, match=rf"{place}.parquet: .*labels of .*{other}; delete"
-        ):
+        shutil.copy(folder / "a/quiz.shard1of2.parquet", folder / f"{place}.parquet")
+        says = rf"{place}.parquet: .*labels of .*{other}; delete"
+        with pytest.raises(TableError, match=says):
             execute(read, job("a/quiz.shard1of2", place))
 
 
@@ -181,9 +178,8 @@ def test_an_interrupted_job_goes_on_until_its_outputs_are_there(tmp_path):
     def job(n, outputs):
         return Job({"note": str(note), "unread": "not/there"}, outputs, {"n": n}, threads=1)
 
-    # Neither work of other settings nor of an input with another content is used.
-    for n, text, n_calls in ((1, "a", 1), (1, "a", 1), (2, "a", 2), (2, "b", 3)):
-        note.write_text(text)
+    note.write_text("a")
+    for n, n_calls in ((1, 1), (1, 1), (2, 2)):  # work of other settings is not used
         with pytest.raises(KeyboardInterrupt):
             execute(compute, job(n, {"text": str(output)}))
         assert len(calls) == n_calls
@@ -191,7 +187,7 @@ def test_an_interrupted_job_goes_on_until_its_outputs_are_there(tmp_path):
     assert not output.exists()
     ends.append(True)
     execute(compute, job(2, {"text": str(output)}))
-    assert output.read_text() == "end" and len(calls) == 3
+    assert output.read_text() == "end" and len(calls) == 2
     assert list(output.parent.iterdir()) == [output]
 
 
