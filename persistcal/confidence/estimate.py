@@ -241,11 +241,7 @@ def calibrate_runs(
 
 
 def join_predictions(
-    answers: pd.DataFrame,
-    confidences: pd.DataFrame,
-    estimator: str,
-    *,
-    copies: bool = False,
+    answers: pd.DataFrame, confidences: pd.DataFrame, estimator: str, *, copies: bool = False
 ) -> pd.DataFrame:
     """Return the table PREDICTIONS: every answer with the `RATED` confidences of `estimator`.
 

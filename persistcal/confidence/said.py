@@ -181,9 +181,7 @@ def on_scale(reply: str, scale: Mapping[str, float]) -> float | None:
 
 
 def rate_replies(
-    answers: pd.DataFrame,
-    evidence: Evidence,
-    read: Callable[[str, "pd.Series"], float | None],
+    answers: pd.DataFrame, evidence: Evidence, read: Callable[[str, "pd.Series"], float | None]
 ) -> pd.Series:
     """Return the mean of the values that `read` finds in the replies about each answer.
 
@@ -260,8 +258,7 @@ def replies_of_server(
     """
     served = replace(served, logprobs=False, one_line=False)
     draws = SampleDraws(
-        *(settings.n_samples, settings.temperature, 1.0, settings.seed),
-        settings.max_new_tokens,
+        *(settings.n_samples, settings.temperature, 1.0, settings.seed), settings.max_new_tokens
     )
     texts = [{"messages": chat_turns(p)} if settings.chat else {"prompt": p} for p in prompts]
     requests = [sample_requests(body, served, draws) for body in texts]

@@ -113,12 +113,7 @@ def summarise_sheet(
 
 
 def states_of_sheet(
-    sheet: pd.DataFrame,
-    earlier: pd.DataFrame,
-    later: pd.DataFrame,
-    *,
-    draws: Draws,
-    seed: int,
+    sheet: pd.DataFrame, earlier: pd.DataFrame, later: pd.DataFrame, *, draws: Draws, seed: int
 ) -> pd.DataFrame:
     """Return question_id, with its state by the judge and by a person (-1: not labelled).
 

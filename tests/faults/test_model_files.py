@@ -114,15 +114,9 @@ def put_an_adapter_beside(folder):
         (lambda f: (f / "config.json").unlink(), r"model/config\.json is missing; put it back"),
         (put_an_adapter_beside, r"holds adapter_config\.json, so another model"),
         # Sizes that must take no memory
-        (
-            lambda f: change_config(f, num_hidden_layers=200_000),
-            "hidden_layers is 200000",
-        ),
+        (lambda f: change_config(f, num_hidden_layers=200_000), "hidden_layers is 200000"),
         (lambda f: change_config(f, vocab_size=10**10), "describes a model of 640,000,0"),
-        (
-            lambda f: change_config(f, hidden_size=2**22),
-            r"\.json describes .* hold 37,888;",
-        ),
+        (lambda f: change_config(f, hidden_size=2**22), r"\.json describes .* hold 37,888;"),
     ],
 )
 def test_a_folder_that_is_not_that_of_a_model(folder, edit, message):

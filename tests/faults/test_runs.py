@@ -8,15 +8,7 @@ import signal
 import time
 
 import pytest
-from own_study import (
-    digests,
-    lexical_study,
-    mounted,
-    remount,
-    run,
-    started,
-    write_study,
-)
+from own_study import digests, lexical_study, mounted, remount, run, started, write_study
 from soak_budget import count, rounds
 from workflow_runs import snakemake
 

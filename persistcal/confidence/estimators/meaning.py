@@ -237,9 +237,7 @@ def surrogate_confidences(
 
 
 @estimator(
-    "Self-consistency, copy",
-    needs=("several_answers",),
-    reads=("last_earlier", "evaluation"),
+    "Self-consistency, copy", needs=("several_answers",), reads=("last_earlier", "evaluation")
 )
 def self_consistency_copy(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return the last earlier checkpoint's self-consistency, 0 where it has no answer.

@@ -58,11 +58,7 @@ def verbalised(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
 
 
 @estimator(
-    "P(True)",
-    required=("words",),
-    optional=("prompt",),
-    reads_weights=True,
-    by_checkpoint=True,
+    "P(True)", required=("words",), optional=("prompt",), reads_weights=True, by_checkpoint=True
 )
 def p_true(answers: pd.DataFrame, evidence: Evidence, shown: str = "") -> pd.Series:
     """Return the probability of the estimator's first word after `shown` and its prompt.
