@@ -51,9 +51,8 @@ def _read(path: str) -> _Table:
         raise JudgeError(f"{path} is not UTF-8 text; save it as CSV in UTF-8.") from None
     above = next((i for i, line in enumerate(lines) if _header(line)[1]), None)
     if above is None:
-        if ",".join(COLUMNS).startswith(
-            "".join(lines).strip()
-        ):  # an empty file, or a file cut in this line
+        # An empty file, or a file cut in this line
+        if ",".join(COLUMNS).startswith("".join(lines).strip()):
             return _Table(",", [], [])
         raise JudgeError(
             f"{path}: the first line must name the columns {', '.join(COLUMNS)}; restore that "
@@ -116,8 +115,7 @@ def human_labels_digest(path: str, noted: str, *, stop: bool = False) -> str:
     that must `stop` while a candidate waits for a person has another digest than a job that
     continued.
     """
-    noted_before = _noted(noted)
-    if not noted_before:
+    if not (noted_before := _noted(noted)):
         return ""
     given = {row["id"]: row["label"].strip() for _, row in _read(path).rows}
     current = {
@@ -125,9 +123,9 @@ def human_labels_digest(path: str, noted: str, *, stop: bool = False) -> str:
         for number in noted_before
     }
     changed = sorted(
-        pair
-        for pair in current.items()
-        if pair[1] != noted_before[pair[0]] or (stop and not pair[1])
+        (number, label)
+        for number, label in current.items()
+        if label != noted_before[number] or (stop and not label)
     )
     return hashlib.sha256(repr(changed).encode()).hexdigest()[:16] if changed else ""
 

@@ -6,6 +6,7 @@ its checkpoints). Keys without a default are required by the schema of the confi
 """
 
 import inspect
+import json
 import logging
 import random
 import re
@@ -27,7 +28,7 @@ from persistcal.questions.question_list import (
     number_questions,
     unique,
 )
-from persistcal.store.user_files import digests_of, name_files_in_errors, read_file, read_json
+from persistcal.store.user_files import digests_of, name_files_in_errors, read_file
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -278,7 +279,7 @@ def read_bioasq(*, file: str, expect: Mapping[str, int] | None = None) -> pd.Dat
     """Return the questions of BioASQ, from the user's copy of its training data."""
     try:
         with name_files_in_errors(file):
-            questions = bioasq_questions(read_json(file)["questions"])
+            questions = bioasq_questions(json.loads(Path(file).read_text("utf-8"))["questions"])
             check_counts(questions, expect or {})
     except FileNotFoundError as error:
         raise FileNotFoundError(

@@ -62,11 +62,6 @@ def kind_of(path: str) -> str:
     return Path(path.removesuffix(".gz")).suffix
 
 
-def read_json(path: str) -> Any:  # noqa: ANN401
-    """Return the value in the JSON file at `path`."""
-    return json.loads(Path(path).read_text(encoding="utf-8"))
-
-
 def read_file(
     path: str, *, known: Collection[str], lists: Collection[str] = ()
 ) -> pd.DataFrame:
