@@ -129,8 +129,8 @@ def obvious_replicate(seed: int, size: SignificanceSize) -> tuple[float, float]:
     """Return the CPU time of one replicate of one block, row by row, and how far it differs."""
     predictions = made_up_predictions(seed, size.n_questions)
     answers = arrange(predictions, CHECKPOINTS)
-    sets = contrast_sets(answers.correct, min_contrast=size.min_contrast)
-    data = prepare(answers, [pair for pair in sets if pair.kept], ["odds"])
+    sets = contrast_sets(answers.correct, CHECKPOINTS, min_contrast=size.min_contrast)
+    data = prepare(answers, sets, ["odds"])
     sequences = draw_sequences(size.n_questions, range(1), seed=0, reach=size.n_questions)
     full, contrast = (
         [

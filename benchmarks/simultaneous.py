@@ -34,8 +34,9 @@ from persistcal.evaluation.draws import (
     reach,
 )
 from persistcal.evaluation.metrics import auc, balanced_gap, mean_gap, squared_error
+from persistcal.evaluation.proportions import holm
 from persistcal.evaluation.replicates import effective_questions
-from persistcal.evaluation.significance import LEVEL, Array, compare_all, holm
+from persistcal.evaluation.significance import LEVEL, Array, compare_all
 
 N_QUESTIONS, GAINED, LOST = 400, 220, 38
 DRAWN_ANEW = 10  # worlds that share their draws of contrast questions

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from persistcal.judge.audit import kappa
-from persistcal.store.artifacts import ACCURACIES
+from persistcal.store.artifacts import ACCURACIES, AGREEMENTS
 
 
 def accuracies(questions: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
@@ -54,19 +54,9 @@ def measure_agreement(
     category_of = categories.reindex(known_before.index)
     groups = [("", known_before), *known_before.groupby(category_of, sort=True)]
     rows = []
-    for first, second in pairs:
+    for pair in pairs:
         for category, group in groups:
-            first_gone, second_gone = (~group[state].to_numpy() for state in (first, second))
-            rows.append(
-                {
-                    "first": first,
-                    "second": second,
-                    "category": category,
-                    "known": len(group),
-                    "gone_first": first_gone.sum(),
-                    "gone_second": second_gone.sum(),
-                    "gone_both": (first_gone & second_gone).sum(),
-                    "kappa": kappa(first_gone, second_gone),
-                }
-            )
-    return pd.DataFrame(rows)
+            first, second = (~group[state].to_numpy() for state in pair)
+            gone = first.sum(), second.sum(), (first & second).sum()
+            rows.append((*pair, category, len(group), *gone, kappa(first, second)))
+    return pd.DataFrame(rows, columns=AGREEMENTS.but("model", "dataset"))

@@ -13,7 +13,7 @@ from persistcal.evaluation.significance import intervals
 from persistcal.questions.labels import normalise_answer
 
 ATTRIBUTES = ("category", "group", "popularity", "first_letter", "length")
-
+ANSWER_BASELINES = ("answer_rarity", "answer_length", "answer_popularity")
 _NAME = re.compile(r"(?<=\s)[^\W\d_]", re.UNICODE)
 
 
@@ -101,17 +101,15 @@ def measure_confounds(
     for checkpoint in checkpoints:
         if not (train["checkpoint"] == checkpoint).any():
             raise ValueError(f"checkpoint {checkpoint!r} has no answer to a train question")
-    if grouping.empty or not len(grouping.columns):
+    if grouping.empty:
         raise ValueError("the questions do not differ in any attribute")
-    names = [str(name) for name in grouping]
-    rated = {name: group_means(train, test, grouping[name]) for name in names}
+    rated = {str(name): group_means(train, test, grouping[name]) for name in grouping}
     groups = grouping.nunique().to_dict()
     for name in ANSWER_BASELINES:
         if name in test:
             rated[name], groups[name] = test.assign(confidence=test[name]), test[name].nunique()
-    predictions = pd.concat(
-        [rows.assign(estimator=name) for name, rows in rated.items()]
-    ).assign(train_dataset="", seed=0)
+    named = [rows.assign(estimator=name) for name, rows in rated.items()]
+    predictions = pd.concat(named).assign(train_dataset="", seed=0)
     replicates = replicate_metrics(
         predictions,
         checkpoints,
@@ -123,23 +121,22 @@ def measure_confounds(
         conditionings=["odds"],
     )
     bounds = intervals(replicates)
-    bounds["measure"] = bounds["scope"] + "_" + bounds["metric"]
-    wide = bounds.pivot(index="estimator", columns="measure").loc[list(rated)]
-    delta = wide.xs("contrast_delta0_balanced", axis=1, level="measure")
+    measure = bounds["scope"] + " " + bounds["metric"]
+    delta, contrast_auc, full_auc = (
+        bounds[measure == name].set_index("estimator")
+        for name in ("contrast delta0_balanced", "contrast auc", "full auc")
+    )
     return pd.DataFrame(
         {
             "n_groups": pd.Series(groups),
             "delta0_balanced": delta["value"],
             "lower_2_5pct": delta["lower_2_5pct"],
             "upper_97_5pct": delta["upper_97_5pct"],
-            "contrast_auc": wide["value", "contrast_auc"],
-            "full_auc": wide["value", "full_auc"],
+            "contrast_auc": contrast_auc["value"],
+            "full_auc": full_auc["value"],
         },
         index=pd.Index(list(rated), name="attribute"),
     ).reset_index()
-
-
-ANSWER_BASELINES = ("answer_rarity", "answer_length", "answer_popularity")
 
 
 def count_references(references: Iterable[Sequence[str]]) -> Counter[str]:
@@ -168,13 +165,9 @@ def rate_answers(answers: pd.DataFrame, references: Counter[str]) -> pd.DataFram
     text = answers["answer"].map(normalise_answer)
     n_characters = text.str.len()
     n_given = text.groupby([answers["checkpoint"], text]).transform("size")
-    rarity = (
-        {"answer_rarity": [1 / (1 + references[answer]) for answer in text]}
-        if references
-        else {}
-    )
-    rated = {
-        "answer_length": n_characters / (1 + n_characters),
-        "answer_popularity": 1 / n_given,
-    }
-    return pd.DataFrame({**rarity, **rated}, index=answers.index)
+    rated = {}
+    if references:
+        rated["answer_rarity"] = 1 / (1 + text.map(lambda answer: references[answer]))
+    rated["answer_length"] = n_characters / (1 + n_characters)
+    rated["answer_popularity"] = 1 / n_given
+    return pd.DataFrame(rated, index=answers.index)

@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import ConstantInputWarning, spearmanrho
 
-from persistcal.evaluation.contrast import Pairs, arrange_answers, choose_pairs, contrast_sets
+from persistcal.evaluation.contrast import Pairs, arrange_answers, contrast_sets
 from persistcal.evaluation.metrics import auc
 from persistcal.evaluation.replicates import Replicates
 from persistcal.store.artifacts import CORRELATIONS, TRANSFER
@@ -24,16 +24,10 @@ def transfer_matrix(
 ) -> pd.DataFrame:
     """Return the full-set AUC of every adapter at every checkpoint: the table TRANSFER.
 
-    The AUC is the mean over seeds, and NaN if all or no answers are correct.
-
-    Parameters
-    ----------
-    answers : mapping of str to DataFrame
-        Predictions by checkpoint, in order: columns question_id and correct.
-    scores : DataFrame
-        Table SCORES: confidences of each checkpoint, with an adapter, in its own answers.
-    sets : mapping of str to sequence of str
-        Names of the training sets of each recipe.
+    The AUC is the mean over seeds, and NaN if all or no answers are correct. `answers` are
+    predictions by checkpoint, in order, with columns question_id and correct. `scores` contains
+    confidences of each checkpoint, with an adapter, in its own answers, and `sets` the names of
+    the training sets of each recipe.
     """
     rows = []
     adapters = [(recipe, name) for recipe, names in sets.items() for name in names]
@@ -60,7 +54,7 @@ def transfer_matrix(
 
 
 class Headroom(NamedTuple):
-    """Contrast AUC of an oracle minus a verifier's, with its 95 % interval."""
+    """Contrast AUC of an oracle minus a verifier's, with its 95 % percentile interval."""
 
     headroom: float
     lower_2_5pct: float
@@ -68,11 +62,7 @@ class Headroom(NamedTuple):
 
 
 def headroom(replicates: Replicates, *, dataset: str, verifier: str, oracle: str) -> Headroom:
-    """Return an oracle's contrast AUC minus a verifier's.
-
-    Both are trained on `dataset`, and `replicates` are paired. The interval is the 95 %
-    percentile interval, and NaN if an AUC is undefined.
-    """
+    """Return the headroom of estimators trained on `dataset`; NaN if an AUC is undefined."""
     key = ("odds", "contrast", "auc")
     better, worse = (
         replicates.estimators.index((dataset, name)) for name in (oracle, verifier)
@@ -90,8 +80,7 @@ def contrast_questions(
     `answers` by evaluation checkpoint, earliest first, have columns question_id and correct.
     """
     correct, questions = arrange_answers(answers)
-    chosen = choose_pairs(pairs, list(answers))
-    sets = contrast_sets(correct, min_contrast=min_contrast, pairs=chosen)
+    sets = contrast_sets(correct, list(answers), min_contrast=min_contrast, pairs=pairs)
     places = sorted({place for pair in sets if pair.kept for place in pair.questions})
     return [str(question) for question in questions[places]]
 

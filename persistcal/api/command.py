@@ -382,7 +382,7 @@ def _plan_from_results(
         scaled = error * (asked / questions) ** 0.5
         name = f"{row['scope']} {MEASURES[str(row['metric'])].heading}"
         line = f"{row['model']} {row['dataset']} {name}, {row['best']} − {row['other']}: "
-        line += f"{power.multiple() * scaled:.3f}"
+        line += f"{power.MULTIPLE * scaled:.3f}"
         if difference and error > 0:
             needed = power.questions_needed(difference, error, asked)
             line += f"; questions for {difference:g}: {needed:,}"

@@ -179,8 +179,8 @@ def count_contrast_sets(inputs: PredictionTables, settings: Settings) -> pd.Data
         answers, clusters = (select_rows(t, place) for t in (inputs.answers, inputs.clusters))
         by_checkpoint = {name: answers[answers["checkpoint"] == name] for name in names}
         correct, _ = contrast.arrange_answers(by_checkpoint)
-        settings_of = {**settings.sets, "pairs": contrast.choose_pairs(settings.pairs, names)}
-        sets = contrast.describe_sets(contrast.contrast_sets(correct, **settings_of), names)
+        counted = contrast.contrast_sets(correct, names, **settings.sets)
+        sets = contrast.describe_sets(counted, names)
         same = count_same_answers(sets, answers, clusters)
         parts.append((sets.assign(same_answers=pd.array(same, "Int64")), place))
     return stack(parts, artifacts.CONTRAST_SETS)

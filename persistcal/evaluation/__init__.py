@@ -9,13 +9,14 @@ loops: loops over answers for many replicates at once, compiled by numba
 metrics: AUC, Brier score, SmoothECE and gaps, and the names of all metrics
 power: the smallest detectable difference, and the number of questions for it
 predictions: predictions as arrays by question, with ties joined and spellings checked
-proportions: intervals of proportions, and comparisons of two on the same questions
+proportions: intervals of proportions, comparisons of two values, and Holm's adjustment
 relabelling: few new labels for a later checkpoint, and the threshold that they certify
 reliability: reliability diagrams, the noise floor of SmoothECE, and a test of calibration
 replicates: bootstrap replicates of metrics
+selective: selective prediction: risk–coverage curve, AURC, AUGRC and PRR
 significance: intervals over questions and seeds, and tests of estimators, all at once, too
 smooth_ece: SmoothECE with automatic bandwidth, for many weightings of answers at once
 states: comparisons of checkpoints and of models, and trends
 subsets: metrics of each pair of checkpoints, group of questions, and kind of change
-thresholds: thresholds on confidence, checked on a later checkpoint; AURC, AUGRC and PRR
+thresholds: select a threshold on one checkpoint, and check it on a later one
 """

@@ -13,11 +13,17 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from persistcal.evaluation.predictions import ABSENT, join_ties
+from persistcal.evaluation.predictions import ABSENT, Array, Mask, join_ties
 from persistcal.store.artifacts import CONTRAST_SETS
 
 Listed = Sequence[Sequence[str]]
 Pairs = Literal["all", "adjacent", "first"] | Listed | Mapping[str, Listed]
+Conditioning = Literal["odds", "fitted", "cross_fitted"]
+CONDITIONINGS: tuple[Conditioning, ...] = ("odds", "fitted")  # unless asked otherwise
+N_FOLDS = 5
+CLAMP = 1e-6
+N_KNOTS = 30
+APART = 1e-7  # smallest distance between knots; closer knots would fit noise
 
 
 def control_model(model: str, models: Collection[str]) -> str | None:
@@ -41,7 +47,7 @@ class ContrastSet(NamedTuple):
     earlier: int
     later: int
     questions: NDArray[np.intp]
-    improvement: NDArray[np.bool_]
+    improvement: Mask
     kept: bool
 
     @property
@@ -49,7 +55,13 @@ class ContrastSet(NamedTuple):
         """Whether some questions were gained and some were lost."""
         return bool(self.improvement.any() and not self.improvement.all())
 
-    def only(self, mask: NDArray[np.bool_]) -> "ContrastSet":
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """The numbers of questions, of improvements and of regressions."""
+        n, gained = len(self.questions), int(self.improvement.sum())
+        return n, gained, n - gained
+
+    def only(self, mask: Mask) -> "ContrastSet":
         """Return the contrast set restricted to the questions in `mask`."""
         questions, improvement = self.questions[mask], self.improvement[mask]
         return self._replace(questions=questions, improvement=improvement)
@@ -97,29 +109,24 @@ def choose_pairs(pairs: Pairs, checkpoints: Sequence[str]) -> list[tuple[int, in
 
 def contrast_sets(
     correct: NDArray[np.int8],
+    checkpoints: Sequence[str],
     *,
     min_contrast: int,
-    pairs: Sequence[tuple[int, int]] | None = None,
+    pairs: Pairs = "all",
 ) -> list[ContrastSet]:
-    """Return the contrast sets of `pairs`, in order; by default of all pairs of checkpoints.
+    """Return the contrast sets of some pairs of checkpoints, see `choose_pairs`.
 
-    Parameters
-    ----------
-    correct : int8 ndarray of shape (n_checkpoints, n_questions)
-        As in `AnswerArrays`. A question counts for a pair only when both checkpoints answered
-        it.
-    min_contrast : int
-        Sets of fewer questions are not kept.
+    `correct`, (n_checkpoints, n_questions), is as in `AnswerArrays`. A question counts for a
+    pair only when both checkpoints answered it. Sets of less than `min_contrast` questions are
+    not kept.
 
-    Examples
-    --------
     >>> correct = np.array([[0, 1, 1, -1], [1, 0, 1, 1]], np.int8)
-    >>> contrast_sets(correct, min_contrast=3)
+    >>> contrast_sets(correct, ["a", "b"], min_contrast=3)
     [ContrastSet(earlier=0, later=1, questions=array([0, 1]),
                  improvement=array([ True, False]), kept=False)]
     """
     sets = []
-    for earlier, later in combinations(range(len(correct)), 2) if pairs is None else pairs:
+    for earlier, later in choose_pairs(pairs, checkpoints):
         first, second = correct[earlier], correct[later]
         questions = np.flatnonzero((first != ABSENT) & (second != ABSENT) & (first != second))
         kept = len(questions) >= min_contrast
@@ -142,49 +149,33 @@ def arrange_answers(
 
 def describe_sets(sets: Sequence[ContrastSet], checkpoints: Sequence[str]) -> pd.DataFrame:
     """Return the rows of the table CONTRAST_SETS but for model and dataset."""
-    rows = []
-    for pair in sets:
-        counts = len(pair.questions), pair.improvement.sum(), (~pair.improvement).sum()
-        place = checkpoints[pair.earlier], checkpoints[pair.later]
-        rows.append((*place, *map(int, counts), pair.kept))
-    columns = CONTRAST_SETS.but("model", "dataset", "same_answers")
-    return pd.DataFrame(rows, columns=columns)
-
-
-Conditioning = Literal["odds", "fitted", "cross_fitted"]
-CONDITIONINGS: tuple[Conditioning, ...] = ("odds", "fitted")  # unless asked otherwise
-N_FOLDS = 5
-CLAMP = 1e-6
-N_KNOTS = 30
-APART = 1e-7  # smallest distance between knots; closer knots would fit noise
+    rows = [
+        (checkpoints[pair.earlier], checkpoints[pair.later], *pair.counts, pair.kept)
+        for pair in sets
+    ]
+    return pd.DataFrame(rows, columns=CONTRAST_SETS.but("model", "dataset", "same_answers"))
 
 
 class Conditioned(NamedTuple):
     """Conditioned confidences in the two answers to each question: in (0, 1), of sum 1."""
 
-    earlier: NDArray[np.float64]
-    later: NDArray[np.float64]
+    earlier: Array
+    later: Array
 
 
 def condition(
-    earlier: NDArray[np.float64],
-    later: NDArray[np.float64],
-    improvement: NDArray[np.bool_],
+    earlier: Array,
+    later: Array,
+    improvement: Mask,
     conditioning: Conditioning,
     folds: NDArray[np.intp] | None = None,
 ) -> Conditioned:
     """Condition confidences on the contrast set, by odds or by a fitted score.
 
-    Values that differ only by rounding are tied, see `persistcal.evaluation.predictions`.
-
-    Parameters
-    ----------
-    earlier, later : ndarray of shape (n_questions,)
-        Confidences in [0, 1] of the two checkpoints in their answers.
-    improvement : bool ndarray of shape (n_questions,)
-        Whether the later answer is the correct one; only the fits use it.
-    folds : int ndarray of shape (n_questions,), optional
-        Folds for "cross_fitted", see `question_folds`.
+    `earlier` and `later`, (n_questions,), are confidences in [0, 1] of the two checkpoints in
+    their answers. Only the fits use `improvement`, whether the later answer is the correct one,
+    and only "cross_fitted" uses the `folds` of the questions. Values that differ only by
+    rounding are tied, see `join_ties`.
     """
     if conditioning == "odds":
         conditioned = condition_by_odds(earlier, later)
@@ -197,18 +188,16 @@ def condition(
     return Conditioned(*join_ties(np.stack(conditioned)))
 
 
-def condition_by_odds(earlier: NDArray[np.float64], later: NDArray[np.float64]) -> Conditioned:
+def condition_by_odds(earlier: Array, later: Array) -> Conditioned:
     r"""Condition as if the two answers were independent.
 
     .. math:: p_i' = \frac{p_i (1 - p_j)}{p_i (1 - p_j) + p_j (1 - p_i)},
               \qquad p_j' = 1 - p_i'
 
-    Confidences are first clamped to [1e-6, 1 − 1e-6]. `p_j'` is computed as the
-    mirrored fraction, not by subtraction, so that the pairs (p, q) and (q, p)
-    give confidences that are tied to the last bit.
+    Confidences are first clamped to [1e-6, 1 − 1e-6]. `p_j'` is computed as the mirrored
+    fraction, so that (p, q) and (q, p) give confidences that are tied to the last bit.
 
-    Two equal confidences leave both answers equally likely; 0.8 against 0.5
-    has odds of 4:
+    Two equal confidences leave both answers equally likely; 0.8 against 0.5 has odds of 4:
 
     >>> condition_by_odds(np.array([0.8, 0.8]), np.array([0.8, 0.5])).earlier
     array([0.5, 0.8])
@@ -220,70 +209,33 @@ def condition_by_odds(earlier: NDArray[np.float64], later: NDArray[np.float64]) 
 
 
 def condition_by_fit(
-    earlier: NDArray[np.float64],
-    later: NDArray[np.float64],
-    improvement: NDArray[np.bool_],
+    earlier: Array,
+    later: Array,
+    improvement: Mask,
+    known: Mask | None = None,
 ) -> Conditioned:
     r"""Condition by a Bradley–Terry model fitted to the same questions.
 
     .. math:: p_i' = \sigma(h(p_i) - h(p_j))
 
-    `h` is non-decreasing, antisymmetric about 0.5 and piecewise linear, with
-    knots at 0.5 and at the k/31 quantiles (k = 1…30) of max(p, 1 − p) over the
-    2 N confidences; knots closer than 1e-7 are merged, and the last slope
-    continues to 1. It minimises the negative log-likelihood, which is convex, over the
-    increments between knots.
+    `h` is non-decreasing, antisymmetric about 0.5 and piecewise linear, with knots at 0.5 and
+    at the k/31 quantiles (k = 1…30) of max(p, 1 − p) over the 2 N confidences; knots closer
+    than 1e-7 are merged, and the last slope continues to 1. It minimises the negative
+    log-likelihood, which is convex, over the increments between knots. With `known`, only the
+    questions in this mask determine `h`.
 
-    Notes
-    -----
-    The fit uses the labels on which the result is evaluated, so the metrics are
-    optimistic. If the labels are separable, the likelihood has no maximum and the
-    optimiser stops at a large finite `h`.
+    The fit uses the labels on which the result is evaluated, so the metrics are optimistic. If
+    the labels are separable, the likelihood has no maximum and the optimiser stops at a large
+    finite `h`.
     """
-    return _fit(earlier, later, improvement, np.ones(len(earlier), bool))
-
-
-def condition_by_cross_fit(
-    earlier: NDArray[np.float64],
-    later: NDArray[np.float64],
-    improvement: NDArray[np.bool_],
-    folds: NDArray[np.intp],
-) -> Conditioned:
-    """Condition each fold of questions by the fit to the questions of the others.
-
-    No label influences its own question; with `condition_by_fit` it does. A question gets
-    equal confidences if no other fold has questions or the fit does not separate the answers.
-    """
-    conditioned = np.full((2, len(earlier)), 0.5)
-    for fold in np.unique(folds):
-        in_fold = folds == fold
-        conditioned[:, in_fold] = np.stack(_fit(earlier, later, improvement, ~in_fold))[
-            :, in_fold
-        ]
-    return Conditioned(*conditioned)
-
-
-def question_folds(n_questions: int) -> NDArray[np.intp]:
-    """Return the fold of each of the study's questions, the same for all pairs of checkpoints.
-
-    Folds are drawn at random with a fixed seed. Their sizes differ by at most one question.
-    """
-    return np.random.default_rng(0).permutation(n_questions) % N_FOLDS
-
-
-def _fit(
-    earlier: NDArray[np.float64],
-    later: NDArray[np.float64],
-    improvement: NDArray[np.bool_],
-    known: NDArray[np.bool_],
-) -> Conditioned:
-    """Condition all questions by the fit to the questions with a `known` label."""
+    if known is None:
+        known = np.ones(len(earlier), bool)
     first, second = (np.clip(p, CLAMP, 1 - CLAMP) for p in (earlier, later))
     knots = _knots(np.concatenate([first[known], second[known]]))
     difference = _features(first, knots) - _features(second, knots)
     signed = (np.where(improvement, -1.0, 1.0)[:, None] * difference)[known]
 
-    def loss(increments: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    def loss(increments: Array) -> tuple[float, Array]:
         margin = signed @ increments
         return np.logaddexp(0, -margin).mean(), -(expit(-margin) @ signed) / len(margin)
 
@@ -302,7 +254,30 @@ def _fit(
     return Conditioned(expit(log_odds), expit(-log_odds))
 
 
-def _knots(confidence: NDArray[np.float64]) -> NDArray[np.float64]:
+def condition_by_cross_fit(
+    earlier: Array, later: Array, improvement: Mask, folds: NDArray[np.intp]
+) -> Conditioned:
+    """Condition each fold of questions by the fit to the questions of the others.
+
+    No label influences its own question; with `condition_by_fit` it does. A question gets
+    equal confidences if no other fold has questions or the fit does not separate the answers.
+    """
+    conditioned = np.full((2, len(earlier)), 0.5)
+    for fold in np.unique(folds):
+        fitted = np.stack(condition_by_fit(earlier, later, improvement, folds != fold))
+        conditioned[:, folds == fold] = fitted[:, folds == fold]
+    return Conditioned(*conditioned)
+
+
+def question_folds(n_questions: int) -> NDArray[np.intp]:
+    """Return the fold of each of the study's questions, the same for all pairs of checkpoints.
+
+    Folds are drawn at random with a fixed seed. Their sizes differ by at most one question.
+    """
+    return np.random.default_rng(0).permutation(n_questions) % N_FOLDS
+
+
+def _knots(confidence: Array) -> Array:
     away = np.maximum(confidence, 1 - confidence)
     levels = np.arange(1, N_KNOTS + 1) / (N_KNOTS + 1)
     knots = [0.5]
@@ -312,9 +287,7 @@ def _knots(confidence: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.array(knots)
 
 
-def _features(
-    confidence: NDArray[np.float64], knots: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _features(confidence: Array, knots: Array) -> Array:
     """Return the signed share of each increment of `h` between 0.5 and each confidence."""
     away = np.maximum(confidence, 1 - confidence)[:, None]
     part = (away - knots[:-1]) / np.diff(knots)

@@ -40,10 +40,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from persistcal.evaluation.metrics import OnContrastSet, auc
+from persistcal.evaluation.predictions import Array, Mask
 
 # A question of a class is taken once per replicate on average, so 255 is never reached.
 Counts = NDArray[np.uint8]
-Array = NDArray[np.float64]
 PSEUDO = 0.5  # expected weight of a pseudo-question; a question has 1
 PSEUDO_AUC = PSEUDO / 2  # expected weight of a pseudo-question of the change AUC
 MIN_DIRECTION = 5  # gained, and lost, questions that an interval needs by default
@@ -59,19 +59,30 @@ class Component(NamedTuple):
     questions: NDArray[np.intp]
     n_first: int
 
+    @property
+    def size(self) -> int:
+        """Number of questions of both classes."""
+        return len(self.questions)
 
-def component(questions: NDArray[np.intp], first: NDArray[np.bool_]) -> Component:
+    @property
+    def n_second(self) -> int:
+        """Number of questions of the second class."""
+        return len(self.questions) - self.n_first
+
+    @property
+    def is_first(self) -> Mask:
+        """Whether each question is of the first class."""
+        return np.arange(self.size) < self.n_first
+
+
+def component(questions: NDArray[np.intp], first: Mask) -> Component:
     """Return the component of `questions`, with the questions in `first` as first class."""
     return Component(np.concatenate([questions[first], questions[~first]]), int(first.sum()))
 
 
-def _generator(seed: int, replicate: int) -> np.random.Generator:
-    return np.random.default_rng([seed, replicate])
-
-
 def question_blocks(n_questions: int, seed: int, replicate: int) -> Iterator[NDArray[np.int64]]:
     """Yield the endless sequence of questions of a replicate, a block at a time."""
-    rng = _generator(seed, replicate)
+    rng = np.random.default_rng([seed, replicate])
     while True:
         yield rng.integers(n_questions, size=n_questions + n_questions // 2 + 100)
 
@@ -94,7 +105,7 @@ class Sequences(NamedTuple):
 
 def reach(parts: Sequence[Component], n_questions: int) -> int:
     """Return how far from its usual place a class gets full: eight standard deviations."""
-    sizes = [n for part in parts for n in (part.n_first, len(part.questions) - part.n_first)]
+    sizes = [n for part in parts for n in (part.n_first, part.n_second)]
     return min(n_questions, 100 + int(8 * n_questions / np.sqrt(max(1, min(sizes, default=1)))))
 
 
@@ -106,33 +117,26 @@ def draw_sequences(n_questions: int, replicates: range, *, seed: int, reach: int
     """
     dtype = np.min_scalar_type(n_questions)
     counts = np.empty((n_questions, len(replicates)), np.uint8)
-    lower = np.empty((len(replicates), reach), dtype)
-    upper = np.empty((len(replicates), reach), dtype)
+    before, after = np.empty((2, len(replicates), reach), dtype)
     # rows are replicates until a block is full: writing columns one by one is slow
     block = np.empty((min(64, len(replicates)), n_questions), np.uint8)
     for start in range(0, len(replicates), len(block)):
         chunk = replicates[start : start + len(block)]
         for row, replicate in enumerate(chunk):
-            sequence = _generator(seed, replicate).integers(
-                n_questions, size=n_questions + reach
-            )
+            rng = np.random.default_rng([seed, replicate])
+            sequence = rng.integers(n_questions, size=n_questions + reach)
             block[row] = np.bincount(sequence[:n_questions], minlength=n_questions)
-            lower[start + row] = sequence[n_questions - reach : n_questions][::-1]
-            upper[start + row] = sequence[n_questions:]
+            before[start + row] = sequence[n_questions - reach : n_questions][::-1]
+            after[start + row] = sequence[n_questions:]
         counts[:, start : start + len(chunk)] = block[: len(chunk)].T
-    return Sequences(seed, replicates, counts, lower, upper)
+    return Sequences(seed, replicates, counts, before, after)
 
 
 def count_draws(part: Component, sequences: Sequences) -> Counts:
-    """Count how often a component takes each question.
+    """Count how often a component takes each question: (n_questions, n_replicates).
 
-    Returns
-    -------
-    uint8 ndarray of shape (n, n_replicates)
-        In order of `Component.questions`. A class's rows sum to its size in every column.
+    A class's rows sum to its size in every column.
 
-    Examples
-    --------
     >>> pair = Component(np.array([0, 2, 1]), n_first=2)
     >>> counts = count_draws(pair, draw_sequences(5, range(4), seed=0, reach=5))
     >>> counts[:2].sum(axis=0).tolist(), counts[2].tolist()
@@ -150,25 +154,23 @@ def count_draws(part: Component, sequences: Sequences) -> Counts:
         short |= settle(counts[rows], place, sequences.before, surplus, -1)
         short |= settle(counts[rows], place, sequences.after, -surplus, 1)
     for column in np.flatnonzero(short):
-        counts[:, column] = _walk(
-            part, len(sequences.counts), sequences.seed, sequences.replicates[column]
-        )
+        counts[:, column] = _walk(part, sequences, sequences.replicates[column])
     return counts
 
 
-def _walk(part: Component, n_questions: int, seed: int, replicate: int) -> NDArray[np.intp]:
+def _walk(part: Component, sequences: Sequences, replicate: int) -> NDArray[np.intp]:
     """Count the questions that the component takes, from the start of the sequence."""
-    size, n_second = len(part.questions), len(part.questions) - part.n_first
-    place = np.full(n_questions, size)
-    place[part.questions] = np.arange(size)
+    n_questions = len(sequences.counts)
+    place = np.full(n_questions, part.size)
+    place[part.questions] = np.arange(part.size)
     met = np.empty(0, int)
-    for block in question_blocks(n_questions, seed, replicate):
+    for block in question_blocks(n_questions, sequences.seed, replicate):
         met = np.concatenate([met, place[block]])
         first = met[met < part.n_first][: part.n_first]
-        second = met[(met >= part.n_first) & (met < size)][:n_second]
-        if len(first) == part.n_first and len(second) == n_second:
+        second = met[(met >= part.n_first) & (met < part.size)][: part.n_second]
+        if len(first) + len(second) == part.size:
             break
-    return np.bincount(np.concatenate([first, second]), minlength=size)
+    return np.bincount(np.concatenate([first, second]), minlength=part.size)
 
 
 def question_weights(
@@ -198,23 +200,14 @@ def pseudo_weights(
 
 
 def balanced_replicates(
-    values: Array, improvement: NDArray[np.bool_], weights: Array, pseudo: Array
+    values: Array, improvement: Mask, weights: Array, pseudo: Array
 ) -> Array:
     """Replicate the mean over gained questions averaged with the mean over lost ones.
 
-    Parameters
-    ----------
-    values : ndarray of shape (n_runs, n_questions)
-        Signs or gaps in [−1, 1], positive if the confidence follows the change.
-    improvement : bool ndarray of shape (n_questions,)
-        True for gained questions.
-    weights : ndarray of shape (n_questions, n_replicates)
-    pseudo : ndarray of shape (4, n_replicates)
-        As from `pseudo_weights`.
-
-    Returns
-    -------
-    ndarray of shape (n_runs, n_replicates)
+    `values`, (n_runs, n_questions), are signs or gaps in [−1, 1], positive if the confidence
+    follows the change. `improvement` is True for gained questions. `weights`, (n_questions,
+    n_replicates), belong to questions, and `pseudo`, (4, n_replicates), are from
+    `pseudo_weights`. The result has the shape (n_runs, n_replicates).
     """
     extent = np.abs(values).max(axis=1, keepdims=True)
     total = 0.0
@@ -228,7 +221,7 @@ def balanced_replicates(
 
 
 def change_auc_replicates(
-    change: Array, improvement: NDArray[np.bool_], weights: Array, pseudo: Array
+    change: Array, improvement: Mask, weights: Array, pseudo: Array
 ) -> Array:
     """Replicate the AUC with which changes separate gained from lost: (n_replicates,).
 
@@ -244,20 +237,18 @@ def change_auc_replicates(
     return won / ((gained + up + down) * (lost + lost_down + lost_up))
 
 
-def replicate_run(
+def replicate_runs(
     runs: Sequence[OnContrastSet], part: Component, weights: Array, pseudo: Sequence[Array]
-) -> Iterator[tuple[str, Array]]:
-    """Yield the name and the replicates, (n_runs, n_replicates), of each metric of a pair.
+) -> dict[str, Array]:
+    """Return the replicates, (n_runs, n_replicates), of each metric of a pair.
 
     `pseudo` has weights for means and for the change AUC.
     """
-    improvement = np.arange(len(part.questions)) < part.n_first
+    improvement, (for_means, for_auc) = part.is_first, pseudo
     signs, gaps = np.array([run.sign for run in runs]), np.array([run.gap for run in runs])
-    yield "delta0_balanced", balanced_replicates(signs, improvement, weights, pseudo[0])
-    yield "delta_balanced", balanced_replicates(gaps, improvement, weights, pseudo[0])
-    yield (
-        "change_auc",
-        np.array(
-            [change_auc_replicates(r.change, improvement, weights, pseudo[1]) for r in runs]
-        ),
-    )
+    changes = [change_auc_replicates(r.change, improvement, weights, for_auc) for r in runs]
+    return {
+        "delta0_balanced": balanced_replicates(signs, improvement, weights, for_means),
+        "delta_balanced": balanced_replicates(gaps, improvement, weights, for_means),
+        "change_auc": np.array(changes),
+    }

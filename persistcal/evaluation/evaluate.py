@@ -13,7 +13,6 @@ from persistcal.evaluation.contrast import (
     Conditioning,
     ContrastSet,
     Pairs,
-    choose_pairs,
     condition,
     contrast_sets,
     question_folds,
@@ -23,12 +22,11 @@ from persistcal.evaluation.metrics import (
     CONTRAST_METRICS,
     FULL_METRICS,
     MEASURES,
-    Array,
     FullSet,
     OnContrastSet,
     compute,
 )
-from persistcal.evaluation.predictions import ABSENT, AnswerArrays, arrange
+from persistcal.evaluation.predictions import ABSENT, AnswerArrays, Array, arrange
 
 log = logging.getLogger(__name__)
 
@@ -57,15 +55,16 @@ def prepare(
 
     Conditionings are fitted to the data and not to replicates.
     """
+    kept = [pair for pair in pairs if pair.kept]
     full = [
         component(np.flatnonzero(row != ABSENT), row[row != ABSENT] == 1)
         for row in answers.correct
     ]
-    contrast = [component(pair.questions, pair.improvement) for pair in pairs]
+    contrast = [component(pair.questions, pair.improvement) for pair in kept]
     runs = answers.confidence.values()
-    stops = np.cumsum([0, *(len(part.questions) for part in full)]).tolist()
+    stops = np.cumsum([0, *(part.size for part in full)]).tolist()
     checkpoints = [slice(*ends) for ends in pairwise(stops)]
-    correct = np.concatenate([np.arange(len(part.questions)) < part.n_first for part in full])
+    correct = np.concatenate([part.is_first for part in full])
     on_full = [
         FullSet(
             np.concatenate([run[k, part.questions] for k, part in enumerate(full)]),
@@ -76,8 +75,7 @@ def prepare(
     ]
     on_contrast = {
         conditioning: [
-            [on_contrast_set(run, pair, part, conditioning) for run in runs]
-            for pair, part in zip(pairs, contrast, strict=True)
+            [on_contrast_set(run, pair, conditioning) for run in runs] for pair in kept
         ]
         for conditioning in conditionings
     }
@@ -85,25 +83,21 @@ def prepare(
 
 
 def on_contrast_set(
-    confidence: Array, pair: ContrastSet, part: Component, conditioning: Conditioning
+    confidence: Array, pair: ContrastSet, conditioning: Conditioning
 ) -> OnContrastSet:
-    """Condition the confidences of one run, (n_checkpoints, n_questions), on a contrast set."""
+    """Condition one run's confidences, (n_checkpoints, n_questions); improvements are first."""
     first, second = confidence[[[pair.earlier], [pair.later]], pair.questions]
     folds = question_folds(confidence.shape[1])[pair.questions]
     conditioned = condition(first, second, pair.improvement, conditioning, folds)
     change = np.round(second - first, DECIMALS)  # equal but for rounding is equal
     in_order = np.argsort(~pair.improvement, kind="stable")
-    return OnContrastSet(
-        conditioned.earlier[in_order],
-        conditioned.later[in_order],
-        change[in_order],
-        np.arange(len(in_order)) < part.n_first,
-    )
+    earlier, later, change = (column[in_order] for column in (*conditioned, change))
+    return OnContrastSet(earlier, later, change, pair.improvement[in_order])
 
 
 def count_once(part: Component) -> Counts:
     """Count every question of a component once, which gives the metrics of the data."""
-    return np.ones((len(part.questions), 1), np.uint8)
+    return np.ones((part.size, 1), np.uint8)
 
 
 def metrics_under(
@@ -114,37 +108,26 @@ def metrics_under(
 ) -> dict[Key, Array]:
     """Compute the metrics of every run under every column of multiplicities.
 
-    Parameters
-    ----------
-    counts_of : function of Component to uint8 ndarray of shape (n_questions, n_columns)
-        `count_once`, or `persistcal.evaluation.draws.count_draws` from the sequences of
-        replicates.
-    chosen : collection of str
-        Names of the metrics to compute, by default all.
-
-    Returns
-    -------
-    dict of (conditioning, scope, metric) to ndarray of shape (n_runs, n_columns)
-        Full-set metrics have the conditioning "odds", though they do not depend on it.
-        Contrast metrics are unweighted means over the contrast sets that define them,
-        which replicates share with the data. NaN where undefined.
+    `counts_of` returns the counts of a component, (n_questions, n_columns): `count_once` or
+    `draws.count_draws`. The values have the shape (n_runs, n_columns), NaN where undefined.
+    Full-set metrics have the conditioning "odds", though they do not depend on it. Contrast
+    metrics are unweighted means over the contrast sets that define them, which replicates share
+    with the data.
     """
     on_full, on_contrast = (
         {name: metric for name, metric in metrics.items() if name in chosen}
         for metrics in (FULL_METRICS, CONTRAST_METRICS)
     )
     pooled = _pool(counts_of, data.full)
-    values: dict[Key, Array] = {
-        ("odds", "full", metric): value
-        for metric, value in compute(on_full, data.on_full, pooled).items()
-    }
     shape = (len(data.on_full), pooled.shape[1])
+    of_full = compute(on_full, data.on_full, pooled)
     del pooled
+    values: dict[Key, Array] = {("odds", "full", name): v for name, v in of_full.items()}
     among = {metric: defining(metric, data.contrast) for metric in on_contrast}
     for conditioning in data.on_contrast:
         for metric, defined in among.items():
-            empty = np.zeros(shape) if defined else np.full(shape, np.nan)
-            values[conditioning, "contrast", metric] = empty
+            start = 0.0 if defined else np.nan
+            values[conditioning, "contrast", metric] = np.full(shape, start)
     for number, part in enumerate(data.contrast):
         counts = counts_of(part)
         for conditioning, by_pair in data.on_contrast.items():
@@ -157,22 +140,20 @@ def metrics_under(
 def defining(metric: str, contrast: Sequence[Component]) -> list[int]:
     """Return which contrast sets define a metric: some need gained and lost questions."""
     needed = 2 if MEASURES[metric].both_directions else 1
-    n_directions = [
-        (0 < part.n_first) + (part.n_first < len(part.questions)) for part in contrast
-    ]
-    return [number for number, classes in enumerate(n_directions) if classes >= needed]
+    n_directions = [(part.n_first > 0) + (part.n_second > 0) for part in contrast]
+    return [number for number, directions in enumerate(n_directions) if directions >= needed]
 
 
 def _pool(counts_of: Callable[[Component], Counts], parts: Sequence[Component]) -> Counts:
     """Stack the counts of components, one at a time to save memory."""
     first = counts_of(parts[0])
-    stack = np.empty((sum(len(part.questions) for part in parts), first.shape[1]), np.uint8)
+    stack = np.empty((sum(part.size for part in parts), first.shape[1]), np.uint8)
     stack[: len(first)] = first
     start = len(first)
     del first
     for part in parts[1:]:
-        stack[start : start + len(part.questions)] = counts_of(part)
-        start += len(part.questions)
+        stack[start : start + part.size] = counts_of(part)
+        start += part.size
     return stack
 
 
@@ -195,49 +176,41 @@ def evaluate(
     min_contrast : int
         Contrast sets of fewer questions are left out of the contrast metrics.
     pairs : {"all", "adjacent", "first"} or sequence of (str, str), default="all"
-        The pairs of checkpoints that have a contrast set, see `choose_pairs`.
-    conditionings : sequence of {"odds", "fitted", "cross_fitted"}
-        Of the contrast metrics.
+        The pairs of checkpoints that have a contrast set.
 
     Returns
     -------
     DataFrame
         Columns of the table METRICS but for model and dataset: a row per seed and one with seed
-        "mean". Rows of scope "full" have conditioning "odds", though they do not depend on it.
-        Contrast metrics are unweighted means over the kept contrast sets on which they are
-        defined, and `pairs` counts these sets ("1 of 3"; empty for scope "full"). A metric that
-        is undefined on all sets is NaN, with a warning that gives the reason.
+        "mean". Contrast metrics are unweighted means over the kept contrast sets on which they
+        are defined, and `pairs` counts these sets ("1 of 3"; empty for scope "full"). A metric
+        that is undefined on all sets is NaN, with a warning that gives the reason.
     """
     answers = arrange(predictions, checkpoints)
-    sets = contrast_sets(
-        answers.correct, min_contrast=min_contrast, pairs=choose_pairs(pairs, checkpoints)
-    )
+    sets = contrast_sets(answers.correct, checkpoints, min_contrast=min_contrast, pairs=pairs)
     warn_of_undefined(answers, sets, min_contrast=min_contrast)
-    kept = [pair for pair in sets if pair.kept]
-    data = prepare(answers, kept, conditionings)
+    data = prepare(answers, sets, conditionings)
     values = metrics_under(count_once, data)
-    columns = {
-        (scope, metric): f"{len(defining(metric, data.contrast))} of {len(kept)}"
-        for _, scope, metric in values
-        if scope == "contrast"
+    n_kept = len(data.contrast)
+    n_defining = {
+        key: f"{len(defining(key[2], data.contrast))} of {n_kept}"
+        if key[1] == "contrast"
+        else ""
+        for key in values
     }
-    key = ["train_dataset", "estimator", "conditioning", "scope", "metric", "pairs"]
+    columns = ["train_dataset", "estimator", "conditioning", "scope", "metric"]
     per_seed = pd.DataFrame(
         [
-            (*series, *name, columns.get(name[1:], ""), values_of_run[number, 0])
+            (*series[:2], *key, series.seed, of_runs[number, 0], n_defining[key])
             for number, series in enumerate(answers.confidence)
-            for name, values_of_run in values.items()
+            for key, of_runs in values.items()
         ],
-        columns=["train_dataset", "estimator", "seed", *key[2:], "value"],
+        columns=[*columns, "seed", "value", "pairs"],
     )
-    means = per_seed.groupby(key, sort=False)["value"].agg(lambda v: v.mean(skipna=False))
-    metrics = pd.concat(
-        [
-            per_seed.assign(seed=per_seed["seed"].astype(str)),
-            means.reset_index().assign(seed="mean"),
-        ]
-    )
-    return metrics[[*key[:-1], "seed", "value", "pairs"]].reset_index(drop=True)
+    by_member = per_seed.groupby([*columns, "pairs"], sort=False)["value"]
+    means = by_member.agg(lambda v: v.mean(skipna=False)).reset_index().assign(seed="mean")
+    per_seed = per_seed.astype({"seed": str})
+    return pd.concat([per_seed, means], ignore_index=True)
 
 
 def warn_of_undefined(
@@ -246,31 +219,27 @@ def warn_of_undefined(
     """Log a warning for each reason why metrics are going to be NaN."""
     labels = answers.correct[answers.correct != ABSENT]
     if len(np.unique(labels)) == 1:
-        missing = np.argwhere(answers.correct != ABSENT)[:3]
-        first = ", ".join(
-            f"{answers.questions[q]} at {answers.checkpoints[k]}" for k, q in missing
-        )
+        places = np.argwhere(answers.correct != ABSENT)[:3]
         log.warning(
             "All %d answers are %s (first: %s): the full-set AUC is undefined and NaN.",
             len(labels),
             "correct" if labels[0] else "incorrect",
-            first,
+            ", ".join(f"{answers.questions[q]} at {answers.checkpoints[k]}" for k, q in places),
         )
     names = [
         f"{answers.checkpoints[s.earlier]} and {answers.checkpoints[s.later]}" for s in sets
     ]
+    named = list(zip(names, sets, strict=True))
     if not any(pair.kept for pair in sets):
-        sizes = "; ".join(
-            f"{name}: {len(pair.questions)}" for name, pair in zip(names, sets, strict=True)
-        )
+        sizes = "; ".join(f"{name}: {len(pair.questions)}" for name, pair in named)
         log.warning(
             "No pair of checkpoints has a contrast set of at least %d questions (%s): every "
             "contrast metric is undefined and NaN.",
             min_contrast,
             sizes or "there is only one checkpoint",
         )
-    for name, pair in zip(names, sets, strict=True):
-        if pair.kept and len(np.unique(pair.improvement)) < 2:
+    for name, pair in named:
+        if pair.kept and not pair.has_both_directions:
             log.warning(
                 "All %d questions in the contrast set of %s are %s (first: %s): the balanced Δ "
                 "metrics are undefined there, and means over the other pairs. Ask more "

@@ -6,20 +6,22 @@ To add a metric, write a function for each scope and an entry of `MEASURES`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from persistcal.evaluation.predictions import Array, Mask
 from persistcal.evaluation.smooth_ece import smooth_ece
-
-Array = NDArray[np.float64]
 
 CHUNK = 2**23  # weights that are held as floats at a time, if that leaves 8 columns
 
 
-def _weights(weights: ArrayLike | None, n: int) -> NDArray:
-    return np.ones(n) if weights is None else np.asarray(weights)
+def as_columns(weights: ArrayLike | None, n: int) -> tuple[NDArray, NDArray]:
+    """Return weights of n answers, by default ones, and the same as (n, n_columns)."""
+    weight = np.ones(n) if weights is None else np.asarray(weights)
+    return weight, weight[:, None] if weight.ndim == 1 else weight
 
 
 def auc(
@@ -38,22 +40,21 @@ def auc(
     weights : array-like of shape (n_answers,) or (n_answers, n_columns), optional
         Multiplicities, at least 0.
     rows : int ndarray of shape (n_answers,), optional
-        The row of `weights` that each answer has, if not its own.
+        The row of `weights` of each answer, if not its own.
 
     Returns
     -------
     float or ndarray of shape (n_columns,)
-        In [0, 1]; ties count half. NaN unless both classes are there.
+        In [0, 1]; ties count half. NaN without both classes.
 
     References
     ----------
-    .. [1] Hanley and McNeil, "The meaning and use of the area under a receiver
-       operating characteristic (ROC) curve", Radiology 1982.
+    .. [1] Hanley and McNeil, "The meaning and use of the area under a receiver operating
+       characteristic (ROC) curve", Radiology 1982.
 
     Examples
     --------
-    Among the pairs (0.9, 0.4), (0.9, 0.9), (0.4, 0.4), (0.4, 0.9), one is ordered
-    correctly and two are ties:
+    Of the pairs (.9, .4), (.9, .9), (.4, .4), (.4, .9) one is in order and two are ties:
 
     >>> float(auc([0.9, 0.4, 0.4, 0.9], [1, 1, 0, 0]))
     0.5
@@ -61,19 +62,12 @@ def auc(
     from persistcal.evaluation.loops import compilable, count_pairs
 
     stated, right = np.asarray(confidence, float), np.asarray(correct, bool)
-    weight = _weights(weights, len(stated))
-    columns = weight[:, None] if weight.ndim == 1 else weight
+    weight, columns = as_columns(weights, len(stated))
     order = np.lexsort((right, stated))
     level = np.cumsum(np.diff(stated[order], prepend=np.nan) != 0)
-    won, pairs = np.empty(columns.shape[1]), np.empty(columns.shape[1])
-    count_pairs(
-        order if rows is None else rows[order],
-        right[order],
-        level,
-        compilable(columns),
-        won,
-        pairs,
-    )
+    won, pairs = np.empty((2, columns.shape[1]))
+    placed = order if rows is None else rows[order]
+    count_pairs(placed, right[order], level, compilable(columns), won, pairs)
     area = np.divide(won, pairs, out=np.full(len(won), np.nan), where=pairs > 0)
     return area.reshape(weight.shape[1:])[()]
 
@@ -83,8 +77,8 @@ def squared_error(confidence: ArrayLike, correct: ArrayLike) -> Array:
 
     References
     ----------
-    .. [1] Brier, "Verification of forecasts expressed in terms of
-       probability", Monthly Weather Review 1950.
+    .. [1] Brier, "Verification of forecasts expressed in terms of probability", Monthly
+       Weather Review 1950.
 
     Examples
     --------
@@ -95,27 +89,16 @@ def squared_error(confidence: ArrayLike, correct: ArrayLike) -> Array:
 
 
 def mean_gap(gap: ArrayLike, *, weights: ArrayLike | None = None) -> Array:
-    """Weighted mean: Δ for gaps, Δ₀ for signs of gaps. NaN for an empty array.
+    """Weighted mean: Δ for gaps p₊ − p₋, Δ₀ for their signs. NaN for an empty array.
 
-    Parameters
-    ----------
-    gap : array-like of shape (n_questions,) or (n_rows, n_questions)
-        p₊ − p₋, or its sign; rows are averaged each by itself.
-    weights : array-like of shape (n_questions,) or (n_questions, n_columns), optional
-        Multiplicities, at least 0.
+    The result for gaps of shape (n_questions,) or (n_rows, n_questions) and `weights` of shape
+    (n_questions,) or (n_questions, n_columns) has a value per row and column.
 
-    Returns
-    -------
-    float or ndarray of shape (n_rows,), (n_columns,) or (n_rows, n_columns)
-
-    Examples
-    --------
     >>> float(mean_gap([0.5, -0.25, 0.5]))
     0.25
     """
     values = np.asarray(gap, float)
-    weight = _weights(weights, values.shape[-1])
-    columns = weight[:, None] if weight.ndim == 1 else weight
+    weight, columns = as_columns(weights, values.shape[-1])
     rows = np.concatenate([np.atleast_2d(values), np.ones((1, values.shape[-1]))])
     sums = np.empty((len(rows), columns.shape[1]))
     width = int(np.clip(CHUNK // max(1, len(columns)), 8, 64))
@@ -142,11 +125,12 @@ def balanced_gap(
     0.0
     """
     values, improved = np.asarray(gap, float), np.asarray(improvement, bool)
-    weight = _weights(weights, values.shape[-1])
-    return (
-        mean_gap(values[..., improved], weights=weight[improved])
-        + mean_gap(values[..., ~improved], weights=weight[~improved])
-    ) / 2
+    weight, _ = as_columns(weights, values.shape[-1])
+    gained, lost = (
+        mean_gap(values[..., chosen], weights=weight[chosen])
+        for chosen in (improved, ~improved)
+    )
+    return (gained + lost) / 2
 
 
 class FullSet(NamedTuple):
@@ -156,7 +140,7 @@ class FullSet(NamedTuple):
     """
 
     confidence: Array
-    correct: NDArray[np.bool_]
+    correct: Mask
     checkpoints: list[slice]
 
 
@@ -170,7 +154,7 @@ class OnContrastSet(NamedTuple):
     earlier: Array
     later: Array
     change: Array
-    improvement: NDArray[np.bool_]
+    improvement: Mask
 
     @property
     def sign(self) -> Array:
@@ -196,25 +180,14 @@ class Mean(NamedTuple):
 
 Metric = Mean | Callable[[Any, NDArray], Array]
 
-full_brier = Mean(lambda run: squared_error(run.confidence, run.correct))
 
-contrast_delta0_balanced = Mean(lambda run: run.sign, balanced=True)
+def _full_error(run: FullSet) -> Array:
+    return squared_error(run.confidence, run.correct)
 
-contrast_delta0 = Mean(lambda run: run.sign)
 
-contrast_delta_balanced = Mean(lambda run: run.gap, balanced=True)
-
-contrast_delta = Mean(lambda run: run.gap)
-
-contrast_brier = Mean(
-    lambda run: (
-        (
-            squared_error(run.earlier, ~run.improvement)
-            + squared_error(run.later, run.improvement)
-        )
-        / 2
-    )
-)
+def _contrast_error(run: OnContrastSet) -> Array:
+    errors = squared_error(run.earlier, ~run.improvement)
+    return (errors + squared_error(run.later, run.improvement)) / 2
 
 
 def full_auc(run: FullSet, weights: NDArray) -> Array:
@@ -247,8 +220,6 @@ def contrast_change_auc(run: OnContrastSet, weights: NDArray) -> Array:
     If the later checkpoint adds a constant to every confidence, Δ₀ᵇ changes and this AUC does
     not, because it compares changes with each other and not with 0.
 
-    Examples
-    --------
     Both gained questions rise more than the lost one, although all of them rise:
 
     >>> change = np.array([0.5, 0.25, 0.125])
@@ -292,18 +263,28 @@ _GAPS, _SHARES = (-1.0, 1.0), (0.0, 1.0)
 
 MEASURES = {
     "delta0_balanced": Measure(
-        "Δ₀ᵇ", r"$\Delta_0^b$", contrast_delta0_balanced, both_directions=True, bounds=_GAPS
+        "Δ₀ᵇ",
+        r"$\Delta_0^b$",
+        Mean(attrgetter("sign"), balanced=True),
+        both_directions=True,
+        bounds=_GAPS,
     ),
-    "delta0": Measure("Δ₀", r"$\Delta_0$", contrast_delta0, bounds=_GAPS),
+    "delta0": Measure("Δ₀", r"$\Delta_0$", Mean(attrgetter("sign")), bounds=_GAPS),
     "delta_balanced": Measure(
-        "Δᵇ", r"$\Delta^b$", contrast_delta_balanced, both_directions=True, bounds=_GAPS
+        "Δᵇ",
+        r"$\Delta^b$",
+        Mean(attrgetter("gap"), balanced=True),
+        both_directions=True,
+        bounds=_GAPS,
     ),
-    "delta": Measure("Δ", r"$\Delta$", contrast_delta, bounds=_GAPS),
+    "delta": Measure("Δ", r"$\Delta$", Mean(attrgetter("gap")), bounds=_GAPS),
     "change_auc": Measure(
         "Change AUC", "Change AUC", contrast_change_auc, both_directions=True, bounds=_SHARES
     ),
     "auc": Measure("AUC", "AUC", contrast_auc, full_auc, bounds=_SHARES),
-    "brier": Measure("Brier", "BS", contrast_brier, full_brier, lower_is_better=True),
+    "brier": Measure(
+        "Brier", "BS", Mean(_contrast_error), Mean(_full_error), lower_is_better=True
+    ),
     "smece": Measure(
         "ECE", "ECE", contrast_smece, full_smece, lower_is_better=True, has_interval=False
     ),
@@ -331,19 +312,14 @@ def compute(
         for name, metric in metrics.items()
         if not isinstance(metric, Mean)
     }
-    for balanced in (False, True):
-        means = {
-            name: metric.values
-            for name, metric in metrics.items()
-            if isinstance(metric, Mean) and metric.balanced == balanced
-        }
-        if not means:
-            continue
-        rows = np.array([term(run) for term in means.values() for run in runs])
-        mean = (
-            balanced_gap(rows, cast(OnContrastSet, runs[0]).improvement, weights=weights)
-            if balanced
-            else mean_gap(rows, weights=weights)
-        )
-        values |= zip(means, np.split(mean, len(means)), strict=True)
+    means = {name: metric for name, metric in metrics.items() if isinstance(metric, Mean)}
+    for balanced in {mean.balanced for mean in means.values()}:
+        chosen = {name: mean for name, mean in means.items() if mean.balanced == balanced}
+        rows = np.array([mean.values(run) for mean in chosen.values() for run in runs])
+        if balanced:
+            improvement = cast(OnContrastSet, runs[0]).improvement
+            averages = balanced_gap(rows, improvement, weights=weights)
+        else:
+            averages = mean_gap(rows, weights=weights)
+        values |= zip(chosen, np.split(averages, len(chosen)), strict=True)
     return {name: values[name] for name in metrics}

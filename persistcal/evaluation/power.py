@@ -3,8 +3,7 @@
 A finished study takes the standard error of a difference from its replicates. A planned study
 guesses it from the share of questions that are gained and lost between two checkpoints, and
 from how often two estimators agree on such a question. Standard errors decrease with the square
-root of the number of questions, and critical values are normal quantiles. For accuracies only
-the first guess is needed, and their test is exact.
+root of the number of questions. Accuracies need only the first guess, and their test is exact.
 """
 
 from dataclasses import dataclass
@@ -17,18 +16,9 @@ from scipy.stats import binom, multivariate_normal, norm
 from persistcal.evaluation.draws import MIN_DIRECTION
 
 LEVEL, POWER = 0.05, 0.8
+# Standard errors in a difference that a two-sided test finds: 1.96 + 0.84
+MULTIPLE = float(norm.ppf(1 - LEVEL / 2) + norm.ppf(POWER))
 MOST_QUESTIONS = 10_000_000
-
-
-def multiple() -> float:
-    """Return how many standard errors a difference has that a two-sided test finds.
-
-    1.96 + 0.84:
-
-    >>> round(multiple(), 2)
-    2.8
-    """
-    return float(norm.ppf(1 - LEVEL / 2) + norm.ppf(POWER))
 
 
 def questions_needed(difference: float, error: float, n: int) -> int:
@@ -41,11 +31,7 @@ def questions_needed(difference: float, error: float, n: int) -> int:
     >>> questions_needed(0.1, 0.05, 1000), questions_needed(0.05, 0.05, 1000)
     (1963, 7849)
     """
-    return _questions(difference, error, n)
-
-
-def _questions(difference: float, error: float, n: int) -> int:
-    needed = n * (multiple() * error / difference) ** 2
+    needed = n * (MULTIPLE * error / difference) ** 2
     return int(np.ceil(needed - 1e-9 * needed))  # rounding adds no question
 
 
@@ -54,6 +40,11 @@ class Flips(NamedTuple):
 
     gained: float
     lost: float
+
+    @property
+    def rate(self) -> float:
+        """Share of questions that change."""
+        return self.gained + self.lost
 
     @classmethod
     def from_accuracy(
@@ -81,7 +72,7 @@ def accuracy_power(flips: Flips, n: int) -> float:
     >>> accuracy_power(Flips(0.05, 0.05), 1000) < 0.05
     True
     """
-    rate = flips.gained + flips.lost
+    rate = flips.rate
     if rate == 0:
         return 0.0
     reach = 10 * (np.sqrt(n * rate) + 1)  # standard deviations, more than nine
@@ -114,12 +105,9 @@ def delta0_error(flips: Flips, n: int, agreement: float, difference: float = 0.0
     """Guess the standard error of a difference of two estimators' Δ₀ᵇ, on one pair.
 
     `agreement` is the share of the flipped questions on which both estimators have the same
-    sign. Ties would make the error smaller; they are not modelled.
-
-    Notes
-    -----
-    The difference of two signs is 0 or ±2, so it has the variance 4 (1 − agreement) minus the
-    squared mean. Gained and lost questions are two samples with a weight of one half each.
+    sign. Ties would make the error smaller; they are not modelled. The difference of two signs
+    is 0 or ±2, so it has the variance 4 (1 − agreement) minus the squared mean. Gained and lost
+    questions are two samples with a weight of one half each.
     """
     gained, lost = n * flips.gained, n * flips.lost
     variance = 4 * (1 - agreement) - difference**2
@@ -138,7 +126,7 @@ def delta0_difference(flips: Flips, n: int, agreement: float) -> float:
     error = delta0_error(flips, n, agreement)
     # d = m √(error² − d² s / 4), where s is 1 / gained + 1 / lost
     of_difference = error**2 / (4 * (1 - agreement))
-    difference = float(multiple() * error / np.sqrt(1 + multiple() ** 2 * of_difference))
+    difference = float(MULTIPLE * error / np.sqrt(1 + MULTIPLE**2 * of_difference))
     return difference if difference <= 2 * (1 - agreement) else float("nan")
 
 
@@ -153,7 +141,7 @@ def delta0_questions(flips: Flips, difference: float, agreement: float) -> int |
     """
     if difference > 2 * (1 - agreement):
         return None
-    needed = _questions(difference, delta0_error(flips, 1, agreement, difference), 1)
+    needed = questions_needed(difference, delta0_error(flips, 1, agreement, difference), 1)
     return max(needed, _questions_at_least(flips))
 
 
@@ -167,8 +155,6 @@ def auc_error(flips: Flips, n: int, auc: float, correlation: float) -> float:
 
     Both AUCs are near `auc`, and `correlation` is the correlation of the two estimates.
 
-    Notes
-    -----
     Each flipped question has one right and one wrong answer. Their conditioned confidences
     sum to 1: as many independent numbers as questions, m = n (gained + lost). A question
     weighs by the share of wrong answers that its right one is above, so that the variance of
@@ -181,7 +167,7 @@ def auc_error(flips: Flips, n: int, auc: float, correlation: float) -> float:
     .. [1] DeLong, DeLong and Clarke-Pearson, "Comparing the Areas under Two or More
        Correlated Receiver Operating Characteristic Curves", Biometrics 1988.
     """
-    m = n * (flips.gained + flips.lost)
+    m = n * flips.rate
     above_both = multivariate_normal(cov=[[1, 0.5], [0.5, 1]]).cdf(np.full(2, norm.ppf(auc)))
     return float(np.sqrt(2 * 4 * (above_both - auc**2) / m * (1 - correlation)))
 
@@ -252,7 +238,7 @@ def findable(guess: Guess, difference: float | None = None) -> list[Findable]:
     delta0 = delta0_difference(flips, n, guess.agreement)
     error = auc_error(flips, n, guess.auc, guess.correlation)
     widest = 2 * min(guess.auc, 1 - guess.auc)  # of two AUCs in [0, 1] with the mean `auc`
-    auc = multiple() * error if multiple() * error <= widest else float("nan")
+    auc = MULTIPLE * error if MULTIPLE * error <= widest else float("nan")
     for_delta0 = for_auc = None
     if difference is not None:
         check_share("difference", difference)

@@ -1,6 +1,5 @@
 """Predictions as arrays: aligned by question, with ties joined and spellings checked."""
 
-import logging
 import re
 import unicodedata
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -11,13 +10,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-log = logging.getLogger(__name__)
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
-
+ABSENT = -1  # in `AnswerArrays.correct`: the checkpoint gave no answer
+ROUNDING = 1e-12  # far above the error of a few operations on [0, 1], far below any opinion
 _LEADING_ZEROS = re.compile(r"(?<![\d.])0+(?=\d)")
-
 _WHOLE = re.compile(r"([+-]?\d+)\.0*")
-
 _INVISIBLE = dict.fromkeys([0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF, 0x00AD])
 
 
@@ -39,25 +38,19 @@ def spelling_error(predictions: pd.DataFrame) -> str:
     `predictions` are of one dataset, and of one or several models. Spellings that occur at the
     same states belong to different questions.
     """
-    keys = ["model", "checkpoint", "question_id"]
-    distinct = predictions.drop_duplicates(keys)[keys].astype(str)
-    states = {
-        place: frozenset(ids)
-        for place, ids in distinct.groupby(keys[:2], sort=False)["question_id"]
-    }
+    states: dict[str, frozenset[str]] = {}  # ids by state
+    for (model, checkpoint), rows in predictions.groupby(["model", "checkpoint"], sort=False):
+        states[f"{checkpoint} of {model}"] = frozenset(rows["question_id"].astype(str))
     if len(set(states.values())) < 2:
         return ""
     spellings: dict[str, dict[str, list[str]]] = {}  # states by spelling, of each question
-    for (model, checkpoint), ids in states.items():
+    for state, ids in states.items():
         for name in sorted(ids):
-            occurrences = spellings.setdefault(fold(name), {}).setdefault(name, [])
-            occurrences.append(f"{checkpoint} of {model}")
-    differing = [
-        occurrences
-        for occurrences in spellings.values()
-        if len(set(map(tuple, occurrences.values()))) > 1
+            spellings.setdefault(fold(name), {}).setdefault(name, []).append(state)
+    clash = [
+        places for places in spellings.values() if len(set(map(tuple, places.values()))) > 1
     ]
-    if not (clash := [occurrences for occurrences in differing if len(occurrences) > 1]):
+    if not clash:
         return ""
     shared, union = frozenset.intersection(*states.values()), frozenset.union(*states.values())
     first = "; ".join(f"{name!r} at {places[0]}" for name, places in clash[0].items())
@@ -80,10 +73,7 @@ def partly_shared(questions: Mapping[str, Collection[str]]) -> str:
     shared, union = set.intersection(*sets), set.union(*sets)
     if len(shared) == len(union):
         return ""
-    sizes = ", ".join(
-        f"{name} {len(question_ids):,}"
-        for name, question_ids in zip(questions, sets, strict=True)
-    )
+    sizes = ", ".join(f"{name} {len(ids):,}" for name, ids in zip(questions, sets, strict=True))
     return (
         f"only {len(shared):,} of {len(union):,} questions are at every checkpoint ({sizes}): "
         "a contrast set holds those that both of its checkpoints have"
@@ -107,21 +97,13 @@ def shared_by_models(questions: Mapping[str, Collection[str]]) -> Iterator[str]:
             )
 
 
-Array = NDArray[np.float64]
-
-ROUNDING = 1e-12  # far above the error of a few operations on [0, 1], far below any opinion
-
-
 def join_ties(values: Array) -> Array:
     """Return `values` with numbers that differ only by rounding set to the smallest of them.
 
-    Shares of a few samples are often tied, and so are conditioned confidences: given that
-    exactly one of two answers is right, 0.8 against 0.6 is equivalent to 0.4 against 0.2. The
-    computed numbers differ in the last bit, which AUC and Δ₀ would count as a difference.
-    `values` are in [0, 1], or NaN.
+    Shares of a few samples are often tied, and so are conditioned confidences. The computed
+    numbers differ in the last bit, which AUC and Δ₀ would count as a difference. `values` are
+    in [0, 1], or NaN.
 
-    >>> bool(0.1 + 0.2 == 0.3)
-    False
     >>> join_ties(np.array([0.1 + 0.2, 0.3, 0.5])).tolist()
     [0.3, 0.3, 0.5]
     """
@@ -135,18 +117,13 @@ def _level_starts(ordered: Array, tolerance: float) -> NDArray[np.intp]:
     Neighbours within the tolerance are tied. A level wider than the tolerance is cut.
     """
     number = np.arange(len(ordered))
-
-    def starts_where(begins: NDArray[np.bool_]) -> NDArray[np.intp]:
-        return np.maximum.accumulate(np.where(begins, number, 0))
-
-    # NaN is last and must begin a separate level, hence the negation
+    # NaN is last and must begin a separate level, hence the negations
     begins = ~(np.diff(ordered, prepend=-np.inf) <= tolerance)
+    starts = np.maximum.accumulate(np.where(begins, number, 0))
     with np.errstate(invalid="ignore"):
-        cut = np.floor((ordered - ordered[starts_where(begins)]) / tolerance)
-    return starts_where(begins | ~(np.diff(cut, prepend=-1) == 0))
-
-
-ABSENT = -1  # in `AnswerArrays.correct`: the checkpoint gave no answer
+        cut = np.floor((ordered - ordered[starts]) / tolerance)
+    begins |= ~(np.diff(cut, prepend=-1) == 0)
+    return np.maximum.accumulate(np.where(begins, number, 0))
 
 
 class PredictionsError(ValueError):
@@ -172,7 +149,7 @@ class AnswerArrays(NamedTuple):
     checkpoints: tuple[str, ...]
     questions: NDArray[np.object_]
     correct: NDArray[np.int8]
-    confidence: dict[Series, NDArray[np.float64]]
+    confidence: dict[Series, Array]
 
     @property
     def rows(self) -> dict[tuple[str, str], list[int]]:
@@ -183,13 +160,12 @@ class AnswerArrays(NamedTuple):
         return numbers
 
     @property
-    def estimators(self) -> dict[tuple[str, str], list[NDArray[np.float64]]]:
+    def estimators(self) -> dict[tuple[str, str], list[Array]]:
         """The confidences of each (train_dataset, estimator), one array per seed."""
-        runs = list(self.confidence.values())
-        return {
-            member: [runs[number] for number in numbers]
-            for member, numbers in self.rows.items()
-        }
+        runs: dict[tuple[str, str], list[Array]] = {}
+        for series, run in self.confidence.items():
+            runs.setdefault(series[:2], []).append(run)
+        return runs
 
 
 def _refuse(rows: pd.DataFrame, problem: str, remedy: str) -> PredictionsError:
@@ -210,38 +186,35 @@ def _numbers(column: pd.Series) -> pd.Series:
 
 def _check_values(predictions: pd.DataFrame, checkpoints: Sequence[str]) -> pd.DataFrame:
     """Return the predictions with numbers as such."""
-    given = predictions
-
-    def refuse_where(wrong: pd.Series, problem: str, remedy: str) -> None:
-        if wrong.any():
-            raise _refuse(given[wrong], problem, remedy)
-
     if predictions.empty:
         raise PredictionsError("The table of predictions is empty; give at least one row.")
-    numbers = {name: _numbers(given[name]) for name in ("confidence", "correct", "seed")}
-    predictions = given.assign(**numbers)
-    refuse_where(predictions["seed"] % 1 != 0, "The seed is no whole number", "number the runs")
-    refuse_where(
-        ~predictions["confidence"].between(0, 1),
-        "The confidence is not a number in [0, 1]",
-        "give each answer's probability of being correct",
-    )
-    refuse_where(
-        ~predictions["correct"].isin([0, 1]), "correct is neither 0 nor 1", "label the answer"
-    )
-    refuse_where(
-        ~predictions["checkpoint"].isin(checkpoints),
-        "The checkpoint is not an evaluation checkpoint",
-        f"name it among the evaluation checkpoints ({', '.join(checkpoints)}), or leave its "
-        "rows out",
-    )
+    numbers = {name: _numbers(predictions[name]) for name in ("confidence", "correct", "seed")}
+    numeric = predictions.assign(**numbers)
     key = ["checkpoint", "question_id", "train_dataset", "estimator", "seed"]
-    refuse_where(
-        predictions.duplicated(key),
-        "A second prediction for the same checkpoint, question, estimator and seed",
-        "keep one",
+    checks = (
+        (numeric["seed"] % 1 != 0, "The seed is no whole number", "number the runs"),
+        (
+            ~numeric["confidence"].between(0, 1),
+            "The confidence is not a number in [0, 1]",
+            "give each answer's probability of being correct",
+        ),
+        (~numeric["correct"].isin([0, 1]), "correct is neither 0 nor 1", "label the answer"),
+        (
+            ~numeric["checkpoint"].isin(checkpoints),
+            "The checkpoint is not an evaluation checkpoint",
+            f"name it among the evaluation checkpoints ({', '.join(checkpoints)}), or leave "
+            "its rows out",
+        ),
+        (
+            numeric.duplicated(key),
+            "A second prediction for the same checkpoint, question, estimator and seed",
+            "keep one",
+        ),
     )
-    return predictions
+    for is_wrong, problem, remedy in checks:
+        if is_wrong.any():
+            raise _refuse(predictions[is_wrong], problem, remedy)
+    return numeric
 
 
 def arrange(predictions: pd.DataFrame, checkpoints: Sequence[str]) -> AnswerArrays:
@@ -250,16 +223,14 @@ def arrange(predictions: pd.DataFrame, checkpoints: Sequence[str]) -> AnswerArra
     Rows that cannot be arranged or contradict each other raise a PredictionsError that shows
     the first of them. Estimators are in order of (train_dataset, estimator, seed).
     """
-    predictions = predictions.reset_index(drop=True)
-    predictions = _check_values(predictions, checkpoints)
-    keys = ["train_dataset", "estimator", "seed"]
+    predictions = _check_values(predictions.reset_index(drop=True), checkpoints)
+    keys = list(Series._fields)
     groups = predictions.groupby(keys, sort=True)
     distinct = groups[keys].head(1).sort_values(keys)
     runs = [Series(str(t), str(e), int(s)) for t, e, s in distinct.itertuples(index=False)]
     run = groups.ngroup().to_numpy()
     time = pd.Index(checkpoints).get_indexer(pd.Index(predictions["checkpoint"]))
     question, questions = pd.factorize(predictions["question_id"], sort=True)
-
     shape = (len(checkpoints), len(questions))
     confidence = np.full((len(runs), *shape), np.nan)
     confidence[run, time, question] = predictions["confidence"]
@@ -268,14 +239,13 @@ def arrange(predictions: pd.DataFrame, checkpoints: Sequence[str]) -> AnswerArra
     correct[time, question] = labels
 
     present = ~np.isnan(confidence)
-    for series, has in zip(runs, present, strict=True):
-        if not (answered := has.any(axis=1)).all():
-            raise PredictionsError(
-                f"Estimator {series.estimator!r} (trained on {series.train_dataset}, seed "
-                f"{series.seed}) has no prediction at checkpoint "
-                f"{checkpoints[int(answered.argmin())]!r}: every estimator needs all of "
-                f"{', '.join(checkpoints)}."
-            )
+    if (absent := ~present.any(axis=2)).any():
+        r, k = np.argwhere(absent)[0]
+        raise PredictionsError(
+            f"Estimator {runs[r].estimator!r} (trained on {runs[r].train_dataset}, seed "
+            f"{runs[r].seed}) has no prediction at checkpoint {checkpoints[k]!r}: every "
+            f"estimator needs all of {', '.join(checkpoints)}."
+        )
     if (lacking := present != (correct != ABSENT)).any():
         positions = np.argwhere(lacking)
         first = "; ".join(
@@ -293,9 +263,5 @@ def arrange(predictions: pd.DataFrame, checkpoints: Sequence[str]) -> AnswerArra
             "correct differs from another row of the same checkpoint and question",
             "an answer has one label, whoever estimates its confidence",
         )
-    return AnswerArrays(
-        tuple(checkpoints),
-        np.asarray(questions),
-        correct,
-        dict(zip(runs, map(join_ties, confidence), strict=True)),
-    )
+    tied = dict(zip(runs, map(join_ties, confidence), strict=True))
+    return AnswerArrays(tuple(checkpoints), np.asarray(questions), correct, tied)

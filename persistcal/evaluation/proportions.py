@@ -1,10 +1,10 @@
-"""Shares of questions: their intervals, and two shares of the same questions compared."""
+"""Intervals of shares, comparisons of two values, and Holm's adjustment of p-values."""
 
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import binom, norm
+from scipy.stats import beta, binom, norm
 
 Z = float(norm.ppf(0.975))
 DECIMALS = 12  # equal values can differ by rounding in later decimals
@@ -30,6 +30,18 @@ def wilson(share: ArrayLike, n: ArrayLike) -> tuple[NDArray, NDArray]:
     return np.maximum(0, centre - reach) / scale, np.minimum(scale, centre + reach) / scale
 
 
+def exact_interval(k: float, n: float, *, level: float = 0.95) -> tuple[float, float]:
+    """Return the two-sided Clopper–Pearson interval of k of n.
+
+    >>> [round(end, 3) for end in exact_interval(9, 10)]
+    [0.555, 0.997]
+    """
+    tail = (1 - level) / 2
+    lower = float(beta.ppf(tail, k, n - k + 1)) if k > 0 else 0.0
+    upper = float(beta.ppf(1 - tail, k + 1, n - k)) if k < n else 1.0
+    return lower, upper
+
+
 class StateDifference(NamedTuple):
     """Two values, their difference, its 95 % interval and two-sided p-value."""
 
@@ -44,11 +56,9 @@ class StateDifference(NamedTuple):
 def compare_accuracies(earlier: ArrayLike, later: ArrayLike) -> StateDifference:
     """Compare two accuracies on the same questions, at least one.
 
-    Returns
-    -------
-    StateDifference
-        later − earlier with Newcombe's hybrid score interval for paired data (method 10),
-        and McNemar's exact p-value, from a fair coin for each changed question.
+    The interval of later − earlier is Newcombe's hybrid score interval for paired data
+    (method 10) [2]_. The p-value is McNemar's exact one, from a fair coin for each changed
+    question [1]_.
 
     References
     ----------
@@ -96,10 +106,8 @@ def compare_accuracies(earlier: ArrayLike, later: ArrayLike) -> StateDifference:
 def two_sided_p(replicates: NDArray[np.float64]) -> float:
     """Return the two-sided p-value of a difference that is 0, from its replicates.
 
-    The p-value is twice the share of replicates on the rarer side of 0. The data count as one
-    more replicate, so it is never 0. Replicates at 0 are on both sides.
-
-    One of 3 replicates is below 0: 2 (1 + 1) / (1 + 3)
+    It is twice the share of replicates on the rarer side of 0. The data count as one more
+    replicate, so it is never 0. One of 3 replicates is below 0: 2 (1 + 1) / (1 + 3)
 
     >>> two_sided_p(np.array([-0.1, 0.2, 0.3]))
     1.0
@@ -113,16 +121,39 @@ def compare_replicates(
 ) -> StateDifference:
     """Compare two values by the replicates of their difference: a percentile interval.
 
-    `two_sided_p` computes the p-value. Interval and p-value are NaN if a replicate is undefined
-    or if the interval has zero width, because replicates without variation contain no
-    information about other questions.
+    Interval and p-value are NaN if a replicate is undefined or if the interval has zero width:
+    replicates without variation contain no information about other questions.
     """
     difference = round(later - earlier, DECIMALS) + 0.0  # which turns -0 to 0
     drawn = np.round(replicates, DECIMALS)
-    if np.isnan(difference) or np.isnan(drawn).any():
-        return StateDifference(earlier, later, difference, np.nan, np.nan, np.nan)
-    low, high = np.quantile(drawn, [0.025, 0.975])
-    if low == high:
-        return StateDifference(earlier, later, difference, np.nan, np.nan, np.nan)
-    p = two_sided_p(drawn)
-    return StateDifference(earlier, later, difference, float(low), float(high), p)
+    low = high = p_value = np.nan
+    if not np.isnan(difference) and not np.isnan(drawn).any():
+        low, high = np.quantile(drawn, [0.025, 0.975]).tolist()
+        if low == high:
+            low = high = np.nan
+        else:
+            p_value = two_sided_p(drawn)
+    return StateDifference(earlier, later, difference, low, high, p_value)
+
+
+def holm(p_values: ArrayLike) -> NDArray[np.float64]:
+    """Adjust p-values for their number by Holm's method; NaN stay and are not counted.
+
+    References
+    ----------
+    .. [1] Holm, "A simple sequentially rejective multiple test procedure",
+       Scandinavian Journal of Statistics 1979.
+
+    Examples
+    --------
+    3 x 0.01; then 2 x 0.02; then 0.03, but not less than the one before:
+
+    >>> holm([0.01, 0.03, 0.02])
+    array([0.03, 0.04, 0.04])
+    """
+    p = np.asarray(p_values, float)
+    order = np.argsort(p)[: np.sum(~np.isnan(p))]  # NaN are sorted last
+    adjusted = np.full(len(p), np.nan)
+    scaled = p[order] * np.arange(len(order), 0, -1)
+    adjusted[order] = np.minimum(np.maximum.accumulate(scaled), 1)
+    return adjusted

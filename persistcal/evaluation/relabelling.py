@@ -1,11 +1,10 @@
 """Few new labels for a later checkpoint: the answers to label, and the certified threshold.
 
-The answers of a later checkpoint are divided into strata. `draw_sheet` draws the answers to
-label at random within each stratum, so that each has a known probability of being drawn.
-`certify_threshold` tests thresholds with these labels. An unchanged answer has a *carried*
-label, the one from the earlier checkpoint. Carried labels only predict: wrong ones cost power
-and never validity, because some unchanged answers are labelled again. `measure_label_curve`
-shows how many labels a threshold needs, with and without carried ones.
+`draw_sheet` draws the answers to label at random within strata, so that each has a known
+probability of being drawn, and `certify_threshold` tests thresholds with these labels. An
+unchanged answer has a *carried* label, the one from the earlier checkpoint. Carried labels only
+predict: wrong ones cost power and never validity, because some unchanged answers are labelled
+again. `measure_label_curve` shows how many labels a threshold needs.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,6 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from persistcal.evaluation.predictions import Array, Mask
 from persistcal.evaluation.thresholds import (
     GRID,
     answer_above,
@@ -37,8 +37,8 @@ class LaterAnswers(NamedTuple):
     NaN if it changed or if nothing is known about the change.
     """
 
-    confidence: NDArray[np.float64]
-    carried: NDArray[np.float64]
+    confidence: Array
+    carried: Array
 
     @property
     def strata(self) -> NDArray[np.intp]:
@@ -54,19 +54,10 @@ class LaterAnswers(NamedTuple):
 
 
 def draw_sheet(answers: LaterAnswers, n_labels: int, *, seed: int) -> pd.DataFrame:
-    """Draw answers to label, at random within each stratum.
+    """Draw answers to label, at random within each stratum, at least one of each.
 
-    Parameters
-    ----------
-    answers : LaterAnswers
-    n_labels : int
-        At most as many answers as there are. Each stratum gets at least one.
-    seed : int
-
-    Returns
-    -------
-    DataFrame
-        `position` of the answer, `stratum`, and `inclusion_probability`; in random order.
+    The result has the `position` of each answer, its `stratum`, and the
+    `inclusion_probability`, in random order.
     """
     strata, rng = answers.strata, np.random.default_rng(seed)
     numbers, sizes = np.unique(strata, return_counts=True)
@@ -99,11 +90,7 @@ def _allocate(sizes: NDArray, n_labels: int) -> NDArray[np.intp]:
 
 
 def certify_threshold(
-    answers: LaterAnswers,
-    sheet: pd.DataFrame,
-    *,
-    precision: float,
-    delta: float = 0.1,
+    answers: LaterAnswers, sheet: pd.DataFrame, *, precision: float, delta: float = 0.1
 ) -> float | None:
     """Return the lowest threshold with a precision that the labels certify on these answers.
 
@@ -118,7 +105,6 @@ def certify_threshold(
 
     Parameters
     ----------
-    answers : LaterAnswers
     sheet : DataFrame
         From `draw_sheet` for the same answers, with a column `correct`, 0 or 1.
     precision : float
@@ -166,11 +152,11 @@ def certify_threshold(
 
 
 def wealth(
-    is_answered: NDArray[np.bool_],
-    predicted: NDArray[np.float64],
+    is_answered: Mask,
+    predicted: Array,
     position: NDArray[np.intp],
-    wrong: NDArray[np.float64],
-    weight: NDArray[np.float64],
+    wrong: Array,
+    weight: Array,
     allowed: float,
 ) -> float:
     """Return the wealth of a bettor against "the precision is below the target"."""
@@ -193,7 +179,7 @@ def curve_sizes(n_answers: int) -> list[int]:
 
 def measure_label_curve(
     answers: LaterAnswers,
-    correct: NDArray[np.bool_],
+    correct: Mask,
     *,
     precision: float,
     delta: float = 0.1,
@@ -204,22 +190,9 @@ def measure_label_curve(
 ) -> pd.DataFrame:
     """Measure which threshold a sheet of each size certifies, if all answers are labelled.
 
-    Parameters
-    ----------
-    answers : LaterAnswers
-    correct : ndarray of bool, shape (n_questions,)
-        The labels of these answers.
-    precision, delta : float
-        As for `certify_threshold`.
-    n_labels : sequence of int
-        Sizes of sheets, such as `curve_sizes(len(correct))`. Sizes below the number of strata
-        are left out.
-    n_sheets : int, default=50
-        Sheets that are drawn for each size.
-    seed : int
-        Sheet i is drawn with the seed `seed` + i.
-    step : callable
-        Receives a name after each size.
+    `correct` are the labels of all answers, and `n_labels` sizes of sheets, such as
+    `curve_sizes(len(correct))`; sizes below the number of strata are left out. Sheet i of each
+    size is drawn with the seed `seed` + i. `step` receives a name after each size.
 
     Returns
     -------
@@ -251,10 +224,7 @@ def measure_label_curve(
             for name in ("threshold", "precision", "coverage"):
                 values = [getattr(selection, name) for selection in selections]
                 row[name] = np.median(values) if selections else np.nan
-            n_below = sum(
-                selection.n_correct < precision * selection.n_answered
-                for selection in selections
-            )
+            n_below = sum(s.n_correct < precision * s.n_answered for s in selections)
             row |= {"certified": len(selections) / n_sheets, "below_target": n_below / n_sheets}
             rows.append(row)
         step(f"{size} labels")

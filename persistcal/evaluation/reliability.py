@@ -9,20 +9,13 @@ calibrated estimator with these confidences would have at this number of questio
 of calibration is the share of draws that reach the observed value.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from persistcal.evaluation.contrast import (
-    CONDITIONINGS,
-    Conditioning,
-    Pairs,
-    choose_pairs,
-    contrast_sets,
-)
+from persistcal.evaluation.contrast import CONDITIONINGS, Conditioning, Pairs, contrast_sets
 from persistcal.evaluation.draws import question_blocks
 from persistcal.evaluation.evaluate import (
     Key,
@@ -32,11 +25,10 @@ from persistcal.evaluation.evaluate import (
     metrics_under,
     prepare,
 )
-from persistcal.evaluation.predictions import arrange
+from persistcal.evaluation.predictions import Array, Mask, arrange
 from persistcal.evaluation.smooth_ece import (
     COARSEST,
     N_BANDWIDTHS,
-    Array,
     mesh,
     n_grid_points,
     place,
@@ -45,6 +37,10 @@ from persistcal.evaluation.smooth_ece import (
 )
 
 N_POINTS = 51  # on the curve, evenly spread over [0, 1]
+N_DRAWS = 500
+BLOCK = 100  # draws at a time, to save memory
+METRIC = "smece"
+FLOOR = ["noise_floor", "p_calibrated"]
 
 
 class Reliability(NamedTuple):
@@ -63,7 +59,7 @@ class Reliability(NamedTuple):
     support: Array
 
 
-def bootstrap_counts(n: int, *, n_replicates: int, seed: int) -> NDArray[np.float64]:
+def bootstrap_counts(n: int, *, n_replicates: int, seed: int) -> Array:
     """Return how often each of n questions is in each replicate, (n, n_replicates).
 
     The first n of the sequence of `draws.question_blocks`: an ordinary bootstrap.
@@ -71,31 +67,19 @@ def bootstrap_counts(n: int, *, n_replicates: int, seed: int) -> NDArray[np.floa
     >>> bootstrap_counts(5, n_replicates=3, seed=0).sum(axis=0)
     array([5., 5., 5.])
     """
-    return np.stack(
-        [
-            np.bincount(next(question_blocks(n, seed, replicate))[:n], minlength=n).astype(
-                float
-            )
-            for replicate in range(n_replicates)
-        ],
-        axis=1,
-    )
+    blocks = (next(question_blocks(n, seed, replicate)) for replicate in range(n_replicates))
+    counts = [np.bincount(drawn[:n], minlength=n) for drawn in blocks]
+    return np.stack(counts, axis=1).astype(float)
 
 
-def reliability(
-    runs: Sequence[Array], correct: Array, *, counts: NDArray[np.float64]
-) -> Reliability:
+def reliability(runs: Sequence[Array], correct: Array, *, counts: Array) -> Reliability:
     """Draw the reliability of an estimator's answers at one checkpoint.
 
     All replicates use the same bandwidth, at least 11/1024, so that the curve of a well
     calibrated estimator is not noise.
 
-    Parameters
-    ----------
-    runs : sequence of ndarray of shape (n_answers,)
-        The confidences of each seed.
-    counts : ndarray of shape (n_answers, n_replicates)
-        Multiplicities of a bootstrap, as from `bootstrap_counts`.
+    `runs` are the confidences of each seed, (n_answers,), and `counts` the multiplicities of a
+    bootstrap, (n_answers, n_replicates).
     """
     smece = float(np.mean([smooth_ece(run, correct) for run in runs]))
     k = int(np.clip(np.ceil(smece * N_BANDWIDTHS), COARSEST, N_BANDWIDTHS))
@@ -103,7 +87,7 @@ def reliability(
     chosen = np.linspace(0, len(points) - 1, N_POINTS).round().astype(int)
     read = smoothing_at(points[chosen], k)
 
-    def smooth(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    def smooth(values: Array) -> Array:
         """Sum the values of the answers near each point, over runs."""
         return sum(
             read @ (place(run, np.ones(len(run)), n_grid_points(k)) @ values) for run in runs
@@ -118,15 +102,8 @@ def reliability(
     band = np.full((2, N_POINTS), np.nan)
     band[:, reached] = np.nanquantile(shares[reached, 1:], [0.025, 0.975], axis=1)
     height = N_BANDWIDTHS / k / np.sqrt(2 * np.pi)
-    return Reliability(
-        smece, points[chosen], shares[:, 0], band[0], band[1], mass[:, 0] / height / len(runs)
-    )
-
-
-N_DRAWS = 500
-BLOCK = 100  # draws at a time, to save memory
-METRIC = "smece"
-FLOOR = ["noise_floor", "p_calibrated"]
+    support = mass[:, 0] / height / len(runs)
+    return Reliability(smece, points[chosen], shares[:, 0], band[0], band[1], support)
 
 
 class CalibrationTest(NamedTuple):
@@ -169,11 +146,8 @@ def compare_with_floor(value: float, drawn: Array) -> CalibrationTest:
 def draw_smooth_ece(confidence: Array, uniform: Array) -> Array:
     """Return SmoothECE of labels drawn from the confidences, one value per draw.
 
-    Parameters
-    ----------
-    confidence : ndarray of shape (n_answers,)
-    uniform : ndarray of shape (n_answers, n_draws)
-        Numbers from [0, 1); an answer is correct in the draws below its confidence.
+    An answer is correct in the draws with a number in `uniform`, (n_answers, n_draws), below
+    its confidence.
     """
     correct = uniform < confidence[:, None]
     return smooth_ece(
@@ -184,17 +158,15 @@ def draw_smooth_ece(confidence: Array, uniform: Array) -> Array:
 
 
 def checkpoint_calibration(
-    runs: Sequence[Array], correct: NDArray[np.bool_], *, seed: int, n_draws: int = N_DRAWS
+    runs: Sequence[Array], correct: Mask, *, seed: int, n_draws: int = N_DRAWS
 ) -> CheckpointCalibration:
     """Test the calibration of an estimator's confidences in the answers of one checkpoint.
 
     `runs` are the confidences of each seed, (n_answers,). Values and draws are means over
     seeds.
     """
-    rng = np.random.default_rng(seed)
     drawn, means = [], []
-    for first in range(0, n_draws, BLOCK):
-        uniform = rng.random((len(correct), min(BLOCK, n_draws - first)))
+    for uniform in _uniforms(len(correct), n_draws, seed):
         drawn.append(np.mean([draw_smooth_ece(run, uniform) for run in runs], axis=0))
         means.append(np.mean([(uniform < run[:, None]).mean(axis=0) for run in runs], axis=0))
     value = float(np.mean([smooth_ece(run, correct) for run in runs]))
@@ -204,6 +176,13 @@ def checkpoint_calibration(
     )
     tested = compare_with_floor(value, np.concatenate(drawn))
     return CheckpointCalibration(value, *tested, confidence, accuracy, of_mean.p_calibrated)
+
+
+def _uniforms(n: int, n_draws: int, seed: int) -> Iterator[Array]:
+    """Draw numbers from [0, 1) for n questions, a block of draws at a time."""
+    rng = np.random.default_rng(seed)
+    starts = range(0, n_draws, BLOCK)
+    return (rng.random((n, min(BLOCK, n_draws - start))) for start in starts)
 
 
 def noise_floors(
@@ -219,26 +198,17 @@ def noise_floors(
     """Return the noise floor and the p-value of calibration for each estimator's SmoothECE.
 
     The parameters are described in `persistcal.evaluation.replicates.replicate_metrics`. On
-    contrast sets the labels are drawn from the conditioned confidences.
-
-    Returns
-    -------
-    DataFrame
-        Columns train_dataset, estimator, conditioning, scope, metric, noise_floor and
-        p_calibrated. Value and draws are means over seeds and over checkpoints or pairs. A draw
-        gives a question the same random number everywhere: answers of one question are right or
-        wrong together as often as the confidences allow, so the test errs towards calibration.
+    contrast sets the labels are drawn from the conditioned confidences. Value and draws are
+    means over seeds and over checkpoints or pairs. A draw gives a question the same random
+    number everywhere: answers of one question are right or wrong together as often as the
+    confidences allow, so the test errs towards calibration.
     """
     answers = arrange(predictions, checkpoints)
-    sets = contrast_sets(
-        answers.correct, min_contrast=min_contrast, pairs=choose_pairs(pairs, checkpoints)
-    )
-    data = prepare(answers, [pair for pair in sets if pair.kept], conditionings)
-    rng, observed = np.random.default_rng(seed), metrics_under(count_once, data)
-    blocks = [
-        _draw_runs(data, rng.random((len(answers.questions), min(BLOCK, n_draws - first))))
-        for first in range(0, n_draws, BLOCK)
-    ]
+    sets = contrast_sets(answers.correct, checkpoints, min_contrast=min_contrast, pairs=pairs)
+    data = prepare(answers, sets, conditionings)
+    observed = metrics_under(count_once, data)
+    uniforms = _uniforms(len(answers.questions), n_draws, seed)
+    blocks = [_draw_runs(data, uniform) for uniform in uniforms]
     rows = []
     for key in blocks[0]:
         drawn = np.concatenate([block[key] for block in blocks], axis=1)
@@ -255,7 +225,7 @@ def add_noise_floors(intervals: pd.DataFrame, floors: pd.DataFrame) -> pd.DataFr
     return intervals.drop(columns=FLOOR).merge(floors, how="left", validate="one_to_one")
 
 
-def _draw_runs(data: Prepared, uniform: NDArray[np.float64]) -> dict[Key, Array]:
+def _draw_runs(data: Prepared, uniform: Array) -> dict[Key, Array]:
     """Return SmoothECE of each run under drawn labels, (n_runs, n_draws), by metric."""
     full = [
         [
@@ -267,12 +237,12 @@ def _draw_runs(data: Prepared, uniform: NDArray[np.float64]) -> dict[Key, Array]
     drawn: dict[Key, Array] = {("odds", "full", METRIC): np.mean(full, axis=1)}
     defined = defining(METRIC, data.contrast)
     for conditioning, by_pair in data.on_contrast.items() if defined else ():
-        on_pairs = [
+        of_pairs = [
             [
                 draw_smooth_ece(run.earlier, uniform[data.contrast[i].questions])
                 for run in by_pair[i]
             ]
             for i in defined
         ]
-        drawn[conditioning, "contrast", METRIC] = np.mean(on_pairs, axis=0)
+        drawn[conditioning, "contrast", METRIC] = np.mean(of_pairs, axis=0)
     return drawn

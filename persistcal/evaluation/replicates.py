@@ -13,29 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from persistcal.evaluation.contrast import (
-    CONDITIONINGS,
-    Conditioning,
-    Pairs,
-    choose_pairs,
-    contrast_sets,
-)
-from persistcal.evaluation.draws import (
-    MIN_DIRECTION,
-    PSEUDO,
-    PSEUDO_AUC,
-    Component,
-    Counts,
-    Sequences,
-    count_draws,
-    draw_sequences,
-    pseudo_weights,
-    question_weights,
-    reach,
-    replicate_run,
-)
+from persistcal.evaluation import draws
+from persistcal.evaluation.contrast import CONDITIONINGS, Conditioning, Pairs, contrast_sets
+from persistcal.evaluation.draws import MIN_DIRECTION, Component
 from persistcal.evaluation.evaluate import (
     Key,
     Prepared,
@@ -45,7 +26,7 @@ from persistcal.evaluation.evaluate import (
     prepare,
 )
 from persistcal.evaluation.metrics import MEASURES
-from persistcal.evaluation.predictions import AnswerArrays, arrange
+from persistcal.evaluation.predictions import AnswerArrays, Array, arrange
 
 log = logging.getLogger(__name__)
 
@@ -53,23 +34,12 @@ Estimator = tuple[str, str]  # train_dataset and name
 MIN_REPLICATES = 200  # that an interval or a test takes
 MEMORY = 500_000_000  # bytes: the limit for the replicates of a block
 LARGEST_BLOCK = 5_000  # replicates: larger blocks are not faster
-KEY = ["conditioning", "scope", "metric"]
+MEMBER, KEY = ["train_dataset", "estimator"], ["conditioning", "scope", "metric"]
+DIRECTED = [name for name, measure in MEASURES.items() if measure.both_directions]
 # Metrics with claims from draws that ignore which answers are correct
-FREE = [
-    n for n, measure in MEASURES.items() if measure.has_interval and not measure.both_directions
-]
-VALUES = [
-    "value",
-    "replicates",
-    "claims",
-    "improvement",
-    "regression",
-    "drawn",
-    "seeds",
-    "by_seed",
-    "noise",
-    "n_effective",
-]
+FREE = [n for n, measure in MEASURES.items() if measure.has_interval and n not in DIRECTED]
+VALUES = ["value", "replicates", "claims", "improvement", "regression", "drawn"]
+VALUES += ["seeds", "by_seed", "noise", "n_effective"]
 
 
 class Replicates(NamedTuple):
@@ -79,32 +49,30 @@ class Replicates(NamedTuple):
     on the data, (n_estimators,), `replicated` means on replicates, (n_estimators,
     n_replicates), and `by_seed` each estimator's metric on the data by seed. `noise` is the
     variance between seeds that comes from the questions: the excess of the variance on
-    replicates over the variance on the data, 0 for a single seed. `n_effective` is the
-    effective number of questions of a metric, see `effective_questions`.
+    replicates over the variance on the data, 0 for a single seed. For `n_effective` see
+    `effective_questions`.
 
     `replicated` keeps the numbers of correct answers and of gained questions, as in the paper.
-    `claims` has the replicates for our own intervals and tests. They come from
-    `persistcal.evaluation.draws` for metrics that need both gained and lost questions, and
-    otherwise from draws that ignore correctness, so that they include the sampling error of
-    accuracy. `fewest` has the numbers of gained and lost questions in the pair with the fewest
-    questions of the rarer direction.
+    `claims` has the replicates for our own intervals and tests: weighted ones, see `draws`, for
+    metrics that need both gained and lost questions, and otherwise draws that ignore
+    correctness, so that they include the sampling error of accuracy. `fewest` has the numbers
+    of gained and lost questions in the pair with the fewest of the rarer direction.
     """
 
     estimators: list[Estimator]
-    observed: dict[Key, NDArray[np.float64]]
-    replicated: dict[Key, NDArray[np.float64]]
+    observed: dict[Key, Array]
+    replicated: dict[Key, Array]
     by_seed: dict[Key, list[dict[int, float]]]
-    noise: dict[Key, NDArray[np.float64]]
+    noise: dict[Key, Array]
     n_effective: dict[Key, float]
-    claims: Mapping[Key, NDArray[np.float64]] = MappingProxyType({})
+    claims: Mapping[Key, Array] = MappingProxyType({})
     fewest: Mapping[Key, tuple[int, int]] = MappingProxyType({})
 
-    def for_claims(self, key: Key) -> NDArray[np.float64]:
-        """Return the replicates of a metric for intervals, two-sided p-values and claims.
+    def for_claims(self, key: Key) -> Array:
+        """Return a metric's replicates for intervals, two-sided p-values and claims.
 
         The shape is (n_estimators, n_replicates). All are NaN if a pair has too few gained or
-        lost questions for the metric. The marks in the paper's tables (column `lower_5pct`)
-        rest on `replicated` instead.
+        lost questions for the metric. The marks in the paper's tables rest on `replicated`.
         """
         if not MEASURES[key[2]].has_interval:
             return np.full_like(self.replicated[key], np.nan)
@@ -122,60 +90,64 @@ def replicate_metrics(
     conditionings: Sequence[Conditioning] = CONDITIONINGS,
     pairs: Pairs = "all",
 ) -> Replicates:
-    """Evaluate every estimator on the same bootstrap replicates.
+    """Evaluate every estimator on the same bootstrap replicates, see also `evaluate`.
 
-    Parameters
-    ----------
-    predictions, checkpoints, min_contrast, conditionings, pairs
-        As for `persistcal.evaluation.evaluate.evaluate`.
-    min_direction : int
-        Questions that each pair needs to gain, and to lose, for claims on metrics that rest on
-        both. With fewer in a pair the claims are NaN, and a warning names the pair.
+    For claims on metrics that rest on gained and lost questions each pair needs `min_direction`
+    of both. With fewer in a pair the claims are NaN, and a warning names the pair.
     """
     answers = arrange(predictions, checkpoints)
-    sets = contrast_sets(
-        answers.correct, min_contrast=min_contrast, pairs=choose_pairs(pairs, checkpoints)
-    )
-    data = prepare(answers, [pair for pair in sets if pair.kept], conditionings)
+    sets = contrast_sets(answers.correct, checkpoints, min_contrast=min_contrast, pairs=pairs)
+    data = prepare(answers, sets, conditionings)
+    n_questions, shape = len(answers.questions), (len(answers.rows), n_replicates)
     observed = metrics_under(count_once, data)
-    replicated = {key: np.empty((len(answers.estimators), n_replicates)) for key in observed}
-    free = {key: np.empty_like(rows) for key, rows in replicated.items() if key[2] in FREE}
-    spread = {key: np.zeros(len(answers.estimators)) for key in observed}
-    parts = [*data.full, *data.contrast]
-    far = reach(parts, len(answers.questions))
-    size = replicates_at_once(data, len(answers.questions), far, memory=MEMORY)
-    for start in range(0, n_replicates, size):
-        block = range(start, min(start + size, n_replicates))
-        sequences = draw_sequences(len(answers.questions), block, seed=seed, reach=far)
-        values = metrics_under(partial(count_draws, sequences=sequences), data)
-        drawn = metrics_under(partial(_count, sequences), data, chosen=FREE)
-        for key, of_runs in drawn.items():
-            free[key][:, block.start : block.stop] = mean_over_seeds(of_runs, answers)
+    replicated = {key: np.empty(shape) for key in observed}
+    claims = {key: np.empty(shape) for key in observed if key[2] in FREE}
+    spread = {key: np.zeros(len(answers.rows)) for key in observed}
+    far = draws.reach([*data.full, *data.contrast], n_questions)
+    for block in blocks(n_replicates, _bytes_each(data, n_questions, far)):
+        columns = slice(block.start, block.stop)
+        sequences = draws.draw_sequences(n_questions, block, seed=seed, reach=far)
+        values = metrics_under(partial(draws.count_draws, sequences=sequences), data)
+        free = metrics_under(partial(_count, sequences), data, chosen=FREE)
+        for key, of_runs in free.items():
+            claims[key][:, columns] = mean_over_seeds(of_runs, answers)
         for key, of_runs in values.items():
-            replicated[key][:, block.start : block.stop] = mean_over_seeds(of_runs, answers)
+            replicated[key][:, columns] = mean_over_seeds(of_runs, answers)
             spread[key] += _between_seeds(of_runs, answers).sum(axis=1) / n_replicates
     directed, fewest = _directions(answers, data, min_direction, n_replicates, seed)
-    return Replicates(
-        list(answers.estimators),
-        {key: mean_over_seeds(of_runs, answers)[:, 0] for key, of_runs in observed.items()},
-        replicated,
-        {key: _by_seed(of_runs[:, 0], answers) for key, of_runs in observed.items()},
-        {
-            key: np.maximum(0, spread[key] - _between_seeds(of_runs, answers)[:, 0])
-            for key, of_runs in observed.items()
-        },
-        {
-            (conditioning, scope, metric): effective_questions(
-                data.full
-                if scope == "full"
-                else [data.contrast[number] for number in defining(metric, data.contrast)],
-                balanced=MEASURES[metric].both_directions,
-            )
-            for conditioning, scope, metric in observed
-        },
-        free | directed,
-        fewest,
-    )
+    seeds = [series.seed for series in answers.confidence]
+    means, by_seed, noise, n_effective = {}, {}, {}, {}
+    for key, of_runs in observed.items():
+        _, scope, metric = key
+        values_of = of_runs[:, 0].tolist()
+        means[key] = mean_over_seeds(of_runs, answers)[:, 0]
+        by_seed[key] = [{seeds[i]: values_of[i] for i in row} for row in answers.rows.values()]
+        noise[key] = np.maximum(0, spread[key] - _between_seeds(of_runs, answers)[:, 0])
+        parts = data.full
+        if scope == "contrast":
+            parts = [data.contrast[number] for number in defining(metric, data.contrast)]
+        n_effective[key] = effective_questions(parts, balanced=metric in DIRECTED)
+    claims |= directed
+    found = (means, replicated, by_seed, noise, n_effective, claims, fewest)
+    return Replicates(list(answers.rows), *found)
+
+
+def blocks(n_replicates: int, bytes_each: int) -> list[range]:
+    """Divide replicates into blocks that fit into MEMORY."""
+    size = min(LARGEST_BLOCK, max(1, MEMORY // bytes_each))
+    starts = range(0, n_replicates, size)
+    return [range(start, min(start + size, n_replicates)) for start in starts]
+
+
+def _bytes_each(data: Prepared, n_questions: int, reach: int) -> int:
+    """Return the memory of a replicate.
+
+    It has counts of all questions, of the pooled answers, and of a component while it is drawn.
+    """
+    n_answers = sum(part.size for part in data.full)
+    largest = max((part.size for part in [*data.full, *data.contrast]), default=0)
+    nearby = 2 * reach * np.min_scalar_type(n_questions).itemsize
+    return n_questions + n_answers + 2 * largest + nearby + 2_000
 
 
 def effective_questions(parts: Sequence[Component], *, balanced: bool) -> float:
@@ -193,29 +165,27 @@ def effective_questions(parts: Sequence[Component], *, balanced: bool) -> float:
     """
     weight = np.zeros(1 + max((part.questions.max(initial=0) for part in parts), default=0))
     for part in parts:
-        n, n_first = len(part.questions), part.n_first
-        sizes = [n_first, n - n_first] if balanced else [n, n]
-        weight[part.questions] += 1 / np.repeat(sizes, [n_first, n - n_first])
+        sizes = [part.n_first, part.n_second] if balanced else [part.size, part.size]
+        weight[part.questions] += 1 / np.repeat(sizes, [part.n_first, part.n_second])
     return float(len(parts) / weight.max()) if weight.any() else 0.0
 
 
-def _count(sequences: Sequences, part: Component) -> Counts:
+def _count(sequences: draws.Sequences, part: Component) -> draws.Counts:
     """Count how often a replicate draws each question of a component."""
     return sequences.counts[part.questions]
 
 
 def _directions(
     answers: AnswerArrays, data: Prepared, min_direction: int, n_replicates: int, seed: int
-) -> tuple[dict[Key, NDArray[np.float64]], dict[Key, tuple[int, int]]]:
+) -> tuple[dict[Key, Array], dict[Key, tuple[int, int]]]:
     """Return the claims and the fewest questions of metrics that rest on both directions."""
-    metrics = [name for name, measure in MEASURES.items() if measure.both_directions]
-    kept = defining(metrics[0], data.contrast)  # the same for all metrics
-    keys: list[Key] = [(c, "contrast", metric) for c in data.on_contrast for metric in metrics]
-    shape = (len(answers.estimators), n_replicates)
-    if not kept:
-        return {key: np.full(shape, np.nan) for key in keys}, {}
+    kept = defining(DIRECTED[0], data.contrast)  # the same for all metrics
     parts = {number: data.contrast[number] for number in kept}
-    counts = [(part.n_first, len(part.questions) - part.n_first) for part in parts.values()]
+    keys: list[Key] = [(c, "contrast", metric) for c in data.on_contrast for metric in DIRECTED]
+    shape = (len(answers.rows), n_replicates)
+    if not parts:
+        return {key: np.full(shape, np.nan) for key in keys}, {}
+    counts = [(part.n_first, part.n_second) for part in parts.values()]
     fewest = min(counts, key=min)
     if min(fewest) < min_direction:
         log.warning(
@@ -223,64 +193,45 @@ def _directions(
             "give no interval and no test of %s. Ask more questions.",
             *fewest,
             min_direction,
-            ", ".join(MEASURES[metric].heading for metric in metrics),
+            ", ".join(MEASURES[metric].heading for metric in DIRECTED),
         )
         return {key: np.full(shape, np.nan) for key in keys}, dict.fromkeys(keys, fewest)
     claims = {key: np.zeros(shape) for key in keys}
     asked = np.unique(np.concatenate([part.questions for part in parts.values()]))
-    largest = max(len(part.questions) for part in parts.values())
+    largest = max(part.size for part in parts.values())
     sets = f"{counts} {asked.tolist()}"
-    bytes_each = 8 * (3 * len(asked) + 2 * largest)
-    size = min(LARGEST_BLOCK, max(1, MEMORY // bytes_each))
     pseudo = [
         [
-            pseudo_weights((*member, sets), n_replicates, seed=seed, expected=expected)
-            for expected in (PSEUDO, PSEUDO_AUC)
+            draws.pseudo_weights((*member, sets), n_replicates, seed=seed, expected=expected)
+            for expected in (draws.PSEUDO, draws.PSEUDO_AUC)
         ]
-        for member in answers.estimators
+        for member in answers.rows
     ]
-    for start in range(0, n_replicates, size):
-        block = range(start, min(start + size, n_replicates))
+    for block in blocks(n_replicates, 8 * (3 * len(asked) + 2 * largest)):
         columns = slice(block.start, block.stop)
-        weights = question_weights(len(answers.questions), asked, block, seed=seed)
+        weights = draws.question_weights(len(answers.questions), asked, block, seed=seed)
         for number, part in parts.items():
             part_weights = weights[np.searchsorted(asked, part.questions)]
             for conditioning, by_pair in data.on_contrast.items():
                 for row, numbers in enumerate(answers.rows.values()):
                     runs = [by_pair[number][i] for i in numbers]
-                    for metric, values in replicate_run(
-                        runs, part, part_weights, [counts[:, columns] for counts in pseudo[row]]
-                    ):
-                        mean = values.mean(axis=0) / len(parts)
+                    drawn = [kind[:, columns] for kind in pseudo[row]]
+                    values = draws.replicate_runs(runs, part, part_weights, drawn)
+                    for metric, of_runs in values.items():
+                        mean = of_runs.mean(axis=0) / len(parts)
                         claims[conditioning, "contrast", metric][row, columns] += mean
     return claims, dict.fromkeys(keys, fewest)
 
 
-def replicates_at_once(data: Prepared, n_questions: int, reach: int, *, memory: int) -> int:
-    """Return how many replicates fit into `memory` bytes."""
-    n_answers = sum(len(part.questions) for part in data.full)
-    largest = max((len(part.questions) for part in [*data.full, *data.contrast]), default=0)
-    nearby = 2 * reach * np.min_scalar_type(n_questions).itemsize
-    # counts of all questions, of the pooled answers, and of a component while it is drawn
-    bytes_each = n_questions + n_answers + 2 * largest + nearby + 2_000
-    return min(LARGEST_BLOCK, max(1, memory // bytes_each))
-
-
-def mean_over_seeds(of_runs: NDArray[np.float64], answers: AnswerArrays) -> NDArray[np.float64]:
+def mean_over_seeds(of_runs: Array, answers: AnswerArrays) -> Array:
     """Average rows, one per series, over the series of each estimator."""
     return np.array([of_runs[numbers].mean(axis=0) for numbers in answers.rows.values()])
 
 
-def _between_seeds(of_runs: NDArray[np.float64], answers: AnswerArrays) -> NDArray[np.float64]:
+def _between_seeds(of_runs: Array, answers: AnswerArrays) -> Array:
     """Return the variance of rows, one per series, over the series of each estimator."""
     several = (of_runs[numbers] for numbers in answers.rows.values())
     return np.array([o.var(axis=0, ddof=1) if len(o) > 1 else 0 * o[0] for o in several])
-
-
-def _by_seed(of_runs: NDArray[np.float64], answers: AnswerArrays) -> list[dict[int, float]]:
-    """Return of each estimator its values by seed, from a value per series."""
-    seeds, values = [series.seed for series in answers.confidence], of_runs.tolist()
-    return [{seeds[i]: values[i] for i in numbers} for numbers in answers.rows.values()]
 
 
 class UnpairedError(ValueError):
@@ -308,15 +259,16 @@ def to_table(replicates: Replicates, drawn: str) -> pd.DataFrame:
     """Return the rows of the table REPLICATES, a row per estimator and metric."""
     rows = []
     for key, columns in replicates.replicated.items():
+        n_effective = replicates.n_effective[key]
+        counts = replicates.fewest.get(key, (None, None))
+        claims = replicates.claims.get(key)
         for i, estimator in enumerate(replicates.estimators):
             by_seed = replicates.by_seed[key][i]
-            value = replicates.observed[key][i]
+            claimed = [] if claims is None else claims[i]
+            values = replicates.observed[key][i], columns[i], claimed
             seeds = [*by_seed], [*by_seed.values()], replicates.noise[key][i]
-            claims = replicates.claims[key][i] if key in replicates.claims else []
-            counts = replicates.fewest.get(key, (None, None))
-            fields = (claims, *counts, drawn, *seeds, replicates.n_effective[key])
-            rows.append((*estimator, *key, value, columns[i], *fields))
-    return pd.DataFrame(rows, columns=["train_dataset", "estimator", *KEY, *VALUES])
+            rows.append((*estimator, *key, *values, *counts, drawn, *seeds, n_effective))
+    return pd.DataFrame(rows, columns=[*MEMBER, *KEY, *VALUES])
 
 
 def from_table(table: pd.DataFrame) -> Replicates:
@@ -331,31 +283,21 @@ def from_table(table: pd.DataFrame) -> Replicates:
             f"Replicates of {sides} were drawn from other answers, so they cannot be compared "
             "in pairs; run resample_metrics again for all of them."
         )
-    estimators = list(
-        table[["train_dataset", "estimator"]]
-        .drop_duplicates()
-        .itertuples(index=False, name=None)
-    )
-    observed: dict[Any, NDArray[np.float64]] = {}
-    replicated: dict[Any, NDArray[np.float64]] = {}
-    by_seed: dict[Any, list[dict[int, float]]] = {}
-    noise: dict[Any, NDArray[np.float64]] = {}
-    claims: dict[Any, NDArray[np.float64]] = {}
-    fewest: dict[Any, tuple[int, int]] = {}
-    n_effective: dict[Any, float] = {}
+    estimators = [*table[MEMBER].drop_duplicates().itertuples(index=False, name=None)]
+    columns: tuple[dict[Any, Any], ...] = ({}, {}, {}, {}, {}, {}, {})
+    observed, replicated, by_seed, noise, n_effective, claims, fewest = columns
     for key, rows in table.groupby(KEY, sort=False):
-        by_estimator = rows.set_index(["train_dataset", "estimator"]).loc[estimators]
+        by_estimator = rows.set_index(MEMBER).loc[estimators]
         observed[key] = by_estimator["value"].to_numpy()
         replicated[key] = np.stack(by_estimator["replicates"].to_list())
         pairs = zip(by_estimator["seeds"], by_estimator["by_seed"], strict=True)
         by_seed[key] = [dict(zip(map(int, s), map(float, v), strict=True)) for s, v in pairs]
         noise[key] = by_estimator["noise"].to_numpy()
-        if MEASURES[rows["metric"].iloc[0]].has_interval:
-            claims[key] = np.stack(by_estimator["claims"].to_list())
-        if MEASURES[rows["metric"].iloc[0]].both_directions:
-            counts = by_estimator[["improvement", "regression"]].iloc[0]
-            if counts.notna().all():
-                fewest[key] = int(counts["improvement"]), int(counts["regression"])
         n_effective[key] = float(by_estimator["n_effective"].iloc[0])
-    made = (estimators, observed, replicated, by_seed, noise, n_effective, claims, fewest)
-    return Replicates(*made)
+        metric = rows["metric"].iloc[0]
+        if MEASURES[metric].has_interval:
+            claims[key] = np.stack(by_estimator["claims"].to_list())
+        counts = by_estimator[["improvement", "regression"]].iloc[0]
+        if metric in DIRECTED and counts.notna().all():
+            fewest[key] = int(counts["improvement"]), int(counts["regression"])
+    return Replicates(estimators, *columns)

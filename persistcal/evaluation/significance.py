@@ -8,13 +8,11 @@ adapters, so the variance of a mean over S seeds has two parts,
 the bootstrap variance and the variance :math:`s^2` between seeds on the same questions, which
 has S − 1 degrees of freedom. The interval is Student's, with Satterthwaite's degrees of freedom
 for the sum: nearly 2 for three seeds that differ much. Differences between seeds on single
-questions would count in both parts. They are estimated by the excess variance between seeds on
-replicates and subtracted from the second part. For two estimators the larger excess is
-subtracted, which is at most the excess of their difference unless equal seeds make nearly the
-same mistakes.
-
-Near the end of a metric's range, seeds differ on one side of the mean only. So the interval of
-a single metric with `bounds` is symmetric in log-odds.
+questions would count in both parts, so the excess variance between seeds on replicates is
+subtracted from the second part. For two estimators it is the larger excess, which is at most
+the excess of their difference unless equal seeds make nearly the same mistakes. Near the end of
+a metric's range, seeds differ on one side of the mean only, so the interval of a single metric
+with `bounds` is symmetric in log-odds.
 
 All pairs of estimators are compared at once by the bootstrap of the maximum. Replicates
 :math:`b` of the difference :math:`d_{ij}` of two estimators have the standard deviation
@@ -44,30 +42,31 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy.special import expit, logit
 from scipy.stats import norm, t
 
 from persistcal.evaluation.evaluate import Key
 from persistcal.evaluation.metrics import MEASURES
-from persistcal.evaluation.predictions import PredictionsError
-from persistcal.evaluation.proportions import DECIMALS, compare_replicates, two_sided_p
+from persistcal.evaluation.predictions import Array, Mask, PredictionsError
+from persistcal.evaluation.proportions import DECIMALS, compare_replicates, holm, two_sided_p
 from persistcal.evaluation.reliability import FLOOR
-from persistcal.evaluation.replicates import Estimator, Replicates
+from persistcal.evaluation.replicates import KEY, Estimator, Replicates
 from persistcal.store.artifacts import INTERVALS, SIGNIFICANCE
 
 log = logging.getLogger(__name__)
 
-
 BySeed = Mapping[int, float]  # the metric of each seed on the data
+LEVEL = 0.05
+TINY = 1e-6  # smaller differences are rounding
+DEVIATION_DECIMALS = 9  # equal deviations are equal for any order of summation
 
 
 class RecipeInterval(NamedTuple):
-    """A 95 % interval over seeds and questions.
+    """A 95 % interval over seeds and questions, and the two-sided p-value of 0.
 
     `n_seeds` is the smallest number of seeds of a trained estimator, 0 if neither is trained.
-    The ends are NaN for a single seed, because it contains no information about others.
-    `p_value` is two-sided, for a value of 0, and NaN if the variance is 0.
+    All else is NaN for a single seed, which contains no information about others, and if the
+    variance is 0.
     """
 
     n_seeds: int
@@ -76,14 +75,9 @@ class RecipeInterval(NamedTuple):
     p_value: float
 
 
-def has_seeds(by_seed: BySeed) -> bool:
-    """Return whether an estimator depends on a seed; an estimator with only seed 0 does not."""
-    return set(by_seed) != {0}
-
-
 def recipe_interval(
     value: float,
-    replicates: NDArray[np.float64],
+    replicates: Array,
     sides: Sequence[BySeed],
     noise: float = 0.0,
     bounds: tuple[float, float] | None = None,
@@ -97,9 +91,9 @@ def recipe_interval(
     replicates : ndarray of shape (n_replicates,)
         The same on bootstrap replicates.
     sides : sequence of mapping of int to float
-        The metric by seed, for one estimator or for two. Estimators with the same seeds are
-        paired by seed, because equal seeds start from equal adapters. If no estimator has
-        seeds, the replicates alone determine interval and p-value.
+        The metric by seed, for one estimator or for two. Equal seeds are paired, because they
+        start from equal adapters. If no estimator depends on a seed (each has only seed 0), the
+        replicates alone determine interval and p-value.
     noise : float, default=0
         Variance between seeds that comes from the questions.
     bounds : (float, float), optional
@@ -118,15 +112,15 @@ def recipe_interval(
     >>> interval.n_seeds, round(float(interval.lower), 3), round(float(interval.upper), 3)
     (3, 0.252, 0.748)
     """
-    trained = [side for side in sides if has_seeds(side)]
+    trained = [side for side in sides if set(side) != {0}]  # only seed 0: without training
     n_seeds = min(map(len, trained), default=0)
     if np.isnan(value) or np.isnan(replicates).any() or n_seeds == 1:
         return RecipeInterval(n_seeds, np.nan, np.nan, np.nan)
     if not trained:
-        low, high = np.quantile(replicates, [0.025, 0.975])
+        low, high = np.quantile(replicates, [0.025, 0.975]).tolist()
         if round(high - low, DECIMALS) == 0:  # zero width: no interval
-            return RecipeInterval(0, np.nan, np.nan, two_sided_p(replicates))
-        return RecipeInterval(0, float(low), float(high), two_sided_p(replicates))
+            low = high = np.nan
+        return RecipeInterval(0, low, high, two_sided_p(replicates))
     runs = [np.array(list(side.values())) for side in trained]
     if len(trained) == 2 and trained[0].keys() == trained[1].keys():
         runs = [np.array([values - trained[1][seed] for seed, values in trained[0].items()])]
@@ -152,14 +146,11 @@ def recipe_interval(
 def intervals(replicates: Replicates) -> pd.DataFrame:
     """Return 95 % intervals of each metric and estimator, over questions and over seeds, too.
 
-    Returns
-    -------
-    DataFrame
-        Columns of the table INTERVALS but for model and dataset. The first interval is a
-        percentile interval over questions, `recipe_interval` gives the second. Both are NaN if
-        the metric is undefined or has no valid interval, if it does not vary (a constant
-        confidence has a Δ₀ᵇ of exactly 0), or if a pair gains or loses too few questions.
-        `persistcal.evaluation.reliability` adds the noise floor and `p_calibrated`.
+    The result has the columns of the table INTERVALS but for model and dataset. The first
+    interval is a percentile interval over questions, `recipe_interval` gives the second. Both
+    are NaN if the metric is undefined or has no valid interval, if it does not vary (a constant
+    confidence has a Δ₀ᵇ of exactly 0), or if a pair gains or loses too few questions.
+    `add_noise_floors` fills the columns about calibration.
     """
     rows = []
     for key, values in replicates.observed.items():
@@ -169,11 +160,13 @@ def intervals(replicates: Replicates) -> pd.DataFrame:
         has_width = np.round(ends[1] - ends[0], DECIMALS) > 0
         low, high = np.where(has_width, ends, np.nan)
         for i, member in enumerate(replicates.estimators):
-            of_seeds = [replicates.by_seed[key][i]]
-            noise = replicates.noise[key][i]
-            drawn = replicated[i]
-            bounds = MEASURES[key[2]].bounds
-            recipe = recipe_interval(values[i], drawn, of_seeds, noise, bounds)
+            recipe = recipe_interval(
+                values[i],
+                replicated[i],
+                [replicates.by_seed[key][i]],
+                replicates.noise[key][i],
+                MEASURES[key[2]].bounds,
+            )
             rows.append((*member, *key, values[i], low[i], high[i], *recipe[:3], *counts))
     columns = [name for name in INTERVALS.but("model", "dataset") if name not in FLOOR]
     table = pd.DataFrame(rows, columns=columns).assign(**dict.fromkeys(FLOOR, np.nan))
@@ -188,26 +181,25 @@ def compare_blocks(
     Parameters
     ----------
     blocks : mapping of str to sequence of str or (train_dataset, estimator)
-        The estimators that are compared with each other, by the block's name.
-        The name is enough if only one training dataset has the estimator.
+        The estimators that are compared with each other, by the block's name. The estimator's
+        name is enough if it has only one training dataset.
 
     Returns
     -------
     DataFrame
         Columns of the table SIGNIFICANCE but for model and dataset; a row per block, metric and
-        estimator that is not the best. `train_dataset` belongs to `other`. With d = best −
-        other, or other − best where lower is better (Brier score, SmoothECE), `difference` is
+        estimator that is not the best (the first of several best). `train_dataset` belongs to
+        `other`. With d = best − other, or other − best where lower is better, `difference` is
         the observed d, and `lower_5pct`, `lower_2_5pct` and `upper_97_5pct` are quantiles of d
         over replicates. `significant` is whether `lower_5pct` is above 0: the paper's one-sided
         test, for the marks in its tables. `p_value` is two-sided, and `p_holm` adjusts it for
         the rows of the same block, conditioning, scope and metric. These columns do not take
         into account that the best was chosen from the same data. The others do, see
-        `persistcal.evaluation.significance`: the simultaneous interval of d, `p_adjusted`, and
-        `in_best_set`, whether no estimator of the block is above `other`; it is missing without
-        a test. `n_seeds` and the columns that begin with `seeds` include the variation between
-        training seeds, see `recipe_interval`. The first of several best is taken.
-        A metric that is undefined for the whole block has no rows, and a warning; the columns
-        of an undefined `other` are NaN.
+        `compare_all`: the simultaneous interval of d, `p_adjusted`, and `in_best_set`, whether
+        no estimator of the block is above `other`; it is missing without a test. `n_seeds` and
+        the columns that begin with `seeds` include the variation between training seeds, see
+        `recipe_interval`. A metric that is undefined for the whole block has no rows, and a
+        warning; the columns of an undefined `other` are NaN.
     """
     rows = []
     for block, members in blocks.items():
@@ -217,10 +209,9 @@ def compare_blocks(
             conditioning, scope, metric = key
             sign = -1 if MEASURES[metric].lower_is_better else 1
             # rounded, so that equal values are equal for any order of summation
-            data = np.round(sign * values[index], DECIMALS)
-            drawn, claimed = (
-                np.round(sign * replicated[index], DECIMALS)
-                for replicated in (replicates.replicated[key], replicates.for_claims(key))
+            data, drawn, claimed = (
+                np.round(sign * given[index], DECIMALS)
+                for given in (values, replicates.replicated[key], replicates.for_claims(key))
             )
             if np.isnan(data).all():
                 log.warning(
@@ -232,9 +223,9 @@ def compare_blocks(
                 )
                 continue
             best = int(np.nanargmax(data))
-            challengers = [i for i in range(len(names)) if i != best]
+            others = [i for i in range(len(names)) if i != best]
             sides = [
-                {number: sign * value for number, value in replicates.by_seed[key][i].items()}
+                {seed: sign * value for seed, value in replicates.by_seed[key][i].items()}
                 for i in index
             ]
             noise = replicates.noise[key][index]
@@ -246,30 +237,26 @@ def compare_blocks(
                     [sides[best], sides[i]],
                     max(noise[best], noise[i]),
                 )
-                for i in challengers
+                for i in others
             ]
-            adjusted = holm([test["p_value"] for test in tests])
             together = compare_estimators(replicates, index, key)
-            is_tested = ~np.isnan(together.difference)
+            is_tested = ~np.isnan(together.difference[best])
+            adjusted = holm([test["p_value"] for test in tests])
             rows += [
                 {
                     "train_dataset": names[i][0],
                     "block": block,
-                    "conditioning": conditioning,
-                    "scope": scope,
-                    "metric": metric,
+                    **dict(zip(KEY, key, strict=True)),
                     "best": names[best][1],
                     "other": names[i][1],
                     **test,
-                    "p_holm": p,
+                    "p_holm": p_holm,
                     "simultaneous_lower": together.lower[best, i],
                     "simultaneous_upper": together.upper[best, i],
                     "p_adjusted": together.p_adjusted[best, i],
-                    "in_best_set": bool(together.in_best_set[i])
-                    if is_tested[best, i]
-                    else None,
+                    "in_best_set": bool(together.in_best_set[i]) if is_tested[i] else None,
                 }
-                for i, test, p in zip(challengers, tests, adjusted, strict=True)
+                for i, test, p_holm in zip(others, tests, adjusted, strict=True)
             ]
     return pd.DataFrame(rows, columns=SIGNIFICANCE.but("model", "dataset"))
 
@@ -288,54 +275,24 @@ def _member(name: str | Estimator, estimators: Sequence[Estimator], block: str) 
 
 
 def _compare(
-    difference: float,
-    stratified: NDArray[np.float64],
-    claimed: NDArray[np.float64],
-    sides: Sequence[BySeed],
-    noise: float,
+    difference: float, stratified: Array, claimed: Array, sides: Sequence[BySeed], noise: float
 ) -> dict[str, float | bool]:
-    lower = low = high = np.nan
-    if not np.isnan(stratified).any():
-        lower = np.quantile(stratified, 0.05)
-    if not np.isnan(claimed).any():
-        low, high = np.quantile(claimed, [0.025, 0.975])
-    p = compare_replicates(0.0, difference, claimed).p_value
+    """Return the columns of SIGNIFICANCE about one difference and its replicates."""
+    lower = float(np.quantile(stratified, 0.05))  # NaN if a replicate is
+    low, high = np.quantile(claimed, [0.025, 0.975])
     recipe = recipe_interval(difference, claimed, sides, noise)
     return {
         "difference": difference,
         "lower_5pct": lower,
-        "significant": bool(lower > 0),
+        "significant": lower > 0,
         "lower_2_5pct": low,
         "upper_97_5pct": high,
-        "p_value": p,
+        "p_value": compare_replicates(0.0, difference, claimed).p_value,
         "n_seeds": recipe.n_seeds,
         "seeds_lower_2_5pct": recipe.lower,
         "seeds_upper_97_5pct": recipe.upper,
         "seeds_p_value": recipe.p_value,
     }
-
-
-def holm(p_values: Sequence[float]) -> NDArray[np.float64]:
-    """Adjust p-values for their number by Holm's method; NaN stay and are not counted.
-
-    References
-    ----------
-    .. [1] Holm, "A simple sequentially rejective multiple test procedure",
-       Scandinavian Journal of Statistics 1979.
-
-    Examples
-    --------
-    3 x 0.01; then 2 x 0.02; then 0.03, but not less than the one before:
-
-    >>> holm([0.01, 0.03, 0.02])
-    array([0.03, 0.04, 0.04])
-    """
-    p = np.asarray(p_values, float)
-    order = np.argsort(p)[: np.sum(~np.isnan(p))]  # NaN are sorted last
-    adjusted = np.full(len(p), np.nan)
-    scaled = p[order] * np.arange(len(order), 0, -1)
-    adjusted[order] = np.minimum(np.maximum.accumulate(scaled), 1)
-    return adjusted
 
 
 def holm_over_tables(tests: pd.DataFrame) -> pd.DataFrame:
@@ -344,22 +301,15 @@ def holm_over_tables(tests: pd.DataFrame) -> pd.DataFrame:
     `tests` has each test once. A test that two blocks share counts twice, which is
     conservative.
     """
-    families = tests.groupby(["conditioning", "scope", "metric"], sort=False)["p_value"]
-    return tests.assign(p_holm=families.transform(lambda p: holm(p.to_list())))
-
-
-Array = NDArray[np.float64]
-LEVEL = 0.05
-TINY = 1e-6  # smaller differences are rounding
-DEVIATION_DECIMALS = 9  # equal deviations are equal for any order of summation
+    families = tests.groupby(KEY, sort=False)["p_value"]
+    return tests.assign(p_holm=families.transform(holm))
 
 
 class Simultaneous(NamedTuple):
-    """Comparison of all pairs of estimators.
+    """Comparison of all pairs of estimators: arrays of shape (n_estimators, n_estimators).
 
-    `difference`, `error` and `p_adjusted` have shape (n_estimators, n_estimators); `error` and
-    `p_adjusted` are NaN for pairs without a test: an estimator is undefined, or no replicate
-    changes the difference. `difference` is positive if the first estimator is better.
+    `difference` is positive if the first estimator is better. `error` and `p_adjusted` are NaN
+    for pairs without a test: an estimator is undefined, or no replicate changes the difference.
     """
 
     difference: Array
@@ -378,17 +328,17 @@ class Simultaneous(NamedTuple):
         return self.difference + self.critical * self.error
 
     @property
-    def above(self) -> NDArray[np.bool_]:
+    def above(self) -> Mask:
         """Whether the first estimator is better by an interval that excludes 0."""
         return (self.p_adjusted <= LEVEL) & (self.difference > 0)
 
     @property
-    def tied(self) -> NDArray[np.bool_]:
+    def tied(self) -> Mask:
         """Whether two estimators are equal on the data and on every replicate."""
         return np.isnan(self.error) & (np.abs(self.difference) <= TINY)
 
     @property
-    def in_best_set(self) -> NDArray[np.bool_]:
+    def in_best_set(self) -> Mask:
         """Whether no other estimator is above. An estimator without a test is not excluded."""
         return np.asarray(~self.above.any(axis=0))
 
@@ -411,7 +361,7 @@ def compare_all(
     values: Array,
     drawn: Array,
     n_questions: float = np.inf,
-    same: NDArray[np.bool_] | None = None,
+    same: Mask | None = None,
 ) -> Simultaneous:
     """Compare all pairs of estimators on one metric.
 
@@ -422,9 +372,8 @@ def compare_all(
     drawn : ndarray of shape (n_estimators, n_replicates)
         The metric on the same bootstrap replicates; a row with NaN is undefined.
     n_questions : float, default=inf
-        Number of questions that the metric rests on, see
-        `persistcal.evaluation.replicates.effective_questions`. Student's distribution has one
-        degree of freedom less.
+        Number of questions that the metric rests on, see `effective_questions`. Student's
+        distribution has one degree of freedom less.
     same : bool ndarray of shape (n_estimators, n_estimators), optional
         Pairs that are equal on any questions, and have no test.
 
@@ -432,13 +381,13 @@ def compare_all(
     -------
     Simultaneous
         `p_adjusted` is (1 + number of replicates with a largest deviation over all pairs of at
-        least the observed one) / (1 + n_replicates). It is at most 5 % if and only if the
-        interval of the pair excludes 0.
+        least the observed one) / (1 + n_replicates): at most 5 % if the interval excludes 0,
+        and only then.
 
     Examples
     --------
-    For one pair, replicates of the difference are 0.5 or 0.3, one standard deviation from their
-    mean, and the observed difference is nearly four standard deviations from 0.
+    Replicates of the difference are 0.5 or 0.3, one standard deviation from their mean. The
+    observed difference is nearly four standard deviations from 0:
 
     >>> drawn = np.array([[0.5, 0.3] * 20, [0.0] * 40])
     >>> found = compare_all(np.array([0.4, 0.0]), drawn)

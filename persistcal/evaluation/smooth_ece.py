@@ -19,7 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.fft import dct
 
-Array = NDArray[np.float64]
+from persistcal.evaluation.predictions import Array
+
 Integers = NDArray[np.intp]
 
 N_BANDWIDTHS = 1024
@@ -45,7 +46,7 @@ def smooth_ece(
     correct : array-like of shape (n_answers,)
         0 or 1.
     weights : array-like of shape (n_answers,) or (n_answers, n_columns), optional
-        Multiplicities, at least 0: a weight of 2 is the answer given twice.
+        Multiplicities, at least 0.
 
     Returns
     -------
@@ -77,7 +78,7 @@ def smooth_ece(
     grids = sparse.vstack(
         [place(stated, values, GRID) for values in (residual, np.ones(len(stated)))]
     )
-    values, start = np.empty(distinct.shape[1]), Start(64, -0.5)
+    values, start = np.empty(distinct.shape[1]), (64, -0.5)
     width = int(np.clip(LARGEST_CHUNK // max(1, len(stated)), 16, CHUNK))
     for first in range(0, len(values), width):
         chunk = distinct[:, first : first + width][order].astype(float)
@@ -92,20 +93,13 @@ def _distinct(
 ) -> tuple[Array, Array, NDArray]:
     """Add up the weights of equal answers, if few answers are distinct."""
     order = np.lexsort((residual, confidence))
-    differs = (np.diff(confidence[order]) != 0) | (np.diff(residual[order]) != 0)
-    first = np.flatnonzero(np.concatenate([[True], differs])[: len(confidence)])
+    both = np.stack([confidence, residual])[:, order]
+    first = np.flatnonzero((np.diff(both, prepend=np.nan) != 0).any(axis=0))
     if FEW * len(first) >= len(confidence):
         return confidence, residual, weights
     dtype = np.uint32 if weights.dtype == np.uint8 else float
     summed = [group.sum(axis=0, dtype=dtype) for group in np.split(weights[order], first[1:])]
     return confidence[order[first]], residual[order[first]], np.array(summed)
-
-
-class Start(NamedTuple):
-    """First bandwidth of a search, as k, and how steeply SmoothECE falls there."""
-
-    k: int
-    slope: float
 
 
 class Weighted(NamedTuple):
@@ -147,16 +141,16 @@ class Weighted(NamedTuple):
         return np.abs(smoothed).mean(axis=0) / (density.mean(axis=0) + DENSITY_FLOOR)
 
 
-def _search(weighted: Weighted, start: Start) -> tuple[Array, Start]:
+def _search(weighted: Weighted, start: tuple[int, float]) -> tuple[Array, tuple[int, float]]:
     """Return SmoothECE of each column, and a start for the search on similar columns.
 
     Each column's search ends at the bandwidth of relplot's bisection: the narrowest k/1024 that
-    is at least the SmoothECE.
+    is at least the SmoothECE. A start is the first k, and how steeply SmoothECE falls there.
     """
     n = len(weighted.masses)
     # the widest k known to be too narrow, and the narrowest k known not to be
     narrow, wide = np.full(n, NARROWEST - 1), np.full(n, N_BANDWIDTHS)
-    guess, slope = np.full(n, start.k), np.full(n, start.slope)
+    guess, slope = np.full(n, start[0]), np.full(n, start[1])
     value, position = np.full(n, np.nan), np.zeros(n, int)  # SmoothECE and its k
     n_steps = 0
     while len(open_ := np.flatnonzero((wide - narrow > 1) | (position != wide))):
@@ -179,10 +173,8 @@ def _search(weighted: Weighted, start: Start) -> tuple[Array, Start]:
         narrow[open_] = np.minimum(np.maximum(narrow[open_], below), wide[open_] - 1)
         crossing = sigma + (error - sigma) / (1 - slope[open_])
         guess[open_] = np.ceil(N_BANDWIDTHS * crossing).astype(int)
-    defined = weighted.masses.sum(axis=1) > 0
-    return np.where(defined, value, np.nan), Start(
-        int(np.median(position)), float(np.median(slope))
-    )
+    value[weighted.masses.sum(axis=1) == 0] = np.nan
+    return value, (int(np.median(position)), float(np.median(slope)))
 
 
 def n_grid_points(k: int) -> int:

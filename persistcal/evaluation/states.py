@@ -10,32 +10,24 @@ import pandas as pd
 
 from persistcal.evaluation.contrast import Pairs, choose_pairs
 from persistcal.evaluation.draws import draw_sequences
-from persistcal.evaluation.metrics import (
-    FULL_METRICS,
-    MEASURES,
+from persistcal.evaluation.metrics import FULL_METRICS, MEASURES, FullSet, compute, mean_gap
+from persistcal.evaluation.predictions import (
+    ABSENT,
+    AnswerArrays,
     Array,
-    FullSet,
-    compute,
-    mean_gap,
-    names,
+    arrange,
+    shared_by_models,
 )
-from persistcal.evaluation.predictions import ABSENT, AnswerArrays, arrange, shared_by_models
-from persistcal.evaluation.proportions import compare_accuracies, compare_replicates
-from persistcal.evaluation.replicates import LARGEST_BLOCK, MEMORY
-from persistcal.evaluation.significance import holm
+from persistcal.evaluation.proportions import compare_accuracies, compare_replicates, holm
+from persistcal.evaluation.replicates import blocks
 
 log = logging.getLogger(__name__)
 
 KEY = ["train_dataset", "estimator", "metric", "seed"]
-
 ENDS = ["lower_2_5pct", "upper_97_5pct", "p_value"]
-
 STATES = ["earlier", "later", *KEY, "earlier_value", "later_value", "difference", *ENDS]
-
 TRENDS = [*KEY, "n_checkpoints", "slope", *ENDS]
-
 ACCURACY = "accuracy"
-
 MEAN = "mean"  # over seeds
 
 Kind = tuple[str, str, str, str]  # train_dataset, estimator, metric and seed
@@ -70,60 +62,49 @@ def resample_states(
     mean over its own seeds; and with an empty estimator the accuracy. A metric is NaN in a
     replicate that lacks a class.
     """
-    n_questions = len(answers.questions)
-    series = list(answers.confidence)
-    questions = [list(state.questions) for state in states]
-    labels = [
-        answers.correct[state.checkpoint, chosen] == 1
-        for state, chosen in zip(states, questions, strict=True)
-    ]
-    has = [
-        [
-            number
-            for number, run in enumerate(answers.confidence.values())
-            if not np.isnan(run[state.checkpoint, chosen]).any()
-        ]
-        for state, chosen in zip(states, questions, strict=True)
-    ]
-    runs = [
-        [
-            FullSet(answers.confidence[series[i]][state.checkpoint, chosen], right, whole)
-            for i in present
-        ]
-        for state, chosen, right, present in zip(states, questions, labels, has, strict=True)
-        for whole in [[slice(0, len(right))]]
-    ]
+    n_questions, series = len(answers.questions), list(answers.confidence)
     shape = (len(states), n_replicates + 1)  # the data are in the first column
-    values = {(name, i): np.empty(shape) for name in FULL_METRICS for i in range(len(series))}
     accuracy = np.empty(shape)
-    size = max(1, min(LARGEST_BLOCK, MEMORY // (4 * n_questions + 10_000)))
-    starts = [*range(0, n_replicates, size)]
-    for block in [None, *(range(s, min(s + size, n_replicates)) for s in starts)]:
-        columns = slice(0, 1) if block is None else slice(block.start + 1, block.stop + 1)
-        drawn = (
-            np.ones((n_questions, 1), np.uint8)
-            if block is None
-            else draw_sequences(n_questions, block, seed=seed, reach=0).counts
+    values = {(name, i): np.empty(shape) for name in FULL_METRICS for i in range(len(series))}
+    labels = [answers.correct[state.checkpoint, list(state.questions)] == 1 for state in states]
+    runs: list[dict[int, FullSet]] = []  # of each state, by the number of the series
+    for state, right in zip(states, labels, strict=True):
+        stated = [
+            run[state.checkpoint, list(state.questions)] for run in answers.confidence.values()
+        ]
+        runs.append(
+            {
+                i: FullSet(confidence, right, [slice(0, len(right))])
+                for i, confidence in enumerate(stated)
+                if not np.isnan(confidence).any()
+            }
         )
-        for row, (chosen, right) in enumerate(zip(questions, labels, strict=True)):
-            counts = drawn[chosen]
-            accuracy[row, columns] = mean_gap(right.astype(float), weights=counts)
+    for block in [range(-1, 0), *blocks(n_replicates, 4 * n_questions + 10_000)]:
+        columns = slice(block.start + 1, block.stop + 1)
+        if block.start < 0:
+            drawn = np.ones((n_questions, 1), np.uint8)
+        else:
+            drawn = draw_sequences(n_questions, block, seed=seed, reach=0).counts
+        for row, state in enumerate(states):
+            counts = drawn[list(state.questions)]
+            accuracy[row, columns] = mean_gap(labels[row].astype(float), weights=counts)
             if series:
-                for name, of_runs in compute(FULL_METRICS, runs[row], counts).items():
-                    for i, of_run in zip(has[row], of_runs, strict=True):
+                found = compute(FULL_METRICS, list(runs[row].values()), counts)
+                for name, of_runs in found.items():
+                    for i, of_run in zip(runs[row], of_runs, strict=True):
                         values[name, i][row, columns] = of_run
-    made = {("", "", ACCURACY, ""): Resampled(accuracy[:, 0], accuracy[:, 1:])}
-    for member, rows_of_series in answers.rows.items():
-        for name in names("full"):
-            everywhere = [i for i in rows_of_series if all(i in present for present in has)]
-            by_seed = {str(series[i].seed): values[name, i] for i in everywhere}
-            by_seed[MEAN] = np.empty(shape)
-            for row, present in enumerate(has):
-                runs_there = [values[name, i][row] for i in rows_of_series if i in present]
-                by_seed[MEAN][row] = np.mean(runs_there, axis=0)
-            for number, seed_values in by_seed.items():
-                made[(*member, name, number)] = Resampled(seed_values[:, 0], seed_values[:, 1:])
-    return made
+    made = {("", "", ACCURACY, ""): accuracy}
+    for member, numbers in answers.rows.items():
+        everywhere = [i for i in numbers if all(i in present for present in runs)]
+        for name in FULL_METRICS:
+            made |= {(*member, name, str(series[i].seed)): values[name, i] for i in everywhere}
+            made[(*member, name, MEAN)] = np.array(
+                [
+                    np.mean([values[name, i][row] for i in numbers if i in present], axis=0)
+                    for row, present in enumerate(runs)
+                ]
+            )
+    return {kind: Resampled(rows[:, 0], rows[:, 1:]) for kind, rows in made.items()}
 
 
 def compare_checkpoints(
@@ -134,8 +115,8 @@ def compare_checkpoints(
     The first table has the columns `STATES`, on the questions that both checkpoints answered; a
     difference is later − earlier. A pair without a common question has no rows, and a warning.
     The second has the columns `TRENDS`: the least-squares slope per checkpoint, on the
-    questions that all answered. It is empty for fewer than three checkpoints, and with a
-    warning where they share no question.
+    questions that all answered. It is empty for fewer than three checkpoints, or without such
+    questions, with a warning.
     """
     questions = {pair: shared(answers, pair) for pair in pairs}
     for earlier, later in [pair for pair in pairs if not questions[pair]]:
@@ -144,19 +125,21 @@ def compare_checkpoints(
             answers.checkpoints[earlier],
             answers.checkpoints[later],
         )
-    compared = [
-        (pair, [State(k, questions[pair]) for k in pair]) for pair in pairs if questions[pair]
-    ]
+    compared = {
+        pair: [State(k, chosen) for k in pair] for pair, chosen in questions.items() if chosen
+    }
     n = len(answers.checkpoints)
     by_all = shared(answers, range(n))
     along = [State(k, by_all) for k in range(n)] if n > 2 and by_all else []
     if n > 2 and not by_all:
         log.warning("No question was answered at every checkpoint, so no trend is computed.")
-    states = list(dict.fromkeys([state for _, named in compared for state in named] + along))
+    states = list(
+        dict.fromkeys([*(state for ends in compared.values() for state in ends), *along])
+    )
     resampled = resample_states(answers, states, n_replicates=n_replicates, seed=seed)
     differences, slopes = [], []
-    for pair, named in compared:
-        first, second = map(states.index, named)
+    for pair, ends in compared.items():
+        first, second = map(states.index, ends)
         right = answers.correct[np.ix_(pair, questions[pair])] == 1
         place = [answers.checkpoints[k] for k in pair]
         for kind, (observed, replicated) in resampled.items():
@@ -190,23 +173,17 @@ def join(first: AnswerArrays, second: AnswerArrays) -> AnswerArrays:
     """
     questions, *places = np.intersect1d(first.questions, second.questions, return_indices=True)
     sides = list(zip((first, second), places, strict=True))
-    return AnswerArrays(
-        (first.checkpoints[-1], second.checkpoints[-1]),
-        questions,
-        np.stack([side.correct[-1, place] for side, place in sides]),
-        {
-            series: np.stack(
-                [
-                    side.confidence[series][-1, place]
-                    if series in side.confidence
-                    else np.full(len(questions), np.nan)
-                    for side, place in sides
-                ]
-            )
-            for series in sorted({*first.confidence, *second.confidence})
-            if series[:2] in first.rows and series[:2] in second.rows
-        },
-    )
+    lacking = np.full((1, max(len(first.questions), len(second.questions))), np.nan)
+    confidence = {
+        series: np.stack(
+            [side.confidence.get(series, lacking)[-1, place] for side, place in sides]
+        )
+        for series in sorted({*first.confidence, *second.confidence})
+        if series[:2] in first.rows and series[:2] in second.rows
+    }
+    names = first.checkpoints[-1], second.checkpoints[-1]
+    correct = np.stack([side.correct[-1, place] for side, place in sides])
+    return AnswerArrays(names, questions, correct, confidence)
 
 
 def compare_states(
@@ -245,11 +222,10 @@ def compare_states(
         _named(pd.concat([rows for rows in tables if len(rows)] or tables[:1]), dataset)
         for tables in (compared, along)
     )
-    family = ["estimator", "metric", "seed", states["other_model"] == ""]
-    own_model = np.where(states["other_model"] == "", states["model"], "")
-    by_family = states.groupby([*family, own_model], sort=False)["p_value"]
-    adjusted = by_family.transform(lambda p: holm(p.to_list())).astype(float)
-    return states.assign(p_holm=adjusted), trends
+    is_own = states["other_model"] == ""
+    family = ["estimator", "metric", "seed", is_own, states["model"].where(is_own, "")]
+    by_family = states.groupby(family, sort=False)["p_value"]
+    return states.assign(p_holm=by_family.transform(holm).astype(float)), trends
 
 
 def _named(rows: pd.DataFrame, dataset: str) -> pd.DataFrame:

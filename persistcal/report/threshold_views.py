@@ -10,12 +10,12 @@ from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from persistcal.evaluation.predictions import ABSENT, arrange
+from persistcal.evaluation.selective import risk_coverage
 from persistcal.evaluation.thresholds import (
     BROKEN,
     KEPT,
     UNDECIDED,
     rank_verdicts,
-    risk_coverage,
 )
 from persistcal.report import drawing, latex
 from persistcal.report.analysis_tables import chosen_rows, trained_name

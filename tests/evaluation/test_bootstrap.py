@@ -19,7 +19,7 @@ def answers():
 
 @pytest.fixture(scope="module")
 def pairs(answers):
-    return contrast_sets(answers.correct, min_contrast=5)
+    return contrast_sets(answers.correct, CHECKPOINTS, min_contrast=5)
 
 
 @pytest.fixture(scope="module")

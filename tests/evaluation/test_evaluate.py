@@ -20,7 +20,8 @@ BY_HAND = table(EARLIER + LATER)
 
 def sets_of(predictions, checkpoints, min_contrast):
     answers = arrange(predictions, checkpoints)
-    return describe_sets(contrast_sets(answers.correct, min_contrast=min_contrast), checkpoints)
+    sets = contrast_sets(answers.correct, checkpoints, min_contrast=min_contrast)
+    return describe_sets(sets, checkpoints)
 
 
 def values(evaluation, scope, conditioning="odds", seed="mean"):

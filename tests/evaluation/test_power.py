@@ -8,6 +8,7 @@ from persistcal.evaluation.draws import component, count_draws, draw_sequences, 
 from persistcal.evaluation.metrics import auc, balanced_gap
 from persistcal.evaluation.power import (
     LEVEL,
+    MULTIPLE,
     Flips,
     Guess,
     accuracy_difference,
@@ -17,7 +18,6 @@ from persistcal.evaluation.power import (
     delta0_error,
     delta0_questions,
     findable,
-    multiple,
     questions_needed,
 )
 from persistcal.evaluation.proportions import compare_accuracies, compare_replicates
@@ -124,7 +124,7 @@ def test_the_smallest_difference_has_the_stated_power():
     error = auc_error(FLIPS, N, 0.65, 0.5)
     n = questions_needed(0.1, error, N)
     assert power_of(0.1, auc_error(FLIPS, n, 0.65, 0.5)) == pytest.approx(0.8, abs=1e-3)
-    assert power_of(multiple() * error, error) == pytest.approx(0.8, abs=1e-6)
+    assert power_of(MULTIPLE * error, error) == pytest.approx(0.8, abs=1e-6)
 
 
 def test_a_difference_that_no_study_finds_is_refused():

@@ -9,6 +9,7 @@ from persistcal.evaluation import significance
 from persistcal.evaluation.evaluate import evaluate
 from persistcal.evaluation.metrics import MEASURES
 from persistcal.evaluation.predictions import PredictionsError
+from persistcal.evaluation.proportions import holm
 from persistcal.evaluation.replicates import replicate_metrics
 from persistcal.store import artifacts
 
@@ -160,10 +161,8 @@ def test_undefined_metrics_have_no_rows_and_a_warning(predictions, caplog):
 
 def test_holm_by_hand():
     # sorted 0.01 0.02 0.04: 3 x 0.01, 2 x 0.02, 1 x 0.04; NaN is not a comparison
-    np.testing.assert_allclose(
-        significance.holm([0.04, np.nan, 0.01, 0.02]), [0.04, np.nan, 0.03, 0.04]
-    )
-    np.testing.assert_allclose(significance.holm([0.6, 0.5]), [1, 1])
+    np.testing.assert_allclose(holm([0.04, np.nan, 0.01, 0.02]), [0.04, np.nan, 0.03, 0.04])
+    np.testing.assert_allclose(holm([0.6, 0.5]), [1, 1])
 
 
 def test_intervals_hold_the_value_and_are_quantiles_of_the_replicates(replicates):

@@ -13,6 +13,7 @@ from scipy.stats import binom, binomtest
 from benchmarks.threshold_worlds import CURVES, broken_promises, certified, verdicts_of_pairs
 from persistcal.evaluation.metrics import auc
 from persistcal.evaluation.predictions import ABSENT
+from persistcal.evaluation.proportions import exact_interval
 from persistcal.evaluation.relabelling import (
     LaterAnswers,
     certify_threshold,
@@ -21,16 +22,17 @@ from persistcal.evaluation.relabelling import (
     measure_label_curve,
     wealth,
 )
-from persistcal.evaluation.thresholds import (
-    GRID,
+from persistcal.evaluation.selective import (
     augrc,
     aurc,
-    check_threshold,
-    check_thresholds,
-    exact_interval,
-    explain_change,
     prediction_rejection_ratio,
     risk_coverage,
+)
+from persistcal.evaluation.thresholds import (
+    GRID,
+    check_threshold,
+    check_thresholds,
+    explain_change,
     select_threshold,
 )
 from persistcal.report.threshold_views import mean_curve, risk_coverage_figure

@@ -86,7 +86,7 @@ def test_end_correct_row_is_the_papers(model, dataset):
     )
     evaluated = evaluate(predictions, names, min_contrast=MIN_CONTRAST)
     correct = arrange(predictions, names).correct
-    sets = describe_sets(contrast_sets(correct, min_contrast=MIN_CONTRAST), names)
+    sets = describe_sets(contrast_sets(correct, names, min_contrast=MIN_CONTRAST), names)
 
     kept = [size >= MIN_CONTRAST for size, _ in pairs.values()]
     assert sets["kept"].tolist() == kept

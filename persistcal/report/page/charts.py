@@ -139,7 +139,7 @@ def _on_pair(runs: Runs, pair: ContrastSet) -> dict[str, float | None]:
     if len(np.unique(pair.improvement)) < 2:
         return dict.fromkeys(metrics)
     part = component(pair.questions, pair.improvement)
-    conditioned = [on_contrast_set(run, pair, part, "odds") for run in runs]
+    conditioned = [on_contrast_set(run, pair, "odds") for run in runs]
     values = compute(metrics, conditioned, count_once(part))
     return {name: round(float(of_runs.mean()), 4) for name, of_runs in values.items()}
 

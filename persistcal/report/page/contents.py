@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from persistcal.answers.clusters import label_predictions, take_predictions
-from persistcal.evaluation.contrast import ContrastSet, Pairs, choose_pairs, contrast_sets
+from persistcal.evaluation.contrast import ContrastSet, Pairs, contrast_sets
 from persistcal.evaluation.predictions import ABSENT, AnswerArrays, arrange
 from persistcal.evaluation.replicates import Replicates, from_table
 from persistcal.models.checkpoint import Checkpoint
@@ -155,14 +155,18 @@ def arrange_part(
         row[positions[positions >= 0]] = top["correct"].to_numpy()[positions >= 0]
         if (row != ABSENT).any():
             rows[checkpoint] = row
-    chosen = choose_pairs(subject.pairs, answers.checkpoints)
     return Part(
         subject,
         (*rows, *answers.checkpoints),
         len(rows),
         answers,
         np.vstack([*rows.values(), answers.correct]),
-        contrast_sets(answers.correct, min_contrast=subject.min_contrast, pairs=chosen),
+        contrast_sets(
+            answers.correct,
+            answers.checkpoints,
+            min_contrast=subject.min_contrast,
+            pairs=subject.pairs,
+        ),
         texts,
         tuple(order),
     )

@@ -7,7 +7,6 @@ import pandas as pd
 from persistcal.evaluation.contrast import (
     Pairs,
     arrange_answers,
-    choose_pairs,
     contrast_sets,
     describe_sets,
 )
@@ -30,8 +29,7 @@ def count_contrast_sets(
     """
     asked = answers[answers["split"] == "test"]
     correct, _ = arrange_answers({c: asked[asked["checkpoint"] == c] for c in checkpoints})
-    chosen = choose_pairs(pairs, checkpoints)
-    counted = contrast_sets(correct, min_contrast=min_contrast, pairs=chosen)
+    counted = contrast_sets(correct, checkpoints, min_contrast=min_contrast, pairs=pairs)
     sets = describe_sets(counted, checkpoints)
     log.info("%d contrast sets, %d of them kept", len(sets), sets["kept"].sum())
     same = count_same_answers(sets, asked, clusters)

@@ -1,6 +1,6 @@
 """Measure estimators on parts of the questions: by answers, margin, training and category."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import pandas as pd
 
@@ -40,14 +40,17 @@ def measure_subsets(
         log.warning("There are no predictions, so nothing to measure")
         return empty(SUBSETS)
     given = questions[~questions["excluded"]]
-    given = given.assign(said=given["references"].map(_said))
     trained = given[given["split"] == "train"]
     asked = given[(given["split"] == "test") & (given["dataset"] == dataset)]
-    by_question = {} if trained.empty else {"reference answer": _shared(asked, trained)}
+    references = count_references(trained["references"])
+    by_question = {}
+    if not trained.empty:
+        by_question["reference answer"] = _shared(asked, references)
     if by_category:
-        by_question["category"] = _categories(asked)
+        named = asked["category"].replace("", "(none)")
+        by_question["category"] = dict(zip(asked["question_id"], named, strict=True))
     texts = clusters[clusters["cluster"] == 0]
-    rated = rate_answers(texts, count_references(trained["references"]))
+    rated = rate_answers(texts, references)
     return metrics_of_subsets(
         predictions,
         checkpoints,
@@ -60,22 +63,13 @@ def measure_subsets(
     )
 
 
-def _shared(asked: pd.DataFrame, trained: pd.DataFrame) -> dict[str, str]:
+def _shared(asked: pd.DataFrame, references: Collection[str]) -> dict[str, str]:
     """Return whether a training question shares a reference answer with each question."""
-    met = set().union(*trained["said"])
-    shared = [bool(references & met) for references in asked["said"]]
+    normalised = asked["references"].map(lambda texts: set(map(normalise_answer, texts)))
+    shared = [not texts.isdisjoint(references) for texts in normalised]
     log.info("%d of %d test questions share a reference answer", sum(shared), len(asked))
     named = ["in training" if is_shared else "not in training" for is_shared in shared]
     return dict(zip(asked["question_id"], named, strict=True))
-
-
-def _categories(asked: pd.DataFrame) -> dict[str, str]:
-    named = asked["category"].replace("", "(none)")
-    return dict(zip(asked["question_id"], named, strict=True))
-
-
-def _said(references: Sequence[str]) -> set[str]:
-    return set(map(normalise_answer, references))
 
 
 if __name__ == "__main__":
