@@ -125,9 +125,8 @@ def test_from_files_to_table(tmp_path, monkeypatch):
     )
     artifacts.check(found, artifacts.VARIANCES, "variances")
     wide = found.pivot(index="question_id", columns="layer", values="variance")
-    assert wide.columns.tolist() == [1, 2] and wide.index.tolist() == [
-        f"q{i}" for i in range(7)
-    ]
+    assert wide.columns.tolist() == [1, 2]
+    assert wide.index.tolist() == [f"q{i}" for i in range(7)]
     expected, one = all_at_once("adapters")
     assert expected.min() > 1e-3
     np.testing.assert_allclose(wide, expected, rtol=1e-3)

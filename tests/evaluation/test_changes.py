@@ -86,11 +86,8 @@ def test_a_kind_without_a_flip_has_counts_and_no_value(measured):
     same = measured[measured["change"] == "same"]
     assert same["n_pairs"].eq(1).all() and len(same) == 3 * 4
     assert not same[["questions", "improvement", "regression"]].to_numpy().any()
-    assert (
-        same[["value", "lower_2_5pct", "seeds_lower_2_5pct", "lost_after"]]
-        .isna()
-        .all(axis=None)
-    )
+    undefined = ["value", "lower_2_5pct", "seeds_lower_2_5pct", "lost_after"]
+    assert same[undefined].isna().all(axis=None)
     assert "absent" not in set(measured["change"])
 
 
@@ -101,20 +98,14 @@ PAIRS = {"Change": [["base", "changed"]], "Control": [["base", "again"]]}
 def of_states(correct, confidence, model="m"):
     """Return predictions of an estimator, from an array per state."""
     names = [f"q{number:03}" for number in range(len(correct["base"]))]
+    columns = {"correct": correct, "confidence": confidence}
     frames = [
-        pd.DataFrame({"checkpoint": c, "question_id": names, "correct": correct[c]}).assign(
-            confidence=confidence[c]
-        )
+        pd.DataFrame({"question_id": names, **{name: of[c] for name, of in columns.items()}})
         for c in correct
     ]
-    about = {
-        "model": model,
-        "dataset": "quiz",
-        "train_dataset": "",
-        "estimator": "e",
-        "seed": 0,
-    }
-    return pd.concat(frames).assign(**about)
+    about = {"model": model, "dataset": "quiz", "train_dataset": "", "estimator": "e"}
+    rows = pd.concat(frames, keys=correct, names=["checkpoint"]).reset_index("checkpoint")
+    return rows.assign(**about, seed=0)
 
 
 def against_control(*frames, replicates=200):

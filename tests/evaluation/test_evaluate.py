@@ -170,14 +170,8 @@ other = BY_HAND.assign(estimator="f")
         (changed(2, confidence=1.2), r"not a number in \[0, 1\] in 1 row.*row 2:.*q3.*1.2"),
         (changed(5, confidence=np.nan), r"not a number in \[0, 1\] in 1 row.*row 5:.*nan"),
         (changed(1, correct=2), r"neither 0 nor 1 in 1 row.*row 1:.*correct 2"),
-        (
-            changed(1, checkpoint="c"),
-            r"not an evaluation checkpoint in 1 row.*row 1: checkpoint c",
-        ),
-        (
-            changed(1, question_id="q1"),
-            r"second prediction.*row 1:.*checkpoint a.*q1.*keep one",
-        ),
+        (changed(1, checkpoint="c"), r"not an evaluation checkpoint in 1 row.*checkpoint c"),
+        (changed(1, question_id="q1"), r"second prediction.*row 1:.*checkpoint a.*q1.*keep"),
         (BY_HAND[:4], r"'e' .*seed 0\) has no prediction at checkpoint 'b'"),
         (
             pd.concat([BY_HAND, other[other["question_id"] != "q2"]]),

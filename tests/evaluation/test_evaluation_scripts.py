@@ -65,22 +65,17 @@ def test_other_answers_are_not_compared():
 
 
 def test_contrast_sets_from_answers():
-    answers = pd.DataFrame(
-        [
-            ("a", "q1", "test", True),
-            ("a", "q2", "test", False),
-            ("a", "q3", "test", True),
-            ("a", "t1", "train", True),
-            ("b", "q1", "test", False),
-            ("b", "q2", "test", True),
-            ("b", "t1", "train", False),
-        ],
-        columns=["checkpoint", "question_id", "split", "correct"],
-    )
+    rows = [
+        ("a", "q1", "test", True), ("b", "q1", "test", False),
+        ("a", "q2", "test", False), ("b", "q2", "test", True),
+        ("a", "q3", "test", True),
+        ("a", "t1", "train", True), ("b", "t1", "train", False),
+    ]  # fmt: skip
+    answers = pd.DataFrame(rows, columns=["checkpoint", "question_id", "split", "correct"])
     how = {"checkpoints": ["a", "b"], "min_contrast": 3, "pairs": "all"}
     # q1 is lost and q2 gained; q3 was not answered at b
     counted = {"size": 2, "improvement": 1, "regression": 1, "kept": False}
-    answers["answer"] = ["Oslo", "York", "", "", "oslo.", "NYC", ""]
+    answers["answer"] = ["Oslo", "oslo.", "York", "NYC", "", "", ""]
     clusters = answers[answers["split"] == "test"].drop(columns=["split", "correct"])
     clusters["cluster"] = 0
     for new_york, same in ((["New York", "nyc"], 2), (["New York"], 1)):

@@ -22,8 +22,7 @@ def test_pairs_are_counted_as_one_by_one(dtype):
     weights = counts(9, loops.AT_ONCE + 3, dtype)
     won, pairs = np.empty((2, weights.shape[1]))
     loops.count_pairs(rows, correct, level, weights, won, pairs)
-    expected_won = np.zeros(weights.shape[1])
-    expected_pairs = np.zeros(weights.shape[1])
+    expected_won, expected_pairs = np.zeros((2, weights.shape[1]))
     for right, wrong in product(np.flatnonzero(correct), np.flatnonzero(~correct)):
         both = weights[rows[right]].astype(float) * weights[rows[wrong]]
         expected_pairs += both

@@ -15,17 +15,6 @@ weighted = st.lists(
 )
 
 
-def test_auc_by_hand():
-    # correct 0.9 and 0.4 against incorrect 0.4 and 0.1: 0.9 beats both (2), 0.4 ties and
-    # beats (1.5): 3.5 of 4 pairs
-    assert auc([0.9, 0.4, 0.4, 0.1], [1, 1, 0, 0]) == 3.5 / 4
-
-
-def test_brier_by_hand():
-    # (0.1² + 0.6² + 0.4²) / 3 = (0.01 + 0.36 + 0.16) / 3
-    assert mean_gap(squared_error([0.9, 0.4, 0.4], [1, 1, 0])) == pytest.approx(0.53 / 3)
-
-
 def test_deltas_by_hand():
     gap, improvement = np.array([0.5, -0.1, 0.3, -0.2]), np.array([1, 1, 1, 0], bool)
     assert mean_gap(gap) == pytest.approx(0.5 / 4)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import relplot
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from persistcal.evaluation.smooth_ece import (
@@ -23,8 +23,22 @@ def columns(pairs):
     return confidence, correct
 
 
+def realistic(n, sharpness, seed):
+    rng = np.random.default_rng(seed)
+    logit = 2 * rng.normal(size=n)
+    correct = (rng.random(n) < 1 / (1 + np.exp(-logit))).astype(float)
+    return 1 / (1 + np.exp(-sharpness * logit)), correct, rng
+
+
+def repeated(confidence, correct, times):
+    return relplot.smECE(np.repeat(confidence, times), np.repeat(correct, times))
+
+
 @settings(max_examples=60, deadline=None)
 @given(answers)
+# wider smoothing raises the error by truncation: a search that takes it to fall ends above the
+# narrowest bandwidth
+@example([(0.0, 0)] * 4 + [(0.5, 0)])
 def test_equals_relplot(pairs):
     confidence, correct = columns(pairs)
     assert smooth_ece(confidence, correct) == pytest.approx(
@@ -37,18 +51,7 @@ def test_equals_relplot(pairs):
 )
 def test_equals_relplot_on_realistic_answers(n, sharpness):
     # 30,000 well-calibrated answers have a bandwidth below 0.01, where relplot's grid grows
-    rng = np.random.default_rng(n)
-    logit = 2 * rng.normal(size=n)
-    correct = (rng.random(n) < 1 / (1 + np.exp(-logit))).astype(float)
-    confidence = 1 / (1 + np.exp(-sharpness * logit))
-    assert smooth_ece(confidence, correct) == pytest.approx(
-        relplot.smECE(confidence, correct), abs=1e-9
-    )
-
-
-def test_equals_relplot_where_wider_smoothing_raises_the_error():
-    # by truncation: a search that takes it to fall ends above the narrowest bandwidth
-    confidence, correct = columns([(0.0, 0)] * 4 + [(0.5, 0)])
+    confidence, correct, _ = realistic(n, sharpness, seed=n)
     assert smooth_ece(confidence, correct) == pytest.approx(
         relplot.smECE(confidence, correct), abs=1e-9
     )
@@ -63,8 +66,7 @@ def test_weights_are_repetitions(pairs, data):
     )
     times[0] = max(times[0], 1)
     weighted = smooth_ece(confidence, correct, weights=times)
-    repeated = smooth_ece(np.repeat(confidence, times), np.repeat(correct, times))
-    assert weighted == pytest.approx(repeated, abs=1e-9)
+    assert weighted == pytest.approx(repeated(confidence, correct, times), abs=1e-9)
     order = np.random.default_rng(0).permutation(len(pairs))
     assert weighted == pytest.approx(
         smooth_ece(confidence[order], correct[order], weights=times[order]), abs=1e-9
@@ -77,17 +79,13 @@ def test_weights_are_repetitions(pairs, data):
     ids=["narrow", "few answers", "wide", "wide, few answers", "tenths"],
 )
 def test_replicates_equal_relplot_one_by_one(n, sharpness):
-    rng = np.random.default_rng(1)
-    logit = 2 * rng.normal(size=n)
-    correct = (rng.random(n) < 1 / (1 + np.exp(-logit))).astype(float)
-    confidence = 1 / (1 + np.exp(-(sharpness or 1) * logit))
+    confidence, correct, rng = realistic(n, sharpness or 1, seed=1)
     if sharpness is None:
         confidence = np.round(confidence, 1)
     counts = rng.multinomial(n, np.full(n, 1 / n), size=CHUNK + 50).T.astype(np.uint8)
     values = smooth_ece(confidence, correct, weights=counts)
     for column in range(0, CHUNK + 50, 25):
-        times = counts[:, column]
-        expected = relplot.smECE(np.repeat(confidence, times), np.repeat(correct, times))
+        expected = repeated(confidence, correct, counts[:, column])
         assert values[column] == pytest.approx(expected, abs=1e-9)
 
 
@@ -98,17 +96,14 @@ def test_many_equal_answers_are_counted_beyond_a_byte():
     counts = np.stack([np.full(600, 2), np.repeat([3, 2, 1], 200)], axis=1).astype(np.uint8)
     values = smooth_ece(confidence, correct, weights=counts)
     for value, times in zip(values, counts.T, strict=True):
-        expected = relplot.smECE(np.repeat(confidence, times), np.repeat(correct, times))
-        assert value == pytest.approx(expected, abs=1e-9)
+        assert value == pytest.approx(repeated(confidence, correct, times), abs=1e-9)
 
 
 def test_without_weight_it_is_undefined():
     counts = np.array([[0, 1, 3], [0, 0, 1]], np.uint8)
     values = smooth_ece([0.2, 0.7], [0, 1], weights=counts)
     assert np.isnan(values[0])
-    assert values[2] == pytest.approx(
-        relplot.smECE(*np.array([[0.2] * 3 + [0.7], [0, 0, 0, 1]]))
-    )
+    assert values[2] == pytest.approx(repeated([0.2, 0.7], [0.0, 1.0], [3, 1]))
 
 
 @pytest.mark.parametrize("k", [2, 7, 11, 60])

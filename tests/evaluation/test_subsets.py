@@ -61,7 +61,6 @@ def test_each_subset_is_evaluated_as_if_it_were_all_there_is():
             return 0 if here <= low else 1 if here <= high else 2
         return int(by == "reference answer" and question not in shared)
 
-    wrong = 0
     for (by, group), rows in found.groupby(["by", "group"], sort=False):
         called = list(found.loc[found["by"] == by, "group"].unique()).index(group)
         at = [level(by, c, q) for c, q in predictions[["checkpoint", "question_id"]].to_numpy()]
@@ -79,12 +78,10 @@ def test_each_subset_is_evaluated_as_if_it_were_all_there_is():
             if len(flipped) < 30:
                 continue
             ours = [q for q in right.index if min(level(by, c, q) for c in pair) == called]
-            n_both, n_contrast = (
-                n_both + len(ours),
-                n_contrast + len(flipped.intersection(ours)),
-            )
+            ours_flipped = flipped.intersection(ours)
+            n_both, n_contrast = n_both + len(ours), n_contrast + len(ours_flipped)
             part = predictions[predictions["checkpoint"].isin(pair)]
-            part = part[part["question_id"].isin(flipped.intersection(ours))]
+            part = part[part["question_id"].isin(ours_flipped)]
             contrast.append(means_of(part, pair)["contrast"])
         assert (rows["n_contrast"] == n_contrast).all()
         assert np.allclose(rows["flips"], n_contrast / n_both)
@@ -92,8 +89,7 @@ def test_each_subset_is_evaluated_as_if_it_were_all_there_is():
         for scope, estimator, metric, value in rows[
             ["scope", "estimator", "metric", "value"]
         ].itertuples(index=False):
-            wrong += value != pytest.approx(expected[scope][estimator, metric], abs=1e-9)
-    assert wrong == 0
+            assert value == pytest.approx(expected[scope][estimator, metric], abs=1e-9)
 
 
 QUESTIONS = pd.DataFrame(
@@ -184,11 +180,8 @@ def test_strata_of_an_answer_baseline_by_hand():
     made = of_script(texts=["Paris", "Bern", "Bern", "Oslo", "Ulm", "Ulm"])
     rows = made[made["by"] == "answer rarity"].drop_duplicates("group").set_index("group")
     counts = rows[["n_contrast", "improvement", "regression"]]
-    assert counts.loc[["falls", "stays", "rises"]].to_numpy().tolist() == [
-        [0, 0, 0],
-        [1, 0, 1],
-        [1, 1, 0],
-    ]
+    by_move = {move: counts.loc[move].tolist() for move in counts.index}
+    assert by_move == {"falls": [0, 0, 0], "stays": [1, 0, 1], "rises": [1, 1, 0]}
     of = made.set_index(["by", "group", "scope", "metric"])["value"]["answer rarity"]
     assert of["rises", "contrast", "delta0"] == of["stays", "contrast", "delta0"] == 1
     assert np.isnan(of["rises", "contrast", "delta0_balanced"])
@@ -196,18 +189,14 @@ def test_strata_of_an_answer_baseline_by_hand():
     assert set(of.index.get_level_values("scope")) == {"contrast"}
     # Bern is given once by each checkpoint, and so is each other answer
     popular = made[made["by"] == "answer popularity"].drop_duplicates("group")
-    assert popular.set_index("group")["n_contrast"].to_dict() == {
-        "falls": 0,
-        "stays": 2,
-        "rises": 0,
-    }
+    n_contrast = popular.set_index("group")["n_contrast"].to_dict()
+    assert n_contrast == {"falls": 0, "stays": 2, "rises": 0}
 
 
 def test_without_a_kept_pair_there_are_no_flips_and_it_is_printed():
     rows = of_script(min_contrast=9)
-    assert (
-        rows["flips"].isna().all() and rows.query("scope == 'contrast'")["value"].isna().all()
-    )
+    assert rows["flips"].isna().all()
+    assert rows.query("scope == 'contrast'")["value"].isna().all()
     by = {"by": "By", "group": "Group", "flips": "Flips"}
     tex = printed(rows, by=by, columns=[("contrast", "auc"), ("full", "auc")])
     # correct .6 .9 .5 .4 and incorrect .2 .1: all eight pairs in order
