@@ -2,15 +2,13 @@
 
 import pandas as pd
 import pytest
+from command_line import run
 
-from persistcal.api.command import main
 from persistcal.store.artifacts import SIGNIFICANCE, write_csv
 
 
 def plan(words):
-    with pytest.raises(SystemExit) as end:
-        main(["plan", *words.split()])
-    return end.value.code
+    return run("plan", *words.split())
 
 
 def test_from_a_guess(capsys):

@@ -3,16 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
+from command_line import run
 
 import persistcal
-from persistcal.api.command import main
 from persistcal.report.threshold_views import threshold_sentences
-
-
-def run(*words):
-    with pytest.raises(SystemExit) as end:
-        main(list(map(str, words)))
-    return end.value.code
 
 
 @pytest.fixture
@@ -27,11 +21,9 @@ def versions(tmp_path):
     pd.DataFrame(rows).to_csv(files["v1"], index=False)
     for name, right in {"undecided": 24, "broken": 18, "kept": 29}.items():
         stated = [0.91] * 30 + [0.4] * 10
-        later = pd.DataFrame(
-            rows | {"confidence": stated, "correct": [1] * right + [0] * (40 - right)}
-        )
+        later = rows | {"confidence": stated, "correct": [1] * right + [0] * (40 - right)}
         files[name] = tmp_path / f"{name}.csv"
-        later.to_csv(files[name], index=False)
+        pd.DataFrame(later).to_csv(files[name], index=False)
     return files
 
 
@@ -91,24 +83,23 @@ def test_bad_input_ends_with_one_sentence_and_writes_nothing(versions, tmp_path,
         assert not (tmp_path / "none").exists()
         return capsys.readouterr().err
 
-    both = versions["v1"], versions["kept"]
+    both, sheet = (versions["v1"], versions["kept"]), tmp_path / "sheet.csv"
     assert "has only the checkpoint 'v1'; give a later one" in refused(versions["v1"])
-    assert "precision is 1.5; give a number between 0 and 1" in refused(
-        *both, "--precision", 1.5
-    )
-    assert "give 'broken' or 'undecided'" in refused(*both, "--fail-if", "kept")
-    assert "there is no estimator 'x'; choose from confidence" in refused(
-        *both, "--estimator", "x"
-    )
-    assert "labels are asked for; give a number from" in refused(*both, "--sheet", 41)
-    sheet = tmp_path / "sheet.csv"
-    assert "no such file; give a sheet" in refused(*both, "--labels", sheet)
-    pd.DataFrame({"question_id": ["q00", "q99"], "correct": [1, 0]}).to_csv(sheet, index=False)
-    assert "question 'q99' is not in the files" in refused(*both, "--labels", sheet)
-    pd.DataFrame({"question_id": ["q00", "q00"], "correct": [1, 0]}).to_csv(sheet, index=False)
-    assert "question 'q00' is repeated" in refused(*both, "--labels", sheet)
-    pd.DataFrame({"question_id": ["q00", "q01"], "correct": [1, ""]}).to_csv(sheet, index=False)
-    assert "row 2 has '' in the column 'correct'" in refused(*both, "--labels", sheet)
+    for words, message in [
+        (("--precision", 1.5), "precision is 1.5; give a number between 0 and 1"),
+        (("--fail-if", "kept"), "give 'broken' or 'undecided'"),
+        (("--estimator", "x"), "there is no estimator 'x'; choose from confidence"),
+        (("--sheet", 41), "labels are asked for; give a number from"),
+        (("--labels", sheet), "no such file; give a sheet"),
+    ]:
+        assert message in refused(*both, *words)
+    for ids, correct, message in [
+        (["q00", "q99"], [1, 0], "question 'q99' is not in the files"),
+        (["q00", "q00"], [1, 0], "question 'q00' is repeated"),
+        (["q00", "q01"], [1, ""], "row 2 has '' in the column 'correct'"),
+    ]:
+        pd.DataFrame({"question_id": ids, "correct": correct}).to_csv(sheet, index=False)
+        assert message in refused(*both, "--labels", sheet)
 
 
 def test_a_constant_confidence_has_a_threshold_only_if_all_answers_reach_the_target(tmp_path):
@@ -183,13 +174,11 @@ def test_a_label_curve_shows_how_many_labels_are_needed(versions, tmp_path, caps
 
 
 def test_the_later_predictions_need_no_labels_for_a_sheet(versions, tmp_path):
-    later = pd.read_csv(versions["kept"]).drop(columns="correct")
+    later, out = pd.read_csv(versions["kept"]).drop(columns="correct"), tmp_path / "out"
     later.to_csv(tmp_path / "v2.csv", index=False)
-    out = tmp_path / "out"
-    assert (
-        run("threshold", versions["v1"], tmp_path / "v2.csv", "--sheet", 20, "--out", out) == 0
-    )
-    assert run("threshold", versions["v1"], tmp_path / "v2.csv", "--out", out) == 1
+    both = versions["v1"], tmp_path / "v2.csv"
+    assert run("threshold", *both, "--sheet", 20, "--out", out) == 0
+    assert run("threshold", *both, "--out", out) == 1
 
 
 @pytest.mark.parametrize("missing", ["", float("nan")])
