@@ -10,7 +10,7 @@ from persistcal.questions.labels import CORRECT, INCORRECT, NOT_ATTEMPTED
 from persistcal.store.user_files import UserTableError
 
 if TYPE_CHECKING:
-    from inspect_ai.log import EvalLog, EvalSample
+    from inspect_ai.log import EvalSample
     from inspect_ai.model import ChatCompletionChoice
 
 STATED = "stated_confidence"  # a scorer of this name gives the confidence of an answer
@@ -31,11 +31,7 @@ def inspect_rows(path: str, *, labelled: bool = False) -> pd.DataFrame:
             "is a log of Inspect, which reads it itself: install inspect-ai in the environment "
             "that runs the workflow, or write its answers to a JSONL file"
         ) from error
-    return log_rows(read_eval_log(path), labelled=labelled)
-
-
-def log_rows(log: "EvalLog", *, labelled: bool) -> pd.DataFrame:
-    """Return the answers of a log that is already loaded; see `inspect_rows`."""
+    log = read_eval_log(path)
     if log.status != "success":
         raise UserTableError(
             f"is the log of a run with status {log.status!r}, so answers can be missing; run "

@@ -16,23 +16,11 @@ def write_log(folder, *, error=False, choices=None, logprobs=True, n=1, **task):
 
     The model gives `n` completions at once.
     """
-    inspect = pytest.importorskip("inspect_ai", reason="inspect-ai is not installed")
+    pytest.importorskip("inspect_ai", reason="inspect-ai is not installed")
     from inspect_ai import dataset, model, solver
 
     given = iter(["Paris", "Rome", "Lyon", "Rome"])
-    task.setdefault("epochs", 2)
     limited = "message_limit" in task
-
-    def output(text):
-        tokens = [model.Logprob(token=text, logprob=-0.5), model.Logprob(token=".", logprob=-1)]
-        said = [
-            model.ChatCompletionChoice(
-                message=model.ChatMessageAssistant(content=text + "." * number),
-                logprobs=model.Logprobs(content=tokens) if logprobs else None,
-            )
-            for number in range(n)
-        ]
-        return model.ModelOutput(model="mock", choices=said)
 
     @solver.solver
     def asked():
@@ -41,7 +29,7 @@ def write_log(folder, *, error=False, choices=None, logprobs=True, n=1, **task):
                 raise RuntimeError("no answer")
             if limited:  # one more than there may be
                 state.messages += [model.ChatMessageUser(content="Well?")] * 2
-            state.output = output(next(given))
+            state.output = output(next(given), n, logprobs=logprobs)
             return state
 
         return solve
@@ -51,10 +39,33 @@ def write_log(folder, *, error=False, choices=None, logprobs=True, n=1, **task):
         dataset.Sample(id="q1", input="Capital of France?", target="Paris", choices=choices),
         dataset.Sample(id=2, input=[message], target=["Rome", "Roma"], choices=choices),
     ]
-    task = inspect.Task(dataset=dataset.MemoryDataset(samples), solver=asked(), **task)
-    (log,) = inspect.eval(
-        task, model="mockllm/model", log_dir=str(folder), display="none", max_samples=1
+    return log_of(folder, samples, asked(), **{"epochs": 2, **task})
+
+
+def output(text, n, *, logprobs):
+    """`n` completions of a model: a text with full stops after it, of two tokens."""
+    from inspect_ai import model
+
+    tokens = [model.Logprob(token=text, logprob=-0.5), model.Logprob(token=".", logprob=-1)]
+    said = [
+        model.ChatCompletionChoice(
+            message=model.ChatMessageAssistant(content=text + "." * number),
+            logprobs=model.Logprobs(content=tokens) if logprobs else None,
+        )
+        for number in range(n)
+    ]
+    return model.ModelOutput(model="mock", choices=said)
+
+
+def log_of(folder, samples, solver, **task):
+    """Evaluate samples; return the log's path."""
+    import inspect_ai
+
+    task = inspect_ai.Task(
+        dataset=inspect_ai.dataset.MemoryDataset(samples), solver=solver, **task
     )
+    how = {"log_dir": str(folder), "display": "none", "max_samples": 1}
+    (log,) = inspect_ai.eval(task, model="mockllm/model", **how)
     return log.location.removeprefix("file://")
 
 
@@ -121,8 +132,8 @@ def test_without_one_score_for_each_answer_there_are_no_labels(tmp_path, n):
 
 def write_choices(folder, texts, *, multiple=False, n=1):
     """Have Inspect score `texts` as answers to two questions with options; return the log."""
-    inspect = pytest.importorskip("inspect_ai", reason="inspect-ai is not installed")
-    from inspect_ai import dataset, model, scorer, solver
+    pytest.importorskip("inspect_ai", reason="inspect-ai is not installed")
+    from inspect_ai import dataset, scorer, solver
 
     given = iter(texts)
 
@@ -132,58 +143,39 @@ def write_choices(folder, texts, *, multiple=False, n=1):
 
         async def solve(state, generate):
             async def answer(state, **_):
-                message = model.ChatMessageAssistant(content=next(given))
-                said = [model.ChatCompletionChoice(message=message)] * n
-                state.output = model.ModelOutput(model="mock", choices=said)
+                state.output = output(next(given), n, logprobs=False)
                 return state
 
             return await choose(state, answer)
 
         return solve
 
+    target = ["A", "C"] if multiple else "B"
+    asked_of = {"France": ["Rome", "Paris", "Oslo"], "Italy": ["Oslo", "Rome", "Paris"]}
     samples = [
-        dataset.Sample(id="q1", input="Capital of France?", choices=["Rome", "Paris", "Oslo"]),
-        dataset.Sample(id="q2", input="Capital of Italy?", choices=["Oslo", "Rome", "Paris"]),
+        dataset.Sample(id=name, input=f"Capital of {name}?", choices=choices, target=target)
+        for name, choices in asked_of.items()
     ]
-    for sample in samples:
-        sample.target = ["A", "C"] if multiple else "B"
-    task = inspect.Task(
-        dataset=dataset.MemoryDataset(samples), solver=asked(), scorer=scorer.choice()
-    )
-    (log,) = inspect.eval(
-        task, model="mockllm/model", log_dir=str(folder), display="none", max_samples=1
-    )
-    return log.location.removeprefix("file://")
+    return log_of(folder, samples, asked(), scorer=scorer.choice())
 
 
 @pytest.mark.parametrize(
-    ("texts", "multiple", "answers", "references", "labels"),
+    ("texts", "multiple", "answers", "references"),
     [
-        (
-            ["So ANSWER: B", "Well"],
-            False,
-            ["Paris", "Well"],
-            [("Paris",), ("Rome",)],
-            ["correct", "incorrect"],
-        ),
-        (
-            ["ANSWER: A,C", "ANSWER: B"],
-            True,
-            ["Oslo; Rome", "Rome"],
-            [("Oslo; Rome",), ("Oslo; Paris",)],
-            ["correct", "incorrect"],
-        ),
+        (["So ANSWER: B", "Well"], False, ["Paris", "Well"], ["Paris", "Rome"]),
+        (["ANSWER: A,C", "ANSWER: B"], True, ["Oslo; Rome", "Rome"],
+         ["Oslo; Rome", "Oslo; Paris"]),
     ],
-)
+)  # fmt: skip
 def test_the_answer_to_multiple_choice_is_the_chosen_option(
-    tmp_path, texts, multiple, answers, references, labels
+    tmp_path, texts, multiple, answers, references
 ):
     path = write_choices(tmp_path, texts, multiple=multiple)
     rows = read_answers({"file": path, **SAID, "labels": "log"})
     assert rows["question"].tolist() == ["Capital of France?", "Capital of Italy?"]
     assert rows["answer"].tolist() == answers
-    assert rows["references"].tolist() == references
-    assert rows["label"].tolist() == labels
+    assert rows["references"].tolist() == [(text,) for text in references]
+    assert rows["label"].tolist() == ["correct", "incorrect"]
 
 
 def test_one_choice_of_several_completions_is_refused(tmp_path):
