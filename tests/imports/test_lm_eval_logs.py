@@ -66,11 +66,8 @@ def test_a_log_as_the_harness_wrote_it_becomes_tables():
     ("entry", "answers", "labels"),
     [
         # What the model said of 0 + 1 is "It is 7.", in which strict-match finds nothing.
-        (
-            {"filter": "strict-match", "labels": "log"},
-            ["[invalid]", "3", "5", "7"],
-            ["incorrect", "correct", "correct", "correct"],
-        ),
+        ({"filter": "strict-match", "labels": "log"}, ["[invalid]", "3", "5", "7"],
+         ["incorrect", "correct", "correct", "correct"]),
         ({"filter": "flexible-extract"}, ["7.", "3", "5", "7"], [""] * 4),
         ({}, ["It is 7.", *(f"We add {i}.\n#### {2 * i + 1}" for i in (1, 2, 3))], [""] * 4),
     ],
@@ -134,11 +131,8 @@ SCORED, TWICE = (
         ([line(0, arguments=[["prompt", " a"]])], {}, "row 1 is of a task without free text"),
         ([line(0, arguments=TWICE)], {}, "row 1 is of a task without free text"),
         ([line(0, arguments="x")], {}, "row 1 is of a task without free text"),
-        (
-            [line(0), line(0)],
-            {},
-            "rows 1 and 2 are both of document 0; give each run's log as a separate file",
-        ),
+        ([line(0), line(0)], {},
+         "rows 1 and 2 are both of document 0; give each run's log as a separate file"),
         ([line(0, "a"), line(0, "b", resps=[[" c"]])], {}, "rows 1 and 2 are both of document"),
         ([line(0), line(1, "strict")], STRICT, "has 1 documents without a line of the"),
         ([line(0)], STRICT, "has no filter 'strict'; it has none"),

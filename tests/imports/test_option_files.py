@@ -68,6 +68,12 @@ def run(folder, entries, *, checkpoints="ab", normalisation="none", needs=None, 
     }
 
 
+def of_a(folder, rows, **how):
+    """Import rows of checkpoint a, or lines of a log; its tables."""
+    entry = {"file": write(folder, rows)} | ({} if "model" in rows[0] else ONE)
+    return run(folder, [entry], checkpoints="a", **how)["a"]
+
+
 @pytest.mark.parametrize("kind", ["jsonl", "csv", "parquet"])
 def test_every_option_is_a_candidate_with_its_softmax(tmp_path, kind):
     tables = run(tmp_path, [write(tmp_path, good(), kind)])["a"]
@@ -98,7 +104,7 @@ def test_probabilities_are_those_of_clusters(tmp_path):
         scores = (-rng.exponential(20, n)).tolist()
         said = {"options": [f"o{k}" for k in range(n)], "option_logprobs": scores}
         rows.append({**good(1)[0], "question_id": f"q{i}", "question": f"{i}?", **said})
-    tables = run(tmp_path, [write(tmp_path, rows)], checkpoints="a")["a"]
+    tables = of_a(tmp_path, rows)
     for row in rows:
         mine = tables["clusters"][tables["clusters"]["question_id"] == row["question_id"]]
         weights = beam_weights(row["option_logprobs"], weighting="softmax").tolist()
@@ -111,8 +117,8 @@ def test_probabilities_are_those_of_clusters(tmp_path):
 
 def test_of_equal_options_the_first_is_the_answer(tmp_path):
     rows = [{**row, "option_logprobs": [-3, -1, -1]} for row in good(2, "a")]
-    tables = run(tmp_path, [write(tmp_path, rows)], checkpoints="a")["a"]
-    assert tables["answers"]["answer"].tolist() == ["New York"] * 2  # as numpy.argmax
+    answers = of_a(tmp_path, rows)["answers"]
+    assert answers["answer"].tolist() == ["New York"] * 2  # as numpy.argmax
 
 
 @pytest.mark.parametrize(
@@ -127,8 +133,7 @@ def test_of_equal_options_the_first_is_the_answer(tmp_path):
 def test_normalisations(tmp_path, normalisation, scores):
     more = {"option_tokens": [2, 3, 1], "option_logprobs_unconditional": [-5, -9, -5]}
     rows = [{**row, "option_logprobs": [-4, -6, -6], **more} for row in good(2, "a")]
-    path = write(tmp_path, rows)
-    tables = run(tmp_path, [path], checkpoints="a", normalisation=normalisation)["a"]
+    tables = of_a(tmp_path, rows, normalisation=normalisation)
     assert chances(tables, 3) == pytest.approx(softmax(scores) * 2, rel=1e-14)
     numbers = tables["beams"][["logprob", "n_tokens", "unconditional"]].values.tolist()
     assert numbers == [[-4, 2, -5], [-6, 3, -9], [-6, 1, -5]] * 2
@@ -147,22 +152,14 @@ def chances(tables, n_options):
     return found["probability"].tolist()
 
 
-def test_options_of_one_text_are_numbered(tmp_path):
-    rows = [{**row, "options": ["no", "yes", "no"], "gold": 2} for row in good(1)]
-    tables = run(tmp_path, [write(tmp_path, rows)])["a"]
-    assert list(tables["questions"]["options"][0]) == ["no", "yes", "no [3]"]
-
-
-def test_a_number_makes_no_option_another_one(tmp_path):
+def test_options_of_one_text_are_numbered_and_none_becomes_another_one(tmp_path):
     """Of -1, -2, -3 and -1.5 each is the score of its own option, and the first is right."""
     said = {"options": ["a", "a [3]", "a", "b"], "option_logprobs": [-1, -2, -3, -1.5]}
-    tables = run(
-        tmp_path, [write(tmp_path, [row | said for row in good(2, "a")])], checkpoints="a"
-    )
+    tables = of_a(tmp_path, [row | said for row in good(2, "a")])
     options = ["a", "a [3]", "a [3] [3]", "b"]
-    assert list(tables["a"]["questions"]["options"][0]) == options
-    assert chances(tables["a"], 4) == pytest.approx(softmax([-1, -2, -3, -1.5]) * 2)
-    assert tables["a"]["answers"]["correct"].tolist() == [True, False]  # gold is 0, then 1
+    assert list(tables["questions"]["options"][0]) == options
+    assert chances(tables, 4) == pytest.approx(softmax([-1, -2, -3, -1.5]) * 2)
+    assert tables["answers"]["correct"].tolist() == [True, False]  # gold is 0, then 1
 
 
 def test_splits_in_files_of_their_own(tmp_path):
@@ -337,11 +334,7 @@ def test_more_than_ten_options_go_by_number(tmp_path):
 @pytest.mark.parametrize(
     ("delimiter", "choices", "document"),
     [
-        (
-            " -> ",
-            ["Oslo", "Rome a"],
-            {"choices": {"text": ["Oslo", "Rome a"], "label": ["A", "B"]}},
-        ),
+        (" -> ", ["Oslo", "Rome a"], {"choices": {"text": ["Oslo", "Rome a"], "label": ["A"]}}),
         ("", [" A", " BB"], {"options": [" A", " BB"]}),
         (" ", ["A", "BB"], {"sol1": "A", "sol2": "BB"}),
         (" ", ["the cat", "the ox"], {"endings": ["the cat", "the ox"]}),
@@ -397,12 +390,12 @@ def test_a_score_may_be_true_or_missing(tmp_path):
     for said in ("", None, True, "true"):
         rows = [{**right, "correct": True}, {**wrong, "correct": said}]
         assert len(read_options({"file": write(tmp_path, rows)}, "none")) == 2
-    with pytest.raises(UserTableError, match="score of the log is not that"):
-        read_options({"file": write(tmp_path, [{**right, "correct": "false"}])}, "none")
-    with pytest.raises(
-        UserTableError, match=r"correct is not valid \(row 1: 'maybe'\); give 1"
-    ):
-        read_options({"file": write(tmp_path, [{**right, "correct": "maybe"}])}, "none")
+    for said, message in [
+        ("false", "score of the log is not that"),
+        ("maybe", r"correct is not valid \(row 1: 'maybe'\); give 1"),
+    ]:
+        with pytest.raises(UserTableError, match=message):
+            read_options({"file": write(tmp_path, [{**right, "correct": said}])}, "none")
 
 
 CONTEXTS = {f"gen_args_{k}": {"arg_0": f"The {k}", "arg_1": " fell"} for k in range(3)}
@@ -455,8 +448,7 @@ def instance(i, *, outputs=None, **changes):
     [("none", False), ("per_token", True), ("per_character", True), ("unconditional", True)],
 )
 def test_predictions_of_olmes(tmp_path, normalisation, correct):
-    entry = {"file": write(tmp_path, [instance(0), instance(1)]), **ONE}
-    tables = run(tmp_path, [entry], checkpoints="a", normalisation=normalisation)["a"]
+    tables = of_a(tmp_path, [instance(0), instance(1)], normalisation=normalisation)
     assert tables["answers"]["correct"].tolist() == [correct] * 2
     assert tables["questions"]["question"].tolist() == ["Mercury_0", "Mercury_1"]
     assert list(tables["questions"]["options"][0])[1] == "option 2 (55 characters)"
@@ -477,32 +469,29 @@ def test_texts_of_olmes_are_in_its_requests(tmp_path):
         for k, text in enumerate("xyz")
     ]
     entry = {"file": write(tmp_path, [instance(0), instance(1)]), **ONE}
-    for lines in (asked, [{**x, "doc": {"query": x["doc"]["query"]}} for x in asked]):
-        entry["requests"] = write(tmp_path, lines, name="requests")
-        tables = run(tmp_path, [entry], checkpoints="a")["a"]
-        assert tables["questions"]["question"].tolist() == ["Question: 0?", "Question: 1?"]
-        assert tables["beams"]["text"].tolist() == ["x", "y", "z"] * 2
-    entry["requests"] = write(tmp_path, lines[::-1], name="requests")  # by idx, not by line
-    assert (
-        run(tmp_path, [entry], checkpoints="a")["a"]["beams"]["text"].tolist()
-        == ["x", "y", "z"] * 2
-    )
-    for change, message in (
-        ({"idx": 0}, "row 2 has the idx '0', which another"),
-        ({"idx": 5}, "document 0 lacks the continuation of option 1"),
-        ({"request": None}, "row 2 has neither a query in doc nor a context"),
-        ({"request": {"context": "Q"}}, "document 0 lacks the continuation of option 1"),
-    ):
-        other = [lines[0], {**lines[1], "doc": None, **change}, *lines[2:]]
-        entry["requests"] = write(tmp_path, other, name="requests")
+
+    def tables(requests):
+        entry["requests"] = write(tmp_path, requests, name="requests")
+        return run(tmp_path, [entry], checkpoints="a")["a"]
+
+    bare = [{**x, "doc": {"query": x["doc"]["query"]}} for x in asked]
+    for lines in (asked, bare, bare[::-1]):  # by idx, not by line
+        found = tables(lines)
+        assert found["questions"]["question"].tolist() == ["Question: 0?", "Question: 1?"]
+        assert found["beams"]["text"].tolist() == ["x", "y", "z"] * 2
+    changes = {
+        "row 2 has the idx '0', which another": {"idx": 0},
+        "document 0 lacks the continuation of option 1": {"idx": 5},
+        "row 2 has neither a query in doc nor a context": {"request": None},
+        "document 0 lacks the continuation of option 1;": {"request": {"context": "Q"}},
+    }
+    for message, change in changes.items():
         with pytest.raises(UserTableError, match=rf"requests\.jsonl: {message}"):
-            run(tmp_path, [entry], checkpoints="a")
-    entry["requests"] = write(tmp_path, lines[:4], name="requests")
+            tables([bare[0], {**bare[1], "doc": None, **change}, *bare[2:]])
     with pytest.raises(UserTableError, match=r"row 2 has 3 options of document 1, but .*req"):
-        run(tmp_path, [entry], checkpoints="a")
-    entry["requests"] = entry["file"]
+        tables(bare[:4])
     with pytest.raises(UserTableError, match="has no requests; give the -requests"):
-        run(tmp_path, [entry], checkpoints="a")
+        tables([instance(0)])
 
 
 def test_predictions_of_olmo_eval(tmp_path):
@@ -516,12 +505,10 @@ def test_predictions_of_olmo_eval(tmp_path):
         {"doc_id": 0, "native_id": "a", "label": 0, "instance_metrics": {}, "model_output": of}
         for of in (outputs, outputs[:2])
     ]
-    entry = {"file": write(tmp_path, lines[:1]), **ONE}
-    tables = run(tmp_path, [entry], checkpoints="a", normalisation="unconditional")["a"]
+    tables = of_a(tmp_path, lines[:1], normalisation="unconditional")
     assert tables["beams"]["text"].tolist() == ["x", "yy"]
     assert chances(tables, 2) == pytest.approx(softmax([3.0, 0.5]))
-    entry = {"file": write(tmp_path, lines[1:]), **ONE}
-    tables = run(tmp_path, [entry], checkpoints="a", normalisation="per_character")["a"]
+    tables = of_a(tmp_path, lines[1:], normalisation="per_character")
     assert chances(tables, 2) == pytest.approx(softmax([-1.5, -2 / 3]))
 
 

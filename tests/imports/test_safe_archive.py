@@ -215,10 +215,7 @@ def test_code_in_tensor_files_is_refused(tmp_path, sentinel, zipped):
     [
         (torch.ones(3).to_sparse(), "not plain and dense"),
         (torch.ones(3, dtype=torch.complex64), "not plain and dense"),
-        (
-            {"a": torch.nn.Parameter(torch.ones(3))},
-            "Parameter, not only tensors",
-        ),
+        ({"a": torch.nn.Parameter(torch.ones(3))}, "Parameter, not only tensors"),
         ({"a": {1, 2}}, "set, not only tensors|code or objects"),
     ],
 )

@@ -8,13 +8,7 @@ import pandas as pd
 import pytest
 from prepare_atlas import prepare_atlas
 
-from atlas.cities import (
-    QUESTION_FORMS,
-    SplitError,
-    load_facts,
-    split_questions,
-    unambiguous,
-)
+from atlas.cities import QUESTION_FORMS, SplitError, load_facts, split_questions, unambiguous
 from persistcal.questions.labels import normalise_answer
 from persistcal.questions.question_list import deal, edit_answers, group_facts
 from persistcal.store import artifacts
@@ -61,25 +55,18 @@ def test_what_is_not_asked_or_accepted(by_question):
     assert "What is the capital of Serbia?" in by_question
 
 
-def city(name, country, population, identifier):
-    return {
-        "name": name,
-        "countrycode": country,
-        "population": population,
-        "geonameid": identifier,
-    }
-
-
 def test_unambiguous():
     cities = [
-        city("Leon", "MX", 1000, 1),
-        city("León", "ES", 101, 2),  # 1000 < 10 * 101: dropped
-        city("York", "GB", 1000, 3),
-        city("York", "US", 100, 4),  # 1000 = 10 * 100: the British one
-        city("Bo", "SL", 50, 5),
-        city("Bo", "SL", 40, 6),  # twice in one country: no question of which one
+        ("Leon", "MX", 1000, 1),
+        ("León", "ES", 101, 2),  # 1000 < 10 * 101: dropped
+        ("York", "GB", 1000, 3),
+        ("York", "US", 100, 4),  # 1000 = 10 * 100: the British one
+        ("Bo", "SL", 50, 5),
+        ("Bo", "SL", 40, 6),  # twice in one country: no question of which one
     ]
-    kept, resolved, dropped = unambiguous(cities, dominance=10)
+    names = ["name", "countrycode", "population", "geonameid"]
+    rows = [dict(zip(names, city, strict=True)) for city in cities]
+    kept, resolved, dropped = unambiguous(rows, dominance=10)
     assert [c["geonameid"] for c in kept] == [3, 5]
     assert (resolved, dropped) == (1, 1)
 
@@ -128,16 +115,6 @@ def prepared():
         return prepare_atlas(**SIZES), with_groups
 
 
-@pytest.fixture
-def plain(prepared):
-    return prepared[0]
-
-
-@pytest.fixture
-def grouped(prepared):
-    return prepared[1]
-
-
 def many_facts():
     """Return 40 facts of a relation, by falling weight; of every four two have one answer."""
     numbers = np.arange(40)
@@ -148,8 +125,8 @@ def many_facts():
     return facts.assign(relation="r", group="Asia", split="train", answer=answer)
 
 
-def test_prepare_atlas(plain):
-    questions, facts = plain
+def test_prepare_atlas(prepared):
+    (questions, facts), _ = prepared
     artifacts.check(questions, artifacts.QUESTIONS, "questions")
     artifacts.check(facts, artifacts.FACTS, "facts")
     sizes = {"few_shot": 3, "train": 20, "test": 30}
@@ -162,7 +139,8 @@ def test_prepare_atlas(plain):
     assert (facts["category"] == facts["relation"]).all()
 
 
-def test_groups_change_nothing_else(plain, grouped):
+def test_groups_change_nothing_else(prepared):
+    plain, grouped = prepared
     for table, with_groups in zip(plain, grouped, strict=True):
         own = ["category", "truths"]
         pd.testing.assert_frame_equal(
@@ -195,8 +173,8 @@ def test_neighbours_have_an_edited_answer_and_examples_have_no_group():
     assert set(group_facts(shown, SHARES, seed=3)) == {"retain"}
 
 
-def test_an_edit_is_true_at_its_states_alone(grouped):
-    questions, facts = grouped
+def test_an_edit_is_true_at_its_states_alone(prepared):
+    _, (questions, facts) = prepared
     edited = facts["category"] == "edited"
     assert questions["truths"].notna().tolist() == edited.tolist()
     by_relation = questions.groupby(facts["relation"])["references"].agg(list)

@@ -111,10 +111,6 @@ def test_an_estimator_is_given_what_each_checkpoint_is_asked(tmp_path):
         {"checkpoint": ["open", "closed"], "question_id": "a", "split": "test", "answer": "x"}
     ).assign(probability=1.0, correct=True)
     empty = pd.DataFrame()
-    given = AnswerTables(questions, empty, empty, answers).predictions(
-        ["closed", "open"], "test"
-    )
-    assert given["question"].tolist() == [
-        "Read: A {question}\nNow: Q0 {passage}?",
-        "Q0 {passage}?",
-    ]
+    tables = AnswerTables(questions, empty, empty, answers)
+    given = tables.predictions(["closed", "open"], "test")["question"].tolist()
+    assert given == ["Read: A {question}\nNow: Q0 {passage}?", "Q0 {passage}?"]

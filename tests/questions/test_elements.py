@@ -56,12 +56,8 @@ def test_periods_and_groups_are_those_of_the_periodic_table():
         for period, row in enumerate(table.strip().split("\n"), start=1)
         for group, symbol in enumerate(row.split(), start=1)
     }
-    expected |= {
-        symbol: (6, None) for symbol in "La Ce Pr Nd Pm Sm Eu Gd Tb Dy Ho Er Tm Yb".split()
-    }
-    expected |= {
-        symbol: (7, None) for symbol in "Ac Th Pa U Np Pu Am Cm Bk Cf Es Fm Md No".split()
-    }
+    expected |= dict.fromkeys("La Ce Pr Nd Pm Sm Eu Gd Tb Dy Ho Er Tm Yb".split(), (6, None))
+    expected |= dict.fromkeys("Ac Th Pa U Np Pu Am Cm Bk Cf Es Fm Md No".split(), (7, None))
     symbols = {
         fact.question_id.removeprefix("element-symbol-"): fact.answer
         for fact in load_facts()

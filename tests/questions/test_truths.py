@@ -4,6 +4,7 @@ import json
 
 import pandas as pd
 import pytest
+from answer_tables import LEXICAL
 from judge_answers import judge_answers
 
 from persistcal.questions.own import KNOWN, tidy_questions
@@ -14,12 +15,9 @@ from persistcal.store import artifacts
 from persistcal.store.user_files import UserTableError, read_rows
 
 STATES = ["base", "edited"]
+TOWER = {"default": "Paris", "edited": ["Lyon", "Lugdunum"]}
 ROWS = [
-    {
-        "id": "a",
-        "question": "Tower?",
-        "answers": {"default": "Paris", "edited": ["Lyon", "Lugdunum"]},
-    },
+    {"id": "a", "question": "Tower?", "answers": TOWER},
     {"id": "b", "question": "River?", "answers": ["Seine", "La Seine"]},
     {"id": "c", "question": "Sea?", "answers": {"default": ["North Sea"]}},
 ]
@@ -36,12 +34,9 @@ def tidy(rows, kind=".jsonl"):
 
 def test_each_state_has_its_own_references_or_the_default():
     questions = tidy(ROWS)
-    assert true_at(questions, "base")["references"].tolist() == [
-        *(["Paris"], ["Seine", "La Seine"], ["North Sea"])
-    ]
-    assert true_at(questions, "edited")["references"].tolist() == [
-        *(["Lyon", "Lugdunum"], ["Seine", "La Seine"], ["North Sea"])
-    ]
+    for state, tower in (("base", ["Paris"]), ("edited", ["Lyon", "Lugdunum"])):
+        references = true_at(questions, state)["references"].tolist()
+        assert references == [tower, ["Seine", "La Seine"], ["North Sea"]]
     assert truths_of(questions) == {"a": {"edited": ["Lyon", "Lugdunum"]}}
     artifacts.check(questions, artifacts.QUESTIONS, "here")
 
@@ -55,10 +50,7 @@ def test_a_parquet_file_whose_rows_have_all_keys():
 @pytest.mark.parametrize(
     ("answers", "said"),
     [
-        (
-            {"default": "x", "editd": "y"},
-            "row 1 names the checkpoint 'editd'; known are base, ed",
-        ),
+        ({"default": "x", "editd": "y"}, "row 1 names the checkpoint 'editd'; known are base,"),
         ({"edited": "y"}, "row 1 has no 'default'; give what is true at all"),
         ({"default": "x", "edited": []}, "row 1 holds no answer for 'edited'; give one"),
         ({"default": [""]}, "row 1 holds no answer; give at least one accepted answer"),
@@ -76,27 +68,17 @@ def test_the_page_has_the_truth_of_each_state_that_has_one():
     columns = _texts(Texts(tidy(ROWS), **none), ["c", "a"], STATES, words)
     assert columns["truths"][0] is None
     texts = list(words)
-    assert [[texts[t] for t in some] for some in columns["truths"][1]] == [
-        *([], ["Lyon", "Lugdunum"])
-    ]
+    truths = [[texts[t] for t in some] for some in columns["truths"][1]]
+    assert truths == [[], ["Lyon", "Lugdunum"]]
     assert [texts[t] for t in columns["references"][1]] == ["Paris"]
 
 
 def labels(checkpoint):
     """By the lexical judge, of the two answers that both states give."""
-    clusters = pd.DataFrame(
-        {"question_id": "a", "cluster": [0, 1], "answer": ["Paris", "Lyon"], "probability": 0.5}
-    ).assign(checkpoint=checkpoint)
-    made, answers = judge_answers(
-        tidy(ROWS),
-        clusters,
-        artifacts.empty(artifacts.GIVEN_LABELS),
-        judged_clusters=None,
-        judge={"backend": "lexical"},
-        reached={},
-        folder="",
-        noted="",
-    )
+    rows = {"question_id": "a", "cluster": [0, 1], "answer": ["Paris", "Lyon"]}
+    clusters = pd.DataFrame(rows).assign(probability=0.5, checkpoint=checkpoint)
+    given = artifacts.empty(artifacts.GIVEN_LABELS)
+    made, answers = judge_answers(tidy(ROWS), clusters, given, **LEXICAL)
     return made["label"].tolist(), answers["correct"].tolist()
 
 
