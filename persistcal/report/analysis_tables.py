@@ -23,12 +23,10 @@ _ATTRIBUTES = {
 }
 
 
-def hidden_state_table(
-    rows: pd.DataFrame, *, models: Names, datasets: Names, last_layer: str, label: str
-) -> str:
+def hidden_state_table(rows: pd.DataFrame, *, labels: DisplayNames, last_layer: str) -> str:
     """Return correlations by layer; the last was measured "after_norm" or "before_norm"."""
     groups = dict(list(rows.groupby(PLACE, sort=False)))
-    names = [place_title(place, {"models": models, "datasets": datasets}) for place in groups]
+    names = [place_title(place, labels) for place in groups]
     cells = {
         (key, row["layer"]): [number(row["mean_rho"]), number(row["median_rho"])]
         for key, group in groups.items()
@@ -49,10 +47,10 @@ def hidden_state_table(
         f"{last_layer.split('_')[0]} the model's final norm."
     )
     lines = latex.tabular(f"r{'cc' * len(groups)}", heads, [body])
-    return latex.floating(lines, caption=caption, label=label)
+    return latex.floating(lines, caption=caption, label="hidden-state-variance")
 
 
-def confounds_table(rows: pd.DataFrame, *, models: Names, datasets: Names, label: str) -> str:
+def confounds_table(rows: pd.DataFrame, *, labels: DisplayNames) -> str:
     """Return the scores of baselines that use group accuracies only."""
 
     def cells(row: Mapping[Hashable, Any]) -> list[str]:
@@ -69,7 +67,6 @@ def confounds_table(rows: pd.DataFrame, *, models: Names, datasets: Names, label
     auc = latex.metric_head("auc")
     heads = ["Known", "Groups", latex.metric_head("delta0_balanced"), escape("95 % interval")]
     heads += [f"Contrast {auc}", f"Full {auc}"]
-    labels = {"models": models, "datasets": datasets}
     groups = latex.by_place(rows, cells, span=len(heads), labels=labels)
     caption = (
         "Baselines that know one attribute of a question, and each checkpoint's accuracy on "
@@ -77,25 +74,19 @@ def confounds_table(rows: pd.DataFrame, *, models: Names, datasets: Names, label
         "whose score is no higher need not know more than the baseline."
     )
     body = latex.tabular("lrcccc", [latex.line(heads)], groups)
-    return latex.floating(body, caption=caption, label=label)
+    return latex.floating(body, caption=caption, label="confounds")
 
 
 def agreement_table(
-    rows: pd.DataFrame,
-    *,
-    models: Names,
-    datasets: Names,
-    checkpoints: DisplayNames,
-    label: str,
+    rows: pd.DataFrame, *, labels: DisplayNames, checkpoints: DisplayNames
 ) -> str:
     """Return how many lost answers two states have in common."""
     heads = ["Category", "Known", "Gone at first", "At second", "At both", "κ"]
     groups = []
     for place, group in rows.groupby([*PLACE, "first", "second"], sort=False):
-        model, dataset, first, second = map(str, place)
-        names = checkpoints[model]
-        heading = f"{models[model]}, {datasets[dataset]}: {names[first]}, {names[second]}"
-        lines = latex.title(heading, len(heads))
+        model, _, first, second = map(str, place)
+        ends = f"{checkpoints[model][first]}, {checkpoints[model][second]}"
+        lines = latex.title(f"{place_title(place[:2], labels)}: {ends}", len(heads))
         for row in group.to_dict("records"):
             n = row["known"]
             gone = [row[f"gone_{side}"] for side in ("first", "second", "both")]
@@ -109,7 +100,7 @@ def agreement_table(
         "chance in which are gone."
     )
     lines = latex.tabular("lrcccc", [latex.line(map(escape, heads))], groups)
-    return latex.floating(lines, caption=caption, label=label)
+    return latex.floating(lines, caption=caption, label="agreement")
 
 
 def chosen_rows(measured: pd.DataFrame, only: Sequence[str]) -> pd.DataFrame:

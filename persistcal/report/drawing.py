@@ -112,24 +112,17 @@ _KNOWN = {
 
 # Methods that share the look of another method
 _RELATED = {
-    "perplexity": "sequence_probability",
-    "mean_token_entropy": "sequence_probability",
-    "sequence_entropy": "sequence_probability",
-    "min_token_probability": "sequence_probability",
-    "probability_margin": "sequence_probability",
-    "self_certainty": "sequence_probability",
-    "semantic_sequence_entropy": "semantic_entropy",
-    "semantic_sets": "semantic_entropy",
-    "degree_matrix": "semantic_entropy",
-    "eccentricity": "semantic_entropy",
-    "laplacian_eigenvalues": "semantic_entropy",
-    "lexical_similarity": "semantic_entropy",
-    "cocoa": "semantic_entropy",
-    "question_probe": "linear_probe",
-    "entropy_probe": "linear_probe",
-    "verbalised": "p_true",
-    "stated": "p_true",
-    "said": "p_true",
+    "sequence_probability": "perplexity mean_token_entropy sequence_entropy "
+    "min_token_probability probability_margin self_certainty",
+    "semantic_entropy": "semantic_sequence_entropy semantic_sets degree_matrix eccentricity "
+    "laplacian_eigenvalues lexical_similarity cocoa",
+    "linear_probe": "question_probe entropy_probe",
+    "p_true": "verbalised stated said",
+}
+_FAMILIES = {
+    method: family
+    for family in _KNOWN
+    for method in (family, *_RELATED.get(family, "").split())
 }
 
 # Titles of families of several estimators
@@ -155,49 +148,48 @@ _OTHERS = (
 )
 
 
-def _style_of_another(place: int) -> tuple[str, str, str]:
-    """Return colours and marker that no other place below 49 has together."""
-    n = len(_OTHERS)
-    return (*_OTHERS[place % n][:2], _OTHERS[(place + place // n) % n][2])
+def _distinct_pair(place: int, n: int) -> tuple[int, int]:
+    """Return two numbers below `n` that no other place below n² has together."""
+    return place % n, (place + place // n) % n
 
 
-def _of_variant(marker: str, variant: int) -> tuple[str, tuple[int, ...]]:
-    """Return marker and dash of the `variant`-th estimator of a family with this marker."""
-    if variant == 0:
-        return marker, ()
-    markers = list(MATPLOTLIB_MARKERS)
-    place = (markers.index(marker) + variant - 1) % len(markers)
-    return markers[place], _DASHES[(variant - 1) % len(_DASHES)]
+def colour_and_marker(place: int) -> tuple[str, str]:
+    """Return a colour and a marker that no other place below 49 has together."""
+    colour, marker = _distinct_pair(place, len(_COLOURS))
+    return _COLOURS[colour], MARKERS[marker]
 
 
 def looks(estimators: Iterable[str]) -> dict[str, Look]:
     """Return the look of each of a study's estimators; their order decides variants."""
     names = list(dict.fromkeys(estimators))
     families = {name: _family(name, names) for name in names}
-    unknown = [f for f in dict.fromkeys(families.values()) if f not in _KNOWN]
-    style = _KNOWN | {family: _style_of_another(i) for i, family in enumerate(unknown)}
+    styles = dict(_KNOWN)
+    for family in families.values():
+        if family not in styles:
+            colours, marker = _distinct_pair(len(styles) - len(_KNOWN), len(_OTHERS))
+            styles[family] = (*_OTHERS[colours][:2], _OTHERS[marker][2])
+    markers = list(MATPLOTLIB_MARKERS)
+    found: dict[str, Look] = {}
     # The estimator with the family's name is filled, at any position.
-    ordered = sorted(names, key=lambda name: name != families[name])
-    place: dict[str, int] = {}
-    styled = {}
-    for name in ordered:
-        family = families[name]
-        variant = place.setdefault(family, 0)
-        light, dark, marker = style[family]
-        marker, dash = _of_variant(marker, variant)
-        styled[name] = Look(family, light, dark, marker, dash, variant)
-        place[family] += 1
-    return {name: styled[name] for name in names}
+    for name in sorted(names, key=lambda name: name != families[name]):
+        light, dark, marker_of = styles[families[name]]
+        variant = sum(look.family == families[name] for look in found.values())
+        dash: tuple[int, ...] = ()
+        if variant:
+            marker_of = markers[(markers.index(marker_of) + variant - 1) % len(markers)]
+            dash = _DASHES[(variant - 1) % len(_DASHES)]
+        found[name] = Look(families[name], light, dark, marker_of, dash, variant)
+    return {name: found[name] for name in names}
 
 
 def _family(name: str, names: list[str]) -> str:
     """Return the known method, or else the shortest estimator, that `name` begins with."""
-    methods = _RELATED | {family: family for family in _KNOWN}
-    family_names = [
-        family for method, family in methods.items() if f"{name}_".startswith(f"{method}_")
-    ]
-    variants = [candidate for candidate in names if f"{name}_".startswith(f"{candidate}_")]
-    return min(family_names or variants, key=len)
+    known = [family for method, family in _FAMILIES.items() if _begins_with(name, method)]
+    return min(known or [other for other in names if _begins_with(name, other)], key=len)
+
+
+def _begins_with(name: str, method: str) -> bool:
+    return f"{name}_".startswith(f"{method}_")
 
 
 @contextmanager
@@ -259,12 +251,6 @@ def line_look(style: Look) -> dict[str, Any]:
         "markerfacecolor": "white" if style.variant else style.light,
         "linestyle": (0, style.dash) if style.dash else "solid",
     }
-
-
-def colour_and_marker(place: int) -> tuple[str, str]:
-    """Return a colour and a marker that no other place below 49 has together."""
-    n = len(_COLOURS)
-    return _COLOURS[place % n], MARKERS[(place + place // n) % n]
 
 
 def grid(

@@ -24,6 +24,7 @@ TIE = 1e-5  # values that differ by less are equal, as in the paper
 PAPER, BEST_SET = "paper", "best_set"  # the test that underlines values near the best
 _COLUMN = ["conditioning", "scope", "metric"]
 _CELL = [*Section._fields, "estimator", *_COLUMN]
+_SHOWN = ["estimator", "model", "scope", "metric"]
 
 
 def fill_cells(
@@ -64,7 +65,7 @@ def fill_cells(
             for column in columns(table):
                 by_member = {member: values.get((*member, *column), NAN) for member in shown}
                 near = _near_the_best(tested, column, table.get("marks", PAPER))
-                marks = _marks(by_member, column[2], near)
+                best, underlined = _marks(by_member, column[2], near)
                 cells += [
                     {
                         **section._asdict(),
@@ -72,8 +73,8 @@ def fill_cells(
                         "estimator": member[1],
                         **dict(zip(_COLUMN, column, strict=True)),
                         "value": value,
-                        "bold": marks[member][0],
-                        "underline": marks[member][1],
+                        "bold": member in best,
+                        "underline": member in underlined,
                         "pairs": partly.get((section.model, section.dataset, *column[1:]), ""),
                     }
                     for member, value in by_member.items()
@@ -129,8 +130,8 @@ def _near_the_best(
 
 def _marks(
     values: Mapping[Member, float], metric: str, close: Collection[tuple[str, str]]
-) -> dict[Member, tuple[bool, bool]]:
-    """Return which values are bold, as the best, and underlined, as near the best.
+) -> tuple[set[Member], set[Member]]:
+    """Return the values that are bold, as the best, and underlined, as near the best.
 
     Unrounded values are compared. All values within `TIE` of the best are bold. If several
     values tie for best, one of them is the reference of the test and the others can be
@@ -139,12 +140,10 @@ def _marks(
     sign = -1 if MEASURES[metric].lower_is_better else 1
     defined = {member: sign * value for member, value in values.items() if value == value}
     if len(defined) < 2:
-        return dict.fromkeys(values, (False, False))
-    best = [member for member in defined if defined[member] >= max(defined.values()) - TIE]
+        return set(), set()
+    best = {member for member in defined if defined[member] >= max(defined.values()) - TIE}
     near = {second for first, second in close if first in {estimator for _, estimator in best}}
-    return {
-        member: (member in best, member in defined and member[1] in near) for member in values
-    }
+    return best, {member for member in defined if member[1] in near}
 
 
 def as_csv(cells: pd.DataFrame, name: str) -> str:
@@ -247,35 +246,32 @@ def lay_out(
     def label(kind: str, key: str) -> str:
         return labels.get(kind, {}).get(key, key)
 
-    def row(described: Mapping[str, Any], cells: Mapping[Any, Cell], columns: Sequence) -> Row:
-        name = described["estimator"]
-        shown = [cells.get((name, *column), Cell(NAN)) for column in columns]
-        text = described.get("label") or label("estimators", name)
-        return Row(name, text, described.get("indent", False), shown)
-
     grids = []
     for _, section in cells.groupby(list(Section._fields)[side_by_side:], sort=False):
-        heading = Section(*section[list(Section._fields)].iloc[0])
+        place = Section(*section[list(Section._fields)].iloc[0])
         heads = section[["model", "scope", "metric"]].drop_duplicates()
         columns = list(heads.itertuples(index=False, name=None))
         blocks = []
         for number, block in section.groupby("block", sort=False):
             described = table["blocks"][int(str(number))]
-            all_rows = [{"estimator": name} for name in block["estimator"].unique()]
-            positions = {
-                (cell["estimator"], cell["model"], cell["scope"], cell["metric"]): _cell(
-                    cell, bounds
-                )
+            shown = {
+                tuple(cell[name] for name in _SHOWN): _cell(cell, bounds)
                 for cell in block.to_dict("records")
             }
-            rows = [row(entry, positions, columns) for entry in described.get("rows", all_rows)]
+            all_rows = [{"estimator": name} for name in block["estimator"].unique()]
+            rows = []
+            for entry in described.get("rows", all_rows):
+                name = entry["estimator"]
+                text = entry.get("label") or label("estimators", name)
+                values = [shown.get((name, *column), Cell(NAN)) for column in columns]
+                rows.append(Row(name, text, entry.get("indent", False), values))
             blocks.append(Block(described.get("title", ""), rows))
-        elsewhere = heading.train_dataset != heading.dataset
+        elsewhere = place.train_dataset != place.dataset
         grids.append(
             Grid(
-                "" if side_by_side else label("models", heading.model),
-                label("datasets", heading.dataset),
-                label("datasets", heading.train_dataset) if elsewhere else "",
+                "" if side_by_side else label("models", place.model),
+                label("datasets", place.dataset),
+                label("datasets", place.train_dataset) if elsewhere else "",
                 [
                     Column(label("models", model) if side_by_side else "", scope, metric)
                     for model, scope, metric in columns

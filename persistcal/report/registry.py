@@ -45,20 +45,12 @@ def figure(
 ) -> Callable[[Function], Function]:
     """Register a function that draws a figure.
 
-    Parameters
-    ----------
-    name : str
-        File name without ending. A name with `{dataset}` makes a figure of each dataset.
-    artifact : str
-        Table of `persistcal.store.artifacts` that it reads, in lower case.
-    caption, label : str
-        Its text and its short name in Snakemake's report, with `{dataset}` and other settings
-        in braces.
-    files : str, optional
-        Key of the files that it reads in `workflow/rules/report.smk`, if not `artifact`. A
-        study without these files has no such figure.
-    target : {"study", "all"}, default="study"
-        Smallest target that makes it.
+    The file is called `name`, which makes a figure of each dataset if it contains `{dataset}`.
+    The function reads the table `artifact` of `persistcal.store.artifacts`, from the files with
+    the key `files` (or else `artifact`) in `workflow/rules/report.smk`; a study without these
+    files has no such figure. `caption` and `label` are its text and its short name in
+    Snakemake's report, with `{dataset}` and other settings in braces. `target` is the smallest
+    target that makes it.
     """
     return _register(FIGURES, name)
 

@@ -24,8 +24,9 @@ from persistcal.models.checkpoint import Checkpoint
 from persistcal.report.drawing import Look, looks
 from persistcal.report.grid import lay_out
 from persistcal.report.page import charts, overview, tables
-from persistcal.report.page.contents import Contents, Part, Shown, ShownTable
+from persistcal.report.page.contents import Contents, Part, Shown
 from persistcal.report.page.tables import as_number
+from persistcal.store.tables import TableFiles
 
 _ASSETS = jinja2.PackageLoader("persistcal.report.page", "assets")
 # These files are joined into one script, in this order.
@@ -110,7 +111,7 @@ def compose(study: Contents, origin: Origin) -> str:
     parts, labels = study.parts, study.labels
     chosen = charts.choose_questions(parts, seed=study.shown.seed)
     kept = [len(c) == len(p.answers.questions) for c, p in zip(chosen, parts, strict=True)]
-    shown_tables = [_table(table, study) for table in study.tables]
+    shown_tables = [_table(files, study) for files in study.made.tables]
     names = [e for part in parts for _, e in part.members]
     ordered = [e for e in labels["estimators"] if e in names]
     rows = [row for t in shown_tables for grid in t["grids"] for row in grid.rows()]
@@ -136,8 +137,7 @@ def compose(study: Contents, origin: Origin) -> str:
         "parts": [_part(part, study) for part in parts],
         "analyses": analysed,
         "tables": {
-            table.files.name: {"csv": table.files.csv, "tex": table.files.tex}
-            for table in study.tables
+            files.name: {"csv": files.csv, "tex": files.tex} for files in study.made.tables
         },
     }
     models = [labels["models"].get(model, model) for model in study.stages]
@@ -160,14 +160,14 @@ def compose(study: Contents, origin: Origin) -> str:
 def summary(study: Contents) -> str:
     """Return a study's sentences, its first table of results, and a list of gaps, as text."""
     lines = [fill(f"{about}: {text}", WIDTH) for about, text in overview.sentences(study)]
-    table = next((t for t in study.tables if t.description is not None), None)
-    if table is not None and table.description is not None:
+    descriptions = study.shown.descriptions
+    for name in [name for name in study.rows if name in descriptions][:1]:
         bootstraps = {
             (part.subject.model, part.subject.dataset): replicates
             for part, replicates in zip(study.parts, study.replicates, strict=True)
         }
-        rows = tables.mark_best_sets(table.rows, bootstraps)
-        grids = lay_out(rows, table.description, labels=study.labels)
+        rows = tables.mark_best_sets(study.rows[name], bootstraps)
+        grids = lay_out(rows, descriptions[name], labels=study.labels)
         lines += [tables.plain_text(grid) for grid in grids]
         lines.append(
             "* best of its block, ~ cannot be distinguished from the best (simultaneous 95 % "
@@ -276,17 +276,15 @@ def _part(part: Part, study: Contents) -> dict[str, Any]:
     }
 
 
-def _table(table: ShownTable, study: Contents) -> dict[str, Any]:
-    name, results = table.files.name, table.description
-    shown = {
-        "name": name,
-        "heading": tables.heading(name, list(study.labels["datasets"]), study.labels),
-        "tex": bool(table.files.tex),
-    }
-    if results is None:
-        return {**shown, "caption": "", "grids": [], "plain": tables.plain_grid(table.rows)}
-    grids = lay_out(table.rows, results, labels=study.labels, intervals=study.made.intervals)
-    return {**shown, "caption": results["caption"], "grids": grids, "plain": None}
+def _table(files: TableFiles, study: Contents) -> dict[str, Any]:
+    name, rows = files.name, study.rows[files.name]
+    title = tables.heading(name, list(study.labels["datasets"]), study.labels)
+    shown = {"name": name, "heading": title, "tex": bool(files.tex)}
+    if name not in study.shown.descriptions:
+        return {**shown, "caption": "", "grids": [], "plain": tables.plain_grid(rows)}
+    described = study.shown.descriptions[name]
+    grids = lay_out(rows, described, labels=study.labels, intervals=study.made.intervals)
+    return {**shown, "caption": described["caption"], "grids": grids, "plain": None}
 
 
 def render(

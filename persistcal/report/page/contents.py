@@ -172,19 +172,12 @@ def arrange_part(
     )
 
 
-class ShownTable(NamedTuple):
-    """A table of the study: files, rows of the CSV, and a description for tables of results."""
-
-    files: TableFiles
-    rows: pd.DataFrame
-    description: Description | None
-
-
 class Contents(NamedTuple):
     """The contents of the page.
 
     `replicates` contains the bootstrap of each part. `main` are the estimators in the page's
-    sentences and first charts. `stages` contains the checkpoints of each model with a part.
+    sentences and first charts. `stages` contains the checkpoints of each model with a part, and
+    `rows` the rows of each table by its name.
     """
 
     made: StudyTables
@@ -192,18 +185,13 @@ class Contents(NamedTuple):
     replicates: list[Replicates]
     main: list[str]
     stages: Mapping[str, Mapping[str, Stage]]
-    tables: list[ShownTable]
+    rows: Mapping[str, pd.DataFrame]
     shown: Shown
 
     @property
     def labels(self) -> DisplayNames:
         """The display names of models, datasets and estimators."""
         return self.shown.labels
-
-    @property
-    def rows(self) -> dict[str, pd.DataFrame]:
-        """The rows of each table by its name."""
-        return {table.files.name: table.rows for table in self.tables}
 
 
 def gather(made: StudyTables, shown: Shown) -> Contents:
@@ -226,11 +214,8 @@ def gather(made: StudyTables, shown: Shown) -> Contents:
     estimators = list(dict.fromkeys(e for part in parts for _, e in part.members))
     main = [name for name in shown.main if name in estimators] or estimators
     stages = {part.subject.model: shown.checkpoints[part.subject.model] for part in parts}
-    tables = [
-        ShownTable(files, files.rows(missing=[""]), shown.descriptions.get(files.name))
-        for files in made.tables
-    ]
-    return Contents(made, parts, replicates, main, stages, tables, shown)
+    rows = {files.name: files.rows(missing=[""]) for files in made.tables}
+    return Contents(made, parts, replicates, main, stages, rows, shown)
 
 
 def _of(rows: pd.DataFrame, **about: str) -> pd.DataFrame:

@@ -24,7 +24,7 @@ from persistcal.report.page.sentences import (
     follow_texts,
     sentence,
 )
-from persistcal.report.page.tables import short
+from persistcal.report.page.tables import short, short_interval
 from persistcal.report.threshold_views import threshold_sentences
 
 
@@ -136,8 +136,7 @@ def _of_pair(row: Mapping[Hashable, Any], pair: str) -> str:
 
 
 def _interval(row: Mapping[Hashable, Any], prefix: str = "") -> str:
-    low, high = (short(row[f"{prefix}{end}pct"]) for end in ("lower_2_5", "upper_97_5"))
-    return f"[{low}, {high}]"
+    return short_interval(row[f"{prefix}lower_2_5pct"], row[f"{prefix}upper_97_5pct"])
 
 
 def _adjusted_p(study: Contents, part: Part, update: Update) -> float | None:
@@ -309,13 +308,12 @@ def missing(study: Contents, kept: Sequence[bool]) -> list[str]:
             f"{name}: the last checkpoints of {shared}."
             for shared in shared_by_models(answered_by)
         ]
-    for table in study.tables:
-        if table.description is not None and (lost := int(table.rows["value"].isna().sum())):
-            lacking = table.rows.loc[table.rows["value"].isna(), "estimator"]
+    for name, rows in study.rows.items():
+        if name in study.shown.descriptions and (lost := int(rows["value"].isna().sum())):
+            lacking = rows.loc[rows["value"].isna(), "estimator"]
             names = ", ".join(study.labels["estimators"].get(e, e) for e in lacking.unique())
             lines.append(
-                f"Table {table.files.name}: {lost:,} of {len(table.rows):,} cells have no "
-                f"value, of {names}."
+                f"Table {name}: {lost:,} of {len(rows):,} cells have no value, of {names}."
             )
     return [*lines, *absent_analyses(study.made, study.shown.analyses)]
 

@@ -28,12 +28,14 @@ from persistcal.evaluation.significance import (
 )
 from persistcal.report.change_views import LEVEL
 from persistcal.report.page.contents import Part
-from persistcal.report.page.tables import short
+from persistcal.report.page.tables import short, short_interval
 
 _TRIED = (("contrast", "delta0_balanced"), ("contrast", "auc"), ("full", "auc"))
 _PLACES = {2: "above both", 0: "between the two", -2: "below both"}  # by the sum of signs
 ORACLE, NON_ORACLE = "oracle", "non_oracle"
 _OPEN = "cannot be distinguished from"
+MOST = 3  # estimators with sentences on an update
+_CHANGE_AUC = ("odds", "contrast", "change_auc")
 
 
 class Standings(NamedTuple):
@@ -80,16 +82,16 @@ class Standings(NamedTuple):
     def recipe_note(self, first: str, second: str) -> str:
         """Return a sentence if a difference is not shown for other training seeds."""
         difference = self.value[first] - self.value[second]
+        drawn = self.replicated[first] - self.replicated[second]
         sides = [self.by_seed[first], self.by_seed[second]]
         noise = max(self.noise[first], self.noise[second])
-        drawn = self.replicated[first] - self.replicated[second]
         n, low, high, _ = recipe_interval(difference, drawn, sides, noise)
         if n == 1:
             return " One seed cannot show what training again would give."
         if low <= 0 <= high:
             return (
                 " This holds for these adapters. Trained with other seeds, the difference can "
-                f"be zero: [{short(low)}, {short(high)}] over {n} seeds and the questions."
+                f"be zero: {short_interval(low, high)} over {n} seeds and the questions."
             )
         return ""
 
@@ -106,7 +108,7 @@ def compare(replicates: Replicates, estimators: Sequence[Estimator]) -> Standing
         by_seed, noise = replicates.by_seed[key], replicates.noise[key]
         index = {e[1]: place[e] for e in estimators if not np.isnan(values[place[e]])}
         if index:
-            rows = list(index.values())
+            replicated = replicates.replicated[key]
             return Standings(
                 scope,
                 metric,
@@ -114,12 +116,8 @@ def compare(replicates: Replicates, estimators: Sequence[Estimator]) -> Standing
                 {name: drawn[i] for name, i in index.items()},
                 {name: by_seed[i] for name, i in index.items()},
                 {name: float(noise[i]) for name, i in index.items()},
-                compare_estimators(replicates, rows, key),
-                frozenset(
-                    name
-                    for name, i in index.items()
-                    if replicates.replicated[key][i].std() <= TINY
-                ),
+                compare_estimators(replicates, list(index.values()), key),
+                frozenset(name for name, i in index.items() if replicated[i].std() <= TINY),
                 replicates.fewest.get(key),
             )
     return None
@@ -159,7 +157,7 @@ def sentence(standings: Standings, labels: Mapping[str, str], questions: str = "
     if len(ranked) == 1:
         [only] = ranked
         low, high = np.quantile(standings.replicated[only], [0.025, 0.975])
-        interval = "" if np.isnan(low) else f" [{short(low)}, {short(high)}]"
+        interval = "" if np.isnan(low) else f" {short_interval(low, high)}"
         label = labels.get(only, only)
         return f"The {measure} of {label} is {short(values[only])}{interval}{basis}."
     first = ranked[0]
@@ -197,10 +195,10 @@ def _headline(
     (first, second), sign = pair, standings.sign(*pair)
     if sign:
         low, high = sorted(map(abs, standings.interval(first, second)))
-        gap = abs(standings.value[first] - standings.value[second])
+        gap = short(abs(standings.value[first] - standings.value[second]))
         relation = "above" if sign > 0 else "below"
-        interval = f"{short(gap)} [{short(low)}, {short(high)}]"
-        return f"{names[0]} is {relation} {names[1]} by {interval} in {measure}"
+        interval = short_interval(low, high)
+        return f"{names[0]} is {relation} {names[1]} by {gap} {interval} in {measure}"
     if standings.is_tied(first, second):
         if first in standings.constant:
             return f"{names[0]} and {names[1]} have equal {measure}, for any questions"
@@ -246,12 +244,8 @@ def _join(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
-MOST = 3  # estimators with sentences
-KEY = ("odds", "contrast", "change_auc")
-
-
 class Update(NamedTuple):
-    """Two checkpoints by position and by display name."""
+    """The first and the last checkpoint of a model, by position and by display name."""
 
     earlier: int
     later: int
@@ -300,7 +294,7 @@ def change_text(part: Part, update: Update, p_holm: float | None) -> str:
         f"question{'' if gained == 1 else 's'} gained, {lost:,} lost. "
     )
     values = f"from {short(test.earlier)} to {short(test.later)}"
-    interval = f"[{short(test.lower)}, {short(test.upper)}]"
+    interval = short_interval(test.lower, test.upper)
     p_value = test.p_value if p_holm is None else p_holm
     if p_value < LEVEL:
         way = "rises" if test.difference > 0 else "falls"
@@ -339,15 +333,15 @@ def follow_texts(
     for name in names[:MOST]:
         member, label = chosen[name]
         place = replicates.estimators.index(member)
-        low, high = np.quantile(replicates.for_claims(KEY)[place], [tail, 1 - tail])
-        value = f"change AUC {short(replicates.observed[KEY][place])}"
+        low, high = np.quantile(replicates.for_claims(_CHANGE_AUC)[place], [tail, 1 - tail])
+        value = f"change AUC {short(replicates.observed[_CHANGE_AUC][place])}"
+        verdict = "is not shown to have followed"
         if np.isnan(low):
             verdict = "has too little data to show whether it followed"
         else:
-            value += f" [{short(low)}, {short(high)}]"
-            verdict = "is not shown to have followed"
-            if low > 0.5 or high < 0.5:
-                verdict = "followed" if low > 0.5 else "moved against the changes"
+            value += f" {short_interval(low, high)}"
+        if low > 0.5 or high < 0.5:
+            verdict = "followed" if low > 0.5 else "moved against the changes"
         value += f" over {n_pairs} pairs of checkpoints" if n_pairs > 1 else ""
         counts = _count_moves(part.members[member], part, update)
         texts.append(f"{label} {verdict}: {counts} ({value}; .5 is chance).")
@@ -385,11 +379,8 @@ def calibration_texts(
     chosen: Mapping[str, tuple[Estimator, str]],
     seed: int,
 ) -> list[str]:
-    """Describe the best estimators that are not calibrated at the later checkpoint.
-
-    Calibration is tested at a level of 5 %.
-    """
-    texts = []
+    """Describe the best estimators that are not calibrated at the later checkpoint, at 5 %."""
+    texts, ends = [], list(update[:2])
     for member, label in (chosen[name] for name in best_estimators(standings)[:MOST]):
         earlier, later = (
             checkpoint_calibration(
@@ -397,15 +388,14 @@ def calibration_texts(
                 correct[correct != ABSENT] == 1,
                 seed=seed,
             )
-            for k, correct in ((k, part.answers.correct[k]) for k in update[:2])
+            for k, correct in zip(ends, part.answers.correct[ends], strict=True)
         )
         if not later.p_calibrated < LEVEL:
             continue
         verdict = "not calibrated, with no shown bias on average,"
         if later.p_mean < LEVEL:
-            verdict = (
-                "over-confident" if later.confidence > later.accuracy else "under-confident"
-            )
+            way = "over" if later.confidence > later.accuracy else "under"
+            verdict = f"{way}-confident"
         texts.append(
             f"{label} is {verdict} at {update.later_name}: mean confidence "
             f"{short(later.confidence)}, accuracy {short(later.accuracy)} (SmoothECE "

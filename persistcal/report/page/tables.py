@@ -31,6 +31,11 @@ def short(value: float) -> str:
     return f"−{text}" if value < 0 and float(text) else text
 
 
+def short_interval(low: float, high: float) -> str:
+    """Return an interval in brackets, its ends as `short` prints them."""
+    return f"[{short(low)}, {short(high)}]"
+
+
 def group_heads(grid: Grid) -> list[tuple[str, int]]:
     """Return the headings above the metrics' names, and over how many columns each is."""
     return [
@@ -53,11 +58,10 @@ def printed(cell: Cell) -> str:
 
 def about(cell: Cell) -> str:
     """Return the tooltip of a cell: its interval and its number of pairs."""
-    has_interval = cell.lower == cell.lower and cell.upper == cell.upper
-    interval = (
-        f"95 % interval {short(cell.lower)} to {short(cell.upper)}" if has_interval else ""
-    )
-    return "; ".join(filter(None, [interval, f"{cell.pairs} pairs" if cell.pairs else ""]))
+    texts = [f"{cell.pairs} pairs"] if cell.pairs else []
+    if cell.lower == cell.lower and cell.upper == cell.upper:
+        texts.insert(0, f"95 % interval {short(cell.lower)} to {short(cell.upper)}")
+    return "; ".join(texts)
 
 
 def mark_best_sets(cells: pd.DataFrame, bootstraps: Mapping[Place, Replicates]) -> pd.DataFrame:

@@ -14,9 +14,7 @@ def correlate_variance(
     """Return mean and median correlation of each layer, as a LaTeX table and as rows."""
     rows = correlations_by_layer(variances)
     log.info("%d layers, mean ρ %.3f", len(rows), rows["mean_rho"].mean())
-    text = hidden_state_table(
-        rows, **labels, last_layer=last_layer, label="hidden-state-variance"
-    )
+    text = hidden_state_table(rows, labels=labels, last_layer=last_layer)
     return text, rows
 
 

@@ -30,7 +30,7 @@ def measure_agreement(
         agreement = accuracy.measure_agreement(given, asked, reference=reference, pairs=pairs)
         parts.append(agreement.assign(model=model, dataset=dataset))
     rows = pd.concat(parts)[AGREEMENTS.schema.names]
-    return agreement_table(rows, **labels, checkpoints=checkpoints, label="agreement"), rows
+    return agreement_table(rows, labels=labels, checkpoints=checkpoints), rows
 
 
 if __name__ == "__main__":

@@ -55,7 +55,7 @@ def measure_confounds(
         for row in scores.itertuples():
             log.info("%s, %s, %s: Δ₀ᵇ %.3f", model, dataset, row.attribute, row.delta0_balanced)
     rows = pd.concat(parts)[CONFOUNDS.schema.names]
-    return confounds_table(rows, **labels, label="confounds"), rows
+    return confounds_table(rows, labels=labels), rows
 
 
 if __name__ == "__main__":
