@@ -16,6 +16,7 @@ from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import MaxNLocator
 
 from persistcal.report import drawing
+from persistcal.report.latex import PLACE
 from persistcal.report.layout import Names
 from persistcal.report.registry import figure
 from persistcal.report.tables import Described, checkpoint_rows
@@ -30,8 +31,6 @@ _PANELS = (
     (("contrast", "auc"), "Contrast-set AUC", 0.5),
     (("full", "auc"), "Full-set AUC", 0.5),
 )
-# Value and interval ends by estimator and (scope, metric)
-Bounds = dict[str, dict[tuple[str, str], tuple[float, float, float]]]
 
 
 @figure(
@@ -198,35 +197,37 @@ def leaderboard_figure(
     A row per estimator of `leaderboard`, in order of Δ₀ᵇ, undefined ones last. Estimators that
     were trained on another dataset are left out. Colours are families.
     """
-    bounds = _by_place(intervals[intervals["estimator"].isin(leaderboard)])
-    places = [(m, d) for m in models for d in own_datasets if (m, d) in bounds]
+    rows = in_domain(intervals[intervals["estimator"].isin(leaderboard)])
+    groups = {tuple(map(str, place)): group for place, group in rows.groupby(PLACE)}
+    places = [(m, d) for m in models for d in own_datasets if (m, d) in groups]
     if not places:
         raise ValueError("no estimator has a value on any of the study's datasets")
-    evaluated = {name for place in places for name in bounds[place]}
+    evaluated = {name for place in places for name in groups[place]["estimator"]}
     styles = drawing.looks(drawing.in_legend_order(evaluated, leaderboard))
-    ranked = [_ranked(bounds[place], list(styles)) for place in places]
-    heights = [0.19 * len(rows) + 0.5 for rows in ranked]
+    ranked = [_ranked(groups[place], list(styles)) for place in places]
+    heights = [0.19 * len(names) + 0.5 for names in ranked]
     figure = Figure(figsize=(8.4, sum(heights) + 0.5), layout="constrained")
     panels = figure.subplots(
         len(places), len(_PANELS), sharex="col", squeeze=False, height_ratios=heights
     )
-    for line, place, rows in zip(panels, places, ranked, strict=True):
+    for line, place, names in zip(panels, places, ranked, strict=True):
         for axes, (measure, title, reference) in zip(line, _PANELS, strict=True):
             drawing.draw_reference(axes, reference, upright=True)
-            for height, name in enumerate(rows):
-                if measure in bounds[place][name]:
-                    value, *ends = bounds[place][name][measure]
+            measured = _measured(groups[place], measure)
+            for height, name in enumerate(names):
+                if name in measured:
+                    value, *ends = measured[name]
                     colour = styles[name].light
                     axes.plot(ends, [height, height], color=colour, linewidth=1.1, zorder=2)
                     drawing.draw_marker(axes, value, height, styles[name], size=20)
-            axes.set_ylim(len(rows) - 0.4, -0.6)
+            axes.set_ylim(len(names) - 0.4, -0.6)
             axes.grid(visible=False, axis="y")
             axes.spines["left"].set_visible(False)
             axes.set_yticks([])
             axes.set_title(title)
-        line[0].set_yticks(range(len(rows)), [leaderboard.get(name, name) for name in rows])
+        line[0].set_yticks(range(len(names)), [leaderboard[name] for name in names])
         line[0].tick_params(axis="y", length=0)
-        for label, name in zip(line[0].get_yticklabels(), rows, strict=True):
+        for label, name in zip(line[0].get_yticklabels(), names, strict=True):
             label.set_color(styles[name].light)
         if len(places) > 1:
             line[0].set_title(f"{models[place[0]]}, {own_datasets[place[1]]}", loc="left")
@@ -241,23 +242,18 @@ def leaderboard_figure(
     return figure
 
 
-def _by_place(intervals: pd.DataFrame) -> dict[tuple[str, str], Bounds]:
-    """Return the defined values by (model, dataset)."""
-    found: dict[tuple[str, str], Bounds] = {}
-    for row in in_domain(intervals).to_dict("records"):
-        of_place = found.setdefault((row["model"], row["dataset"]), {})
-        bounds = (row["value"], row["lower_2_5pct"], row["upper_97_5pct"])
-        of_place.setdefault(row["estimator"], {})[row["scope"], row["metric"]] = bounds
-    return found
+def _measured(rows: pd.DataFrame, measure: tuple[str, str]) -> dict[str, list[float]]:
+    """Return the value of a (scope, metric), and its interval's ends, by estimator."""
+    chosen = rows[(rows["scope"] == measure[0]) & (rows["metric"] == measure[1])]
+    columns = ["estimator", "value", "lower_2_5pct", "upper_97_5pct"]
+    return {name: bounds for name, *bounds in chosen[columns].itertuples(index=False)}
 
 
-def _ranked(bounds: Bounds, names: list[str]) -> list[str]:
-    """Return the estimators that have a value, the highest Δ₀ᵇ first."""
-    undefined = (-2.0, 0.0, 0.0)  # below any
-    return sorted(
-        (name for name in names if name in bounds),
-        key=lambda name: -bounds[name].get(_FOLLOWS, undefined)[0],
-    )
+def _ranked(rows: pd.DataFrame, names: list[str]) -> list[str]:
+    """Return the estimators that have a value, the highest Δ₀ᵇ first, undefined ones last."""
+    follows, undefined = _measured(rows, _FOLLOWS), [-2.0]  # below any
+    evaluated = [name for name in names if name in set(rows["estimator"])]
+    return sorted(evaluated, key=lambda name: -follows.get(name, undefined)[0])
 
 
 # Light enough for black numbers and lines, and in order of brightness for all readers.
