@@ -19,7 +19,7 @@ FLAGS = (
 )
 
 
-def open_browser(profile, *, width=1200, height=900, dark=False):
+def open_browser(profile):
     """Return a started browser, or skip the test where there is none."""
     selenium = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
     if not (Path(CHROMIUM).exists() and Path(DRIVER).exists()):
@@ -33,11 +33,8 @@ def open_browser(profile, *, width=1200, height=900, dark=False):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     browser = selenium.Chrome(service=Service(DRIVER), options=options)
-    resize(browser, width, height)
-    browser.execute_cdp_cmd(
-        "Emulation.setEmulatedMedia",
-        {"features": [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]},
-    )
+    light = [{"name": "prefers-color-scheme", "value": "light"}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": light})
     return browser
 
 
@@ -59,6 +56,11 @@ def visit(browser, path, fragment=""):
         lambda b: b.execute_script("return document.documentElement.dataset.ready")
     )
     # Charts are drawn when the browser lays the page out, at the latest in its next frame.
+    wait_for_frames(browser)
+
+
+def wait_for_frames(browser):
+    """Wait until the browser has drawn two frames."""
     browser.execute_async_script(
         "const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(done))"
     )

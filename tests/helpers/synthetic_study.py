@@ -7,7 +7,7 @@ import pandas as pd
 from make_page import make_page
 
 from persistcal.evaluation.evaluate import evaluate
-from persistcal.evaluation.replicates import replicate_metrics, to_table
+from persistcal.evaluation.replicates import Replicates, replicate_metrics, to_table
 from persistcal.evaluation.significance import compare_blocks, intervals
 from persistcal.report.grid import as_csv, fill_cells, lay_out
 from persistcal.report.latex import results_table
@@ -139,6 +139,19 @@ def invent(
     )
     config = "study: {models: [m], datasets: [quiz]}\n"
     return {"made": study_tables(**made), "shown": shown, "config": config, "weights": []}
+
+
+def replicates_of(members, drawn, **more):
+    """Replicates of estimators with one seed, whose medians are the values on the data."""
+    return Replicates(
+        members,
+        {key: np.median(rows, axis=1) for key, rows in drawn.items()},
+        drawn,
+        {key: [{0: 0.5}] * len(members) for key in drawn},
+        {key: np.zeros(len(members)) for key in drawn},
+        dict.fromkeys(drawn, np.inf),
+        **more,
+    )
 
 
 def study_tables(**made):

@@ -7,7 +7,6 @@ from persistcal import compare, evaluate
 from persistcal.report.grid import fill_cells, lay_out
 from persistcal.report.latex import results_table
 from persistcal.report.layout import (
-    Section,
     comparison_blocks,
     expand_tables,
     named_blocks,
@@ -124,24 +123,16 @@ def test_fitted_table_takes_contrast_metrics_fitted_and_full_set_ones_as_they_ar
     fitted = metrics_of({"a": (0.9, 0.5)}).assign(conditioning="fitted")
     metrics = pd.concat([metrics_of({"a": (0.7, 0.3)}), fitted[fitted["scope"] == "contrast"]])
     cells = fill(metrics, table={**TABLE, "conditioning": "fitted"})
-    of_a = cells[cells["estimator"] == "a"]
-    assert of_a[["conditioning", "value"]].to_numpy().tolist() == [
-        ["fitted", 0.9],
-        ["odds", 0.3],
-    ]
+    of_a = cells.loc[cells["estimator"] == "a", ["conditioning", "value"]]
+    assert of_a.to_numpy().tolist() == [["fitted", 0.9], ["odds", 0.3]]
 
 
 def test_transfer_takes_what_was_trained_elsewhere():
     rows = [{"estimator": "a", "trained": False}, {"estimator": "b"}]
-    metrics = pd.concat(
-        [
-            metrics_of({"a": (0.6, 0.2)}, dataset="t", train="t"),
-            metrics_of({"b": (0.7, 0.1)}, dataset="t", train="d"),
-            metrics_of({"a": (0.9, 0.9), "b": (0.9, 0.9)}),
-        ]
-    )
+    untrained = metrics_of({"a": (0.6, 0.2)}, dataset="t", train="t")
+    trained = metrics_of({"b": (0.7, 0.1)}, dataset="t", train="d")
     cells = fill(
-        metrics,
+        pd.concat([untrained, trained, metrics_of({"a": (0.9, 0.9), "b": (0.9, 0.9)})]),
         ("contrast", "auc", "b", "a", False),
         block="a+d:b",
         table={**TABLE, "transfer": True, "blocks": [{"rows": rows}]},
@@ -153,18 +144,17 @@ def test_transfer_takes_what_was_trained_elsewhere():
     assert marks(cells)["a", "auc"] == "underline"
 
 
-def test_sections_follow_the_study_and_the_restrictions():
-    datasets = {"d": [], "e": [], "t": ["d", "e"]}
-    assert sections({}, ["m", "n"], {"d": [], "t": ["d"]}) == [
-        Section("m", "d", "d"),
-        Section("n", "d", "d"),
-    ]
-    assert sections({"transfer": True}, ["m"], datasets) == [
-        Section("m", "t", "d"),
-        Section("m", "t", "e"),
-    ]
-    only = {"models": ["n"], "datasets": ["e"]}
-    assert sections(only, ["m", "n"], datasets) == [Section("n", "e", "e")]
+@pytest.mark.parametrize(
+    ("table", "expected"),
+    [
+        ({}, ["m d d", "m e e", "n d d", "n e e"]),
+        ({"transfer": True}, ["m t d", "m t e", "n t d", "n t e"]),
+        ({"models": ["n"], "datasets": ["e"]}, ["n e e"]),
+    ],
+)
+def test_sections_follow_the_study_and_the_restrictions(table, expected):
+    found = sections(table, ["m", "n"], {"d": [], "e": [], "t": ["d", "e"]})
+    assert [" ".join(section) for section in found] == expected
 
 
 def test_expand_tables_makes_one_per_dataset_that_has_its_own_training():
@@ -220,11 +210,8 @@ def test_a_cell_says_how_many_pairs_define_it():
     table = {"layout": "models_as_blocks", "columns": columns, "blocks": [{}]}
     place = {"models": ["model"], "datasets": {"dataset": []}}
     filled = fill_cells(metrics, tested.tables["significance"], table, **place)
-    assert dict(zip(filled["metric"], filled["pairs"], strict=True)) == {
-        "delta0_balanced": "1 of 3",
-        "delta0": "",
-        "auc": "",
-    }
+    pairs = dict(zip(filled["metric"], filled["pairs"], strict=True))
+    assert pairs == {"delta0_balanced": "1 of 3", "delta0": "", "auc": ""}
     [grid] = lay_out(filled, table, labels={}, intervals=tested.tables["intervals"])
     tex = results_table([grid], caption="All.", label="t")
     assert tex.count(r"{\scriptsize(1/3)}") == 2 and "mean over one of three pairs" in tex

@@ -1,20 +1,99 @@
-"""Table and figure of the named kinds of change."""
+"""Tables and figures of differences between checkpoints, and of named kinds of change."""
+
+import io
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 from make_plain_table import make_plain_table
 
+from persistcal.report import change_views
 from persistcal.report.change_views import by_change, changes_figure, thresholds_by_change
+from persistcal.report.page.contents import Stage
+from persistcal.report.page.overview import of_states
 from persistcal.store import artifacts
 
 LABELS = {
-    "models": {"m": "Model"},
+    "models": {"m": "Model m", "n": "Model n"},
     "datasets": {"d": "R&D"},
     "estimators": {"oracle": "Oracle", "verbalised": "No adapter"},
 }
+CHECKPOINTS = {"m": {"x": "40%", "y": "50%"}, "n": {"z": "last"}}
+METRICS = ("auc", "change_auc", "delta0_balanced")
+PLACE = {"model": "m", "dataset": "d", "train_dataset": "d"}
 
 
-def changes(folder, control=""):
+def printed(name, table, rows, folder, **settings):
+    """LaTeX and CSV of a table, of rows in a file."""
+    path = str(folder / f"{table.name}.csv")
+    artifacts.write_csv(rows, path, table)
+    about = {"name": name, "module": "change_views", "artifact": table.name}
+    return make_plain_table([path], table={**about, "settings": {"labels": LABELS, **settings}})
+
+
+def states():
+    rows = [
+        ("m", "", "x", "y", "", "accuracy", "", 0.5, 0.625, 0.125, 0.05, 0.2, 0.01, 0.01),
+        ("m", "", "x", "y", "oracle", "auc", "17", 0.5, 0.7, 0.2, 0.1, 0.3, 0.01, 0.01),
+        ("m", "", "x", "y", "oracle", "auc", "mean", 0.5, 0.75, 0.25, -0.1, 0.5, 0.2, 0.2),
+        ("m", "n", "y", "z", "", "accuracy", "", 0.5, 0.25, -0.25, -0.3, -0.2, 0.04, 0.08),
+        ("m", "n", "y", "z", "oracle", "auc", "mean", 0.5, *[None] * 6),
+        ("m", "n", "y", "z", "oracle", "brier", "mean", 0.25, 0.375, 0.125, *[None] * 4),
+    ]
+    return pd.DataFrame(rows, columns=artifacts.STATES.but("dataset")).assign(dataset="d")
+
+
+def test_states_have_an_interval_and_are_bold_if_they_differ(tmp_path):
+    tex, csv = printed("states", artifacts.STATES, states(), tmp_path, checkpoints=CHECKPOINTS)
+    accuracy = r"\textbf{0.125} [0.050, 0.200]"
+    assert rf"40\% $\to$ 50\% &  & {accuracy} &  &  &  \\" in tex
+    assert r" & Oracle &  & 0.250 [$-$0.100, 0.500] &  &  \\" in tex
+    assert r"Model m $\to$ Model n, R\&D" in tex
+    assert r"50\% $\to$ last &  & $-$0.250 [$-$0.300, $-$0.200] &  &  &  \\" in tex
+    assert r" & Oracle &  & -- & 0.125 &  \\" in tex  # a value without an interval
+    rows = pd.read_csv(io.StringIO(csv))
+    assert len(rows) == 5 and "seed" not in rows  # no single seed's
+
+
+def test_sentences_about_states():
+    rows = change_views.mean_rows(states())
+    more = [rows.iloc[:1].assign(earlier="y", later=name, p_holm=0.3) for name in "wv"]
+    stages = {"m": {"x": Stage("40%", None), "y": Stage("50%", None)}}
+    study = SimpleNamespace(stages=stages, labels=LABELS)
+    read = pd.concat([rows, *more]).replace({"other_model": {"": None}})  # as from a file
+    assert list(of_states(study, read)) == [
+        ("Model m, R&D", "1 of 3 pairs of checkpoints differ in accuracy."),
+        (
+            "Model m → Model n, R&D",
+            "The accuracies of 50% → z (.500 to .250) cannot be told apart: the difference of "
+            "−.250 [−.300, −.200] may be zero (McNemar's test after Holm).",
+        ),
+    ]
+
+
+def test_figure_of_states():
+    settings = {"checkpoints": CHECKPOINTS, "labels": LABELS}
+    figure = change_views.states_figure(states(), only=["other"], **settings)
+    accuracy, auc, *_ = figure.axes
+    drawn = [line.get_xydata().tolist() for line in accuracy.lines]
+    assert drawn == [[[0, 0], [0, 1]], [[0.05, 0], [0.2, 0]], [[0.125, 0]]]
+    assert auc.lines[2].get_xydata().tolist() == [[0.25, 0]]
+    assert [tick.get_text() for tick in accuracy.get_yticklabels()] == ["40% → 50%"]
+    titles = [axes.get_title(loc="left") for axes in figure.axes[::4]]
+    assert titles == ["Model m, R&D", "Model m → Model n, R&D"]
+    again = change_views.states_figure(states(), only=["oracle"], **settings)
+    assert [text.get_text() for text in again.legends[0].get_texts()] == ["Oracle"]
+
+
+def test_a_study_without_two_states_says_so():
+    nothing, settings = artifacts.empty(artifacts.STATES), {"checkpoints": {}, "labels": LABELS}
+    figure = change_views.states_figure(nothing, only=[], **settings)
+    assert figure.axes[0].get_title() == "No two checkpoints answered a question in common."
+    table = change_views.states(nothing, **settings)
+    assert table.rows.empty and r"\bottomrule" in table.tex
+
+
+def changes(control=""):
     """Return two kinds of change: of one nothing flips; only the oracle has seeds."""
     first, none = ("Fine-tuning", 1, 9, 6, 3, 0.6, 0.75), ("Same", 1, 0, 0, 0, None, None)
     rows = [
@@ -24,69 +103,53 @@ def changes(folder, control=""):
         (*first, "verbalised", "delta0_balanced", 0.1, 0, 0.2, 1, None, None),
         (*first, "oracle", "change_auc", 0.8, 0.7, 0.9, 3, None, None),
         (*first, "verbalised", "change_auc", 0.9, None, None, 0, None, None),
-        (*none, "oracle", "auc", None, None, None, 3, None, None),
-        (*none, "oracle", "change_auc", None, None, None, 3, None, None),
-        (*none, "oracle", "delta0_balanced", None, None, None, 3, None, None),
+        *((*none, "oracle", m, *[None] * 3, 3, None, None) for m in METRICS),
     ]
-    place = {"model": "m", "dataset": "d", "train_dataset": "d"}
-    above = [
-        (control, "m", 0.1, -0.1, 0.3, -0.2, 0.4),
-        (control, "m", 0.3, 0.2, 0.4, None, None),
-    ]
-    missing = ("", "", *[None] * 5)
-    added = [above[0]] * 2 + [above[1]] * 2 if control else [missing] * 4
-    rows = [(*row, *more) for row, more in zip(rows, [*added, *[missing] * 5], strict=True)]
-    columns = [name for name in artifacts.CHANGES.schema.names if name not in place]
+    above = [(control, "m", 0.1, -0.1, 0.3, -0.2, 0.4)] * 2
+    above += [(control, "m", 0.3, 0.2, 0.4, None, None)] * 2
+    missing = [("", "", *[None] * 5)] * len(rows)
+    added = [*above, *missing[4:]] if control else missing
+    columns = artifacts.CHANGES.but(*PLACE)
     columns.insert(7, columns.pop(columns.index("estimator")))
-    table = pd.DataFrame(rows, columns=columns).assign(**place)
-    artifacts.write_csv(table, folder / "changes.csv", artifacts.CHANGES)
-    return artifacts.read_csv(folder / "changes.csv", artifacts.CHANGES)
+    table = [(*row, *more) for row, more in zip(rows, added, strict=True)]
+    return pd.DataFrame(table, columns=columns).assign(**PLACE)
 
 
 def test_table_has_the_wider_interval_and_says_what_is_undefined(tmp_path):
-    changes(tmp_path)
-    settings = {"only": [], "labels": LABELS}
-    described = {"name": "by_change", "module": "change_views", "artifact": "changes"}
-    described["settings"] = settings
-    tex, csv = make_plain_table([str(tmp_path / "changes.csv")], table=described)
+    tex, csv = printed("by_change", artifacts.CHANGES, changes(), tmp_path, only=[])
     lost = r" & 0.600 $\to$ 0.750 \\"
-    first = (
-        r"Fine-tuning & 6 & 3 & Oracle & 0.200 [0.000, 0.400] & 0.800 [0.700, 0.900] & 0.700 "
-    )
-    first += "[0.500, 0.900]"
-    assert first + lost in tex
-    assert (
-        r" &  &  & No adapter & 0.100 [0.000, 0.200] & 0.900 & 0.500 [0.400, 0.600]" + lost
-        in tex
-    )
+    wide = r"0.200 [0.000, 0.400] & 0.800 [0.700, 0.900] & 0.700 [0.500, 0.900]"
+    assert rf"Fine-tuning & 6 & 3 & Oracle & {wide}{lost}" in tex
+    narrow = r"0.100 [0.000, 0.200] & 0.900 & 0.500 [0.400, 0.600]"
+    assert rf" &  &  & No adapter & {narrow}{lost}" in tex
     assert r"Same & 0 & 0 & Oracle & -- & -- & -- & -- \\" in tex
-    assert r"Model, R\&D" in tex and csv.count("\n") == 10
+    assert r"Model m, R\&D" in tex and csv.count("\n") == 10
 
 
-def test_figure_has_a_row_per_kind_and_markers_that_differ(tmp_path):
-    figure = changes_figure(changes(tmp_path), only=[], labels=LABELS)
+def drawn_at(axes):
+    return [points.get_offsets()[0].tolist() for points in axes.collections]
+
+
+def test_figure_has_a_row_per_kind_and_markers_that_differ():
+    figure = changes_figure(changes(), only=[], labels=LABELS)
     delta, _, auc = figure.axes
-    assert [label.get_text() for label in delta.get_yticklabels()] == [
-        "Fine-tuning\n+6 −3",
-        "Same\n+0 −0",
-    ]
-    at = [points.get_offsets()[0].tolist() for points in auc.collections]
-    assert sorted(x for x, _ in at) == [0.5, 0.7]
-    assert all(-0.5 < y < 0.5 for _, y in at)  # nothing in the row without a flip
+    rows = [label.get_text() for label in delta.get_yticklabels()]
+    assert rows == ["Fine-tuning\n+6 −3", "Same\n+0 −0"]
+    assert sorted(x for x, _ in drawn_at(auc)) == [0.5, 0.7]
+    assert all(-0.5 < y < 0.5 for _, y in drawn_at(auc))  # nothing in the row without a flip
     [legend] = figure.legends
     assert len({line.get_marker() for line in legend.get_lines()}) == 2
 
 
-def test_table_and_figure_show_the_difference_from_the_control(tmp_path):
-    rows = changes(tmp_path, control="Same")
+def test_table_and_figure_show_the_difference_from_the_control():
+    rows = changes(control="Same")
     tex, _ = by_change(rows, only=[], labels=LABELS)
     values = r"0.200 [0.000, 0.400] & 0.100 [-0.200, 0.400]"
-    assert values in tex.replace("$-$", "-").replace("−", "-")
+    assert values in tex.replace("$-$", "-")
     assert r"0.300 [0.200, 0.400]" in tex and "above control" in tex and "(Same)" in tex
     *_, above = changes_figure(rows, only=[], labels=LABELS).axes
     assert above.get_xlabel().endswith("above the control")
-    at = [points.get_offsets()[0].tolist()[0] for points in above.collections]
-    assert sorted(at) == [0.1, 0.3]
+    assert sorted(x for x, _ in drawn_at(above)) == [0.1, 0.3]
 
 
 def test_verdicts_are_counted_by_change_and_compared_with_the_control():

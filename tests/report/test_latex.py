@@ -40,7 +40,6 @@ def made(**changes):
             (*owner, "a+b", "odds", *column, "a", "b", 1.0, -0.1, column[0] == "full")
             for column in columns
         ]
-    study = {"models": ["m", "n"], "datasets": {"d": [], "e": []}}
     return make_table(
         pd.DataFrame(metrics, columns=artifacts.METRICS.schema.names),
         pd.DataFrame(tests, columns=artifacts.SIGNIFICANCE.schema.names[:12]),
@@ -48,7 +47,8 @@ def made(**changes):
         description={**TABLE, **changes},
         labels=LABELS,
         missing_ok=False,
-        **study,
+        models=["m", "n"],
+        datasets={"d": [], "e": []},
     )
 
 
@@ -222,13 +222,8 @@ def test_tables_compile(tmp_path):
     lines = [r"\documentclass{article}", packages, r"\begin{document}", *tables]
     document = "\n".join([*lines, r"\end{document}"])
     (tmp_path / "all.tex").write_text(document, encoding="utf-8")
-    result = subprocess.run(
-        ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "all.tex"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "all.tex"]
+    how = {"capture_output": True, "text": True, "timeout": 60, "check": False}
+    result = subprocess.run(command, cwd=tmp_path, **how)
     assert result.returncode == 0, result.stdout[-2000:]
     assert (tmp_path / "all.pdf").stat().st_size > 10_000

@@ -10,10 +10,9 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from synthetic_study import NAMES, invent, study_tables, write_page
+from synthetic_study import NAMES, invent, replicates_of, study_tables, write_page
 
 from persistcal.evaluation.contrast import ContrastSet
-from persistcal.evaluation.replicates import Replicates
 from persistcal.evaluation.significance import Simultaneous
 from persistcal.report.drawing import MATPLOTLIB_MARKERS, looks
 from persistcal.report.grid import Block, Cell, Column, Grid, Row, lay_out
@@ -31,6 +30,7 @@ from persistcal.report.page.tables import (
     plain_text,
     printed,
 )
+from persistcal.store import artifacts
 
 LABELS = {
     "oracle": "Oracle training",
@@ -50,13 +50,7 @@ def compared(names, **drawn):
     }
     nothing = np.full((len(names), 3), np.nan)
     replicated = {key: np.array(drawn.get(name, nothing)) for name, key in keys.items()}
-    observed = {key: np.median(rows, axis=1) for key, rows in replicated.items()}
-    by_seed = {key: [{0: 0.5}] * len(names) for key in observed}
-    noise = {key: np.zeros(len(names)) for key in observed}
-    effective = dict.fromkeys(observed, np.inf)
-    return compare(
-        Replicates(members, observed, replicated, by_seed, noise, effective), members
-    )
+    return compare(replicates_of(members, replicated), members)
 
 
 QUESTIONS = "220 gained and 38 lost questions"
@@ -170,9 +164,6 @@ def test_where_no_contrast_metric_is_defined_the_full_set_speaks():
     assert compared(["oracle", "gcm"]) is None
 
 
-LAB = ["self_consistency", "sequence_probability", "verbalised", "non_oracle", "oracle"]
-
-
 def test_families_share_a_colour_and_a_marker_and_differ_from_each_other():
     found = looks([*NAMES, "oracle_1answer", "mine", "mine_scaled", "yours"])
     assert found["non_oracle"].family == "non_oracle"  # and not oracle
@@ -195,8 +186,9 @@ def test_methods_that_ask_for_the_same_thing_are_a_family():
     families = ["sequence_probability"] * 2 + ["semantic_entropy"] * 2 + ["p_true", "mine"]
     assert [look.family for look in found.values()] == families
     assert found["sequence_probability"].variant == 0 and found["perplexity"].variant == 1
-    found = looks(LAB)  # whose figures are printed
-    assert len({look.marker for look in found.values()}) == len(LAB)
+    # These are printed in one figure.
+    names = ["self_consistency", "sequence_probability", "verbalised", "non_oracle", "oracle"]
+    assert len({look.marker for look in looks(names).values()}) == len(names)
     found = looks(["oracle_1answer", "oracle"])  # its own name is filled wherever it stands
     assert (found["oracle"].variant, found["oracle_1answer"].variant) == (0, 1)
 
@@ -214,18 +206,18 @@ def test_colours_stand_out_from_their_page(side):
         assert (other + 0.05) / (one + 0.05) >= 3, name  # WCAG 2.2, graphics
 
 
+ESTIMATORS = ["gcm", "oracle"]
+
+
 def part(n=40, n_checkpoints=3, texts=None, seed=0):
     rng = np.random.default_rng(seed)
     names = [f"c{k}" for k in range(n_checkpoints)]
     rows = [(c, f"q{i:03d}", bool(rng.integers(2))) for c in names for i in range(n)]
     frame = pd.DataFrame(rows, columns=["checkpoint", "question_id", "correct"])
     frame = frame.assign(train_dataset="quiz", seed=0)
-    stated = [
-        frame.assign(estimator=name, confidence=rng.random(len(frame)))
-        for name in ("gcm", "oracle")
-    ]
+    both = [frame.assign(estimator=e, confidence=rng.random(len(frame))) for e in ESTIMATORS]
     place = Subject("m", "quiz", [], names, min_contrast=1)
-    return arrange_part(pd.concat(stated), place, texts=texts, order=["oracle", "gcm"])
+    return arrange_part(pd.concat(both), place, texts=texts, order=ESTIMATORS[::-1])
 
 
 def test_above_the_limit_contrast_questions_come_first_and_the_sample_is_seeded():
@@ -269,14 +261,9 @@ def test_packed_clusters_keep_the_most_probable_and_say_what_waits_for_a_person(
     ).assign(references=[["1"], ["2", "two"]], truths=None)
     rows = [("q000", c, f"said {c}", 0.5**c / 2, [""]) for c in range(7)]
     rows.append(("q001", 0, "2", 1.0, ["2"]))
-    clusters = pd.DataFrame(
-        rows, columns=["question_id", "cluster", "answer", "probability", "m"]
-    )
-    judged = [
-        ("q000", 0, "not_attempted", "queue"),
-        ("q000", 1, "incorrect", "human"),
-        ("q001", 0, "correct", "gpt"),
-    ]
+    clusters = pd.DataFrame(rows, columns=artifacts.CLUSTERS.schema.names)
+    judged = [("q000", 0, "not_attempted", "queue"), ("q000", 1, "incorrect", "human")]
+    judged.append(("q001", 0, "correct", "gpt"))
     labels = pd.DataFrame(judged, columns=["question_id", "cluster", "label", "source"])
     texts = Texts(questions, {"c1": clusters}, {"c1": labels})
     words = {}
@@ -286,11 +273,9 @@ def test_packed_clusters_keep_the_most_probable_and_say_what_waits_for_a_person(
     assert flat["n"] == [5, 1] and flat["more"] == [2, 0]
     assert flat["label"] == [-2, 1, -1, -1, -1, 0]
     assert flat["probability"] == [500, 250, 125, 62, 31, 1000]
-    assert [list(words)[i] for i in flat["answer"]][-1] == "2"
-    assert [[list(words)[i] for i in some] for some in packed["references"]] == [
-        ["1"],
-        ["2", "two"],
-    ]
+    texts = list(words)
+    assert texts[flat["answer"][-1]] == "2"
+    assert [[texts[i] for i in some] for some in packed["references"]] == [["1"], ["2", "two"]]
 
 
 def test_grids_have_the_marks_and_the_intervals_of_the_table():
@@ -306,20 +291,12 @@ def test_grids_have_the_marks_and_the_intervals_of_the_table():
     bounds = rows.head(1).assign(lower_2_5pct=0.7, upper_97_5pct=0.9)
     shown = [{"estimator": "oracle", "label": "The oracle"}]
     shown.append({"estimator": "gcm", "indent": True})
-    blocks = [{"title": "Main", "rows": shown}]
-    table = {"layout": "models_as_blocks", "blocks": blocks}
-    labels = {
-        "models": {"m": "Model"},
-        "datasets": {"quiz": "Quiz"},
-        "estimators": {"gcm": "GCM"},
-    }
+    table = {"layout": "models_as_blocks", "blocks": [{"title": "Main", "rows": shown}]}
+    labels = {"models": {"m": "Model"}, "datasets": {"quiz": "Quiz"}, "estimators": LABELS}
     (grid,) = lay_out(rows, table, labels=labels, intervals=bounds)
     assert grid.title == "Model · Quiz"
     assert group_heads(grid) == [("Contrast sets", 1), ("All questions", 1)]
-    assert [(c.measure.heading, c.measure.arrow) for c in grid.columns] == [
-        ("AUC", "↑"),
-        ("ECE", "↓"),
-    ]
+    assert [c.measure.heading + c.measure.arrow for c in grid.columns] == ["AUC↑", "ECE↓"]
     (block,) = grid.blocks
     first, second = block.rows
     assert (block.title, first.label, second.label) == ("Main", "The oracle", "GCM")

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from browser import open_browser, resize, visit
+from browser import open_browser, resize, visit, wait_for_frames
 from synthetic_study import NAMES, invent, write_page
 
 pytestmark = pytest.mark.slow
@@ -55,15 +55,26 @@ def text_of(browser, selector):
     return run(browser, "return document.querySelector(arguments[0]).textContent", selector)
 
 
+def count(browser, selector):
+    return run(browser, "return document.querySelectorAll(arguments[0]).length", selector)
+
+
 def choose(browser, identifier, value):
-    run(
+    """Enter a value, and return how many milliseconds the page takes to show it."""
+    return run(
         browser,
         "const n = document.getElementById(arguments[0]); n.value = arguments[1];"
+        "const start = performance.now();"
         "n.dispatchEvent(new Event('input', {bubbles: true}));"
-        "n.dispatchEvent(new Event('change', {bubbles: true}))",
+        "n.dispatchEvent(new Event('change', {bubbles: true}));"
+        "return performance.now() - start",
         identifier,
         value,
     )
+
+
+def open_details(browser):
+    run(browser, "document.querySelectorAll('details').forEach((d) => { d.open = true })")
 
 
 def n_found(browser):
@@ -73,16 +84,11 @@ def n_found(browser):
 def test_it_runs_without_an_error_and_asks_for_nothing(page, browser):
     browser.get_log("browser"), browser.get_log("performance")
     visit(browser, page)
-    run(browser, "document.querySelectorAll('details').forEach((d) => { d.open = true })")
+    open_details(browser)
     assert browser.get_log("browser") == []
-    events = [
-        json.loads(entry["message"])["message"] for entry in browser.get_log("performance")
-    ]
-    asked = [
-        event["params"]["request"]["url"]
-        for event in events
-        if event["method"] == "Network.requestWillBeSent"
-    ]
+    log = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    sent = [event for event in log if event["method"] == "Network.requestWillBeSent"]
+    asked = [event["params"]["request"]["url"] for event in sent]
     assert asked, "the log must hold the page itself"
     assert {url for url in asked if not url.startswith("about:")} == {page.as_uri()}
 
@@ -95,29 +101,22 @@ def test_its_policy_stops_scripts_requests_and_markup(shown):
         "document.body.append(s);"
         "try { document.body.innerHTML += '<b>no</b>' } catch { window.kept = true }",
     )
-    assert run(shown, "return [window.hacked, window.refused, window.kept]") == [
-        None,
-        True,
-        True,
-    ]
+    outcome = run(shown, "return [window.hacked, window.refused, window.kept]")
+    assert outcome == [None, True, True]
     outcome = shown.execute_async_script(
         "const done = arguments[0]; fetch('http://127.0.0.1:9/').then(() => done('sent'),"
         "() => done('refused'));"
     )
     assert outcome == "refused"
-    assert any(
-        "Content Security Policy" in entry["message"] for entry in shown.get_log("browser")
-    )
+    messages = [entry["message"] for entry in shown.get_log("browser")]
+    assert any("Content Security Policy" in message for message in messages)
 
 
 def test_every_chart_is_drawn(shown):
-    drawn = run(
-        shown,
-        "return ['hero', 'accuracy', 'flows', 'reliability', 'pairs', 'risks'].map("
-        "(id) => document.querySelectorAll(`#${id} svg[role=img]`).length)",
-    )
+    charts = ["hero", "accuracy", "flows", "reliability", "pairs", "risks"]
+    drawn = [count(shown, f"#{chart} svg[role=img]") for chart in charts]
     assert drawn == [1, 1, 1, 5, 5, 5]
-    assert len(run(shown, "return [...document.querySelectorAll('#matrix td b')]")) == 3
+    assert count(shown, "#matrix td b") == 3
 
 
 def test_sorting_a_table_puts_the_best_first(shown):
@@ -126,12 +125,8 @@ def test_sorting_a_table_puts_the_best_first(shown):
         "return [...t.tBodies[0].rows].map((r) => Number(r.cells[arguments[0]].dataset.v))"
     )
     for place, lower_is_better in ((1, False), (3, True)):
-        run(
-            shown,
-            "document.querySelectorAll('#tables tr:last-child > th button')[arguments[0]]"
-            ".click()",
-            place,
-        )
+        heads = "document.querySelectorAll('#tables tr:last-child > th button')"
+        run(shown, f"{heads}[arguments[0]].click()", place)
         values = run(shown, column, place)
         assert values == sorted(values, reverse=not lower_is_better)
     assert len(set(values)) > 1
@@ -174,8 +169,7 @@ def test_a_link_opens_its_question_and_the_address_follows(shown, page):
     visit(shown, page, "#q=q00033")
     assert text_of(shown, "#card .asked") == "What is the answer to question 33?"
     assert "33" in text_of(shown, "#card .meta")
-    rows = run(shown, "return document.querySelectorAll('#card .answers tbody tr').length")
-    assert rows == 4  # the earlier checkpoint's answer too
+    assert count(shown, "#card .answers tbody tr") == 4  # the earlier checkpoint's answer too
     run(shown, "document.getElementById('row-30').click()")
     assert text_of(shown, "#card .asked") == "What is the answer to question 30?"
     assert run(shown, "return location.hash") == "#q=q00030"
@@ -205,12 +199,8 @@ def test_a_narrow_card_names_its_lines_and_stays_below_the_bar(shown, page):
         "document.querySelector('.bar').getBoundingClientRect().bottom]",
     )
     assert top >= bar
-    lines, named = run(
-        shown,
-        "return [document.querySelectorAll('#card .chart path.series').length,"
-        "[...document.querySelectorAll('#card .legend span')].map((n) => n.textContent)]",
-    )
-    assert lines == len(named) == len(NAMES)
+    assert count(shown, "#card .chart path.series") == len(NAMES)
+    assert count(shown, "#card .legend span") == len(NAMES)
     heads = "return [...document.querySelectorAll('#card .answers tr:last-child td')]"
     heads += ".map((n) => getComputedStyle(n, '::before').content)"
     assert run(shown, heads) == ['"Answer"', '"Probability"', '"Label"']
@@ -235,9 +225,8 @@ def test_theme_follows_the_system_and_the_button(shown, page):
     light = run(shown, ground)
     run(shown, "document.getElementById('theme').click()")
     dark = run(shown, ground)
-    assert (
-        sum(map(int, dark[4:-1].split(","))) < 150 < 600 < sum(map(int, light[4:-1].split(",")))
-    )
+    low, high = (sum(map(int, colour[4:-1].split(","))) for colour in (dark, light))
+    assert low < 150 < 600 < high
     visit(shown, page)
     assert run(shown, ground) == dark
     run(shown, "document.getElementById('theme').click()")
@@ -252,12 +241,10 @@ def test_hostile_texts_are_shown_as_text(page, shown):
             assert said == text
         else:
             assert said.startswith(text[:1_000]) and "99,000 more characters" in said
-        direction = (
-            "return getComputedStyle(document.querySelector('#card .asked')).unicodeBidi"
-        )
-        assert "isolate" in run(shown, direction)
+        style = "getComputedStyle(document.querySelector('#card .asked'))"
+        assert "isolate" in run(shown, f"return {style}.unicodeBidi")
     assert run(shown, "return window.hacked") is None
-    assert run(shown, "return document.querySelectorAll('img, b > script').length") == 0
+    assert count(shown, "img, b > script") == 0
     assert "<script>window.hacked = 3</script>" in text_of(shown, ".says")
 
 
@@ -265,7 +252,7 @@ def test_hostile_texts_are_shown_as_text(page, shown):
 def test_nothing_is_wider_than_the_window(shown, page, width):
     resize(shown, width, 900)
     visit(shown, page, "#q=q00003")
-    run(shown, "document.querySelectorAll('details').forEach((d) => { d.open = true })")
+    open_details(shown)
     assert run(shown, "return document.documentElement.scrollWidth") <= width
 
 
@@ -275,7 +262,7 @@ def test_own_predictions_have_all_but_the_texts(tmp_path, browser):
     browser.get_log("browser")
     visit(browser, tmp_path / "index.html", "#q=q00007")
     assert text_of(browser, "#card .asked") == "q00007"
-    assert run(browser, "return document.querySelectorAll('#card svg[role=img]').length") == 1
+    assert count(browser, "#card svg[role=img]") == 1
     assert "predictions alone" in text_of(browser, "#about")
     assert browser.get_log("browser") == []
 
@@ -287,13 +274,10 @@ def test_many_estimators_are_rows_and_long_names_are_whole(tmp_path, browser):
     write_page(tmp_path, made)
     resize(browser, 1200, 900)
     visit(browser, tmp_path / "index.html")
-    drawn = "return document.querySelectorAll('#hero svg g[data-tip]').length"
-    assert run(browser, drawn) == len(NAMES)  # points
+    assert count(browser, "#hero svg g[data-tip]") == len(NAMES)  # points
     run(browser, "document.querySelectorAll('#hero-controls button')[1].click()")
-    browser.execute_async_script(
-        "const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(done))"
-    )
-    assert run(browser, drawn) == 3 * len([*NAMES, *more])
+    wait_for_frames(browser)
+    assert count(browser, "#hero svg g[data-tip]") == 3 * len([*NAMES, *more])
     cells = run(
         browser,
         "return [...document.querySelectorAll('#hero tbody td:nth-child(2)')]"
@@ -314,36 +298,17 @@ def test_many_estimators_are_rows_and_long_names_are_whole(tmp_path, browser):
 def test_the_largest_study_that_is_shown_whole_is_small_and_fast(tmp_path, browser):
     more = ["oracle_1answer", "oracle_respective", "gcm", "gcm_posthoc", "linear_probe"]
     estimators = [*NAMES, *more, "sequence_probability", "mine"]
-    checkpoints = [f"c{k}" for k in range(7)]
-    made = invent(
-        n=5000, checkpoints=checkpoints, n_earlier=0, estimators=estimators, tables=False
-    )
+    size = {"n": 5000, "checkpoints": [f"c{k}" for k in range(7)], "estimators": estimators}
+    made = invent(**size, n_earlier=0, tables=False)
     page = tmp_path / "index.html"
     write_page(tmp_path, made)
     assert page.stat().st_size < 15e6
     visit(browser, page)
     assert n_found(browser) == 5000
-    (paint,) = run(
-        browser,
-        "return performance.getEntriesByName('first-contentful-paint').map((e) => e.startTime)",
-    )
-    assert paint < 1500
-    for identifier, value in (
-        ("search", "a"),
-        ("search", "answer 49"),
-        ("category", "1"),
-        ("change", "flip"),
-        ("who", "3"),
-    ):
-        # the first filter reads columns that no filter has read before: it counts as well
-        took = run(
-            browser,
-            "const n = document.getElementById(arguments[0]); n.value = arguments[1];"
-            "const start = performance.now();"
-            "n.dispatchEvent(new Event('input')); n.dispatchEvent(new Event('change'));"
-            "return performance.now() - start",
-            identifier,
-            value,
-        )
-        assert took < 100, identifier
+    paint = "return performance.getEntriesByName('first-contentful-paint')[0].startTime"
+    assert run(browser, paint) < 1500
+    # The first filter reads columns that no filter has read before: it counts as well.
+    filters = [("search", "a"), ("search", "answer 49"), ("category", "1"), ("change", "flip")]
+    for identifier, value in [*filters, ("who", "3")]:
+        assert choose(browser, identifier, value) < 100, identifier
     assert n_found(browser) < 5000

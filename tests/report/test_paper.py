@@ -82,9 +82,8 @@ def test_the_whole_paper_is_compared_cell_by_cell(cells, tmp_path):
     other &= shown["train_dataset"].eq("Jeopardy") & shown["metric"].eq("delta0")
     other &= shown["estimator"].eq("self_consistency")
     shown.loc[other, "underline"] = ~shown.loc[other, "underline"]
-    comparison = compare(
-        cells, ours, shown, models=names[0], datasets=names[1], settings="a: 1"
-    )
+    labels = {"models": names[0], "datasets": names[1]}
+    comparison = compare(cells, ours, shown, **labels, settings="a: 1")
     artifacts.write_csv(comparison, tmp_path / "comparison.csv", artifacts.PAPER_COMPARISON)
     comparison = artifacts.read_csv(tmp_path / "comparison.csv", artifacts.PAPER_COMPARISON)
     assert len(comparison) == 2042
@@ -112,46 +111,30 @@ def as_study(cells, printed, table):
 
     A bold cell gets the hair by which it is better than another of equal rounding.
     """
-    hair = (
-        2
-        * TIE
-        * cells["paper_bold"]
-        * cells["metric"].map({"brier": -1, "smece": -1}).fillna(1)
-    )
+    sign = cells["metric"].map({"brier": -1, "smece": -1}).fillna(1)
+    hair = 2 * TIE * cells["paper_bold"] * sign
     metrics = cells.assign(value=cells["paper"] + hair, seed="mean")
     metrics = metrics.drop_duplicates(STORED[1:])[[*STORED[1:], "value", "seed"]]
     metrics = metrics.rename(columns={"trained_on": "train_dataset"})
 
     tests = []
     for section in sections(table, MODELS, DATASETS):
-        of_section = printed[
-            (printed["model"] == section.model)
-            & (printed["eval_dataset"] == section.dataset)
-            & (printed["train_dataset"] == section.train_dataset)
-        ]
+        columns = ["model", "eval_dataset", "train_dataset"]
+        of_section = printed[(printed[columns] == list(section)).all(axis=1)]
         for block in table["blocks"]:
             compared = members(block, section)
             rows = of_section[of_section["estimator"].isin([e for _, e in compared])]
-            for (scope, metric), column in rows.groupby(["scope", "metric"]):
+            for _, column in rows.groupby(["scope", "metric"]):
                 # of several best the test starts from the one that is not underlined
                 bold = (column["bold"] == 1) & (column["underline"] == 0)
                 best = column.loc[bold, "estimator"].iloc[0]
-                tests += [
-                    {
-                        "model": section.model,
-                        "dataset": section.dataset,
-                        "block": block_name(compared, section.dataset),
-                        "conditioning": row.conditioning,
-                        "scope": scope,
-                        "metric": metric,
-                        "best": best,
-                        "other": row.estimator,
-                        "significant": not row.underline,
-                    }
-                    for row in column.itertuples()
-                    if row.estimator != best
-                ]
-    return metrics, pd.DataFrame(tests)
+                name = block_name(compared, section.dataset)
+                others = column[column["estimator"] != best]
+                others = others.rename(columns={"estimator": "other"})
+                others["significant"] = others["underline"] == 0
+                place = {"model": section.model, "dataset": section.dataset}
+                tests.append(others.assign(**place, block=name, best=best))
+    return metrics, pd.concat(tests)
 
 
 @pytest.mark.parametrize("name", TABLES.values())
@@ -159,20 +142,14 @@ def test_the_papers_numbers_give_the_papers_tables(name, keyed, config):
     table = expand_tables(config["tables"], DATASETS)[name]
     cells = paper_cells(keyed)
     cells = cells[cells["table"] == name]
-    own = keyed.loc[cells.index].assign(
-        estimator=cells["estimator"], conditioning=cells["conditioning"]
-    )
+    own = keyed.loc[cells.index].join(cells[["estimator", "conditioning"]])
     metrics, significance = as_study(cells, own, table)
     made = fill_cells(metrics, significance, table, models=MODELS, datasets=DATASETS)
     assert len(made) == len(cells)
 
     key = ["model", "dataset", "train_dataset", "estimator", "scope", "metric"]
-    both = made.merge(
-        own.rename(columns={"eval_dataset": "dataset", "value": "printed"}),
-        on=key,
-        suffixes=("", "_printed"),
-        validate="one_to_one",
-    )
+    own = own.rename(columns={"eval_dataset": "dataset", "value": "printed"})
+    both = made.merge(own, on=key, suffixes=("", "_printed"), validate="one_to_one")
     assert len(both) == len(made)
     assert (both["value"].round(3) == both["printed"]).all()
     assert (both["bold"] == both["bold_printed"]).all()
@@ -188,20 +165,13 @@ CELL_OF_OURS = {"model": "olmo", "dataset": "trivia", "train_dataset": "trivia"}
 
 def beside_the_paper(lower, upper, marks, labels=LABELS):
     """Our value of 0.8 with its interval, and `marks` by table and estimator."""
-    ours = pd.DataFrame(
-        [{**CELL_OF_OURS, "value": 0.8, "lower_2_5pct": lower, "upper_97_5pct": upper}]
-    )
-    tables = [
-        TableFiles(
-            name,
-            pd.concat(
-                ours.assign(table=name, estimator=estimator, bold=bold, underline=near)
-                for estimator, bold, near in rows
-            ).to_csv(index=False),
-            "",
-        )
-        for name, rows in marks.items()
-    ]
+    ends = {"lower_2_5pct": lower, "upper_97_5pct": upper}
+    ours = pd.DataFrame([{**CELL_OF_OURS, "value": 0.8, **ends}])
+    tables = []
+    for name, rows in marks.items():
+        marked = [{"estimator": e, "bold": bold, "underline": near} for e, bold, near in rows]
+        table = pd.concat(ours.assign(table=name, **mark) for mark in marked)
+        tables.append(TableFiles(name, table.to_csv(index=False), ""))
     paper = TableFiles.read(str(PAPER))
     return compare_with_paper(ours, tables, paper, labels=labels, settings="a: false")
 
@@ -239,9 +209,8 @@ def test_a_cell_beside_the_papers(lower, upper, inside):
 
 
 def test_marks_are_those_of_the_studys_table():
-    marks = {
-        "gcm": [("gcm", True, False), ("oracle", True, True), ("gcm_posthoc", False, False)]
-    }
+    rows = [("gcm", True, False), ("oracle", True, True), ("gcm_posthoc", False, False)]
+    marks = {"gcm": rows}
     found = beside_the_paper(0.79, 0.81, marks)
     marked = found.dropna(subset="bold")
     assert marked[["table", "estimator"]].to_numpy().tolist() == [["gcm", "oracle"]]

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from synthetic_study import replicates_of
 
-from persistcal.evaluation.replicates import Replicates
 from persistcal.report.page.contents import Stage, Subject, arrange_part
 from persistcal.report.page.overview import lede
 from persistcal.report.page.sentences import (
@@ -43,25 +43,21 @@ def part_of(right, confidence, *, pairs="all", seeds=(0,)):
     return arrange_part(pd.DataFrame(rows), subject)
 
 
+def part_of_all(names):
+    """A part whose estimators have the same confidence."""
+    part = part_of(RIGHT, CONFIDENCE)
+    [run] = part.answers.confidence.values()
+    confidence = {("quiz", name, 0): run for name in names}
+    return part._replace(answers=part.answers._replace(confidence=confidence))
+
+
 def bootstrap(names, *, delta, change_auc, fewest=(5, 2)):
     """Replicates of Δ₀ᵇ and of the change AUC: rows of these for each estimator."""
-    keys = {("odds", "contrast", "delta0_balanced"): delta}
-    keys[("odds", "contrast", "change_auc")] = change_auc
-    drawn = {key: np.array(rows, float) for key, rows in keys.items()}
-    observed = {
-        key: np.nanmedian(np.nan_to_num(rows, nan=0.75), 1) for key, rows in drawn.items()
-    }
-    plain = {key: np.nan_to_num(rows, nan=0.75) for key, rows in drawn.items()}
-    return Replicates(
-        [("quiz", name) for name in names],
-        observed,
-        plain,
-        {key: [{0: 0.5}] * len(names) for key in keys},
-        {key: np.zeros(len(names)) for key in keys},
-        dict.fromkeys(keys, np.inf),
-        drawn,
-        dict.fromkeys(keys, fewest),
-    )
+    measures = {"delta0_balanced": delta, "change_auc": change_auc}
+    claims = {("odds", "contrast", m): np.array(rows, float) for m, rows in measures.items()}
+    drawn = {key: np.nan_to_num(rows, nan=0.75) for key, rows in claims.items()}
+    members = [("quiz", name) for name in names]
+    return replicates_of(members, drawn, claims=claims, fewest=dict.fromkeys(claims, fewest))
 
 
 def follow(replicates, part):
@@ -99,16 +95,17 @@ def test_a_listed_pair_without_changes_is_not_the_update():
 
 def test_accuracy_rises_or_falls_if_mcnemars_test_shows_it():
     # 10 of 10 changed questions are gained: p = 2 / 1024
-    right = {"a": [0] * 10 + [1] * 10, "b": [1] * 20}
-    flat = {name: [0.5] * 20 for name in right}
-    part = part_of(right, flat)
-    text = change_text(part, choose_update(part, LABELS), None)
-    assert "10 questions gained, 0 lost. Accuracy rises from .500 to 1.000, by .500 [" in text
-    back = part_of({"a": right["b"], "b": right["a"]}, flat)
-    text = change_text(back, choose_update(back, LABELS), None)
-    assert "0 questions gained, 10 lost. Accuracy falls from 1.000 to .500, by .500 [" in text
-    held = change_text(back, choose_update(back, LABELS), 0.06)
-    assert "falls" not in held and "can be chance" in held
+    half, whole = [0] * 10 + [1] * 10, [1] * 20
+
+    def text(earlier, later, p_holm=None):
+        part = part_of({"a": earlier, "b": later}, dict.fromkeys("ab", [0.5] * 20))
+        return change_text(part, choose_update(part, LABELS), p_holm)
+
+    rises = "10 questions gained, 0 lost. Accuracy rises from .500 to 1.000, by .500 ["
+    assert rises in text(half, whole)
+    falls = "0 questions gained, 10 lost. Accuracy falls from 1.000 to .500, by .500 ["
+    assert falls in text(whole, half)
+    assert "can be chance" in text(whole, half, p_holm=0.06)
 
 
 def test_moves_are_counted_by_direction_and_equal_ones_named():
@@ -120,9 +117,8 @@ def test_moves_are_counted_by_direction_and_equal_ones_named():
         "chance)."
     ]
     several = follow(one, part_of(RIGHT, CONFIDENCE, seeds=(1, 2)))
-    assert (
-        "3 of 5 gains and 1 of 2 losses, and stayed equal in 1 (means of 2 seeds)" in several[0]
-    )
+    moves = "3 of 5 gains and 1 of 2 losses, and stayed equal in 1 (means of 2 seeds)"
+    assert moves in several[0]
 
 
 @pytest.mark.parametrize(
@@ -136,12 +132,9 @@ def test_an_interval_with_chance_in_it_shows_nothing(low, high, verdict):
 
 def test_few_lost_questions_give_no_claim_and_the_reason():
     nothing = [[np.nan] * 201]
-    [text] = follow(
-        bootstrap(["own"], delta=nothing, change_auc=nothing), part_of(RIGHT, CONFIDENCE)
-    )
-    assert text.startswith(
-        "Own has too little data to show whether it followed: from Version 1"
-    )
+    drawn = bootstrap(["own"], delta=nothing, change_auc=nothing)
+    [text] = follow(drawn, part_of(RIGHT, CONFIDENCE))
+    assert text.startswith("Own has too little data to show whether it followed: from")
     assert text.endswith(
         "(change AUC .750; .5 is chance). A pair with 5 gained and 2 lost questions has too "
         "few for an interval, which needs 5 of each by default."
@@ -151,10 +144,7 @@ def test_few_lost_questions_give_no_claim_and_the_reason():
 def test_intervals_of_several_estimators_hold_at_once():
     """Of two, the tails are .0125: .6 + .0125 · .32 = .604, and .916."""
     names = ["own", "other"]
-    frames = part_of(RIGHT, CONFIDENCE)
-    confidence = frames.answers.confidence
-    both = {**confidence, ("quiz", "other", 0): next(iter(confidence.values()))}
-    part = frames._replace(answers=frames.answers._replace(confidence=both))
+    part = part_of_all(names)
     auc = np.linspace(0.6, 0.92, 301)
     near = 0.4 + 0.3 * np.cos(np.arange(301)), 0.4 + 0.3 * np.sin(np.arange(301))
     texts = follow(bootstrap(names, delta=near, change_auc=[auc, auc]), part)
@@ -169,10 +159,7 @@ def test_many_of_the_best_are_counted():
     names = [f"e{i}" for i in range(MOST + 2)]
     rng = np.random.default_rng(0)
     drawn = bootstrap(names, delta=rng.random((5, 99)), change_auc=rng.random((5, 99)))
-    frames = part_of(RIGHT, CONFIDENCE)
-    run = next(iter(frames.answers.confidence.values()))
-    confidence = {("quiz", name, 0): run for name in names}
-    part = frames._replace(answers=frames.answers._replace(confidence=confidence))
+    part = part_of_all(names)
     assert len(best_estimators(compare(drawn, drawn.estimators))) == 5
     texts = follow(drawn, part)
     assert len(texts) == MOST and "2 more cannot be distinguished" in texts[-1]
@@ -206,9 +193,7 @@ def test_calibration_of_the_later_checkpoint():
     # surer of the wrong answers, and the mean confidence is the accuracy
     part = part_of(right, {"a": [0.5] * 100, "b": [0.9, 0.1] * 50})
     [text] = calibration(part)
-    assert text.startswith(
-        "Own is not calibrated, with no shown bias on average, at Version 2: "
-    )
+    assert text.startswith("Own is not calibrated, with no shown bias on average, at Version 2")
 
 
 @pytest.mark.parametrize(
