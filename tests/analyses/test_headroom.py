@@ -41,11 +41,8 @@ def test_headroom_is_oracle_minus_verifier():
     assert measured == pytest.approx((0.05, 0.01, 0.39))
     behind = headroom(of_both, dataset="d", verifier="oracle", oracle="gcm")
     assert behind == pytest.approx((-0.05, -0.39, -0.01))
-
-
-def test_headroom_of_what_is_undefined():
-    of_both = replicates([np.nan] * 6, [0.75, 0.6, 0.7, 0.8, 0.9, 1.0])
-    assert np.isnan(headroom(of_both, dataset="d", verifier="gcm", oracle="oracle")).all()
+    undefined = replicates([np.nan] * 6, [0.75, 0.6, 0.7, 0.8, 0.9, 1.0])
+    assert np.isnan(headroom(undefined, dataset="d", verifier="gcm", oracle="oracle")).all()
 
 
 def answers(correct):

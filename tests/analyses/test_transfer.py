@@ -43,16 +43,15 @@ def answers(correct):
 
 def test_auc_of_own_answers_averaged_over_seeds():
     predicted = {"x": answers([1, 0, 1])}
-    scores = pd.concat(
-        [
-            # (q0, q1) and (q2, q1) ranked right: 2/2; q0 tied, q2 wrong: 0.5/2
-            score_rows("x", [0.9, 0.1, 0.8]),
-            score_rows("x", [0.5, 0.5, 0.4], seed=18),
-            score_rows("y", [0.0, 0.9, 0.0]),  # of another one's answers
-            score_rows("x", [0.0, 0.9, 0.0], train_dataset="exam"),
-        ]
-    )
-    matrix = transfer_matrix(predicted, scores, {"transfer": ["x"]}, train_dataset="quiz")
+    scores = [
+        # (q0, q1) and (q2, q1) ranked right: 2/2; q0 tied, q2 wrong: 0.5/2
+        score_rows("x", [0.9, 0.1, 0.8]),
+        score_rows("x", [0.5, 0.5, 0.4], seed=18),
+        score_rows("y", [0.0, 0.9, 0.0]),  # of another one's answers
+        score_rows("x", [0.0, 0.9, 0.0], train_dataset="exam"),
+    ]
+    how = {"sets": {"transfer": ["x"]}, "train_dataset": "quiz"}
+    matrix = transfer_matrix(predicted, pd.concat(scores), **how)
     assert matrix.to_dict("records") == [
         {"recipe": "transfer", "trained_on": "x", "checkpoint": "x", "auc": 0.625, "n": 3}
     ]

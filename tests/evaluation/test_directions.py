@@ -30,9 +30,8 @@ def predictions_of(change, improvement, estimator="e"):
     about = {"estimator": estimator, "train_dataset": "quiz", "seed": 0}
     earlier = pd.DataFrame({"checkpoint": "a", "question_id": ids, "confidence": 0.5})
     later = earlier.assign(checkpoint="b", confidence=0.5 + np.asarray(change) / 2)
-    return pd.concat(
-        [earlier.assign(correct=~improvement), later.assign(correct=improvement)]
-    ).assign(**about)
+    states = earlier.assign(correct=~improvement), later.assign(correct=improvement)
+    return pd.concat(states).assign(**about)
 
 
 def test_balanced_replicates_by_hand():
@@ -125,11 +124,9 @@ def test_too_few_questions_of_a_direction_give_no_interval_and_no_test(caplog):
     rng = np.random.default_rng(2)
     improvement = np.arange(34) < 30
     change = np.where(improvement, 1, -1) * rng.random(34) / 2
-    frames = [
-        predictions_of(change, improvement),
-        predictions_of(rng.normal(size=34) / 9, improvement, "f"),
-    ]
-    made = replicate_metrics(pd.concat(frames), ["a", "b"], min_direction=5, **HOW)
+    other = predictions_of(rng.normal(size=34) / 9, improvement, "f")
+    both = pd.concat([predictions_of(change, improvement), other])
+    made = replicate_metrics(both, ["a", "b"], min_direction=5, **HOW)
     assert "gains 30 and loses 4 questions: fewer than 5 of either give no" in caplog.text
     table = intervals(made).set_index(["estimator", "metric"])
     ends = [name for name in table if "_2_5pct" in name or "_97_5pct" in name]
@@ -141,7 +138,7 @@ def test_too_few_questions_of_a_direction_give_no_interval_and_no_test(caplog):
         assert tests.loc[metric, "significant"]  # the paper's mark stays as it is
     assert table.loc[("f", "delta0"), ends[:2]].notna().all()
     assert table.loc[("e", "delta0"), ends].isna().all()  # all signs are 1: it does not vary
-    enough = replicate_metrics(pd.concat(frames), ["a", "b"], min_direction=4, **HOW)
+    enough = replicate_metrics(both, ["a", "b"], min_direction=4, **HOW)
     assert not np.isnan(enough.for_claims(KEY)).any()
 
 

@@ -9,7 +9,7 @@ from scipy.stats import t as student
 from simulated_seeds import coverage
 from synthetic_predictions import CHECKPOINTS, make_predictions
 
-from persistcal.evaluation.replicates import from_table, replicate_metrics, to_table
+from persistcal.evaluation.replicates import replicate_metrics
 from persistcal.evaluation.significance import compare_blocks, intervals, recipe_interval
 
 HOW = {"min_contrast": 5, "n_replicates": 40, "seed": 3, "conditionings": ["odds"]}
@@ -102,19 +102,16 @@ def test_values_by_seed_and_their_noise_are_those_of_seeds_as_estimators():
 def test_the_tables_have_both_kinds():
     predictions = make_predictions(120)
     replicates = replicate_metrics(predictions, CHECKPOINTS, **HOW)
-    again = from_table(to_table(replicates, "here"))
-    assert again.by_seed == replicates.by_seed
-    np.testing.assert_equal(again.noise, replicates.noise)
     assert replicates.noise["odds", "full", "auc"].astype(bool).tolist() == [
         name == "learnt" for _, name in replicates.estimators
     ]
-    table = intervals(again).set_index(["estimator", "scope", "metric"])
+    table = intervals(replicates).set_index(["estimator", "scope", "metric"])
     of_three = table.loc["learnt"]
     assert (of_three["n_seeds"] == 3).all()
     assert (of_three["seeds_upper_97_5pct"] > of_three["upper_97_5pct"]).mean() > 0.5
     alone = table.loc["own"]
     np.testing.assert_array_equal(alone["seeds_lower_2_5pct"], alone["lower_2_5pct"])
-    tests = compare_blocks(again, {"block": ["learnt", "own"]})
+    tests = compare_blocks(replicates, {"block": ["learnt", "own"]})
     auc = tests.set_index(["scope", "metric"]).loc[("full", "brier")]
     key, sign = ("odds", "full", "brier"), -1  # lower is better
     best, other = (replicates.estimators.index(("quiz", auc[end])) for end in ("best", "other"))

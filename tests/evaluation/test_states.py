@@ -67,9 +67,7 @@ def test_p_values_of_replicates_by_hand():
     assert compare_replicates(0.5, 0.7, drawn).p_value == pytest.approx(0.6)
     assert compare_replicates(0.7, 0.5, -drawn).p_value == pytest.approx(0.6)
     assert np.isnan(compare_replicates(0.5, np.nan, drawn).p_value)
-
-
-def test_replicates_that_do_not_vary_give_no_interval():
+    # replicates that do not vary give no interval
     found = compare_replicates(0.5, 0.7, np.array([0.2, 0.2 + 1e-15, 0.2]))
     assert found.difference == pytest.approx(0.2)
     assert np.isnan(found[3:]).all()
