@@ -41,11 +41,6 @@ class Flips(NamedTuple):
     gained: float
     lost: float
 
-    @property
-    def rate(self) -> float:
-        """Share of questions that change."""
-        return self.gained + self.lost
-
     @classmethod
     def from_accuracy(
         cls, accuracy: float, flip_rate: float, difference: float = 0.0
@@ -72,7 +67,7 @@ def accuracy_power(flips: Flips, n: int) -> float:
     >>> accuracy_power(Flips(0.05, 0.05), 1000) < 0.05
     True
     """
-    rate = flips.rate
+    rate = sum(flips)
     if rate == 0:
         return 0.0
     reach = 10 * (np.sqrt(n * rate) + 1)  # standard deviations, more than nine
@@ -167,7 +162,7 @@ def auc_error(flips: Flips, n: int, auc: float, correlation: float) -> float:
     .. [1] DeLong, DeLong and Clarke-Pearson, "Comparing the Areas under Two or More
        Correlated Receiver Operating Characteristic Curves", Biometrics 1988.
     """
-    m = n * flips.rate
+    m = n * sum(flips)
     above_both = multivariate_normal(cov=[[1, 0.5], [0.5, 1]]).cdf(np.full(2, norm.ppf(auc)))
     return float(np.sqrt(2 * 4 * (above_both - auc**2) / m * (1 - correlation)))
 
@@ -201,9 +196,8 @@ class Guess:
             )
         for name in ("accuracy", "agreement", "auc", "correlation"):
             check_share(name, getattr(self, name))
-        _ = Flips.from_accuracy(
-            self.accuracy, self.flip_rate, self.flips.gained - self.flips.lost
-        )
+        gained, lost = self.flips
+        Flips.from_accuracy(self.accuracy, self.flip_rate, gained - lost)
 
     @property
     def flips(self) -> Flips:
