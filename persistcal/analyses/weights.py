@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import torch
-from numpy.typing import NDArray
 
 PIECE = 2**22  # weights of each checkpoint that are held at once: 32 MiB of float64
 
@@ -41,10 +40,17 @@ def weight_similarities(
 
     .. math:: \frac{w \cdot v}{\lVert w \rVert \, \lVert v \rVert}
 
-    `checkpoints` are in order of training; they must have the same tensors.
+    `checkpoints` are in order of training; they must have the same tensors. Products are sums
+    in float64.
     """
-    shapes = check_same_tensors(checkpoints)
-    products = dot_products(checkpoints, shapes)
+    shapes = _same_shapes(checkpoints)
+    total = torch.zeros(len(checkpoints), len(checkpoints), dtype=torch.float64)
+    for name, shape in shapes.items():
+        for piece in _pieces(shape):  # each read once, of all checkpoints together
+            weights = [tensors[name].rows[piece] for tensors in checkpoints.values()]
+            flat = torch.stack([part.flatten().double() for part in weights])
+            total += flat @ flat.T
+    products = total.numpy()
     norms = np.sqrt(np.diag(products))
     n_weights = sum(int(np.prod(shape)) for shape in shapes.values())
     rows = [
@@ -54,41 +60,25 @@ def weight_similarities(
     return pd.DataFrame(rows, columns=["earlier", "later", "cosine", "n_weights"])
 
 
-def dot_products(
-    checkpoints: Mapping[str, Mapping[str, StoredTensor]],
-    shapes: Mapping[str, tuple[int, ...]],
-) -> NDArray[np.float64]:
-    """Return the dot products of all pairs, in float64: (n_checkpoints, n_checkpoints).
-
-    The weights are read once, the same rows of all checkpoints together.
-    """
-    total = torch.zeros(len(checkpoints), len(checkpoints), dtype=torch.float64)
-    for name, shape in shapes.items():
-        for rows in _pieces(shape):
-            pieces = [tensors[name].rows[rows] for tensors in checkpoints.values()]
-            flat = torch.stack([piece.flatten().double() for piece in pieces])
-            total += flat @ flat.T
-    return total.numpy()
-
-
-def check_same_tensors(
+def _same_shapes(
     checkpoints: Mapping[str, Mapping[str, StoredTensor]],
 ) -> dict[str, tuple[int, ...]]:
     """Return the shape of each tensor, or refuse checkpoints that differ in one."""
-    first, *rest = checkpoints
-    shapes = {name: tensor.shape for name, tensor in checkpoints[first].items()}
-    for other_checkpoint in rest:
-        other_shapes = {
-            name: tensor.shape for name, tensor in checkpoints[other_checkpoint].items()
-        }
-        for name in sorted(shapes.keys() | other_shapes.keys()):
-            if shapes.get(name) != other_shapes.get(name):
+    shapes = {
+        checkpoint: {name: tensor.shape for name, tensor in tensors.items()}
+        for checkpoint, tensors in checkpoints.items()
+    }
+    first, expected = next(iter(shapes.items()))
+    for checkpoint, found in shapes.items():
+        for name in sorted(expected.keys() | found.keys()):
+            one, other = expected.get(name, "missing"), found.get(name, "missing")
+            if one != other:
                 raise ValueError(
-                    f"Tensor {name!r} is {shapes.get(name, 'missing')} in checkpoint {first!r} "
-                    f"and {other_shapes.get(name, 'missing')} in {other_checkpoint!r}; "
+                    f"Tensor {name!r} is {one} in checkpoint {first!r} and {other} in "
+                    f"{checkpoint!r}; "
                     "only checkpoints of one architecture can be compared."
                 )
-    return shapes
+    return expected
 
 
 def _pieces(shape: tuple[int, ...]) -> Iterator[slice | EllipsisType]:
