@@ -216,11 +216,7 @@ def choose_columns(
     optional: Collection[str],
     given: Mapping[str, str],
 ) -> dict[str, str]:
-    """Return the columns to read by their names in a file; refuse unclear names.
-
-    `given` are names in the file by column. Further columns are left out, unless one looks
-    like a misspelt optional column.
-    """
+    """Return the columns to read by their names in a file; refuse unclear names."""
     for column, given_column in given.items():
         option = f"--columns {column}={given_column}"
         if column not in needed and column not in optional:

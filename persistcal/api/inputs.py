@@ -157,10 +157,7 @@ def whole_number(name: str, value: float, *, least: int = 1) -> int:
 def read_predictions(
     predictions: pd.DataFrame, checkpoints: Sequence[str] | None, settings: Settings
 ) -> PredictionTables:
-    """Return the inputs of an evaluation of predictions.
-
-    Without `checkpoints` they are all checkpoints, in the order of the rows.
-    """
+    """Return the inputs of an evaluation, of all checkpoints unless some are chosen."""
     names = None if checkpoints is None else checkpoint_names(checkpoints)
     if names:
         settings.check_checkpoints(names)

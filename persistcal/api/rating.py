@@ -65,12 +65,7 @@ _NOTES = {
 def rate_answers(
     rows: pd.DataFrame, asked: Sequence[str], *, beams: bool | None, is_deployed: bool
 ) -> PredictionTables:
-    """Group, label and rate tidy answers.
-
-    `asked` are the estimators, by default the `USUAL` ones and all stated confidences. Answers
-    are `beams` or samples; with None, answers that could be either are refused. If
-    `is_deployed`, the first answer to each question is the deployed one, which the others rate.
-    """
+    """Group, label and rate tidy answers; without `beams` refuse those that could be either."""
     checkpoints = checkpoints_by_model(rows)
     weighting, found = _weighting(rows, beams), beam_table(rows)
     distinct, needed = _requirements(checkpoints)
@@ -107,10 +102,7 @@ def rate_answers(
 def rate_options(
     rows: pd.DataFrame, asked: Sequence[str], *, normalisation: str
 ) -> PredictionTables:
-    """Rate the best option of each question; `rows` are scored options after `tidy_options`.
-
-    `asked` are the estimators, by default "end_correct" and `OF_OPTIONS`.
-    """
+    """Rate the best option of each question, of rows from `tidy_options`."""
     checkpoints = checkpoints_by_model(rows)
     distinct, needed = _requirements(checkpoints)
     columns = BEAMS.file_columns
@@ -174,10 +166,7 @@ def _functions(
 def _can_rate(
     functions: Mapping[str, str], beams: pd.DataFrame, *, must: bool, is_deployed: bool = False
 ) -> tuple[dict[str, str], list[str]]:
-    """Return the estimators that can rate the answers, and notes on the others.
-
-    If all of them `must` rate, refuse answers without the input of one.
-    """
+    """Return the estimators that can rate the answers, as all of them `must`, and notes."""
     chosen, left_out = {}, []
     for name, function in functions.items():
         needs = registration_of(function).needs
@@ -217,8 +206,8 @@ def _check_deployed(beams: pd.DataFrame, weighting: str) -> None:
 def _cluster_deployed(clusters: pd.DataFrame, beams: pd.DataFrame) -> pd.DataFrame:
     """Make the first answer of each question the prediction, rated by the other answers.
 
-    Both tables are of one checkpoint and dataset. A cluster's probability becomes its share of
-    the other answers. Questions with an empty first answer have no prediction.
+    A cluster's probability becomes its share of the other answers. Questions with an empty
+    first answer have no prediction.
     """
     first = _is_first(beams)
     deployed = beams[first].set_index("question_id")["text"].str.strip()

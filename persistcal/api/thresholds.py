@@ -16,17 +16,9 @@ from persistcal.api.inputs import (
     read_predictions,
     select_rows,
 )
+from persistcal.evaluation import relabelling
 from persistcal.evaluation.contrast import Pairs
 from persistcal.evaluation.predictions import ABSENT, Series, arrange
-from persistcal.evaluation.relabelling import (
-    CARRIED,
-    FRESH,
-    LaterAnswers,
-    certify_threshold,
-    curve_sizes,
-    draw_sheet,
-    measure_label_curve,
-)
 from persistcal.evaluation.thresholds import answer_above, check_target, check_thresholds
 from persistcal.judge.run import same_answers
 from persistcal.report.threshold_views import percent, threshold_sentences
@@ -165,13 +157,13 @@ class Relabelling:
         self.later_confidence = answers.confidence[chosen][1, both]
         self.correct = answers.correct[:, both]
 
-    def with_carried(self) -> LaterAnswers:
+    def with_carried(self) -> relabelling.LaterAnswers:
         """Return the later answers with the earlier labels of unchanged ones."""
         clusters = select_rows(self.inputs.clusters, self.place)
         unchanged = same_answers(clusters)(*self.names) or set() if len(clusters) else set()
         is_carried = np.isin(self.ids, list(unchanged))
         carried = np.where(is_carried, self.correct[0].astype(float), np.nan)
-        return LaterAnswers(self.later_confidence, carried)
+        return relabelling.LaterAnswers(self.later_confidence, carried)
 
     def sheet(self, n_labels: int) -> pd.DataFrame:
         """Return the answers to label next.
@@ -179,7 +171,7 @@ class Relabelling:
         The sheet hides confidences and labels, which could sway the person who fills it in.
         """
         answers = self.with_carried()
-        drawn = draw_sheet(answers, n_labels, seed=SEED)
+        drawn = relabelling.draw_sheet(answers, n_labels, seed=SEED)
         ids = self.ids[drawn["position"]]
         texts = select_rows(self.inputs.answers, self.place).pivot(
             index="question_id", columns="checkpoint", values="answer"
@@ -206,12 +198,12 @@ class Relabelling:
     ) -> pd.DataFrame:
         """Return the thresholds that sheets of growing sizes certify."""
         check_target(precision, delta)
-        return measure_label_curve(
+        return relabelling.measure_label_curve(
             self.with_carried(),
             self.correct[1] == 1,
             precision=precision,
             delta=delta,
-            n_labels=curve_sizes(len(self.ids)),
+            n_labels=relabelling.curve_sizes(len(self.ids)),
             step=step,
         )
 
@@ -222,14 +214,16 @@ class Relabelling:
         check_target(precision, delta)
         labels = _read_labels(filled, path, self.ids)
         answers = self.with_carried()
-        drawn = draw_sheet(answers, len(labels), seed=SEED)
+        drawn = relabelling.draw_sheet(answers, len(labels), seed=SEED)
         if set(self.ids[drawn["position"]]) != set(labels.index):
             raise ValueError(
                 f"{path}: these are not the {len(labels)} answers that --sheet draws from "
                 "these files; give the files and the estimator with which it was drawn."
             )
         drawn[TO_FILL] = labels.loc[self.ids[drawn["position"]]].to_numpy()
-        certified = certify_threshold(answers, drawn, precision=precision, delta=delta)
+        certified = relabelling.certify_threshold(
+            answers, drawn, precision=precision, delta=delta
+        )
         n_carried = int((~np.isnan(answers.carried)).sum())
         labelled = f"{len(labels):,} labels and {n_carried:,} carried ones"
         if certified is None:
@@ -249,7 +243,11 @@ def describe_curve(curve: pd.DataFrame) -> str:
     """Return a row of text for each number of labels."""
     shown = ["certified", "threshold", "precision", "coverage"]
     table = curve.pivot(index="n_labels", columns="labels", values=shown)
-    kinds = [kind for kind in (FRESH, CARRIED) if kind in set(curve["labels"])]
+    kinds = [
+        kind
+        for kind in (relabelling.FRESH, relabelling.CARRIED)
+        if kind in set(curve["labels"])
+    ]
     ordered = table.swaplevel(axis=1)[[(kind, name) for kind in kinds for name in shown]]
     ordered.columns.names = [None, None]
     return ordered.rename_axis("labels").to_string(float_format="{:.2f}".format, na_rep="-")

@@ -29,8 +29,7 @@ def read_answers(
 ) -> pd.DataFrame:
     """Return the answers of one file after checking each row.
 
-    `entry` is an entry of `study.answers`: the file, values for all rows, and options for logs.
-    With `several` files, errors name the file too. `defaults` fills absent columns, and
+    `entry` is an entry of `study.answers`. With `several` files, errors name the file too.
     `prepare` changes the rows of a file that is not a log.
     """
     file, labelled = entry["file"], entry.get("labels") == "log"

@@ -49,9 +49,8 @@ Needed = Mapping[str, Mapping[str, Mapping[str, str]]]  # user, by model, checkp
 def tidy_answers(rows: pd.DataFrame, *, file: str = "") -> pd.DataFrame:
     """Return answers in a uniform format after checking each row.
 
-    `rows` have the `NEEDED` columns and any of the `OPTIONAL` ones. In the result `references`
-    are tuples, `stated` is as in BEAMS, and `place` names the row and its `file` for errors.
-    Missing samples are None, missing numbers NaN, and missing labels empty.
+    Missing samples are None, missing numbers NaN, and missing labels empty. `place` names the
+    row and its `file` for errors.
     """
     stated = {str(name): name_stated(str(name)) for name in rows if name_stated(str(name))}
     allowed = f"{', '.join(KNOWN)}, confidence, confidence_<name>"
@@ -74,10 +73,7 @@ def tidy_answers(rows: pd.DataFrame, *, file: str = "") -> pd.DataFrame:
 
 
 def named_rows(rows: pd.DataFrame, file: str, unit: str) -> pd.DataFrame:
-    """Return the columns `NAMES` and `question` of all rows, and their `place` for errors.
-
-    `file` is part of the place unless it is empty; `unit` is the noun for one row.
-    """
+    """Return the columns `NAMES` and `question`, and the `place` of each row for errors."""
     if rows.empty:
         raise UserTableError(f"has no row; give one for each {unit}")
     of_file = f" of {file}" if file else ""
@@ -225,10 +221,7 @@ def stated_names(rows: pd.DataFrame) -> list[str]:
 def check_stated(
     rows: pd.DataFrame, computed: Collection[str], needed: Collection[str] = ()
 ) -> None:
-    """Refuse stated confidences named like a computed estimator, and missing `needed` ones.
-
-    If only some checkpoints lack them, the estimator itself refuses later.
-    """
+    """Refuse stated confidences named like a computed estimator, and missing `needed` ones."""
     named = set(stated_names(rows))
     if clash := sorted(named & set(computed)):
         raise UserTableError(
@@ -366,12 +359,7 @@ def check_splits(
 def check_answers(
     rows: pd.DataFrame, *, checkpoints: Mapping[str, Mapping[str, bool]], needed: Needed
 ) -> None:
-    """Refuse rows of a dataset that contradict each other or are incomplete.
-
-    Each question has one text, id and split. All checkpoints answer it, equally often. The
-    answers of two checkpoints differ unless `checkpoints` allows equal ones. All `needed`
-    splits are present.
-    """
+    """Refuse rows of a dataset that contradict each other or are incomplete."""
     for dataset, part in rows.groupby("dataset", sort=False):
         _check_questions(part, str(dataset))
         _check_asked(part, str(dataset))
@@ -473,11 +461,7 @@ def can_be_beams(rows: pd.DataFrame) -> bool:
 
 
 def check_weights(rows: pd.DataFrame, strategy: str) -> None:
-    """Refuse answers that cannot be beams, if `strategy` is beams.
-
-    Beams have log-probabilities and are all different, and their probabilities sum to at most
-    1. The probabilities of samples often sum to more.
-    """
+    """Refuse answers that cannot be beams, if `strategy` is beams."""
     if strategy != "beams":
         return
     remedy = (

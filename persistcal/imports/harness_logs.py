@@ -48,8 +48,7 @@ def lm_eval_rows(
 ) -> pd.DataFrame:
     """Return the responses of a log in the columns of `persistcal.imports.answers`.
 
-    A task with several filters repeats each response on one line per filter. The answer is the
-    response itself, or the output of the filter named by `filtered`.
+    The answer is the response itself, or the output of the filter named by `filtered`.
     """
     lines = _lines_of(log)
     for line in lines:

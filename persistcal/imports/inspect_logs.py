@@ -91,7 +91,10 @@ def _row(
     target, answer = sample.target, choice.message.text
     if sample.choices:
         target = _options(sample, target)
-        answer = _options(sample, _letters_chosen(sample)) or answer
+        # The score shows the letters of the chosen options as "A, C".
+        shown = ((sample.scores or {})[CHOICE].answer or "").split(",")
+        letters = [letter.strip() for letter in shown if letter.strip()]
+        answer = _options(sample, letters) or answer
     tokens = choice.logprobs.content if choice.logprobs else None
     stated = (sample.scores or {}).get(STATED)
     return {
@@ -104,12 +107,6 @@ def _row(
         "confidence": stated.value if stated else None,
         "label": _label(sample) if labelled else "",
     }
-
-
-def _letters_chosen(sample: "EvalSample") -> list[str]:
-    """Return the letters of the chosen options, which the score shows as "A, C"."""
-    answer = (sample.scores or {})[CHOICE].answer or ""
-    return [letter.strip() for letter in answer.split(",") if letter.strip()]
 
 
 def _options(sample: "EvalSample", letters: str | Sequence[str]) -> str:

@@ -54,9 +54,10 @@ OF_QUESTION = ("question", "options", "gold", "split")  # equal at all checkpoin
 NUMBERS = ("scores", "logprob", "n_tokens", "unconditional")  # arrays over options
 
 # Bounds of the numbers in a list, and their description for errors
+_LOGPROBS = (-np.inf, ROUNDING, "summed log-probabilities, up to 0")
 VALID = {
-    "option_logprobs": (-np.inf, ROUNDING, "summed log-probabilities, up to 0"),
-    "option_logprobs_unconditional": (-np.inf, ROUNDING, "summed log-probabilities, up to 0"),
+    "option_logprobs": _LOGPROBS,
+    "option_logprobs_unconditional": _LOGPROBS,
     "option_tokens": (1, np.inf, "numbers of tokens, at least 1"),
     "option_characters": (1, np.inf, "numbers of characters, at least 1"),
 }
@@ -65,9 +66,8 @@ VALID = {
 def tidy_options(rows: pd.DataFrame, normalisation: str, *, file: str = "") -> pd.DataFrame:
     """Return scored options in a uniform format after checking each row.
 
-    `rows` have the `NEEDED` columns and any of the `OPTIONAL` ones. In the result `options` are
-    tuples of distinct texts, and each of `NUMBERS` is an array over the options, with NaN for
-    unknown numbers. `place` names the row and its `file` for errors.
+    `options` become tuples of distinct texts, and each of `NUMBERS` an array over the options,
+    with NaN for unknown numbers.
     """
     unknown = f"scored options may have {', '.join(KNOWN)}; remove or rename it"
     check_columns(list(rows.columns), NEEDED, OPTIONAL, unknown=unknown)
@@ -300,10 +300,7 @@ class ScoredOptions:
             check_copy(f"scores on {dataset}", model, checkpoint, first, may_be_equal)
 
     def tables(self) -> Iterator[tuple[Table, dict[str, str], pd.DataFrame]]:
-        """Yield tables with their keys: QUESTIONS of each dataset, then those of each place.
-
-        The best option of a question is the answer; no judge is needed.
-        """
+        """Yield tables with their keys: QUESTIONS of each dataset, then those of each place."""
         questions = {}
         for dataset, asked in self._asked.items():
             right = [

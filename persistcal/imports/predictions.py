@@ -1,7 +1,4 @@
-"""Collect imported predictions batch by batch, and refuse invalid or inconsistent rows.
-
-Whether estimators fit together is checked by `persistcal.evaluation.predictions`.
-"""
+"""Collect imported predictions batch by batch, and refuse invalid or inconsistent rows."""
 
 import logging
 from collections import Counter
@@ -23,9 +20,7 @@ from persistcal.store.user_files import TRUTHS, UserTableError, check_copy, refu
 log = logging.getLogger(__name__)
 
 NAMES = ("model", "dataset", "checkpoint", "question_id", "train_dataset", "estimator")
-
 OPTIONAL = ("train_dataset",)  # by default the dataset itself
-
 KNOWN = (*NAMES, "seed", "confidence", "correct")
 
 
@@ -45,8 +40,7 @@ def collect_rows(
 ) -> pd.DataFrame:
     """Return the rows that a study reads, or all rows without `checkpoints`.
 
-    `NAMES` become categories; `row` is the row number in the file, from 1, without the heading.
-    A row takes about 50 bytes. The number of skipped rows is logged.
+    `row` is the row number in the file, from 1. A row takes about 50 bytes.
     """
     places: dict[str, dict[str, int]] = {name: {} for name in NAMES}
     parts: list[dict[str, NDArray[Any]]] = []
@@ -181,10 +175,7 @@ def _check(
 def check_predictions(
     rows: pd.DataFrame, datasets: Iterable[str], checkpoints: Mapping[str, Mapping[str, bool]]
 ) -> None:
-    """Refuse missing, repeated or copied predictions of a model and dataset.
-
-    The predictions of two checkpoints differ unless `checkpoints` allows equal ones.
-    """
+    """Refuse missing, repeated or copied predictions of a model and dataset."""
     for model, dataset in product(checkpoints, datasets):
         chosen = rows[(rows["model"] == model) & (rows["dataset"] == dataset)]
         if chosen.empty:
@@ -234,11 +225,7 @@ def _check_distinct(rows: pd.DataFrame, model: str, may_be_equal: Mapping[str, b
 
 
 def imported_answers(predictions: pd.DataFrame) -> pd.DataFrame:
-    """Return the table ANSWERS of imported predictions, without texts and probabilities.
-
-    All estimators have the same answers (evaluation refuses anything else), so the answers are
-    read from the first estimator.
-    """
+    """Return the table ANSWERS; all estimators have the same, so the first is read."""
     answers = predictions.drop_duplicates([*ANSWERS.file_columns, "question_id"])
     answers = answers.assign(split="test", answer=None, probability=float("nan"))
     return answers[[*ANSWERS.file_columns, *ANSWERS.schema.names]]

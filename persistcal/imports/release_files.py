@@ -44,10 +44,7 @@ class ArchiveError(ValueError):
 
 
 def check_digest(archive: str | Path, digest_file: str | Path) -> None:
-    """Refuse an archive if its sha256 differs from `digest_file`.
-
-    The file contains lines `HEX  filename`, as sha256sum writes them, or only HEX.
-    """
+    """Refuse an archive if its sha256 differs from the one in `digest_file`."""
     archive, digest_file = Path(archive), Path(digest_file)
     if not archive.is_file():
         raise ArchiveError(f"{archive}: no such file; download it from the release.")
@@ -71,10 +68,7 @@ def check_digest(archive: str | Path, digest_file: str | Path) -> None:
 
 
 def unpack(archive: str | Path, folder: str | Path, *, below: str) -> int:
-    """Unpack a `.tar.zst` with all files `below` one folder; return the number of files.
-
-    `folder` must be empty. After an error it can contain some of the files.
-    """
+    """Unpack a `.tar.zst` with all files `below` one folder; return the number of files."""
     archive, inside, n_files = Path(archive), PurePosixPath(below), 0
     try:
         with (
@@ -128,7 +122,7 @@ class _ListUnpickler(pickle.Unpickler):
 def load_lists(path: FilePath, *, depth: int) -> list[Any]:
     """Load a pickle of lists of strings, nested `depth` levels deep, without running code.
 
-    Entries of the outermost list can be None. Any other content is refused.
+    Only entries of the outermost list can be None.
     """
     try:
         lists = _ListUnpickler(io.BytesIO(read_bytes(path))).load()
@@ -154,11 +148,7 @@ def _check_lists(value: object, path: FilePath, depth: int, level: int = 0) -> N
 
 
 def load_arrays(path: FilePath) -> object:
-    """Load a file of `torch.save` without running code.
-
-    Tensors become arrays of float64 or int64. Anything else but plain containers and values is
-    refused.
-    """
+    """Load plain values and arrays of 64 bits from a file of `torch.save`; run no code."""
     try:
         value = torch.load(path, map_location="cpu", weights_only=True)
     # A damaged file can raise any exception.
@@ -236,10 +226,7 @@ class Shard(NamedTuple):
 def find_shards(
     folder: Path, prefix: str, suffix: str, span: Span
 ) -> tuple[list[Shard], list[str]]:
-    """Return the shards `{prefix}{begin}-{end}{suffix}` of a folder, and absent names.
-
-    Two shards that cover the same question of `span` are refused.
-    """
+    """Return the shards `{prefix}{begin}-{end}{suffix}` of a folder, and absent names."""
     name = re.compile(f"{re.escape(prefix)}([0-9]{{1,12}})-([0-9]{{1,12}}){re.escape(suffix)}")
     shards = sorted(
         Shard(int(match[1]), int(match[2]), path)

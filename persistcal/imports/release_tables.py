@@ -95,9 +95,9 @@ class Source(NamedTuple):
 
     run: Run
     checkpoint: str
-    split: str
     folder: str
     prefix: str
+    split: str = "test"
 
 
 class Estimates(NamedTuple):
@@ -141,7 +141,7 @@ def _evaluated(
                 revisions = [revision] if trained_on == "own" else joint[trained_on]
                 folder = _adapter(model, train_dataset, revisions, ending, seed)
                 run = Run(estimator, train_dataset, seed)
-                yield Source(run, checkpoint, "test", folder, f"{ORDINARY}_{name}_{revision}")
+                yield Source(run, checkpoint, folder, f"{ORDINARY}_{name}_{revision}")
 
 
 def _ablated(root: Path, model: Model, name: str, seeds: Sequence[int]) -> Iterator[Source]:
@@ -151,20 +151,17 @@ def _ablated(root: Path, model: Model, name: str, seeds: Sequence[int]) -> Itera
     for checkpoint, revision in model.evaluation.items():
         run = Run("self_consistency_surrogate", name, 0)
         prefix = f"pred_confs_sc_surrogate_{name}_{revision}"
-        yield Source(run, checkpoint, "test", own_folder, prefix)
+        yield Source(run, checkpoint, own_folder, prefix)
     for seed in seeds:
         folder = _adapter(model, name, model.earlier.values(), "_ncand2", seed)
         for checkpoint, revision in model.evaluation.items():
             run = Run("non_oracle_surrogate", name, seed)
-            yield Source(run, checkpoint, "test", folder, f"{SURROGATE}_{name}_{revision}")
+            yield Source(run, checkpoint, folder, f"{SURROGATE}_{name}_{revision}")
         # The last earlier checkpoint is its own surrogate: the authors kept one of the two.
-        kinds = [
-            kind
-            for kind in (SURROGATE, ORDINARY)
-            if any((root / folder).glob(f"{kind}_{name}_{last_revision}_*.pt"))
-        ]
-        prefix = f"{(kinds or [ORDINARY])[0]}_{name}_{last_revision}"
-        yield Source(Run("non_oracle_copy", name, seed), last, "test", folder, prefix)
+        prefix = f"{SURROGATE}_{name}_{last_revision}"
+        if not any((root / folder).glob(f"{prefix}_*.pt")):
+            prefix = f"{ORDINARY}_{name}_{last_revision}"
+        yield Source(Run("non_oracle_copy", name, seed), last, folder, prefix)
 
 
 def _gcm(model: Model, name: str) -> Iterator[Source]:
@@ -176,7 +173,7 @@ def _gcm(model: Model, name: str) -> Iterator[Source]:
     ):
         for checkpoint, revision in revisions.items():
             prefix = f"pred_confs_gcm_{name}_{revision}"
-            yield Source(Run(estimator, name, 0), checkpoint, split, folder, prefix)
+            yield Source(Run(estimator, name, 0), checkpoint, folder, prefix, split)
 
 
 def _transfers(model: Model, name: str, seed: int) -> Iterator[Source]:
@@ -189,16 +186,13 @@ def _transfers(model: Model, name: str, seed: int) -> Iterator[Source]:
             folder = _adapter(model, name, revisions, ending, seed)
             run = Run(recipe, name, seed, "+".join(trained_on))
             for checkpoint, revision in model.revisions.items():
-                yield Source(run, checkpoint, "test", folder, f"{ORDINARY}_{name}_{revision}")
+                yield Source(run, checkpoint, folder, f"{ORDINARY}_{name}_{revision}")
 
 
 def sources(
     root: Path, model: Model, dataset: Dataset, seeds: Sequence[int]
 ) -> Iterator[Source]:
-    """Yield the expected source of each estimator's confidences for a dataset.
-
-    A dataset with `train_datasets` has only the adapters trained on these datasets.
-    """
+    """Yield the expected source of each estimator's confidences for a dataset."""
     name = dataset.name
     for train_dataset in dataset.train_datasets or [name]:
         yield from _evaluated(model, name, train_dataset, ADAPTERS, seeds)
@@ -347,10 +341,7 @@ def questions(dataset: Dataset, excluded: Mapping[str, Flags]) -> pd.DataFrame:
 def _calibrated(
     estimates: Estimates, confidence: Confidence, train: Confidence, flags: Flags, method: str
 ) -> Confidence:
-    """Calibrate `confidence` by `method` on the earlier checkpoints' train answers.
-
-    The result is empty unless all these answers and their confidences are known.
-    """
+    """Calibrate on the earlier checkpoints' train answers; nothing if one is unknown."""
     stated, correct = [], []
     for checkpoint in estimates.model.earlier:
         label = estimates.answers[checkpoint, "train"].label
@@ -414,8 +405,7 @@ def predictions(
 ) -> pd.DataFrame:
     """Return the table PREDICTIONS of one model on one dataset.
 
-    It contains the runs with a confidence in every answer of every evaluation checkpoint, as
-    evaluation requires. It is empty if a checkpoint's answers are unknown.
+    It contains the runs with a confidence in every answer of every evaluation checkpoint.
     """
     labels = {c: estimates.answers[c, "test"].label for c in estimates.model.evaluation}
     answered = {c: (label > 0) & ~excluded["test"] for c, label in labels.items()}

@@ -119,17 +119,12 @@ def parse_label(reply: str) -> str | None:
 def parse_labels(reply: str, n: int) -> tuple[str | None, ...]:
     r"""Return the labels of `n` candidates from the lines of `reply`, one line each, in order.
 
-    Empty lines and lines after the n-th are ignored. A line can begin with the number of the
-    candidate, ``2.`` or ``2:`` or ``(2)``; with a wrong number it is unreadable. After an
-    unreadable line only numbered lines are read, because the candidates of other lines are
-    uncertain. Candidates without a readable label get None; if there are too few lines, all do.
+    A line can begin with the number of the candidate, ``2.`` or ``2:`` or ``(2)``; with a wrong
+    number it is unreadable. After an unreadable line only numbered lines are read, because the
+    candidates of other lines are uncertain.
 
-    >>> parse_labels("CORRECT\nNot attempted.\nINCORRECT", 2)
-    ('correct', 'not_attempted')
     >>> parse_labels("Here they are:\n2: CORRECT\nINCORRECT", 3)
     (None, 'correct', None)
-    >>> parse_labels("CORRECT", 2)
-    (None, None)
     """
     lines = [line for line in reply.splitlines() if line.strip()][:n]
     if len(lines) < n:

@@ -36,17 +36,9 @@ def tidy_questions(
 ) -> pd.DataFrame:
     """Turn a user's rows into the table QUESTIONS, in the order of the file.
 
-    Columns are question and answers (a text or a list of texts). For multiple choice they are
-    options (a list of texts) and gold (the number of the right one, from 0) instead of answers.
-    Optional columns are id (by default the row number), category and split. Without split,
-    questions are drawn at random, with the configured number per split. Answers can be given
-    for the checkpoints `states`. Errors name the column and the row, counted from 1.
-
-    >>> rows = pd.DataFrame({"question": ["1+1?", "2+2?"], "answers": ["2", ["4", "four"]],
-    ...                      "split": ["few_shot", "test"]})
-    >>> tidy = tidy_questions(rows, n_few_shot=1, n_train=0, n_test=1, seed=0)
-    >>> tidy[["question_id", "split", "references"]].values.tolist()
-    [['1', 'few_shot', ['2']], ['2', 'test', ['4', 'four']]]
+    Questions have answers (a text or a list of texts), or options and gold, the number of the
+    right one. Without a column split they are drawn at random. Answers can be given for the
+    checkpoints `states`.
     """
     message, missing = f"known are {', '.join(KNOWN)}", "a file of questions needs it"
     unknown = dict.fromkeys(("options", "gold", "truths"))

@@ -54,15 +54,8 @@ def number_questions(
 ) -> pd.DataFrame:
     """Return the table QUESTIONS: the dataset's questions with index, id and split.
 
-    The `few_shot` examples, in the order of their use, have separate ids and indices, so that
-    they do not change canonical indices. A split is a range of canonical indices, [first, end).
-    Canonical questions outside both splits are `unused`.
-
-    >>> asked = [Question(text, ["yes"]) for text in "abc"]
-    >>> table = number_questions("x", asked, [Question("d", ["no"])], train=[0, 1], test=[2, 3])
-    >>> table[["question_id", "index", "split"]].values.tolist()
-    [['x-0', 0, 'train'], ['x-1', 1, 'unused'], ['x-2', 2, 'test'],
-     ['x-few-shot-0', 0, 'few_shot']]
+    A split is a range of canonical indices, [first, end). The `few_shot` examples have ids and
+    indices of their own, so that they do not change canonical ones.
     """
     for split, (_, end) in (("train", train), ("test", test)):
         if end > len(canonical):
@@ -129,10 +122,7 @@ def true_at(questions: pd.DataFrame, checkpoint: str) -> pd.DataFrame:
 
 
 def asked_by(questions: pd.DataFrame, checkpoint: str | None) -> pd.DataFrame:
-    """Return the questions with the contexts of a checkpoint, or without contexts for None.
-
-    `questions` is the table QUESTIONS, with or without the rows of CONTEXTS below it.
-    """
+    """Return the questions with the contexts of a checkpoint, or without contexts for None."""
     if "checkpoint" not in questions:
         return questions
     is_asked = questions["checkpoint"] == checkpoint
@@ -256,13 +246,7 @@ _FIELD = re.compile(r"\{([A-Za-z_]\w*)\}")
 def check_fields(
     template: str, name: str, needed: Sequence[str], optional: Collection[str] = ()
 ) -> None:
-    """Refuse a prompt with an unknown, repeated or missing field; other braces are text.
-
-    >>> check_fields("{question} {", "prompts.confidence", ["question"])
-    >>> check_fields("{question} {qestion}", "prompts.confidence", ["question"])
-    Traceback (most recent call last):
-    ValueError: prompts.confidence has the unknown field {qestion}; known are {question}
-    """
+    """Refuse a prompt with an unknown, repeated or missing field; other braces are text."""
     fields = _FIELD.findall(template)
     allowed = [*needed, *optional]
     for field in fields:

@@ -72,11 +72,7 @@ def _shuffled(rows: "Dataset") -> Iterator[Question]:
 def triviaqa_questions(
     validation: "Dataset", training: "Dataset", *, train: Sequence[int], test: Sequence[int]
 ) -> pd.DataFrame:
-    """Return the questions of TriviaQA's `rc.nocontext`, shuffled, without repetitions.
-
-    The few-shot examples are from the split `training`. The reference is the answer's value;
-    the judge decides about aliases.
-    """
+    """Return the questions of TriviaQA, shuffled; the judge decides about aliases."""
     return number_questions(
         "triviaqa",
         list(_shuffled(validation)),
@@ -139,10 +135,7 @@ def check_categories(names: Iterable[str], expected: Iterable[str]) -> None:
 def jeopardy_questions(
     rows: "Dataset", categories: Sequence[str], *, train: Sequence[int], test: Sequence[int]
 ) -> pd.DataFrame:
-    """Return the questions of Jeopardy, each with its category in brackets before it.
-
-    Exactly these `categories` must be left.
-    """
+    """Return the questions of Jeopardy, each with its category in brackets before it."""
     rows = rows.select_columns(["question", "continuation", "ee-category"])
     clues = factual_clues(rows.shuffle(seed=SHUFFLE_SEED).to_list())
     check_categories((clue.category for clue in clues), categories)
@@ -206,8 +199,7 @@ def _question(entry: dict[str, Any]) -> Question:
 def bioasq_questions(entries: Sequence[dict[str, Any]]) -> pd.DataFrame:
     """Return the factoid and list questions of BioASQ's training file, all for evaluation.
 
-    They are in one shuffled order; the category is the type. The first five of each type are
-    few-shot examples.
+    The first five of each type, in one shuffled order, are few-shot examples.
     """
     order = list(range(len(entries)))
     random.Random(SHUFFLE_SEED).shuffle(order)
@@ -308,10 +300,7 @@ def read_own_questions(
     least: Mapping[str, int],
     states: Sequence[str] = (),
 ) -> pd.DataFrame:
-    """Return the questions of a user's CSV, JSONL or parquet file.
-
-    References can differ between the checkpoints `states`.
-    """
+    """Return the questions of a user's CSV, JSONL or parquet file."""
     sizes: dict[str, Any] = {"n_few_shot": n_few_shot, "n_train": n_train, "n_test": n_test}
     with name_files_in_errors(file):
         rows = read_file(file, known=KNOWN, lists=LISTS)
