@@ -79,6 +79,21 @@ def number_questions(
     return pd.DataFrame(rows, columns=columns)[QUESTIONS.schema.names]
 
 
+def draw_splits(n: int, *, n_few_shot: int, n_train: int, n_test: int, seed: int) -> np.ndarray:
+    """Draw which of `n` questions are few-shot examples, train and test; the rest is unused."""
+    if (needed := n_few_shot + n_train + n_test) > n:
+        raise ValueError(
+            f"n_few_shot + n_train + n_test is {needed}, but there are only {n} questions; "
+            "lower n_train or n_test"
+        )
+    split = np.full(n, "unused", dtype=object)
+    order = np.random.default_rng(seed).permutation(n)
+    split[order[:n_few_shot]] = "few_shot"
+    split[order[n_few_shot : n_few_shot + n_train]] = "train"
+    split[order[n_few_shot + n_train : needed]] = "test"
+    return split
+
+
 def count_questions(questions: pd.DataFrame) -> dict[str, int]:
     """Count the canonical list; without blacklisted questions train, test, its categories."""
     kept = questions[~questions["excluded"]]

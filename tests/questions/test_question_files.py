@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from persistcal.questions.own import KNOWN, draw_splits, tidy_questions
-from persistcal.questions.sources import read_own_questions
+from persistcal.questions.question_list import draw_splits
+from persistcal.questions.sources import KNOWN, read_own_questions, tidy_questions
 from persistcal.store import artifacts
 from persistcal.store.user_files import read_rows
 

@@ -7,8 +7,8 @@ import pytest
 from answer_tables import LEXICAL
 from judge_answers import judge_answers
 
-from persistcal.questions.own import KNOWN, tidy_questions
 from persistcal.questions.question_list import true_at, truths_of
+from persistcal.questions.sources import KNOWN, tidy_questions
 from persistcal.report.page.charts import _texts
 from persistcal.report.page.contents import Texts
 from persistcal.store import artifacts

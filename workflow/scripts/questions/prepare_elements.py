@@ -4,7 +4,7 @@ from collections import Counter
 
 from atlas.elements import load_facts
 from atlas.facts import fact_tables
-from persistcal.questions.own import draw_splits
+from persistcal.questions.question_list import draw_splits
 from persistcal.store.artifacts import Facts, Questions
 from persistcal.store.jobs import log, run
 
