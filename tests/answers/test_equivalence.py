@@ -118,11 +118,8 @@ def test_cache_asks_the_model_only_what_is_new(tmp_path):
 
 
 def test_cache_of_jobs_at_the_same_time_and_of_a_broken_file(tmp_path, caplog):
-    first, second = (
-        opened(tmp_path, Scripted({("?", "a", "b")})),
-        opened(tmp_path, Scripted([])),
-    )
-    with first, second:
+    first = opened(tmp_path, Scripted({("?", "a", "b")}))
+    with first, opened(tmp_path, Scripted([])) as second:
         assert first([Pair("?", "a", "b")]) == [True]
         assert second([Pair("?", "c", "d")]) == [False]
     (tmp_path / "broken.parquet").write_bytes(b"PAR1")

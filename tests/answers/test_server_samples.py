@@ -315,13 +315,18 @@ def test_another_fingerprint_is_named_once_and_kept(fake, caplog):
 # A server at its worst ---------------------------------------------------------------------
 
 
+TWICE = as_json(
+    {"choices": [chosen({"prompt": ""}, "x", i) for i in range(2)]}
+)  # one choice too many
+
+
 def test_storms_cuts_and_garbage_pass(fake):
     bad = {"choices": [chosen({"prompt": ""}, "x", logprobs={"token_logprobs": [0.5]})]}
     fake.next_replies = [
         *(error(500), cut, cut_in_the_middle, error(503), Response("<html>")),
         *(bad, as_json({"choices": []}), as_json({"choices": [chosen(BODY, 7)]})),
         as_json({"choices": [chosen({"prompt": ""}, "\ud800")]}),
-        as_json({"choices": [chosen({"prompt": ""}, "x", i) for i in range(2)]}),
+        TWICE,
         as_json({"choices": [chosen({"prompt": ""}, "x")], "model": ["m1"]}),
     ]
     said = texts(fake.sample(prompts(6), reach={"retries": 20}))
@@ -337,14 +342,9 @@ def test_garbage_that_stays_stops_the_job_and_keeps_the_others(fake):
     assert (fake.kept, fake.booked) == (2, 4)  # with both of the garbage
 
 
-def twice(body, text):
-    """One choice too many."""
-    return as_json({"choices": [chosen(body, text, i) for i in range(2)]})
-
-
 @pytest.mark.parametrize(
     "reply",
-    [Response("<html>"), twice({"prompt": ""}, "x"), as_json({"choices": []}), error(500), cut],
+    [Response("<html>"), TWICE, as_json({"choices": []}), error(500), cut],
     ids=["unreadable", "more", "fewer", "failed", "cut"],
 )
 def test_no_more_is_sent_than_the_ceiling_in_any_number_of_runs(fake, reply):

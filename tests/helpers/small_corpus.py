@@ -1,4 +1,4 @@
-"""A handful of facts, and documents about them."""
+"""A handful of facts, documents about them, and settings of a pre-training on these."""
 
 import pandas as pd
 
@@ -26,3 +26,18 @@ def make_corpus(phases=STEADY, share=0.5, seed=1, facts=None, **how):
     facts = make_facts() if facts is None else facts
     how = {"confidence_template": TEMPLATE, "confidence_share": share, "seed": seed, **how}
     return Corpus(facts, list(phases), **how)
+
+
+SCHEDULE = {"lr": 5e-3, "warmup": 0.1, "decay": 0.5, "final": 0.1}
+SIZES = {"hidden_size": 16, "intermediate_size": 32, "n_layers": 4, "n_heads": 2}
+SIZES |= {"sliding_window": 8, "max_length": 64}
+
+
+def settings(**changes):
+    """The settings of a `Pretraining`."""
+    return {
+        **{"seed": 1, "steps": 60, "vocab_size": 320, "batch_size": 4, "block_length": 32},
+        **{"architecture": SIZES, "schedule": SCHEDULE, "confidence_share": 0.5},
+        "drift": [{"until": 0.5}, {"until": 1.0, "weights": {"Europe": 0.1}}],
+        **{"optimizer": "adamw", "weight_decay": 0.01, **changes},
+    }

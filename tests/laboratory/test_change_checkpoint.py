@@ -11,7 +11,7 @@ from change_checkpoint import change_checkpoint
 from configs import pretraining
 from pretrain_checkpoint import pretrain_checkpoint
 from retrain_checkpoint import retrain_checkpoint
-from small_corpus import TEMPLATE, make_facts
+from small_corpus import TEMPLATE, make_facts, settings
 from tiny_models import tiny_model, tiny_tokenizer
 
 from persistcal.models.checkpoint import Checkpoint, save_checkpoint
@@ -123,38 +123,21 @@ def test_a_category_that_is_nowhere_is_refused_before_weights_are_read(folder):
         changed("base", "x", method="npo", forget=["new"], keep=["old"], beta=1.0, **HOW)
 
 
-ARCHITECTURE = {
-    "hidden_size": 16,
-    "intermediate_size": 32,
-    "n_layers": 1,
-    "n_heads": 2,
-    "sliding_window": 8,
-    "max_length": 64,
-}
-PRETRAINING = {
-    **{"seed": 1, "steps": 4, "vocab_size": 320, "batch_size": 4, "block_length": 32},
-    **{"architecture": ARCHITECTURE, "optimizer": "adamw", "weight_decay": 0.0},
-    **{"schedule": {"lr": 5e-3, "warmup": 0.1, "decay": 0.5, "final": 0.1}},
-    **{"drift": [{"until": 1.0}], "confidence_share": 0.5},
-}
-
-
 def test_a_retraining_is_the_ordinary_one_but_for_what_it_leaves_out(folder):
     facts = make_facts().assign(category=["retain", "retain", "forget", "retain", "retain"])
     artifacts.write(facts, "facts.parquet", artifacts.FACTS, values={"dataset": "atlas"})
 
-    def made(function, name, inputs, **settings):
+    def made(function, name, inputs, without=(), **start):
         outputs = {"weights": f"{name}/model.safetensors", "checkpoint": f"{name}.json"}
         inputs = {"facts": ["facts.parquet"], **inputs}
-        settings = {"end_step": 4, "confidence_prompt": TEMPLATE, **settings}
-        execute(function, Job(inputs, outputs, settings, threads=1))
+        how = {"settings": settings(steps=4, without=without), **start}
+        how |= {"end_step": 4, "confidence_prompt": TEMPLATE}
+        execute(function, Job(inputs, outputs, how, threads=1))
         return json.loads((folder / f"{name}.json").read_text())
 
-    once = made(pretrain_checkpoint, "once", {}, start_step=0, settings=PRETRAINING)
+    once = made(pretrain_checkpoint, "once", {}, start_step=0)
     tokenizer = {"tokenizer": "once/tokenizer.json"}
-    same, less = (
-        made(retrain_checkpoint, name, tokenizer, settings=PRETRAINING | {"without": without})
-        for name, without in (("same", []), ("less", ["forget"]))
-    )
+    same = made(retrain_checkpoint, "same", tokenizer)
+    less = made(retrain_checkpoint, "less", tokenizer, ["forget"])
     assert same["weights"] == once["weights"] != less["weights"]
     assert same["files"]["tokenizer.json"] == once["files"]["tokenizer.json"]

@@ -9,7 +9,7 @@ import pytest
 import torch
 from pretrain_checkpoint import pretrain_checkpoint
 from safetensors.torch import load_file
-from small_corpus import TEMPLATE, make_corpus, make_facts
+from small_corpus import SCHEDULE, SIZES, TEMPLATE, make_corpus, make_facts, settings
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from atlas.corpus import SEPARATOR, FactSets, Phase, train_tokenizer
@@ -27,16 +27,7 @@ from persistcal.store.jobs import Job, execute
 
 pytestmark = pytest.mark.slow
 
-SCHEDULE = Schedule(lr=5e-3, warmup=0.1, decay=0.5, final=0.1)
 CONTINENTS = ("Africa", "Asia", "Europe")
-SIZES = {
-    "hidden_size": 16,
-    "intermediate_size": 32,
-    "n_layers": 4,
-    "n_heads": 2,
-    "sliding_window": 8,
-    "max_length": 64,
-}
 
 
 @pytest.fixture(scope="module")
@@ -232,23 +223,6 @@ def test_blocks_are_packed(tokenizer):
     assert (blocks != corpus.blocks(tokenizer, n_blocks=3, length=40, step=8, n_steps=10)).any()
 
 
-def settings(**changes):
-    return {
-        "seed": 1,
-        "steps": 60,
-        "vocab_size": 320,
-        "architecture": SIZES,
-        "schedule": SCHEDULE._asdict(),
-        "drift": [{"until": 0.5}, {"until": 1.0, "weights": {"Europe": 0.1}}],
-        "batch_size": 4,
-        "block_length": 32,
-        "optimizer": "adamw",
-        "weight_decay": 0.01,
-        "confidence_share": 0.5,
-        **changes,
-    }
-
-
 def train(tokenizer, cuts, seed=1, **changes):
     how, losses = Pretraining(**settings(**changes)), []
     standing = Pretrained(new_model(tokenizer, **SIZES, seed=seed), tokenizer)
@@ -298,7 +272,7 @@ def test_muon_steps_as_far_as_adamw_in_size(tokenizer):
     after, _, _ = train(tokenizer, [0, 1], optimizer="muon", weight_decay=0.0)
     name = "model.layers.0.mlp.up_proj.weight"
     rms = (after[name] - before[name]).square().mean().sqrt().item()
-    rate = SCHEDULE.at(0, n_steps=60)
+    rate = Schedule(**SCHEDULE).at(0, n_steps=60)
     # Singular values of the update lie between 0.5 and 1.5 instead of at 1.
     assert 0.5 * 0.2 * rate < rms < 1.5 * 0.2 * rate
 

@@ -11,6 +11,7 @@ import time
 from functools import partial
 from pathlib import Path
 
+import psutil
 import pytest
 import torch
 from adapter_files import adapter_paths, training_job, write_checkpoints
@@ -179,14 +180,10 @@ def test_ranks_end_with_the_process_that_launched_them(tmp_path):
 
 
 def is_running(pid):
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+    try:  # whoever adopted it may not have collected it yet
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
         return False
-    # Whoever adopted it may not have collected it yet.
-    return subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True).stdout[
-        :1
-    ] not in (b"Z", b"")
 
 
 def wait_until(condition):
