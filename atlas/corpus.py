@@ -34,10 +34,6 @@ def train_tokenizer(texts: Iterable[str], *, vocab_size: int) -> PreTrainedToken
     """Train a byte-level BPE tokenizer that shortens `texts`, and encodes any other.
 
     It has at most `vocab_size` tokens, with the 256 bytes, end-of-text (id 0) and padding.
-
-    >>> tokenizer = train_tokenizer(["Where is Lyon? 19"] * 3, vocab_size=300)
-    >>> tokenizer.convert_ids_to_tokens(tokenizer.encode("Lyon? 19"))
-    ['Ly', 'on', '?', 'Ġ', '1', '9']
     """
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(

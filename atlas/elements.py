@@ -94,12 +94,6 @@ def load_facts(*, exponent: float = 0.8) -> list[Fact]:
 
     A fact's weight falls as the atomic number to the power `exponent`, and averages 1 over
     the facts of each relation: light elements are met more often.
-
-    >>> facts = {fact.question: fact for fact in load_facts()}
-    >>> facts["What is the chemical symbol of iron?"].answer
-    'Fe'
-    >>> facts["What crystal structure does iron have?"].answer
-    'body-centered cubic'
     """
     rows: list[tuple[str, str, int, str, tuple[str, ...]]] = []
     for element in periodictable.elements:

@@ -36,12 +36,6 @@ def mutual_entailment(entails: PairTest) -> PairTest:
 
     The first test starts from the answer that sorts first, so that all checkpoints share
     it. The second direction is tested only if the first one is entailment.
-
-    >>> part_of = lambda pairs: [pair.other in pair.one for pair in pairs]
-    >>> where = "Where is Oslo?"
-    >>> pairs = [Pair(where, "Norway", "norway."), Pair(where, "Norway", "Nor")]
-    >>> mutual_entailment(part_of)(pairs)
-    [True, False]
     """
 
     def equivalent(pairs: Sequence[Pair]) -> list[bool]:
@@ -68,10 +62,6 @@ def group_answers(
     Connected answers are not compared again. Each round compares one answer of each
     question with one answer of every other group. Returned is a number per answer, equal for
     answers that mean the same.
-
-    >>> same_initial = lambda pairs: [pair.one[0] == pair.other[0] for pair in pairs]
-    >>> group_answers([("Who?", ["Ann", "Bob", "Alice"])], same_initial)
-    [[0, 1, 0]]
     """
     groups = []
     for _, answers in asked:

@@ -385,9 +385,6 @@ def nucleus(chance: Tensor, top_p: float) -> Tensor:
     """Set to 0 all but the fewest likeliest tokens that have `top_p` together.
 
     Holtzman et al., "The Curious Case of Neural Text Degeneration", ICLR 2020.
-
-    >>> nucleus(torch.tensor([[0.5, 0.2, 0.3]]), 0.6)
-    tensor([[0.5000, 0.0000, 0.3000]])
     """
     if top_p == 1:
         return chance

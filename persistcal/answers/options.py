@@ -30,11 +30,6 @@ def normalised(
 
     That is "none", the log-probability itself; "per_token" or "per_character", without the
     space before the option, or "unconditional", less the log-probability without the question.
-
-    >>> normalised([-6.0, -4.0], [3, 1], [12, 4], [-8.0, -3.0], "per_character").tolist()
-    [-0.5, -1.0]
-    >>> normalised([-6.0, -4.0], [3, 1], [12, 4], [-8.0, -3.0], "unconditional").tolist()
-    [2.0, -1.0]
     """
     scores = np.asarray(logprobs, dtype=float)
     if how == "per_token":

@@ -114,11 +114,7 @@ def in_batches(
     `compute` maps the items of a batch, or of half a batch if GPU memory is too small, to a
     list of results. The batch size must not depend on the machine, because in bfloat16 the last
     bits depend on the items computed together. `progress` is called with the number of items of
-    each finished batch. The second of two shards of four batches:
-
-    >>> work = Work(shard=1, n_shards=2)
-    >>> in_batches(lambda batch: [i * i for i in batch], range(8), batch_size=2, work=work)
-    {2: 4, 3: 9, 6: 36, 7: 49}
+    each finished batch.
     """
     results: dict[int, Any] = {}
     for number, start in enumerate(range(0, len(order), batch_size)):
@@ -136,12 +132,6 @@ def in_order(frame: pd.DataFrame, table: Table, question_ids: Sequence[str]) -> 
     """Sort `frame` by the key of `table`, questions in the order of `question_ids`.
 
     The order does not depend on the number of shards.
-
-    >>> from persistcal.store.artifacts import BEAMS
-    >>> rows = [("b", 1, "x"), ("a", 0, "y"), ("b", 0, "z")]
-    >>> frame = pd.DataFrame(rows, columns=["question_id", "beam", "text"])
-    >>> in_order(frame, BEAMS, ["b", "a"])["text"].tolist()
-    ['z', 'x', 'y']
     """
     rank = {question_id: i for i, question_id in enumerate(question_ids)}
     order = frame[list(table.key)].assign(question_id=frame["question_id"].map(rank))

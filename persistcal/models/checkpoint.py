@@ -275,11 +275,7 @@ def local_digests(folder: FilePath, record: FilePath) -> dict[str, str]:
 
 
 def matching(names: Iterable[str], patterns: Iterable[str]) -> list[str]:
-    """Return the `names` that match one of `patterns`, sorted.
-
-    >>> matching(["vocab.txt", "README.md", "config.json"], ["config.json", "vocab.*"])
-    ['config.json', 'vocab.txt']
-    """
+    """Return the `names` that match one of `patterns`, sorted."""
     patterns = list(patterns)
     return sorted(name for name in names if any(fnmatch(name, p) for p in patterns))
 

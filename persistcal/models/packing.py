@@ -27,9 +27,6 @@ def n_common(one: Sequence[int], other: Sequence[int]) -> int:
     """Return the length of the longest start that two prompts have in common.
 
     The first and last of sorted prompts have in common what all have.
-
-    >>> n_common([5, 6, 7], [5, 6, 8, 9])
-    2
     """
     pairs = enumerate(zip(one, other, strict=False))
     return next((i for i, (a, b) in pairs if a != b), min(len(one), len(other)))

@@ -11,30 +11,12 @@ if TYPE_CHECKING:
 
 
 def few_shot_prefix(examples: Iterable[tuple[str, str]]) -> str:
-    r"""Return the text before every question: examples with their answers.
-
-    >>> few_shot_prefix([("Capital of Peru?", "Lima"), ("Capital of Mali?", "Bamako")])
-    'Prompt: Capital of Peru?\nAnswer: Lima\n\nPrompt: Capital of Mali?\nAnswer: Bamako\n\n'
-    """
+    """Return the text before every question: examples with their answers."""
     return "".join(f"Prompt: {question}\nAnswer: {answer}\n\n" for question, answer in examples)
 
 
 def few_shot_message(examples: Sequence[tuple[str, str]], question: str) -> str:
-    r"""Return the one message that asks a chat model `question`, as the paper's release does.
-
-    >>> print(few_shot_message([("Capital of Peru?", "Lima")], "Capital of Chad?"))
-    Here are 1 examples of a prompt and its answer:
-    <BLANKLINE>
-    Prompt: Capital of Peru?
-    Answer: Lima
-    <BLANKLINE>
-    ---
-    <BLANKLINE>
-    Now answer this prompt with a concise phrase, as the examples do.
-    <BLANKLINE>
-    Prompt: Capital of Chad?
-    Answer:
-    """
+    """Return the one message that asks a chat model `question`, as the paper's release does."""
     shown = f"Here are {len(examples)} examples of a prompt and its answer:\n\n"
     shown += few_shot_prefix(examples)
     asked = "---\n\nNow answer this prompt with a concise phrase, as the examples do.\n\n"
@@ -42,12 +24,9 @@ def few_shot_message(examples: Sequence[tuple[str, str]], question: str) -> str:
 
 
 def question_suffix(question: str) -> str:
-    r"""Return the open question that follows the few-shot prefix.
+    """Return the open question that follows the few-shot prefix.
 
     It ends without a space: the space belongs to the first token of the answer.
-
-    >>> question_suffix("Capital of Chad?")
-    'Prompt: Capital of Chad?\nAnswer:'
     """
     return f"Prompt: {question}\nAnswer:"
 
@@ -56,9 +35,6 @@ def confidence_prompt(template: str, question: str, answer: str) -> str:
     """Fill ``{question}`` and ``{answer}`` in `template`; other braces stay unchanged.
 
     Both are replaced in one pass, so a question with the text "{answer}" stays unchanged.
-
-    >>> confidence_prompt("{question} -> {answer} {%}", "What is {answer}?", "42")
-    'What is {answer}? -> 42 {%}'
     """
     values = {"{question}": question, "{answer}": answer}
     return re.sub(r"\{question\}|\{answer\}", lambda match: values[match[0]], template)

@@ -112,12 +112,6 @@ def estimate(bodies: Iterable[Body], *, price_input: float, price_output: float)
     A message counts as one token per 3 bytes of UTF-8, plus 8. A reply counts as the request's
     limit of tokens, by default 1,000, times its number `n` of replies. Prices are per million
     tokens.
-
-    >>> message = {"role": "user", "content": "x" * 36}
-    >>> estimate(
-    ...     [{"messages": [message], "max_tokens": 10}], price_input=1e6, price_output=2e6
-    ... )
-    Estimate(requests=1, input_tokens=20, output_tokens=10, cost=40.0)
     """
     requests = input_tokens = output_tokens = 0
     for body in bodies:

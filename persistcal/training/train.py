@@ -79,11 +79,6 @@ class Adapter(dict[str, nn.Parameter]):
 
     The parameters of a device are views of one tensor in `whole`, and so are their gradients,
     so that optimizer, norms and sums over ranks need few kernels.
-
-    >>> adapter = Adapter({"a": ((2, 2), "cpu"), "b": ((3,), "cpu")})
-    >>> adapter.whole[0].grad[4:] = 1.0
-    >>> adapter["b"].grad
-    tensor([1., 1., 1.])
     """
 
     def __init__(self, layout: Mapping[str, tuple[Sequence[int], torch.device | str]]) -> None:
