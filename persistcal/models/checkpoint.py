@@ -306,24 +306,6 @@ def read_json(path: FilePath) -> dict[str, Any]:
     return content
 
 
-def count_stored(folder: FilePath) -> int:
-    """Return the number of weights in the safetensors files in `folder`, by their headers."""
-    from safetensors import SafetensorError, safe_open
-
-    total = 0
-    for name in names_in(folder, "*.safetensors"):
-        path = inside(folder, name)
-        try:
-            with safe_open(path, framework="pt") as file:
-                for key in file.keys():
-                    total += math.prod(file.get_slice(key).get_shape())
-        except SafetensorError as error:
-            raise DamagedFileError(
-                f"{path} is cut off or damaged ({error}); fetch or save the checkpoint again."
-            ) from error
-    return total
-
-
 def check_layers(config: Mapping[str, Any], path: str) -> None:
     """Refuse a config of more layers than any model has, before they are built."""
     for key, value in config.items():
@@ -337,8 +319,19 @@ def check_layers(config: Mapping[str, Any], path: str) -> None:
 
 
 def check_size(empty: "nn.Module", folder: str) -> None:
-    """Refuse a config that describes a far larger model than the files contain."""
-    stored = count_stored(folder)
+    """Refuse a config that describes a far larger model than the files' headers do."""
+    from safetensors import SafetensorError, safe_open
+
+    stored = 0
+    for name in names_in(folder, "*.safetensors"):
+        path = inside(folder, name)
+        try:
+            with safe_open(path, framework="pt") as file:
+                stored += sum(math.prod(file.get_slice(k).get_shape()) for k in file.keys())
+        except SafetensorError as error:
+            raise DamagedFileError(
+                f"{path} is cut off or damaged ({error}); fetch or save the checkpoint again."
+            ) from error
     described = sum(t.numel() for t in [*empty.parameters(), *empty.buffers()])
     if stored and described > 2 * stored + 10**8:
         raise DamagedFileError(

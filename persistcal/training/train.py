@@ -429,7 +429,4 @@ def adapter_files(
         for name, parameter in sorted(adapter.items())
     }
     text = json.dumps(config, indent=2, sort_keys=True)
-    return {
-        ADAPTER_CONFIG: text.encode(),
-        ADAPTER: seal(tensors, {"format": "pt"}, text),
-    }
+    return {ADAPTER_CONFIG: text.encode(), ADAPTER: seal(tensors, {"format": "pt"}, text)}

@@ -12,13 +12,7 @@ from judge_server import as_json, cut, cut_in_the_middle, error
 from sample_from_server import sample_from_server
 from werkzeug import Response
 
-from persistcal.answers.served import (
-    Sample,
-    SampleDraws,
-    Served,
-    read_samples,
-    sample_requests,
-)
+from persistcal.answers.served import Sample, SampleDraws, Served, read_samples, sample_requests
 from persistcal.models.prompts import FewShot, few_shot_bodies
 from persistcal.server.spending import BadReplyError, ServerError
 from persistcal.store import artifacts

@@ -53,12 +53,7 @@ def training_job(folder, names, to, seeds=SEEDS, **changes):
             "prompt": TEMPLATE,
         },
         "design": {"lora_rank": 4, "alpha": 8, "head": "float32", "precision": "stored"},
-        "optimisation": {
-            "lr": 1e-3,
-            "epochs": 2,
-            "batch_size": 5,
-            "micro_batch": 32,
-        },
+        "optimisation": {"lr": 1e-3, "epochs": 2, "batch_size": 5, "micro_batch": 32},
     }
     for record in records.values():
         record |= {key: changes.pop(key) for key in set(record) & set(changes)}

@@ -10,12 +10,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from transformers.utils import logging as transformers_logging
 
 from persistcal.answers.decode import Search, generate_beams
-from persistcal.models.load import (
-    load_model,
-    load_tokenizer,
-    pick_device,
-    split_model,
-)
+from persistcal.models.load import load_model, load_tokenizer, pick_device, split_model
 from persistcal.training import train
 from persistcal.training.data import TrainingQuestion
 from persistcal.training.train import accumulate_gradients, initialise

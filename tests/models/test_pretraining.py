@@ -13,13 +13,7 @@ from small_corpus import SCHEDULE, SIZES, TEMPLATE, make_corpus, make_facts, set
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from atlas.corpus import SEPARATOR, FactSets, Phase, train_tokenizer
-from atlas.pretraining import (
-    Pretrained,
-    Pretraining,
-    Schedule,
-    new_model,
-    pretrain_segment,
-)
+from atlas.pretraining import Pretrained, Pretraining, Schedule, new_model, pretrain_segment
 from persistcal.questions.question_list import deal
 from persistcal.store import artifacts
 from persistcal.store.files import sha256

@@ -1,11 +1,6 @@
 """Pre-train a small model from one checkpoint to the next."""
 
-from atlas.pretraining import (
-    Pretrained,
-    Pretraining,
-    pretrain_segment,
-    untrained,
-)
+from atlas.pretraining import Pretrained, Pretraining, pretrain_segment, untrained
 from persistcal.store.artifacts import Facts
 from persistcal.store.files import folder_of
 from persistcal.store.jobs import Job, log, paths, run
