@@ -139,10 +139,9 @@ def test_a_guess_that_cannot_be_is_refused():
     counts, shares = (2000, 220, 38), (0.5, 0.7, 0.65, 0.5)
     assert findable(Guess(*counts, *shares))[1].difference == pytest.approx(0.262, abs=5e-4)
     for wrong in (0, -5, 0.5, np.inf, np.nan, 2001):
-        for place in (1, 2):
-            given = [*counts[:place], wrong, *counts[place + 1 :]]
+        for flips in ((wrong, 38), (220, wrong)):
             with pytest.raises(ValueError, match="give a whole number from 1 to 2,000"):
-                Guess(*given, *shares)
+                Guess(2000, *flips, *shares)
     with pytest.raises(ValueError, match=r"questions is 100,000,000,000; give .* 10,000,000"):
         Guess(10**11, 220, 38, *shares)
     with pytest.raises(ValueError, match="2,100 questions change, but only 2,000 are asked"):

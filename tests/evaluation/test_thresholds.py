@@ -200,10 +200,8 @@ def test_pairs_without_a_common_question_are_skipped():
 @pytest.mark.parametrize("curve", [*CURVES])
 def test_the_promise_holds_in_simulated_worlds(curve):
     for target in (0.8, 0.9):
-        missed = broken_promises(
-            CURVES[curve], n=200, target=target, distinct=True, worlds=150
-        )[1]
-        assert missed <= 0.1
+        how = {"n": 200, "target": target, "distinct": True, "worlds": 150}
+        assert broken_promises(CURVES[curve], **how)[1] <= 0.1
 
 
 def test_verdicts_are_seldom_wrong_on_the_questions_of_the_selection():
