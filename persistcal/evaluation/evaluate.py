@@ -165,26 +165,13 @@ def evaluate(
     pairs: Pairs = "all",
     conditionings: Sequence[Conditioning] = CONDITIONINGS,
 ) -> pd.DataFrame:
-    """Evaluate the predictions of one model and dataset.
+    """Evaluate the table PREDICTIONS of one model and dataset, see `persistcal.evaluate`.
 
-    Parameters
-    ----------
-    predictions : DataFrame
-        Rows of the table PREDICTIONS. A PredictionsError lists invalid rows.
-    checkpoints : sequence of str
-        Evaluation checkpoints, earliest first.
-    min_contrast : int
-        Contrast sets of fewer questions are left out of the contrast metrics.
-    pairs : {"all", "adjacent", "first"} or sequence of (str, str), default="all"
-        The pairs of checkpoints that have a contrast set.
-
-    Returns
-    -------
-    DataFrame
-        Columns of the table METRICS but for model and dataset: a row per seed and one with seed
-        "mean". Contrast metrics are unweighted means over the kept contrast sets on which they
-        are defined, and `pairs` counts these sets ("1 of 3"; empty for scope "full"). A metric
-        that is undefined on all sets is NaN, with a warning that gives the reason.
+    The result has the columns of the table METRICS but for model and dataset: a row per seed
+    and one with seed "mean". Contrast metrics are unweighted means over the kept contrast sets
+    on which they are defined, and `pairs` counts these sets ("1 of 3"; empty for scope "full").
+    A metric that is undefined on all sets is NaN, with a warning that gives the reason. A
+    PredictionsError lists invalid rows.
     """
     answers = arrange(predictions, checkpoints)
     sets = contrast_sets(answers.correct, checkpoints, min_contrast=min_contrast, pairs=pairs)

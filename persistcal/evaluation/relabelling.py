@@ -194,14 +194,11 @@ def measure_label_curve(
     `curve_sizes(len(correct))`; sizes below the number of strata are left out. Sheet i of each
     size is drawn with the seed `seed` + i. `step` receives a name after each size.
 
-    Returns
-    -------
-    DataFrame
-        Rows of the table LABEL_CURVE. "carried" uses the earlier labels of unchanged answers,
-        "fresh" treats all answers as changed. `certified` is the share of sheets that certify a
-        threshold. `threshold`, `precision` and `coverage` are medians over these sheets; the
-        precision is that of all answers at or above the threshold. `below_target` is the share
-        of sheets that certify a threshold with a lower precision than the target.
+    The result is the table LABEL_CURVE. "carried" uses the earlier labels of unchanged answers,
+    "fresh" treats all answers as changed. `certified` is the share of sheets that certify a
+    threshold. `threshold`, `precision` and `coverage` are medians over these sheets, of all
+    answers at or above the threshold. `below_target` is the share of sheets that certify a
+    threshold with a lower precision than the target.
     """
     kinds = {FRESH: answers._replace(carried=np.full_like(answers.carried, np.nan))}
     if not np.isnan(answers.carried).all():

@@ -178,28 +178,21 @@ def compare_blocks(
 ) -> pd.DataFrame:
     """Test, metric by metric, the best estimator of each block against the others.
 
-    Parameters
-    ----------
-    blocks : mapping of str to sequence of str or (train_dataset, estimator)
-        The estimators that are compared with each other, by the block's name. The estimator's
-        name is enough if it has only one training dataset.
+    `blocks` names the estimators that are compared with each other; the estimator's name is
+    enough if it has only one training dataset. The result has the columns of the table
+    SIGNIFICANCE but for model and dataset; a row per block, metric and estimator that is not
+    the best (the first of several best). A metric that is undefined for the whole block has no
+    rows, and a warning; the columns of an undefined `other` are NaN.
 
-    Returns
-    -------
-    DataFrame
-        Columns of the table SIGNIFICANCE but for model and dataset; a row per block, metric and
-        estimator that is not the best (the first of several best). `train_dataset` belongs to
-        `other`. With d = best − other, or other − best where lower is better, `difference` is
-        the observed d, and `lower_5pct`, `lower_2_5pct` and `upper_97_5pct` are quantiles of d
-        over replicates. `significant` is whether `lower_5pct` is above 0: the paper's one-sided
-        test, for the marks in its tables. `p_value` is two-sided, and `p_holm` adjusts it for
-        the rows of the same block, conditioning, scope and metric. These columns do not take
-        into account that the best was chosen from the same data. The others do, see
-        `compare_all`: the simultaneous interval of d, `p_adjusted`, and `in_best_set`, whether
-        no estimator of the block is above `other`; it is missing without a test. `n_seeds` and
-        the columns that begin with `seeds` include the variation between training seeds, see
-        `recipe_interval`. A metric that is undefined for the whole block has no rows, and a
-        warning; the columns of an undefined `other` are NaN.
+    With d = best − other, or other − best where lower is better, `difference` is the observed
+    d, and `lower_5pct`, `lower_2_5pct` and `upper_97_5pct` are quantiles of d over replicates.
+    `significant` is whether `lower_5pct` is above 0: the paper's one-sided test, for the marks
+    in its tables. `p_value` is two-sided, and `p_holm` adjusts it for the rows of the same
+    block, conditioning, scope and metric. These columns do not take into account that the best
+    was chosen from the same data. The others do, see `compare_all`: the simultaneous interval
+    of d, `p_adjusted`, and `in_best_set`, whether no estimator of the block is above `other`;
+    it is missing without a test. `n_seeds` and the columns that begin with `seeds` include the
+    variation between training seeds, see `recipe_interval`.
     """
     rows = []
     for block, members in blocks.items():

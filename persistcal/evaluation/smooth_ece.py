@@ -37,21 +37,19 @@ FEW = 8  # equal answers are merged if there are more answers than this per dist
 def smooth_ece(
     confidence: ArrayLike, correct: ArrayLike, *, weights: ArrayLike | None = None
 ) -> NDArray[np.float64]:
-    """Calibration error that needs no bins.
+    """Calibration error that needs no bins, in [0, 1], under many weightings at once.
 
     Parameters
     ----------
-    confidence : array-like of shape (n_answers,)
-        Stated probability that each answer is correct, in [0, 1].
-    correct : array-like of shape (n_answers,)
-        0 or 1.
+    confidence, correct : array-like of shape (n_answers,)
+        As for `persistcal.smooth_ece`.
     weights : array-like of shape (n_answers,) or (n_answers, n_columns), optional
         Multiplicities, at least 0.
 
     Returns
     -------
     float or ndarray of shape (n_columns,)
-        In [0, 1]; 0 is perfect. NaN where the weights sum to 0.
+        NaN where the weights sum to 0.
 
     References
     ----------

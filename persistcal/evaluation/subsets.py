@@ -295,16 +295,13 @@ def metrics_of_changes(
     `controls` names the control of each kind, in the same model or else in the only other model
     that has it.
 
-    Returns
-    -------
-    DataFrame
-        Columns of the table CHANGES but for the dataset. Contrast sets count whatever their
-        size; if all of a kind are empty, its metrics are NaN. `lost_before` and `lost_after`
-        are mean confidences in the answers to lost questions: the earlier checkpoint's answers,
-        which are right, and the later checkpoint's. `above_control` is the value minus the
-        value of the control, on the same replicates of questions and the same seeds. It is NaN
-        if a pair of the change or of its control has fewer than `min_direction` gained or lost
-        questions.
+    The result has the columns of the table CHANGES but for the dataset. Contrast sets count
+    whatever their size; if all of a kind are empty, its metrics are NaN. `lost_before` and
+    `lost_after` are mean confidences in the answers to lost questions: the earlier checkpoint's
+    answers, which are right, and the later checkpoint's. `above_control` is the value minus the
+    value of the control, on the same replicates of questions and the same seeds. It is NaN if a
+    pair of the change or of its control has fewer than `min_direction` gained or lost
+    questions.
     """
     named = predictions.assign(
         checkpoint=predictions["model"] + SEP + predictions["checkpoint"]

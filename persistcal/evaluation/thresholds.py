@@ -324,15 +324,12 @@ def check_thresholds(
     the texts of regressions. A pair is evaluated on the questions that both checkpoints
     answered; pairs without a common question are skipped.
 
-    Returns
-    -------
-    ThresholdTables
-        `thresholds` has a row per pair, estimator and training seed. If no threshold
-        reaches the precision, `threshold` is NaN, the verdict is empty, and `least_abstention`
-        shows the smallest share of withheld answers with an observed precision of at least the
-        target. `threshold_cells` has the counts of `explain_change`. `confident_regressions`
-        lists the questions that both checkpoints answer above the threshold, the earlier one
-        correctly and the later one not. `selective` has AURC, AUGRC and PRR.
+    `thresholds` has a row per pair, estimator and training seed. If no threshold reaches the
+    precision, `threshold` is NaN, the verdict is empty, and `least_abstention` shows the
+    smallest share of withheld answers with an observed precision of at least the target.
+    `threshold_cells` has the counts of `explain_change`. `confident_regressions` lists the
+    questions that both checkpoints answer above the threshold, the earlier one correctly and
+    the later one not. `selective` has AURC, AUGRC and PRR.
     """
     check_target(precision, delta)
     rows: dict[str, list[Row]] = {name: [] for name in ThresholdTables._fields}

@@ -36,20 +36,13 @@ def resample_metrics(
     if predictions.empty:
         log.warning("There are no predictions, so nothing to resample")
         return empty(REPLICATES), empty(INTERVALS)
-    settings: dict[str, Any] = {"min_contrast": min_contrast, "pairs": pairs}
-    settings |= {"min_direction": min_direction, "n_replicates": n_replicates, "seed": seed}
+    sets: dict[str, Any] = {"min_contrast": min_contrast, "pairs": pairs, "seed": seed}
+    settings = sets | {"min_direction": min_direction, "n_replicates": n_replicates}
     metrics = replicate_metrics(
         predictions, checkpoints, conditionings=conditioning, **settings
     )
     drawn = digest_of_draws(predictions, checkpoints, **settings)
-    floors = noise_floors(
-        predictions,
-        checkpoints,
-        min_contrast=min_contrast,
-        pairs=pairs,
-        conditionings=conditioning,
-        seed=seed,
-    )
+    floors = noise_floors(predictions, checkpoints, conditionings=conditioning, **sets)
     ends = add_noise_floors(intervals(metrics), floors)
     log.info("%d replicates of %d metrics", n_replicates, len(ends))
     return to_table(metrics, drawn), ends
