@@ -165,13 +165,13 @@ def evaluate(
     pairs: Pairs = "all",
     conditionings: Sequence[Conditioning] = CONDITIONINGS,
 ) -> pd.DataFrame:
-    """Evaluate the table PREDICTIONS of one model and dataset, see `persistcal.evaluate`.
+    """Evaluate the table PREDICTIONS of one model and dataset, `checkpoints` earliest first.
 
     The result has the columns of the table METRICS but for model and dataset: a row per seed
     and one with seed "mean". Contrast metrics are unweighted means over the kept contrast sets
-    on which they are defined, and `pairs` counts these sets ("1 of 3"; empty for scope "full").
-    A metric that is undefined on all sets is NaN, with a warning that gives the reason. A
-    PredictionsError lists invalid rows.
+    of at least `min_contrast` questions on which they are defined, and `pairs` counts these
+    sets ("1 of 3"; empty for scope "full"). A metric that is undefined on all sets is NaN, with
+    a warning that gives the reason. A PredictionsError lists invalid rows.
     """
     answers = arrange(predictions, checkpoints)
     sets = contrast_sets(answers.correct, checkpoints, min_contrast=min_contrast, pairs=pairs)

@@ -42,7 +42,7 @@ def smooth_ece(
     Parameters
     ----------
     confidence, correct : array-like of shape (n_answers,)
-        As for `persistcal.smooth_ece`.
+        Stated probability that each answer is correct, in [0, 1]; and 0 or 1.
     weights : array-like of shape (n_answers,) or (n_answers, n_columns), optional
         Multiplicities, at least 0.
 
