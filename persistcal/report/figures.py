@@ -317,7 +317,12 @@ def transfer_figure(
     figure.colorbar(
         colours, ax=drawn, label="AUC (full set)", shrink=0.8, aspect=30, panchor=False
     )
-    drawing.add_legend(figure, _transfer_legend(bool(random_later)), columns=3)
+    handles: list[Patch | Line2D] = [Patch(label="trained on", **_frame(dashed=False))]
+    if random_later:
+        handles.append(Patch(label="trained on, random labels", **_frame(dashed=True)))
+    line_label = "above: forward, below: backward"
+    handles.append(Line2D([], [], color="k", linewidth=1.4, label=line_label))
+    drawing.add_legend(figure, handles, columns=3)
     return figure
 
 
@@ -351,15 +356,6 @@ def _frame_training(
 def _frame(*, dashed: bool) -> dict[str, Any]:
     style = (0, (2.5, 1.5)) if dashed else "solid"
     return {"fill": False, "edgecolor": "k", "linewidth": 1.0, "linestyle": style}
-
-
-def _transfer_legend(random: bool) -> list[Patch | Line2D]:
-    dashed = [Patch(label="trained on, random labels", **_frame(dashed=True))] if random else []
-    return [
-        Patch(label="trained on", **_frame(dashed=False)),
-        *dashed,
-        Line2D([], [], color="k", linewidth=1.4, label="above: forward, below: backward"),
-    ]
 
 
 @figure(

@@ -240,7 +240,10 @@ def lay_out(
     `cells` are from `fill_cells` or the table's CSV. A key without a display name in `labels`
     is printed unchanged.
     """
-    bounds = {} if intervals is None else _bounds(intervals)
+    bounds: dict[tuple[Any, ...], tuple[float, float]] = {}
+    if intervals is not None:
+        ends = zip(intervals["lower_2_5pct"], intervals["upper_97_5pct"], strict=True)
+        bounds = dict(zip(intervals[_CELL].itertuples(index=False), ends, strict=True))
     side_by_side = table["layout"] == "models_as_columns"
 
     def label(kind: str, key: str) -> str:
@@ -282,17 +285,14 @@ def lay_out(
     return grids
 
 
-def _bounds(intervals: pd.DataFrame) -> dict[tuple[Any, ...], tuple[float, float]]:
-    ends = zip(intervals["lower_2_5pct"], intervals["upper_97_5pct"], strict=True)
-    return dict(zip(intervals[_CELL].itertuples(index=False, name=None), ends, strict=True))
-
-
-def _cell(row: Mapping[Any, Any], bounds: Mapping[tuple[Any, ...], Sequence[float]]) -> Cell:
+def _cell(
+    row: Mapping[Any, Any], bounds: Mapping[tuple[Any, ...], tuple[float, float]]
+) -> Cell:
     # A row that no training touches is stored under the dataset itself.
     row_in_domain = {**row, "train_dataset": row["dataset"]}
     first, second = (tuple(place[name] for name in _CELL) for place in (row, row_in_domain))
+    ends = bounds.get(first, bounds.get(second, (NAN, NAN)))
     # Empty in the CSV, and missing where a paper's cells are laid out
     pairs = row.get("pairs")
-    ends = bounds.get(first, bounds.get(second, (NAN, NAN)))
     shown = pairs if isinstance(pairs, str) else ""
     return Cell(row["value"], row["bold"], row["underline"], shown, *ends)

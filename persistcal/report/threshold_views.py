@@ -11,12 +11,7 @@ from numpy.typing import NDArray
 
 from persistcal.evaluation.predictions import ABSENT, arrange
 from persistcal.evaluation.selective import risk_coverage
-from persistcal.evaluation.thresholds import (
-    BROKEN,
-    KEPT,
-    UNDECIDED,
-    rank_verdicts,
-)
+from persistcal.evaluation.thresholds import BROKEN, KEPT, UNDECIDED, rank_verdicts
 from persistcal.report import drawing, latex
 from persistcal.report.analysis_tables import chosen_rows, trained_name
 from persistcal.report.latex import MISSING, PLACE, Printed, escape

@@ -109,11 +109,6 @@ def test_a_difference_of_adapters_is_not_yet_one_of_recipes():
             "training (.200) (difference of up to .030); GCM (.150) is between the two; low "
             "(.000) is below both.",
         ),
-        (  # names keep the capitals that are theirs
-            {"gcm": 0.5, "cocoa": 0.3, "oracle": 0.1},
-            "GCM (.500) is above CoCoA (.300) by .200 [.180, .220] in Δ₀ᵇ, on "
-            f"{QUESTIONS}; oracle training (.100) is below both.",
-        ),
         (  # without an oracle the best two are compared
             {"gcm": 0.1, "mine": 0.3, "other": 0.2, "third": 0.1},
             "mine (.300) is above other (.200) by .100 [.080, .120] in Δ₀ᵇ, on "
@@ -141,13 +136,10 @@ def test_estimators_with_equal_order_are_said_to_rank_the_answers_identically():
     text = sentence(found, LABELS)
     assert text.startswith("GCM (.500) is above CoCoA (.101) by .399 [")
     assert text.endswith("] in Δ₀ᵇ; mine (.500) ranks the answers as GCM (.500) does.")
-    assert sentence(compared(["gcm", "mine"], delta=[row, row]), LABELS) == (
-        "GCM (.500) and mine (.500) rank the answers identically: equal Δ₀ᵇ."
-    )
-    never = np.zeros((2, 100))  # whatever is asked
-    assert sentence(compared(["gcm", "mine"], delta=never), LABELS) == (
-        "GCM (.000) and mine (.000) have equal Δ₀ᵇ, for any questions."
-    )
+    alike = sentence(compared(["gcm", "mine"], delta=[row, row]), LABELS)
+    assert alike == "GCM (.500) and mine (.500) rank the answers identically: equal Δ₀ᵇ."
+    never = sentence(compared(["gcm", "mine"], delta=np.zeros((2, 100))), LABELS)
+    assert never == "GCM (.000) and mine (.000) have equal Δ₀ᵇ, for any questions."
 
 
 def test_questions_are_counted_by_direction():
@@ -430,12 +422,11 @@ def test_flips_of_the_same_weights_are_counted(usual):
     ],
 )
 def test_a_change_is_said_to_be_above_its_control_if_the_interval_is(lower, text):
-    rows = pd.DataFrame(
-        {"estimator": ["oracle", "gcm", "oracle"], "control": ["Same"] * 2 + [""]}
-    )
-    rows = rows.assign(model="m", dataset="d", train_dataset="d", above_control=0.2)
-    rows["change"] = ["Tuning", "Tuning", "Same"]
-    rows["above_lower_2_5pct"], rows["above_upper_97_5pct"] = [*lower, np.nan], 0.5
+    rows = pd.DataFrame({"estimator": ["oracle", "gcm"], "above_lower_2_5pct": lower})
+    rows = rows.assign(change="Tuning", control="Same", above_control=0.2)
+    rows["above_upper_97_5pct"] = 0.5
+    alone = rows.head(1).assign(change="Same", control="", above_lower_2_5pct=np.nan)
+    rows = pd.concat([rows, alone]).assign(model="m", dataset="d", train_dataset="d")
     study = SimpleNamespace(labels={"models": {}, "datasets": {}, "estimators": LABELS})
     [found] = of_changes(study, rows.assign(metric="delta0_balanced"))
     assert found.text.startswith(text)

@@ -53,50 +53,27 @@ def test_tokens_are_printed_as_in_the_paper():
     labels = {"models": {}, "datasets": {"d": "D"}}
     tex, made = tables.checkpoints(accuracies, described=checkpoints, **labels)
     printed = re.findall(r"\\texttt\{([^}]*)\} & ([\d.]+) &", tex)
-    assert set(printed) == set(
-        zip(paper["revision"], paper["training_tokens_trillions"], strict=True)
-    )
+    revisions = zip(paper["revision"], paper["training_tokens_trillions"], strict=True)
+    assert set(printed) == set(revisions)
     assert made["tokens"].min() == 0.55e12
 
 
 def test_compute_accuracies():
-    questions = pd.DataFrame(
-        {
-            "question_id": list("abcdef"),
-            "index": range(6),
-            "split": ["train", "test", "test", "test", "test", "test"],
-            "question": "?",
-            "references": [["r"]] * 6,
-            "any_of": True,
-            "category": "",
-            "excluded": [False] * 5 + [True],
-            "dataset": "d",
-        }
-    )
+    """Of x, b is right; c, d and e (which has no answer) are not: 1 of 4."""
+    splits = ["train", *["test"] * 5]
+    asked = {"question_id": list("abcdef"), "split": splits, "excluded": [*[False] * 5, True]}
+    questions = pd.DataFrame(asked).assign(dataset="d")
 
     def label(checkpoint, rows):
         frame = pd.DataFrame(rows, columns=["question_id", "cluster", "label"])
         return frame.assign(model="m", checkpoint=checkpoint, dataset="d")
 
-    tested = label(
-        "x",
-        [
-            ("a", 0, "correct"),  # train
-            ("b", 0, "correct"),
-            ("c", 0, "incorrect"),
-            ("c", 1, "correct"),  # not its most probable answer
-            ("d", 0, "not_attempted"),
-            ("f", 0, "correct"),  # excluded
-        ],
-    )
-    trained = label("y", [("a", 0, "correct")])
-    found = compute_accuracies(questions, pd.concat([tested, trained]))
-    assert found["checkpoint"].tolist() == ["x", "y"]
-    # b is right; c, d and e (which has no answer) are not: 1 of 4.
-    assert found[["split", "accuracy", "n"]].to_numpy().tolist() == [
-        ["test", 0.25, 4],
-        ["train", 1.0, 1],
-    ]
+    rows = [(question, 0, "correct") for question in "abf"]  # a trains, f is excluded
+    rows += [("c", 0, "incorrect"), ("c", 1, "correct"), ("d", 0, "not_attempted")]
+    labels = pd.concat([label("x", rows), label("y", [("a", 0, "correct")])])
+    found = compute_accuracies(questions, labels)
+    shown = found[["checkpoint", "split", "accuracy", "n"]].to_numpy().tolist()
+    assert shown == [["x", "test", 0.25, 4], ["y", "train", 1.0, 1]]
     with pytest.raises(ValueError, match="m z, d: no label belongs"):
         compute_accuracies(questions, label("z", [("f", 0, "correct")]))
 

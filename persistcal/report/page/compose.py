@@ -50,11 +50,7 @@ class Origin(NamedTuple):
 
 
 def about(
-    shown: Shown,
-    *,
-    commit: str,
-    weights: Mapping[str, Checkpoint],
-    seeds: Iterable[int],
+    shown: Shown, *, commit: str, weights: Mapping[str, Checkpoint], seeds: Iterable[int]
 ) -> list[tuple[str, str]]:
     """Return terms and their texts, for a list of definitions.
 

@@ -72,21 +72,21 @@ def mark_best_sets(cells: pd.DataFrame, bootstraps: Mapping[Place, Replicates]) 
     """
     marked = cells.assign(underline=False)
     section, shown = ["model", "dataset", "train_dataset"], marked[marked["value"].notna()]
-    for _, rows in shown.groupby([*section, "block", *KEY], sort=False):
-        description = {name: str(rows[name].iloc[0]) for name in (*section, *KEY)}
-        drawn = bootstraps[description["model"], description["dataset"]]
-        # an estimator that no training touches is stored under the dataset itself
+    for names, rows in shown.groupby([*section, *KEY, "block"], sort=False):
+        if len(rows) == 1:
+            continue
+        model, dataset, train_dataset, *key = map(str, names[:-1])
+        drawn = bootstraps[model, dataset]
+        # An estimator that no training touches is stored under the dataset itself.
         place = {
             name: i
-            for dataset in (description["dataset"], description["train_dataset"])
-            for i, (trained_on, name) in enumerate(drawn.estimators)
-            if trained_on == dataset
+            for trained_on in (dataset, train_dataset)
+            for i, (other, name) in enumerate(drawn.estimators)
+            if other == trained_on
         }
         index = [place[name] for name in rows["estimator"]]
-        key = description["conditioning"], description["scope"], description["metric"]
-        compared = compare_estimators(drawn, index, key)
-        if len(rows) > 1:
-            marked.loc[rows.index, "underline"] = compared.in_best_set
+        compared = compare_estimators(drawn, index, (key[0], key[1], key[2]))
+        marked.loc[rows.index, "underline"] = compared.in_best_set
     return marked
 
 
