@@ -74,7 +74,12 @@ def metric_names(scope: str) -> list[str]:
         for key, value in zip(node.value.keys, node.value.values, strict=True)
         if key is not None
     )
-    return [name for name, value in measures if f"{scope}_{name}" in ast.unparse(value)]
+    place = {"contrast": 2, "full": 3}[scope]  # among the arguments of a `Measure`
+    return [
+        name
+        for name, value in measures
+        if isinstance(value, ast.Call) and len(value.args) > place
+    ]
 
 
 @functools.cache
