@@ -104,9 +104,8 @@ def test_a_deleted_file_of_a_pretrained_checkpoint_is_made_again(pretrained, nam
     path.unlink()
     record = Checkpoint.read(pretrained / "out/checkpoints/atlas/p20.json")
     monkeypatch.chdir(pretrained)
-    with pytest.raises(
-        DamagedFileError, match=f"{name} is missing; run again, and the workflow makes it again"
-    ):
+    says = f"{name} is missing; run again, and the workflow makes it again"
+    with pytest.raises(DamagedFileError, match=says):
         record.check(path.parent, record.files | record.weights)
     jobs = planned(snakemake(pretrained, "-n", BEAMS, configs=PRETRAINING))
     assert jobs["pretrain_checkpoint"] == 1

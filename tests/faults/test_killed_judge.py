@@ -1,11 +1,10 @@
 """A paid judge's job, killed again and again: no kept reply is asked for twice."""
 
 import random
-import time
 
 import pytest
 from judge_server import KEY, FakeJudge, candidates, start_job
-from soak_budget import count, rounds
+from soak_budget import count, kill_after, rounds
 
 from persistcal.judge.run import judge_candidates
 from persistcal.store.replies import Ledger
@@ -24,14 +23,7 @@ def test_a_judge_killed_again_and_again_pays_only_what_was_on_its_way_twice(tmp_
             kills = 0
             for upto in sorted(draw.sample(range(1, N), 3)):
                 job = start_job(settings, folder, N)
-                deadline = time.monotonic() + 60
-                while len(fake.times) < upto and time.monotonic() < deadline:
-                    assert job.poll() in (None, 0)
-                    time.sleep(0.001)
-                time.sleep(draw.uniform(0, 0.03))
-                kills += job.poll() is None
-                job.kill()
-                job.wait(30)
+                kills += kill_after(job, fake.times, upto, draw.uniform(0, 0.03))
             labels = judge_candidates(
                 candidates(N), folder, settings, noted=folder / "noted.csv", api_key=KEY
             )

@@ -3,12 +3,11 @@
 import random
 import subprocess
 import sys
-import time
 
 import pytest
 from answer_server import KEY, FakeModel, prompts
 from judge_server import ROOT
-from soak_budget import count, rounds
+from soak_budget import count, kill_after, rounds
 
 N, AT_ONCE = 40, 2
 JOB = f"""
@@ -27,14 +26,7 @@ def kill_and_end(folder, draw, kills):
         fake.delay_s, killed = 0.02, 0
         for upto in sorted(draw.sample(range(1, N), kills)):
             job = subprocess.Popen([sys.executable, "-c", JOB, fake.url, str(folder)])
-            deadline = time.monotonic() + 60
-            while len(fake.bodies) < upto and time.monotonic() < deadline:
-                assert job.poll() in (None, 0)
-                time.sleep(0.001)
-            time.sleep(draw.uniform(0, 0.03))
-            killed += job.poll() is None
-            job.kill()
-            job.wait(30)
+            killed += kill_after(job, fake.bodies, upto, draw.uniform(0, 0.03))
         samples = fake.sample(prompts(N))
         assert [s.text.strip()[:5] for [s] in samples] == ["thing"] * N
         assert fake.kept == N

@@ -131,9 +131,8 @@ def test_a_record_finds_what_has_changed_since(folder):
     open_model(checkpoint)
     flip_bit(folder / "model.safetensors", -5)  # a weight, whose value stays finite
     said = rf"put it back or delete {folder.with_suffix('.json')} to make the results again"
-    with pytest.raises(
-        DamagedFileError, match=rf"model\.safetensors is not the file .* {said}"
-    ):
+    says = rf"model\.safetensors is not the file .* {said}"
+    with pytest.raises(DamagedFileError, match=says):
         open_model(checkpoint)
     (folder / "tokenizer_config.json").unlink()
     with pytest.raises(DamagedFileError, match=r"tokenizer_config\.json is missing; put it"):
@@ -145,9 +144,8 @@ def test_a_file_of_the_workflows_own_is_made_again(folder):
     record = json.loads(path.read_text())
     path.write_text(json.dumps({**record, "revision": None}))
     flip_bit(folder / "model.safetensors", -5)
-    with pytest.raises(
-        DamagedFileError, match="delete it, so that the workflow makes it again"
-    ):
+    says = "delete it, so that the workflow makes it again"
+    with pytest.raises(DamagedFileError, match=says):
         open_model(Checkpoint.read(path))
 
 

@@ -1,4 +1,4 @@
-"""The time of `make soak`, shared by its tests, and the counts that it prints."""
+"""The time of `make soak`, shared by its tests, its kills, and the counts that it prints."""
 
 import os
 import time
@@ -25,3 +25,16 @@ def rounds(what, share):
         yield number
         count(what)
         number += 1
+
+
+def kill_after(job, seen, n, pause_s=0.0):
+    """Kill a process a while after `seen` has n entries; return whether it was running."""
+    deadline = time.monotonic() + 60
+    while len(seen) < n and time.monotonic() < deadline:
+        assert job.poll() in (None, 0)
+        time.sleep(0.001)
+    time.sleep(pause_s)
+    was_running = job.poll() is None
+    job.kill()
+    job.wait(30)
+    return was_running

@@ -79,9 +79,8 @@ def test_a_server_that_names_its_batch_by_the_key_is_not_followed(fake):
 @pytest.mark.parametrize("address", ["user:hunter22@{}", "{}?key=hunter22", "{}#hunter22"])
 def test_a_password_in_the_address_is_refused_and_not_told(fake, address):
     address = f"http://{address.format('judge.example:8000/v1')}"
-    with pytest.raises(
-        JudgeError, match=r"http://judge.example:8000/v1\) holds a password, query or fragment"
-    ) as raised:
+    says = r"http://judge.example:8000/v1\) holds a password, query or fragment"
+    with pytest.raises(JudgeError, match=says) as raised:
         fake.ask(candidates(1), base_url=address)
     assert "hunter22" not in str(raised.value)
     assert (fake.kept, fake.booked) == (0, 0)

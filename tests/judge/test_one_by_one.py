@@ -17,6 +17,7 @@ from judge_server import (
     error,
     start_job,
 )
+from soak_budget import kill_after
 from werkzeug import Response
 
 from persistcal.judge.human_labels import human_labels_digest
@@ -111,12 +112,7 @@ def test_two_jobs_at_once_ask_once_and_share_one_limit(fake, backend):
 
 def test_a_killed_job_loses_no_reply_and_leaves_no_lock(fake, tmp_path):
     fake.delay_s = 0.05
-    job = start_job(fake.settings(concurrency=1), tmp_path, 30)
-    deadline = time.monotonic() + 60
-    while len(fake.times) < 8 and time.monotonic() < deadline:
-        time.sleep(0.02)
-    job.kill()
-    job.wait(10)
+    assert kill_after(start_job(fake.settings(concurrency=1), tmp_path, 30), fake.times, 8)
     assert 8 <= len(fake.times) < 30
     # every reply that the job could keep is kept: only the one on its way, or the one
     # that had just come, may be asked for again

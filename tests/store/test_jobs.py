@@ -76,9 +76,8 @@ def test_each_file_of_an_output_gets_its_own_rows(tmp_path, caplog):
 
 def test_a_table_that_does_not_say_what_it_is_about_is_refused(tmp_path):
     artifacts.write(LABELS, tmp_path / "old.parquet", artifacts.LABELS)
-    with pytest.raises(
-        TableError, match=r"old\.parquet: .*does not name its model.*judge_answers"
-    ):
+    says = r"old\.parquet: .*does not name its model.*judge_answers"
+    with pytest.raises(TableError, match=says):
         artifacts.read_files(tmp_path / "old.parquet", artifacts.LABELS)
 
 
