@@ -21,18 +21,12 @@ from persistcal.store.jobs import Job, execute
 
 torch.set_num_threads(1)
 
-QUESTIONS = pd.DataFrame(
-    {"question_id": ["q1", "q2", "q3", "q4", "q5"], "split": ["test"] * 3 + ["train", "test"]}
-).assign(
-    index=range(5),
-    question=[f"Text of q{i}?" for i in range(1, 6)],
-    references=[["x"]] * 5,
-    any_of=True,
-    category="c",
+NUMBERS = range(1, 6)
+QUESTIONS = questions_table(0, 5).assign(
+    question_id=[f"q{i}" for i in NUMBERS],
+    question=[f"Text of q{i}?" for i in NUMBERS],
+    split=["test"] * 3 + ["train", "test"],
     excluded=[False] * 4 + [True],
-    options=None,
-    gold=None,
-    truths=None,
 )
 CLUSTERS = {
     "k": [

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 import torch
 from answer_server import KEY, FakeModel
+from answer_tables import questions_table
 from estimation import answers_of, of_each
 from read_confidences import read_confidences
 from tiny_models import tiny_model, tiny_tokenizer
@@ -147,16 +148,7 @@ def test_an_empty_scale_is_refused():
 # From replies to confidences -------------------------------------------------------------
 
 N = 4
-QUESTIONS = pd.DataFrame(
-    {
-        "question_id": [f"q{i}" for i in range(N)],
-        "index": range(N),
-        "question": [f"Fact {i}?" for i in range(N)],
-        "split": "test",
-        "excluded": False,
-        "options": None,
-    }
-)
+QUESTIONS = questions_table(0, N).assign(question=[f"Fact {i}?" for i in range(N)])
 CLUSTERS = pd.DataFrame(
     [(f"q{i}", 0, f"Thing {i}", 0.5, [f"Thing {i}", f"It {i}"]) for i in range(N)],
     columns=["question_id", "cluster", "answer", "probability", "members"],
@@ -180,9 +172,7 @@ def rated(function, replies, **changes):
     how = {"estimator": "mine", "dataset": "quiz", "read": ["m"], "earlier": []}
     how |= {"evaluation": ["m"], "equivalence": {}, "function": function, **changes}
     found, counts = read_confidences(
-        AnswerTables(
-            QUESTIONS.assign(checkpoint="", truths=None), *tables, replies=of_each({"m": said})
-        ),
+        AnswerTables(QUESTIONS.assign(checkpoint=""), *tables, replies=of_each({"m": said})),
         estimation=Estimation(**how),
     )
     artifacts.check(found, artifacts.PREDICTIONS, "")

@@ -56,9 +56,6 @@ def test_another_content_reruns_what_is_made_of_it(folder, name):
     jobs = planned(dry_run(folder))
     path.write_bytes(before)
     assert jobs == {"resolve_checkpoint": 1, "fetch_checkpoint": 1}
-
-
-def test_the_content_of_before_reruns_nothing(folder):
     assert "Nothing to be done" in dry_run(folder)
 
 

@@ -93,24 +93,22 @@ def test_the_whole_study_is_the_same_bytes_each_time(tmp_path):
 # No disk to write to --------------------------------------------------------------------
 
 
-def test_a_full_disk_stops_with_its_name_and_a_larger_one_goes_on(expected, tmp_path):
+@pytest.mark.parametrize(
+    ("options", "remedy", "says"),
+    [
+        ("size=16k", "size=50m", "No space left on device"),
+        ("ro", "rw", "Read-only file system"),
+    ],
+)
+def test_a_disk_that_cannot_be_written_stops_with_its_name_and_another_goes_on(
+    expected, tmp_path, options, remedy, says
+):
     folder = write_study(tmp_path / "study")
-    with mounted(folder / "out", "size=16k"):
+    with mounted(folder / "out", options):
         status, said = run(folder, METRICS)
-        assert status != 0
-        assert "No space left on device" in said
+        assert status != 0 and says in said
         assert not (folder / METRICS).exists()
-        remount(folder / "out", "size=50m")
-        assert goes_on(folder) == expected
-
-
-def test_a_results_folder_that_cannot_be_written_says_so(expected, tmp_path):
-    folder = write_study(tmp_path / "study")
-    with mounted(folder / "out", "ro"):
-        status, said = run(folder, METRICS)
-        assert status != 0
-        assert "Read-only file system" in said
-        remount(folder / "out", "rw")
+        remount(folder / "out", remedy)
         assert goes_on(folder) == expected
         remount(folder / "out", "ro")
         status, said = run(folder, METRICS)
