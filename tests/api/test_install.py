@@ -23,14 +23,8 @@ def wheel_and_sdist(folder):
         "import sys, flit_core.buildapi as backend\n"
         "print(backend.build_wheel(sys.argv[1]), backend.build_sdist(sys.argv[1]))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code, folder],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    return [folder / name for name in done.stdout.split()]
+    made = subprocess.check_output([sys.executable, "-c", code, folder], cwd=ROOT, text=True)
+    return [folder / name for name in made.split()]
 
 
 def needed(requirements):

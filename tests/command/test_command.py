@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 import yaml
 from command_line import run
+from own_rows import write_rows
 from synthetic_predictions import CHECKPOINTS, make_predictions
 
 from persistcal.api import display
@@ -69,9 +70,9 @@ def test_files_of_any_kind_are_checkpoints_in_the_order_of_the_arguments(
     tests = compare_inputs(backwards, Settings(5, n_replicates=200)).tables
     states = pd.read_csv(tmp_path / "several/states.csv"), tests["states"]
     forth, back = (rows.query("metric == 'accuracy'") for rows in states)
-    there = {(row.earlier, row.later): row.difference for row in forth.itertuples()}
-    here = {(row.later, row.earlier): -row.difference for row in back.itertuples()}
-    assert len(there) == 3 and here == pytest.approx(there)
+    there = forth.set_index(["earlier", "later"])["difference"].to_dict()
+    here = back.set_index(["later", "earlier"])["difference"].to_dict()
+    assert len(there) == 3 and {pair: -d for pair, d in here.items()} == pytest.approx(there)
     sets = tests["contrast_sets"][["earlier", "later"]].to_numpy().tolist()
     assert sets == [["c", "b"], ["c", "a"], ["b", "a"]]
 
@@ -111,7 +112,7 @@ def test_logs_have_the_names_of_their_folders_and_labels_of_their_own(tmp_path, 
     files = [tmp_path / name / "samples_gsm8k.jsonl" for name in ("step1", "step2")]
     for path in files:
         path.parent.mkdir()
-        path.write_text("".join(json.dumps(line) + "\n" for line in logged))
+        write_rows(path, logged)
         for line in logged:  # as the second file has them
             if line["doc_id"] in (0, 1):
                 line["resps"] = [[f"{line['resps'][0][0]} Or so."]]
@@ -166,10 +167,10 @@ def test_logs_of_multiple_choice_are_rated_by_their_options(normalisation, metri
 
 def olmes(folder, name, scores, requests):
     """Write predictions of OLMES for two questions with three options, and its requests."""
+    outputs = [[{"sum_logits": s, "num_chars": 3} for s in row] for row in scores]
     lines = [
-        {"doc_id": i, "native_id": f"q{i}", "label": 0, "metrics": {}, "model_output": outputs}
-        for i, row in enumerate(scores)
-        for outputs in [[{"sum_logits": s, "num_chars": 3} for s in row]]
+        {"doc_id": i, "native_id": f"q{i}", "label": 0, "metrics": {}, "model_output": output}
+        for i, output in enumerate(outputs)
     ]
     asked = [
         {"doc_id": i, "idx": k, "doc": {"query": f"Why {i}?"}}
@@ -177,19 +178,16 @@ def olmes(folder, name, scores, requests):
         for i in range(2)
         for k, text in enumerate(["sun", "sky", "sea"])
     ]
-    for end, rows in [("predictions", lines), ("requests", asked if requests else [])]:
-        if rows:
-            path = folder / name / f"task-000-arc-{end}.jsonl"
-            path.parent.mkdir(exist_ok=True)
-            path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return folder / name / "task-000-arc-predictions.jsonl"
+    (folder / name).mkdir(parents=True)
+    if requests:
+        write_rows(folder / name / "task-000-arc-requests.jsonl", asked)
+    return write_rows(folder / name / "task-000-arc-predictions.jsonl", lines)
 
 
 def test_predictions_of_olmes_take_their_texts_from_the_requests_beside_them(tmp_path):
     scores = {"v1": [(-1.0, -2, -3), (-2, -1, -4)], "v2": [(-2.0, -1, -3), (-1, -4, -4)]}
     for requests in (True, False):
         folder = tmp_path / str(requests)
-        folder.mkdir()
         files = [olmes(folder, name, rows, requests) for name, rows in scores.items()]
         by_estimator, study = rated(files, labels="log")
         found = by_estimator["option_probability"]
@@ -474,10 +472,11 @@ def test_stated_confidences_rate_answers(tmp_path, capsys):
 
 @pytest.mark.parametrize("column", ["confidence", "answer"])
 def test_a_file_is_not_merged_into_a_checkpoint_of_its_name(tmp_path, capsys, column):
-    rows = {"question_id": ["1", "2"], "question": ["1?", "2?"], "references": ["x", "x"]}
-    rows |= {"answer": ["x", "y"]}
+    rows = {"question_id": ["1", "2"]}
     if column == "confidence":
-        rows = {"question_id": ["1", "2"], "confidence": [0.5, 0.6], "correct": [1, 0]}
+        rows |= {"confidence": [0.5, 0.6], "correct": [1, 0]}
+    else:
+        rows |= {"question": ["1?", "2?"], "references": ["x", "x"], "answer": ["x", "y"]}
     files = [tmp_path / "late.csv", tmp_path / "other.csv"]
     pd.DataFrame(rows).to_csv(files[0], index=False)
     pd.DataFrame(rows).assign(checkpoint="late").to_csv(files[1], index=False)

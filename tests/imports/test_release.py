@@ -282,8 +282,7 @@ def test_a_model_of_which_there_is_nothing_is_an_error(small):
 
 
 def edit_pt(path, change):
-    value = torch.load(path, weights_only=True)
-    torch.save(change(value), path)
+    torch.save(change(torch.load(path, weights_only=True)), path)
 
 
 FILE = f"{PREFIX}_60-100.pt"
@@ -443,26 +442,14 @@ def test_beams_without_a_score_are_left_out_and_counted(candidates, caplog):
     assert said.endswith("60-80/beam/beam_strs.pkl: left out 3 beams, whose scores are NaN")
 
 
-def write_list(hostile, path):
-    path.write_bytes(pickle.dumps([[[hostile]]] * 20))
-
-
-def write_tensor(hostile, path):
-    torch.save({"confs": hostile}, path)
-
-
-@pytest.mark.parametrize(
-    ("file", "write", "message"),
-    [
-        (f"{BEAM}/beam_group_strs.pkl", write_list, r"beam/beam_group_strs\.pkl: refused"),
-        (f"{FOLDER}/{FILE}", write_tensor, f"{FILE}: refused, it contains code"),
-    ],
-)
-def test_hostile_files_in_an_archive_are_not_run_and_nothing_is_left(
-    small, file, write, message
-):
-    write(Hostile(small / "sentinel"), small / file)
-    with pytest.raises(UnsafeFileError, match=message):
+@pytest.mark.parametrize("file", [f"{BEAM}/beam_group_strs.pkl", f"{FOLDER}/{FILE}"])
+def test_hostile_files_in_an_archive_are_not_run_and_nothing_is_left(small, file):
+    hostile, path = Hostile(small / "sentinel"), small / file
+    if path.suffix == ".pkl":
+        path.write_bytes(pickle.dumps([[[hostile]]] * 20))
+    else:
+        torch.save({"confs": hostile}, path)
+    with pytest.raises(UnsafeFileError, match=f"{path.name}: refused, .*(whole pickle|code)"):
         import_packed(small)
     assert not (small / "sentinel").exists()
     assert not any((small.parents[1] / "out/release").iterdir())
