@@ -119,9 +119,9 @@ def replicate_metrics(
     means, by_seed, noise, n_effective = {}, {}, {}, {}
     for key, of_runs in observed.items():
         _, scope, metric = key
-        values_of = of_runs[:, 0].tolist()
+        on_data = of_runs[:, 0].tolist()
         means[key] = mean_over_seeds(of_runs, answers)[:, 0]
-        by_seed[key] = [{seeds[i]: values_of[i] for i in row} for row in answers.rows.values()]
+        by_seed[key] = [{seeds[i]: on_data[i] for i in row} for row in answers.rows.values()]
         noise[key] = np.maximum(0, spread[key] - _between_seeds(of_runs, answers)[:, 0])
         parts = data.full
         if scope == "contrast":

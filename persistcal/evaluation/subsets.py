@@ -197,7 +197,7 @@ def metrics_of_subsets(
             rows += [("answers", "that differ", *row) for row in of_all]
     for baseline, moves in _moves(answers, checkpoints, kept, rated):
         for move, name in MOVES.items():
-            moved = [pair.only(of == move) for pair, of in zip(kept, moves, strict=True)]
+            moved = [pair.only(m == move) for pair, m in zip(kept, moves, strict=True)]
             of_all = _of_level(answers, [p for p in moved if len(p.questions)], zeros, 0)
             rows += [(baseline, name, *row) for row in of_all if row[SCOPE] == "contrast"]
     return pd.DataFrame(rows, columns=SUBSETS.schema.names)
