@@ -11,7 +11,7 @@ from snakemake.io import ancient, expand
 from persistcal.confidence.registry import PASSED, file_of, registration_of
 from persistcal.judge.human_labels import human_labels_digest
 from persistcal.models.checkpoint import local_digests
-from persistcal.questions.question_list import check_fields
+from persistcal.questions.templates import check_fields
 from persistcal.store.code import code_digest
 from persistcal.store.files import Digests
 from study.paths import Paths

@@ -12,7 +12,7 @@ from persistcal.answers.decode import generate_beams as decode
 from persistcal.confidence import verbalised
 from persistcal.models.load import load_adapter, load_model, load_tokenizer
 from persistcal.models.prompts import confidence_prompt, few_shot_prefix, question_suffix
-from persistcal.questions.question_list import check_fields
+from persistcal.questions.templates import check_fields
 from persistcal.store.files import write_whole
 from persistcal.training import train
 from persistcal.training.data import TrainingQuestion

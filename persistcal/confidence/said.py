@@ -24,7 +24,7 @@ from persistcal.answers.served import (
 )
 from persistcal.confidence.evidence import KEY, Evidence
 from persistcal.models.prompts import chat_prompt, chat_turns, confidence_prompt
-from persistcal.questions.question_list import check_fields
+from persistcal.questions.templates import check_fields
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase

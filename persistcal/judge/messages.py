@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from persistcal.questions.labels import LABELS, JudgeError, parse_label, parse_labels
-from persistcal.questions.question_list import check_fields
+from persistcal.questions.templates import check_fields
 from persistcal.server.spending import (
     LIMITS,
     REFUSAL_CODES,

@@ -3,6 +3,7 @@
 Modules
 -------
 labels: labels of answers, by a match with references or from a judge's reply
-question_list: the list of a dataset: splits, contexts, groups; the fields of prompts
+question_list: the list of a dataset: splits, contexts, groups
 sources: sources of questions: TriviaQA, Jeopardy, BioASQ and a user's file
+templates: the fields of prompts, such as {question}
 """

@@ -1,9 +1,8 @@
 """A dataset's canonical question list: unique questions, indices, splits and counts."""
 
 import json
-import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import gcd
 from typing import NamedTuple
 
@@ -11,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from persistcal.questions.labels import normalise_answer
+from persistcal.questions.templates import check_fields
 from persistcal.store.artifacts import QUESTIONS
 from persistcal.store.user_files import UserTableError, check_columns, texts
 
@@ -253,23 +253,3 @@ def deal(facts: pd.DataFrame, n_sets: int, *, seed: int | Sequence[int]) -> np.n
         hands = [rng.permutation(n_sets) for _ in range(0, len(order), n_sets)]
         number[order] = np.concatenate(hands)[: len(order)] + 1
     return number
-
-
-_FIELD = re.compile(r"\{([A-Za-z_]\w*)\}")
-
-
-def check_fields(
-    template: str, name: str, needed: Sequence[str], optional: Collection[str] = ()
-) -> None:
-    """Refuse a prompt with an unknown, repeated or missing field; other braces are text."""
-    fields = _FIELD.findall(template)
-    allowed = [*needed, *optional]
-    for field in fields:
-        if field not in allowed:
-            listed = ", ".join(f"{{{name}}}" for name in allowed) or "none"
-            raise ValueError(f"{name} has the unknown field {{{field}}}; known are {listed}")
-        if (times := fields.count(field)) > 1:
-            raise ValueError(f"{name} has the field {{{field}}} {times} times; keep one")
-    for field in needed:
-        if field not in fields:
-            raise ValueError(f"{name} lacks the field {{{field}}}; add it")
