@@ -1,7 +1,5 @@
 """Correlate the variance of hidden states over seeds with the order of checkpoints."""
 
-from collections.abc import Mapping
-
 from persistcal.analyses.transfer import correlations_by_layer
 from persistcal.report.analysis_tables import hidden_state_table
 from persistcal.store.artifacts import Correlations, Variances
@@ -9,7 +7,7 @@ from persistcal.store.jobs import log, run
 
 
 def correlate_variance(
-    variances: Variances, *, labels: Mapping[str, Mapping[str, str]], last_layer: str
+    variances: Variances, *, labels: dict[str, dict[str, str]], last_layer: str
 ) -> tuple[str, Correlations]:
     """Return mean and median correlation of each layer, as a LaTeX table and as rows."""
     rows = correlations_by_layer(variances)

@@ -1,7 +1,5 @@
 """Measure the agreement of states on lost answers."""
 
-from collections.abc import Mapping, Sequence
-
 import pandas as pd
 
 from persistcal.analyses import accuracy
@@ -15,9 +13,9 @@ def measure_agreement(
     questions: Questions,
     *,
     reference: str,
-    pairs: Sequence[tuple[str, str]],
-    labels: Mapping[str, Mapping[str, str]],
-    checkpoints: Mapping[str, Mapping[str, str]],
+    pairs: list[tuple[str, str]],
+    labels: dict[str, dict[str, str]],
+    checkpoints: dict[str, dict[str, str]],
 ) -> tuple[str, Agreements]:
     """Return the answers that are gone at each of two states, as a LaTeX table and as rows.
 

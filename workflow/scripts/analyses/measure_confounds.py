@@ -1,7 +1,5 @@
 """Measure the scores of baselines that use only groups of questions, or the answer."""
 
-from collections.abc import Mapping
-
 import pandas as pd
 
 from persistcal.analyses import confounds
@@ -17,10 +15,10 @@ def measure_confounds(
     questions: Questions,
     facts: Facts,
     *,
-    min_contrast: Mapping[str, int],
+    min_contrast: dict[str, int],
     pairs: Pairs,
-    bootstrap: Mapping[str, int],
-    labels: Mapping[str, Mapping[str, str]],
+    bootstrap: dict[str, int],
+    labels: dict[str, dict[str, str]],
 ) -> tuple[str, Confounds]:
     """Return the scores of each attribute of a question and answer, as LaTeX and as rows.
 

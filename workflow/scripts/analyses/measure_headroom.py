@@ -1,7 +1,5 @@
 """Measure the gain of the oracle over an external verifier, and its backbone's errors."""
 
-from collections.abc import Sequence
-
 import pandas as pd
 
 from persistcal.analyses.transfer import contrast_questions, error_rate, headroom
@@ -17,7 +15,7 @@ def measure_headroom(
     replicates: Replicates,
     *,
     dataset: str,
-    checkpoints: Sequence[str],
+    checkpoints: list[str],
     min_contrast: int,
     pairs: Pairs,
     compared: tuple[str, str],

@@ -1,7 +1,5 @@
 """Measure the AUC of adapters trained at one checkpoint and used at each."""
 
-from collections.abc import Mapping, Sequence
-
 from persistcal.analyses.transfer import transfer_matrix
 from persistcal.store.artifacts import Answers, Scores, Transfer
 from persistcal.store.jobs import log, run
@@ -12,8 +10,8 @@ def measure_transfer(
     scores: Scores,
     *,
     dataset: str,
-    checkpoints: Sequence[str],
-    sets: Mapping[str, Sequence[str]],
+    checkpoints: list[str],
+    sets: dict[str, list[str]],
 ) -> Transfer:
     """Return the AUC of every adapter at every checkpoint.
 

@@ -1,7 +1,5 @@
 """Gather an estimator's scores at each checkpoint, and calibrate them if it asks for it."""
 
-from collections.abc import Mapping, Sequence
-
 from persistcal.confidence.estimate import calibrate_runs, gather_scores, join_predictions
 from persistcal.store.artifacts import Answers, Predictions, Scores
 from persistcal.store.jobs import log, run
@@ -12,8 +10,8 @@ def gather_confidences(
     answers: Answers,
     *,
     estimator: str,
-    evaluation: Sequence[str],
-    uses: Sequence[Mapping[str, str]],
+    evaluation: list[str],
+    uses: list[dict[str, str]],
     copies: bool,
     posthoc: str | None = None,
 ) -> Predictions:

@@ -1,6 +1,5 @@
 """Score answers with every adapter that is used at a checkpoint: confidences."""
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ def score_answers(
     clusters: Clusters,
     adapters: list[Path],
     *,
-    scorings: Sequence[Mapping[str, Any]],
+    scorings: list[dict[str, Any]],
     how: verbalised.HowScored,
     work: Work,
 ) -> Scores:

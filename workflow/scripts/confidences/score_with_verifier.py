@@ -1,7 +1,5 @@
 """Ask a verifier model whether the checkpoints' answers are right."""
 
-from collections.abc import Mapping
-
 import pandas as pd
 from peft import PeftModel
 from transformers import PreTrainedModel
@@ -26,7 +24,7 @@ def score_with_verifier(
     clusters: Clusters,
     adapter: Checkpoint | None = None,
     *,
-    splits: Mapping[str, str],
+    splits: dict[str, str],
     asked: VerifierPrompt,
     batch_size: int,
 ) -> Verified:

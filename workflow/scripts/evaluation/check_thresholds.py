@@ -1,7 +1,5 @@
 """Select thresholds on earlier checkpoints and check them on later ones."""
 
-from collections.abc import Mapping, Sequence
-
 from persistcal.evaluation import thresholds as evaluation
 from persistcal.evaluation.contrast import Pairs
 from persistcal.store.artifacts import (
@@ -19,9 +17,9 @@ def check_thresholds(
     predictions: list[Predictions],
     answers: Answers,
     *,
-    checkpoints: Mapping[str, Sequence[str]],
+    checkpoints: dict[str, list[str]],
     pairs: Pairs,
-    threshold: Mapping[str, float],
+    threshold: dict[str, float],
     n_replicates: int,
     seed: int,
 ) -> tuple[Thresholds, ThresholdCells, ConfidentRegressions, Selective]:

@@ -1,7 +1,5 @@
 """Test the best estimator of each comparison of a table against the others, in pairs."""
 
-from collections.abc import Sequence
-
 import pandas as pd
 
 from persistcal.evaluation.replicates import from_table
@@ -10,11 +8,11 @@ from persistcal.report.layout import named_blocks
 from persistcal.store.artifacts import SIGNIFICANCE, Replicates, Significance, empty
 from persistcal.store.jobs import log, run
 
-Block = Sequence[tuple[str, str]]  # (train_dataset, estimator)
+Block = list[tuple[str, str]]  # (train_dataset, estimator)
 
 
 def compare_estimators(
-    replicates: Replicates, *, comparisons: Sequence[tuple[str, str, Sequence[Block]]]
+    replicates: Replicates, *, comparisons: list[tuple[str, str, list[Block]]]
 ) -> Significance:
     """Return the tests of all comparisons of a table: (model, dataset, blocks of estimators).
 

@@ -1,7 +1,5 @@
 """Compare the checkpoints of each model, and the models, on one dataset."""
 
-from collections.abc import Mapping, Sequence
-
 from persistcal.evaluation import states as comparisons
 from persistcal.evaluation.contrast import Pairs
 from persistcal.store.artifacts import STATES, TRENDS, Predictions, States, Trends, empty
@@ -12,7 +10,7 @@ def compare_states(
     predictions: Predictions,
     *,
     dataset: str,
-    checkpoints: Mapping[str, Sequence[str]],
+    checkpoints: dict[str, list[str]],
     pairs: Pairs,
     n_replicates: int,
     seed: int,

@@ -1,7 +1,5 @@
 """Compute every metric of an estimator."""
 
-from collections.abc import Sequence
-
 from persistcal.evaluation.contrast import CONDITIONINGS, Conditioning, Pairs
 from persistcal.evaluation.evaluate import evaluate
 from persistcal.store.artifacts import METRICS, Metrics, Predictions, empty
@@ -11,10 +9,10 @@ from persistcal.store.jobs import log, run
 def compute_metrics(
     predictions: Predictions,
     *,
-    checkpoints: Sequence[str],
+    checkpoints: list[str],
     min_contrast: int,
     pairs: Pairs,
-    conditioning: Sequence[Conditioning],
+    conditioning: list[Conditioning],
 ) -> Metrics:
     """Return the metrics of one model's predictions on one dataset.
 

@@ -1,7 +1,5 @@
 """Count the questions with a different correctness at two checkpoints."""
 
-from collections.abc import Sequence
-
 import pandas as pd
 
 from persistcal.evaluation.contrast import (
@@ -19,7 +17,7 @@ def count_contrast_sets(
     answers: Answers,
     clusters: Clusters,
     *,
-    checkpoints: Sequence[str],
+    checkpoints: list[str],
     min_contrast: int,
     pairs: Pairs,
 ) -> ContrastSets:

@@ -1,7 +1,5 @@
 """Measure each named kind of change."""
 
-from collections.abc import Mapping, Sequence
-
 import pandas as pd
 
 from persistcal.evaluation.subsets import metrics_of_changes
@@ -12,9 +10,9 @@ from persistcal.store.jobs import log, run
 def measure_changes(
     predictions: list[Predictions],
     *,
-    checkpoints: Mapping[str, Sequence[str]],
-    changes: Mapping[str, Sequence[Sequence[str]]],
-    controls: Mapping[str, str],
+    checkpoints: dict[str, list[str]],
+    changes: dict[str, list[list[str]]],
+    controls: dict[str, str],
     min_direction: int,
     n_replicates: int,
     seed: int,

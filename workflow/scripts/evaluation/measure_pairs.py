@@ -1,7 +1,5 @@
 """Measure each pair of checkpoints, and the means for each value of min_contrast."""
 
-from collections.abc import Mapping, Sequence
-
 import pandas as pd
 
 from persistcal.evaluation.contrast import Pairs as ChosenPairs
@@ -20,8 +18,8 @@ from persistcal.store.jobs import log, run
 def measure_pairs(
     predictions: list[Predictions],
     *,
-    checkpoints: Mapping[str, Sequence[str]],
-    min_contrast: Mapping[str, int],
+    checkpoints: dict[str, list[str]],
+    min_contrast: dict[str, int],
     pairs: ChosenPairs,
 ) -> tuple[Pairs, MinContrast]:
     """Return the metrics of each pair, and their means for each value of min_contrast.
@@ -41,7 +39,7 @@ def measure_pairs(
     return _together(measured, empty(PAIRS)), _together(swept, empty(MIN_CONTRAST))
 
 
-def _together(tables: Sequence[pd.DataFrame], empty_table: pd.DataFrame) -> pd.DataFrame:
+def _together(tables: list[pd.DataFrame], empty_table: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(
         [table for table in tables if len(table)] or [empty_table], ignore_index=True
     )

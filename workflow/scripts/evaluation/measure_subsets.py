@@ -1,6 +1,6 @@
 """Measure estimators on parts of the questions: by answers, margin, training and category."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
 import pandas as pd
 
@@ -26,7 +26,7 @@ def measure_subsets(
     questions: Questions,
     *,
     dataset: str,
-    checkpoints: Sequence[str],
+    checkpoints: list[str],
     min_contrast: int,
     pairs: Pairs,
     by_category: bool = False,

@@ -1,6 +1,5 @@
 """Compute the metrics of an estimator on bootstrap replicates, and their intervals."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from persistcal.evaluation.contrast import Conditioning, Pairs
@@ -21,10 +20,10 @@ from persistcal.store.jobs import log, run
 def resample_metrics(
     predictions: Predictions,
     *,
-    checkpoints: Sequence[str],
+    checkpoints: list[str],
     min_contrast: int,
     min_direction: int,
-    conditioning: Sequence[Conditioning],
+    conditioning: list[Conditioning],
     n_replicates: int,
     seed: int,
     pairs: Pairs,

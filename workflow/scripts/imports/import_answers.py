@@ -1,6 +1,6 @@
 """Take answers that were generated elsewhere: as questions, beams and labels."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection
 
 import pandas as pd
 
@@ -22,9 +22,9 @@ from persistcal.store.user_files import digests_of, name_files_in_errors
 
 def import_answers(
     *,
-    entries: Sequence[Mapping[str, str]],
+    entries: list[dict[str, str]],
     strategy: str,
-    known: Mapping[str, Mapping[str, bool]],
+    known: dict[str, dict[str, bool]],
     wanted: Wanted,
     computed: Collection[str] = (),
 ) -> tuple[Questions, Beams, GivenLabels]:

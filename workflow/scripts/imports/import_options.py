@@ -1,7 +1,5 @@
 """Take scored options of multiple choice from elsewhere: as questions and labelled answers."""
 
-from collections.abc import Mapping, Sequence
-
 from persistcal.imports.answer_files import read_options
 from persistcal.imports.answers import Wanted
 from persistcal.imports.options import ScoredOptions
@@ -13,9 +11,9 @@ from persistcal.store.user_files import digests_of, name_files_in_errors
 def import_options(
     job: Job,
     *,
-    entries: Sequence[Mapping[str, str]],
+    entries: list[dict[str, str]],
     normalisation: str,
-    known: Mapping[str, Mapping[str, bool]],
+    known: dict[str, dict[str, bool]],
     wanted: Wanted,
 ) -> None:
     """Write the tables of users' scored options; files are read one by one.

@@ -1,7 +1,5 @@
 """Take predictions from a user's file."""
 
-from collections.abc import Mapping, Sequence
-
 from persistcal.answers.clusters import warn_if_none_is_correct
 from persistcal.imports.predictions import (
     KNOWN,
@@ -17,7 +15,7 @@ from persistcal.store.user_files import digests_of, name_files_in_errors, read_b
 
 
 def import_predictions(
-    file: str, *, datasets: Sequence[str], checkpoints: Mapping[str, Mapping[str, bool]]
+    file: str, *, datasets: list[str], checkpoints: dict[str, dict[str, bool]]
 ) -> tuple[Predictions, Answers]:
     """Return the study's predictions, and the answers that they are about.
 

@@ -1,6 +1,5 @@
 """Turn the authors' released results into the artifacts of a study."""
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +13,11 @@ def import_release(
     digest: str,
     job: Job,
     *,
-    models: Mapping[str, Mapping[str, Any]],
-    datasets: Mapping[str, Mapping[str, Any]],
-    recipes: Sequence[str],
-    seeds: Sequence[int],
-    posthoc: Mapping[str, str],
+    models: dict[str, dict[str, Any]],
+    datasets: dict[str, dict[str, Any]],
+    recipes: list[str],
+    seeds: list[int],
+    posthoc: dict[str, str],
 ) -> None:
     """Write the archive's tables for `models` and `datasets`, see `release_tables`."""
     check_digest(archive, digest)

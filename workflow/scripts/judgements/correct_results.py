@@ -1,7 +1,5 @@
 """Correct accuracies, sizes of contrast sets and contrast metrics by a filled audit sheet."""
 
-from collections.abc import Sequence
-
 from persistcal.judge import correction
 from persistcal.judge.audit import AuditError, Draws, states_of_sheet
 from persistcal.store.artifacts import Answers, Corrections, Predictions
@@ -14,7 +12,7 @@ def correct_results(
     answers: list[Answers],
     predictions: Predictions,
     *,
-    checkpoints: Sequence[str],
+    checkpoints: list[str],
     draws: Draws,
     seed: int,
 ) -> Corrections:

@@ -1,6 +1,5 @@
 """Label each candidate answer: by a match against the references, or by a judge model."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from persistcal.judge.backends import BACKENDS
@@ -16,8 +15,8 @@ def judge_answers(
     given: GivenLabels,
     *,
     judged_clusters: int | None,
-    judge: Mapping[str, Any],
-    reached: Mapping[str, Any],
+    judge: dict[str, Any],
+    reached: dict[str, Any],
     folder: str,
     noted: str,
 ) -> tuple[Labels, Answers]:

@@ -1,6 +1,5 @@
 """Change a checkpoint: train it further on the questions of some categories."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -22,7 +21,7 @@ def change_checkpoint(
     before: Checkpoint,
     questions: Questions,
     *,
-    change: Mapping[str, Any],
+    change: dict[str, Any],
     model: str,
     checkpoint: str,
     job: Job,

@@ -1,6 +1,5 @@
 """Make the record of a state that averages the weights of other checkpoints."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -18,9 +17,9 @@ from persistcal.store.jobs import run
 def merge_checkpoints(
     parts: list[Checkpoint],
     *,
-    merge: Mapping[str, float],
+    merge: dict[str, float],
     dtype: str | None,
-    beside_weights: Mapping[str, Any],
+    beside_weights: dict[str, Any],
     key: str,
 ) -> Checkpoint:
     """Return the record of the average; each job that loads it computes the weights.

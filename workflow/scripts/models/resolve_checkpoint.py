@@ -1,6 +1,5 @@
 """Resolve a checkpoint or an adapter: its commit and the digests of its files."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from persistcal.models.hub import Revision, check_unchanged, resolve_revision
@@ -14,7 +13,7 @@ def resolve_checkpoint(
     revision: str,
     record: str,
     allow_identical_weights: bool = False,
-    beside_weights: Mapping[str, Any] | None = None,
+    beside_weights: dict[str, Any] | None = None,
 ) -> Revision:
     """Return the record of `revision` of `repo`, without downloading weights.
 

@@ -1,6 +1,6 @@
 """Prepare the questions of the atlas study and the facts that its model is pre-trained on."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from atlas.cities import load_facts, split_questions
 from atlas.facts import fact_tables
@@ -16,7 +16,7 @@ def prepare_atlas(
     n_test: int,
     seed: int,
     min_city_population: int,
-    groups: Mapping[str, float] | None = None,
+    groups: dict[str, float] | None = None,
     edits: Sequence[str] = (),
 ) -> tuple[Questions, Facts]:
     """Return questions about cities and countries, and facts to pre-train on.

@@ -1,6 +1,5 @@
 """Prepare the questions of a dataset, from any source that has no facts."""
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from persistcal.questions.sources import read_questions
@@ -11,9 +10,9 @@ from persistcal.store.jobs import run
 def prepare_questions(
     *,
     source: str,
-    settings: Mapping[str, Any],
-    least: Mapping[str, int],
-    states: Sequence[str],
+    settings: dict[str, Any],
+    least: dict[str, int],
+    states: list[str],
 ) -> Questions:
     """Return the questions of a `source`, by the keys of the dataset in the config.
 

@@ -1,7 +1,5 @@
 """Put a user's passages before the questions of a dataset, for a state with a context."""
 
-from collections.abc import Sequence
-
 from persistcal.questions.question_list import KNOWN, with_passages
 from persistcal.store.artifacts import Contexts, Questions
 from persistcal.store.jobs import run
@@ -9,7 +7,7 @@ from persistcal.store.user_files import digests_of, name_files_in_errors, read_f
 
 
 def read_context(
-    questions: Questions, file: str, *, prompt: str, splits: Sequence[str]
+    questions: Questions, file: str, *, prompt: str, splits: list[str]
 ) -> Contexts:
     """Return the questions as the state is asked them."""
     with name_files_in_errors(file):

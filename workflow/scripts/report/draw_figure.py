@@ -1,6 +1,5 @@
 """Draw a figure, as PDF and as PNG."""
 
-from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
@@ -10,7 +9,7 @@ from persistcal.store import artifacts
 from persistcal.store.jobs import log, run
 
 
-def draw_figure(rows: list[str], *, figure: Mapping[str, Any]) -> Drawing:
+def draw_figure(rows: list[str], *, figure: dict[str, Any]) -> Drawing:
     """Draw the registered `figure` from rows of its artifact, with its settings."""
     table = getattr(artifacts, figure["artifact"].upper())
     frame = artifacts.read_files(rows, table, placed=True)

@@ -1,7 +1,5 @@
 """Make the page of a study: results and all answers."""
 
-from collections.abc import Sequence
-
 from persistcal.report.page.compose import Origin, about, compose, jobs_of, summary
 from persistcal.report.page.contents import Shown, StudyTables, gather
 from persistcal.store.code import commit
@@ -13,7 +11,7 @@ def make_page(
     *,
     shown: Shown,
     config: str,
-    weights: Sequence[str],
+    weights: list[str],
     logs: str,
 ) -> tuple[str, str]:
     """Return the page of a study, and its summary in a few lines of text.

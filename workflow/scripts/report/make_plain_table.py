@@ -1,6 +1,5 @@
 """Make a table that compares no estimators, as LaTeX and as CSV."""
 
-from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
@@ -9,7 +8,7 @@ from persistcal.store import artifacts
 from persistcal.store.jobs import log, run
 
 
-def make_plain_table(rows: list[str], *, table: Mapping[str, Any]) -> tuple[str, str]:
+def make_plain_table(rows: list[str], *, table: dict[str, Any]) -> tuple[str, str]:
     """Return LaTeX and CSV of a registered table from rows of its artifact."""
     schema = getattr(artifacts, table["artifact"].upper())
     frame = artifacts.read_files(rows, schema, placed=True)

@@ -1,7 +1,5 @@
 """Make one table of results, as LaTeX and as CSV."""
 
-from collections.abc import Mapping, Sequence
-
 from persistcal.report.grid import as_csv, fill_cells, lay_out
 from persistcal.report.latex import results_table
 from persistcal.report.layout import Description, DisplayNames
@@ -15,8 +13,8 @@ def make_table(
     *,
     table: str,
     description: Description,
-    models: Sequence[str],
-    datasets: Mapping[str, Sequence[str]],
+    models: list[str],
+    datasets: dict[str, list[str]],
     labels: DisplayNames,
     missing_ok: bool,
 ) -> tuple[str, str]:
