@@ -35,7 +35,7 @@ REMOVED = {
     "models.*.change.max_offset": _OWN_EDIT,
     "models.*.change.method=rank_one": _OWN_EDIT,
 }
-LAST_COMPLETE = "v0.2-complete"  # the tag of the last commit that has them
+LAST_COMPLETE = "v0.2-complete (commit 56bd509)"  # the last commit that has them
 
 
 class ConfigError(ValueError):
