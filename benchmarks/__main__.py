@@ -22,12 +22,7 @@ import matplotlib.pyplot as plt
 from benchmarks.results import Growth, Measured, Result, from_json
 
 HERE = Path(__file__).parent
-BENCHMARKS = [
-    "decoding",
-    "trees",
-    "adapters",
-    "bootstrap",
-]
+BENCHMARKS = ["decoding", "trees", "adapters", "bootstrap"]
 PACKAGES = ["torch", "transformers", "peft", "numpy", "scipy", "scikit-learn", "snakemake"]
 
 

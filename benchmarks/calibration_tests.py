@@ -34,11 +34,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from benchmarks.checkpoint_tests import GAIN, simulate_answers
-from persistcal.evaluation.reliability import (
-    compare_with_floor,
-    draw_smooth_ece,
-    noise_floors,
-)
+from persistcal.evaluation.reliability import compare_with_floor, draw_smooth_ece, noise_floors
 from persistcal.evaluation.smooth_ece import smooth_ece
 
 Array = NDArray[np.float64]

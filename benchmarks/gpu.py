@@ -38,11 +38,7 @@ from persistcal.answers import decode
 from persistcal.answers.decode import Beam, Search, bytes_of_a_question, generate_beams
 from persistcal.confidence.verbalised import digit_tokens
 from persistcal.models.packing import make_tree
-from persistcal.models.prompts import (
-    confidence_prompt,
-    few_shot_prefix,
-    question_suffix,
-)
+from persistcal.models.prompts import confidence_prompt, few_shot_prefix, question_suffix
 from persistcal.training.data import TrainingQuestion
 from persistcal.training.launch import end_with_parent, launch
 from persistcal.training.ranks import join, own_share

@@ -94,8 +94,7 @@ def main(results: str, dataset: str) -> None:
     head, rest = text.split(BEGIN)
     tail = rest.split(END)[1]
     PAGE.write_text(
-        head + BEGIN + LEGEND + HEAD + rows(chosen, labels, best) + END + tail,
-        encoding="utf-8",
+        head + BEGIN + LEGEND + HEAD + rows(chosen, labels, best) + END + tail, encoding="utf-8"
     )
     shutil.copy(Path(results) / "figures" / FIGURE.name, FIGURE)
 

@@ -33,9 +33,7 @@ def stored_weights(files: Iterable[Any]) -> dict[str, StoredTensor]:
     return stored
 
 
-def weight_similarities(
-    checkpoints: Mapping[str, Mapping[str, StoredTensor]],
-) -> pd.DataFrame:
+def weight_similarities(checkpoints: Mapping[str, Mapping[str, StoredTensor]]) -> pd.DataFrame:
     r"""Return the cosine similarity of the flattened weights of each pair of checkpoints.
 
     .. math:: \frac{w \cdot v}{\lVert w \rVert \, \lVert v \rVert}

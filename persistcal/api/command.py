@@ -49,7 +49,7 @@ Files = Annotated[
         help="Answers or predictions (CSV, JSONL, parquet, also with .gz), logs of "
         "lm-evaluation-harness (samples_*.jsonl) or Inspect (.eval), in the order of the "
         "checkpoints; - is standard input. A checkpoint's name is the column `checkpoint`, "
-        "--names, or the part in which the names of the files differ.",
+        "--names, or the part in which the names of the files differ."
     ),
 ]
 MinContrast = Annotated[
@@ -164,7 +164,7 @@ def _reading(**options: Any) -> Reading:  # noqa: ANN401
     "`persistcal compare early.jsonl late.jsonl`\n\n"
     "`persistcal compare step1/samples_quiz.jsonl step2/samples_quiz.jsonl --labels log`\n\n"
     "`persistcal compare a.csv b.csv --columns confidence=conf correct=right --names v1 v2`\n\n"
-    "`zcat predictions.csv.gz | persistcal compare - --out out --min-contrast 50`\n\n",
+    "`zcat predictions.csv.gz | persistcal compare - --out out --min-contrast 50`\n\n"
 )
 @reads_files
 def compare(
@@ -190,9 +190,7 @@ def compare(
     typer.echo(f"{comparison.summary()}\nPage: {report}\nTables: {', '.join(paths)}")
 
 
-@app.command(
-    epilog="For example:\n\n`persistcal metrics early.csv late.csv > metrics.csv`\n\n",
-)
+@app.command(epilog="For example:\n\n`persistcal metrics early.csv late.csv > metrics.csv`\n\n")
 @reads_files
 def metrics(files: Files, reading: Reading, min_contrast: MinContrast = MIN_CONTRAST) -> None:
     """Print every metric as CSV, as in `metrics.csv` of `compare`, without tests."""
@@ -206,7 +204,7 @@ def metrics(files: Files, reading: Reading, min_contrast: MinContrast = MIN_CONT
 
 
 @app.command(
-    epilog="For example:\n\n`persistcal page early.jsonl late.jsonl --out page.html`\n\n",
+    epilog="For example:\n\n`persistcal page early.jsonl late.jsonl --out page.html`\n\n"
 )
 @reads_files
 def page(
@@ -274,7 +272,7 @@ def plan(
     "`persistcal threshold v1.csv v2.csv --precision 0.9`\n\n"
     "`persistcal threshold v1.csv v2.csv --precision 0.9 --fail-if broken`\n\n"
     "`persistcal threshold v1.jsonl v2.jsonl --estimator self_consistency --sheet 100`\n\n"
-    "`persistcal threshold v1.jsonl v2.jsonl --labels sheet.csv`\n\n",
+    "`persistcal threshold v1.jsonl v2.jsonl --labels sheet.csv`\n\n"
 )
 @reads_files
 def threshold(
@@ -331,7 +329,7 @@ def threshold(
 
 @app.command(
     epilog="For example:\n\n"
-    "`persistcal label-curve v1.jsonl v2.jsonl --estimator self_consistency`\n\n",
+    "`persistcal label-curve v1.jsonl v2.jsonl --estimator self_consistency`\n\n"
 )
 @reads_files
 def label_curve(

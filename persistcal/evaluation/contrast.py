@@ -209,10 +209,7 @@ def condition_by_odds(earlier: Array, later: Array) -> Conditioned:
 
 
 def condition_by_fit(
-    earlier: Array,
-    later: Array,
-    improvement: Mask,
-    known: Mask | None = None,
+    earlier: Array, later: Array, improvement: Mask, known: Mask | None = None
 ) -> Conditioned:
     r"""Condition by a Bradley–Terry model fitted to the same questions.
 

@@ -351,10 +351,7 @@ def compare_estimators(replicates: Replicates, index: Sequence[int], key: Key) -
 
 
 def compare_all(
-    values: Array,
-    drawn: Array,
-    n_questions: float = np.inf,
-    same: Mask | None = None,
+    values: Array, drawn: Array, n_questions: float = np.inf, same: Mask | None = None
 ) -> Simultaneous:
     """Compare all pairs of estimators on one metric.
 

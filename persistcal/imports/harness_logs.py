@@ -254,9 +254,7 @@ def lm_eval_options(log: pd.DataFrame, normalisation: str) -> pd.DataFrame:
 
 
 def _delimiter(
-    lines: Sequence[Line],
-    requests: Sequence[Sequence[tuple[str, str]]],
-    normalisation: str,
+    lines: Sequence[Line], requests: Sequence[Sequence[tuple[str, str]]], normalisation: str
 ) -> str:
     """Infer the delimiter before each option, which the log does not record.
 

@@ -40,12 +40,6 @@ def test_every_benchmark_runs(tmp_path, monkeypatch):
     page = (tmp_path / "results.md").read_text()
     for number in ("questions", "beams", "seeds"):
         assert f"\n| {number} | " in page
-    for what in (
-        "decoding",
-        "scoring",
-        "training step",
-        "training",
-        "significance",
-    ):
+    for what in ("decoding", "scoring", "training step", "training", "significance"):
         assert f"\n| {what}" in page
     assert (tmp_path / "results.png").stat().st_size > 1000

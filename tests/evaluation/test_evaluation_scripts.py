@@ -9,11 +9,7 @@ from count_contrast_sets import count_contrast_sets
 from resample_metrics import resample_metrics
 from synthetic_predictions import CHECKPOINTS, make_predictions
 
-from persistcal.evaluation.replicates import (
-    UnpairedError,
-    digest_of_draws,
-    replicate_metrics,
-)
+from persistcal.evaluation.replicates import UnpairedError, digest_of_draws, replicate_metrics
 from persistcal.evaluation.significance import compare_blocks
 from persistcal.store import artifacts
 

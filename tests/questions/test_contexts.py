@@ -16,9 +16,7 @@ from persistcal.training.data import Plan
 PROMPT = "Read: {passage}\nNow: {question}\n"
 SPLITS = ["test", "test", "train", "few_shot", "unused"]
 QUESTIONS = questions_table(n_train=0, n_test=5).assign(
-    question_id=list("abcde"),
-    split=SPLITS,
-    question=[f"Q{i} {{passage}}?" for i in range(5)],
+    question_id=list("abcde"), split=SPLITS, question=[f"Q{i} {{passage}}?" for i in range(5)]
 )
 
 

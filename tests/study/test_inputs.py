@@ -23,7 +23,7 @@ CONFIG = {
                 "b": {"change": {"of": "a", "method": "npo", "datasets": ["exam"], "beta": 1}},
                 "c": {"merge": {"a": 0.5, "b": 0.5}, "context": {"file": "c.jsonl"}, "seed": 5},
             },
-        },
+        }
     },
     "datasets": {"quiz": {"source": "bioasq"}, "exam": {"source": "file"}},
     "recipes": {"joint": {"train_on": "all"}},

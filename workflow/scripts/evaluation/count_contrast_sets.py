@@ -2,12 +2,7 @@
 
 import pandas as pd
 
-from persistcal.evaluation.contrast import (
-    Pairs,
-    arrange_answers,
-    contrast_sets,
-    describe_sets,
-)
+from persistcal.evaluation.contrast import Pairs, arrange_answers, contrast_sets, describe_sets
 from persistcal.judge.run import count_same_answers
 from persistcal.store.artifacts import Answers, Clusters, ContrastSets
 from persistcal.store.jobs import log, run

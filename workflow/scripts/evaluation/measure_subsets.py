@@ -9,14 +9,7 @@ from persistcal.evaluation.contrast import Pairs
 from persistcal.evaluation.subsets import margins, metrics_of_subsets
 from persistcal.judge.run import same_answers
 from persistcal.questions.labels import normalise_answer
-from persistcal.store.artifacts import (
-    SUBSETS,
-    Clusters,
-    Predictions,
-    Questions,
-    Subsets,
-    empty,
-)
+from persistcal.store.artifacts import SUBSETS, Clusters, Predictions, Questions, Subsets, empty
 from persistcal.store.jobs import log, run
 
 

@@ -8,11 +8,7 @@ from persistcal.store.jobs import run
 
 
 def prepare_questions(
-    *,
-    source: str,
-    settings: dict[str, Any],
-    least: dict[str, int],
-    states: list[str],
+    *, source: str, settings: dict[str, Any], least: dict[str, int], states: list[str]
 ) -> Questions:
     """Return the questions of a `source`, by the keys of the dataset in the config.
 

@@ -7,12 +7,7 @@ from persistcal.store.jobs import log, read_benchmarks, run
 
 
 def make_page(
-    made: StudyTables,
-    *,
-    shown: Shown,
-    config: str,
-    weights: list[str],
-    logs: str,
+    made: StudyTables, *, shown: Shown, config: str, weights: list[str], logs: str
 ) -> tuple[str, str]:
     """Return the page of a study, and its summary in a few lines of text.
 
