@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from measure_changes import measure_changes
-from synthetic_predictions import CHECKPOINTS, make_predictions
+from synthetic_predictions import CHECKPOINTS, make_predictions, table_of_arrays
 
 from benchmarks.controls import EqualEffects, level
 from persistcal.evaluation.evaluate import evaluate
@@ -86,16 +86,8 @@ PAIRS = {"Change": [["base", "changed"]], "Control": [["base", "again"]]}
 
 
 def of_states(correct, confidence, model="m"):
-    """Return predictions of an estimator, from an array per state."""
-    names = [f"q{number:03}" for number in range(len(correct["base"]))]
-    columns = {"correct": correct, "confidence": confidence}
-    frames = [
-        pd.DataFrame({"question_id": names, **{name: of[c] for name, of in columns.items()}})
-        for c in correct
-    ]
-    about = {"model": model, "dataset": "quiz", "train_dataset": "", "estimator": "e"}
-    rows = pd.concat(frames, keys=correct, names=["checkpoint"]).reset_index("checkpoint")
-    return rows.assign(**about, seed=0)
+    columns = {"model": model, "dataset": "quiz", "train_dataset": ""}
+    return table_of_arrays(confidence, correct, **columns)
 
 
 def against_control(*frames, replicates=200):

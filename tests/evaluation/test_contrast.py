@@ -36,7 +36,8 @@ def test_contrast_sets_by_hand():
 def test_odds_by_hand():
     # 0.8 against 0.6: 0.8 * 0.4 = 0.32 to 0.6 * 0.2 = 0.12, so 0.32 / 0.44
     # certainties are clamped: 1 against 0: (1 - 1e-6)² to 1e-12; 1 against 1: even
-    earlier, later = condition_by_odds(np.array([0.8, 1.0, 1.0]), np.array([0.6, 0.0, 1.0]))
+    stated = np.array([0.8, 1.0, 1.0]), np.array([0.6, 0.0, 1.0])
+    earlier, later = condition(*stated, np.ones(3, bool), "odds")
     clamped = (1 - 1e-6) ** 2 / ((1 - 1e-6) ** 2 + 1e-12)
     assert earlier == pytest.approx([0.32 / 0.44, clamped, 0.5], abs=1e-15)
     assert later[0] == pytest.approx(0.12 / 0.44)
@@ -51,15 +52,6 @@ def test_odds_sum_to_one_and_mirrored_pairs_are_tied(pairs):
     assert (mirrored.later == earlier).all()
 
 
-@pytest.fixture(scope="module")
-def pairs():
-    rng = np.random.default_rng(3)
-    felt = rng.normal(size=(2, 700)) * 1.5 + np.array([[0.0], [0.4]])
-    improvement = rng.random(700) < 1 / (1 + np.exp(2 * (felt[0] - felt[1])))
-    first, second = 1 / (1 + np.exp(-felt))
-    return first, second, improvement
-
-
 def test_fit_to_a_constant_estimator_gives_the_share_of_improvements():
     # only one difference h(1) - h(0) is free, so the maximum-likelihood p' is that share
     zeros, ones = np.zeros(8), np.ones(8)
@@ -72,11 +64,14 @@ def test_fit_to_a_constant_estimator_gives_the_share_of_improvements():
     assert (condition_by_fit(half, half, improvement).earlier == 0.5).all()
 
 
-def test_fit_is_the_constrained_optimum(pairs):
+def test_fit_is_the_constrained_optimum():
     # the problem is convex, so the Karush-Kuhn-Tucker conditions are enough: the gradient
     # is 0 where an increment is positive, and not negative where it is 0
-    first, second, improvement = pairs
-    earlier = condition_by_fit(first, second, improvement).earlier
+    rng = np.random.default_rng(3)
+    felt = rng.normal(size=(2, 700)) * 1.5 + np.array([[0.0], [0.4]])
+    improvement = rng.random(700) < 1 / (1 + np.exp(2 * (felt[0] - felt[1])))
+    first, second = 1 / (1 + np.exp(-felt))
+    earlier = condition(first, second, improvement, "fitted").earlier
     knots = _knots(np.concatenate([first, second]))
     assert len(knots) == 31
     difference = _features(first, knots) - _features(second, knots)
@@ -152,11 +147,6 @@ def test_knots_by_hand():
     np.testing.assert_allclose(_knots(sides), 0.5 + np.arange(31) / 62, atol=1e-12)
     # all 30 quantiles are within 1e-7 of the first
     np.testing.assert_allclose(_knots(np.array([0.2, 0.8, 0.8 + 5e-8])), [0.5, 0.8], atol=1e-7)
-
-
-def test_condition_chooses(pairs):
-    assert (condition(*pairs, "odds").later == condition_by_odds(*pairs[:2]).later).all()
-    assert (condition(*pairs, "fitted").later == condition_by_fit(*pairs).later).all()
 
 
 def test_pairs_are_chosen_by_name():

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy.special import expit
 from sklearn.metrics import roc_auc_score
-from synthetic_predictions import CHECKPOINTS, make_predictions
+from synthetic_predictions import CHECKPOINTS, make_predictions, table_of_arrays
 
 from benchmarks.intervals import cell
 from persistcal.evaluation import replicates as replicates_module
@@ -25,13 +25,9 @@ KEY = ("odds", "contrast", "delta0_balanced")
 
 def predictions_of(change, improvement, estimator="e"):
     """Predictions of two checkpoints whose confidences differ by `change`."""
-    n = len(change)
-    ids = [f"q{i:03d}" for i in range(n)]
-    about = {"estimator": estimator, "train_dataset": "quiz", "seed": 0}
-    earlier = pd.DataFrame({"checkpoint": "a", "question_id": ids, "confidence": 0.5})
-    later = earlier.assign(checkpoint="b", confidence=0.5 + np.asarray(change) / 2)
-    states = earlier.assign(correct=~improvement), later.assign(correct=improvement)
-    return pd.concat(states).assign(**about)
+    confidence = {"a": np.full(len(change), 0.5), "b": 0.5 + np.asarray(change) / 2}
+    correct = {"a": ~improvement, "b": improvement}
+    return table_of_arrays(confidence, correct, estimator=estimator)
 
 
 def test_balanced_replicates_by_hand():
@@ -149,18 +145,25 @@ def test_claims_of_an_estimator_do_not_depend_on_others_or_on_memory(monkeypatch
     again = from_table(to_table(whole, "here"))
     own = whole.estimators.index(("quiz", "own"))
     alone = replicate_metrics(predictions.query("estimator == 'own'"), CHECKPOINTS, **how)
-    monkeypatch.setattr(replicates_module, "MEMORY", 1)
-    cut = replicate_metrics(predictions, CHECKPOINTS, **how)
     assert set(whole.claims) == {key for key in whole.observed if key[2] != "smece"}
     both = ("delta0_balanced", "delta_balanced", "change_auc")
     assert set(whole.fewest) == {("odds", "contrast", metric) for metric in both}
     for key, claims in whole.claims.items():
         np.testing.assert_allclose(alone.claims[key][0], claims[own], atol=1e-12)
-        np.testing.assert_allclose(cut.claims[key], claims, atol=1e-12)
         np.testing.assert_array_equal(again.for_claims(key), claims)
     assert (again.fewest, again.by_seed) == (whole.fewest, whole.by_seed)
     one, other = (pseudo_weights(["quiz", e], 5, seed=3, expected=0.5) for e in "ef")
     assert (one != other).all()
+    for memory in (1, 50_000):  # one replicate at a time, and some
+        monkeypatch.setattr(replicates_module, "MEMORY", memory)
+        cut = replicate_metrics(predictions, CHECKPOINTS, **how)
+        for key, observed in whole.observed.items():
+            np.testing.assert_array_equal(cut.observed[key], observed)
+            for found, expected in (
+                (cut.replicated[key], whole.replicated[key]),
+                (cut.for_claims(key), whole.for_claims(key)),
+            ):
+                np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
 
 
 def test_claims_are_means_over_pairs_and_seeds():

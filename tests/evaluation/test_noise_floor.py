@@ -16,13 +16,6 @@ from persistcal.evaluation.reliability import (
 )
 
 
-def test_draws_are_those_of_labels_one_by_one():
-    rng = np.random.default_rng(0)
-    confidence, uniform = rng.random(40), rng.random((40, 12))
-    expected = [relplot.smECE(confidence, (u < confidence).astype(float)) for u in uniform.T]
-    np.testing.assert_allclose(draw_smooth_ece(confidence, uniform), expected, atol=1e-9)
-
-
 def test_the_p_value_counts_the_observed_value():
     # two of four draws are at least 0.3, one of them equal but for rounding: (1 + 2) / (1 + 4)
     found = compare_with_floor(0.3, np.array([0.1, 0.2, 0.3 - 1e-15, 0.4]))

@@ -18,6 +18,7 @@ def compare(predictions, checkpoints, *, blocks, **settings):
 
 
 BLOCK = {"main": ["end_correct", "own", "coarse", "learnt"]}
+KEY = ["conditioning", "scope", "metric"]
 
 
 @pytest.fixture(scope="module")
@@ -35,80 +36,63 @@ def tests(replicates):
     return significance.compare_blocks(replicates, BLOCK)
 
 
-def test_is_the_significance_table(tests):
+def test_tests_have_values_of_evaluate_and_quantiles_of_replicates(
+    predictions, replicates, tests
+):
+    """Whose values are those of rows that are really repeated, see test_bootstrap."""
     artifacts.check(tests.assign(model="m", dataset="quiz"), artifacts.SIGNIFICANCE, "here")
     # 3 others for each of 8 contrast metrics under 2 conditionings and 3 full metrics
     assert len(tests) == 3 * (2 * 8 + 3)
-
-
-def test_quantiles_are_those_of_the_replicates(replicates, tests):
-    """Whose values are those of rows that are really repeated, see test_bootstrap."""
+    metrics = evaluate(predictions, CHECKPOINTS, min_contrast=5).query("seed == 'mean'")
+    values = metrics.set_index([*KEY, "estimator"])["value"].sort_index()
     for row in tests.itertuples():
-        sign = -1 if MEASURES[row.metric].lower_is_better else 1
         key = row.conditioning, row.scope, row.metric
+        of, lower_is_better = values[key], MEASURES[row.metric].lower_is_better
+        assert row.best == (of.idxmin() if lower_is_better else of.idxmax())
+        assert row.difference == pytest.approx(abs(of[row.best] - of[row.other]), abs=1e-9)
+        assert row.difference >= 0
         best, other = (replicates.estimators.index(("quiz", n)) for n in (row.best, row.other))
         stratified, difference = (
-            sign * (drawn[best] - drawn[other])
+            (-1 if lower_is_better else 1) * (drawn[best] - drawn[other])
             for drawn in (replicates.replicated[key], replicates.for_claims(key))
         )
         assert row.lower_5pct == pytest.approx(np.quantile(stratified, 0.05), abs=1e-11)
+        interval = [row.lower_2_5pct, row.upper_97_5pct]
         if row.metric == "smece":  # which has the paper's mark alone
-            assert np.isnan([row.lower_2_5pct, row.upper_97_5pct, row.p_value]).all()
+            assert np.isnan([*interval, row.p_value]).all()
             continue
         expected = np.quantile(difference, [0.025, 0.975])
-        interval = [row.lower_2_5pct, row.upper_97_5pct]
         np.testing.assert_allclose(interval, expected, atol=1e-11)
         rarer = min((difference <= 1e-9).sum(), (difference >= -1e-9).sum())
         assert row.p_value == pytest.approx(min(1, 2 * (1 + rarer) / 41))
         assert row.significant == (row.lower_5pct > 0)
 
 
-def test_best_and_differences_are_those_of_evaluate(predictions, tests):
-    metrics = evaluate(predictions, CHECKPOINTS, min_contrast=5).query("seed == 'mean'")
-    key = ["conditioning", "scope", "metric", "estimator"]
-    values = metrics.set_index(key)["value"].sort_index()
-    for row in tests.itertuples():
-        of = values[row.conditioning, row.scope, row.metric]
-        lower = MEASURES[row.metric].lower_is_better
-        assert row.best == (of.idxmin() if lower else of.idxmax())
-        assert row.difference == pytest.approx(abs(of[row.best] - of[row.other]), abs=1e-9)
-        assert row.difference >= 0
-
-
 def test_better_by_construction_is_significant_and_equal_is_not():
     predictions = make_predictions(400)
-    own = predictions[predictions["estimator"] == "own"]
+    own, ends = (predictions.query(f"estimator == '{name}'") for name in ("own", "end_correct"))
     worse = own.assign(estimator="worse", confidence=1 - own["confidence"])
-    same = own.assign(estimator="same")
+    never = ends.assign(estimator="never", confidence=0.3)
+    all_of_them = pd.concat([own, worse, own.assign(estimator="same"), ends, never])
     how = {"min_contrast": 20, "n_replicates": 300, "conditionings": ["odds"]}
-    how["blocks"] = {"main": ["own", "same", "worse"]}
-    tests = compare(pd.concat([own, worse, same]), CHECKPOINTS, **how)
-    tests = tests.set_index(["other", "scope", "metric"]).sort_index()
-    assert tests.loc["worse", "significant"].all()
-    tests = tests.drop("smece", level="metric")  # which has no p-value
-    assert (tests.loc["worse", "p_value"] == 2 / 301).all()
-    assert not tests.loc["same", "significant"].any()
-    assert not (tests.loc["same", "p_value"] < 0.2).any()
-    # for one test, or for two if that of equal estimators has a p-value
-    assert tests.loc["worse", "p_holm"].isin([2 / 301, 4 / 301]).all()
-    assert not tests.loc["worse", "in_best_set"].any()
-    assert (tests.loc["worse", "simultaneous_lower"] > 0).all()
-    assert tests.loc["same", "in_best_set"].all()
-    assert tests.loc["same", "p_adjusted"].isna().all()
-
-
-def test_estimators_that_are_equal_but_for_rounding_are_not_significant():
-    predictions = make_predictions(400)
-    ends = predictions[predictions["estimator"] == "end_correct"]
-    both = pd.concat([ends, ends.assign(estimator="never", confidence=0.3)])
-    how = {"min_contrast": 20, "n_replicates": 50, "conditionings": ["odds"]}
-    how["blocks"] = {"main": ["end_correct", "never"]}
-    tests = compare(both, CHECKPOINTS, **how).set_index("metric")
-    # both always get a balanced delta of 0: 1/2 - 1/2 and 0
+    blocks = {"main": ["own", "same", "worse"], "rounding": ["end_correct", "never"]}
+    tests = compare(all_of_them, CHECKPOINTS, blocks=blocks, **how)
+    tests = tests.set_index(["block", "other", "scope", "metric"]).sort_index()
+    # both always get a balanced delta of 0: 1/2 - 1/2 and 0, equal but for rounding
+    rounding = tests.loc["rounding"].reset_index().set_index("metric")
     for metric in ("delta0_balanced", "delta_balanced"):
-        assert tests.loc[metric, "best"] == "end_correct"
-        assert tests.loc[metric, "lower_5pct"] == 0 and not tests.loc[metric, "significant"]
-        assert not tests.loc[metric, "p_value"] < 0.2
+        assert rounding.loc[metric, "best"] == "end_correct"
+        assert rounding.loc[metric, "lower_5pct"] == 0
+        assert not rounding.loc[metric, "significant"]
+        assert not rounding.loc[metric, "p_value"] < 0.2
+    worse, same = tests.loc["main", "worse"], tests.loc["main", "same"]
+    assert worse["significant"].all() and not same["significant"].any()
+    worse, same = (rows.drop("smece", level="metric") for rows in (worse, same))  # no p-value
+    assert (worse["p_value"] == 2 / 301).all() and not (same["p_value"] < 0.2).any()
+    # for one test, or for two if that of equal estimators has a p-value
+    assert worse["p_holm"].isin([2 / 301, 4 / 301]).all()
+    assert not worse["in_best_set"].any() and same["in_best_set"].all()
+    assert (worse["simultaneous_lower"] > 0).all() and same["p_adjusted"].isna().all()
 
 
 def test_blocks_share_draws_and_name_training_datasets(predictions):
@@ -145,22 +129,10 @@ def test_holm_by_hand():
 def test_intervals_hold_the_value_and_are_quantiles_of_the_replicates(replicates):
     table = significance.intervals(replicates)
     key = ("odds", "full", "auc")
-    at = (table[["conditioning", "scope", "metric"]] == key).all(axis=1)
-    rows = table[at].set_index("estimator")
+    rows = table[(table[KEY] == key).all(axis=1)].set_index("estimator")
     for number, (_, estimator) in enumerate(replicates.estimators):
         row, drawn = rows.loc[estimator], np.sort(replicates.for_claims(key)[number])
         # 40 values: the 2.5 % quantile lies 0.975 of the way from the first to the second
         low, high = 0.025 * drawn[0] + 0.975 * drawn[1], 0.025 * drawn[-1] + 0.975 * drawn[-2]
         assert row[["lower_2_5pct", "upper_97_5pct"]].tolist() == pytest.approx([low, high])
         assert row["value"] == pytest.approx(replicates.observed[key][number])
-
-
-def test_replicates_do_not_depend_on_the_size_of_blocks(predictions, monkeypatch):
-    settings = {"min_contrast": 5, "n_replicates": 7, "seed": 5, "conditionings": ["odds"]}
-    whole = replicate_metrics(predictions, CHECKPOINTS, **settings)
-    for memory in (1, 50_000):  # one replicate at a time, and some
-        monkeypatch.setattr("persistcal.evaluation.replicates.MEMORY", memory)
-        parts = replicate_metrics(predictions, CHECKPOINTS, **settings)
-        for key, replicated in whole.replicated.items():
-            np.testing.assert_allclose(parts.replicated[key], replicated, rtol=0, atol=1e-9)
-            np.testing.assert_array_equal(parts.observed[key], whole.observed[key])

@@ -4,13 +4,7 @@ import relplot
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from persistcal.evaluation.smooth_ece import (
-    CHUNK,
-    mesh,
-    n_grid_points,
-    smooth_ece,
-    smoothing_at,
-)
+from persistcal.evaluation.smooth_ece import CHUNK, smooth_ece
 
 confidences = st.one_of(
     st.floats(0, 1), st.sampled_from([0.0, 1e-6, 0.001, 0.5, 1 / 3, 0.9995, 1 - 1e-6, 1.0])
@@ -104,10 +98,3 @@ def test_without_weight_it_is_undefined():
     values = smooth_ece([0.2, 0.7], [0, 1], weights=counts)
     assert np.isnan(values[0])
     assert values[2] == pytest.approx(repeated([0.2, 0.7], [0.0, 1.0], [3, 1]))
-
-
-@pytest.mark.parametrize("k", [2, 7, 11, 60])
-def test_smoothing_only_moves_what_is_on_the_grid(k):
-    # a Gaussian of height 1 / (√(2π) σ) sums to the points of a unit, wherever it is mirrored
-    rows = np.asarray(smoothing_at(mesh(k), k).sum(axis=1)).ravel()
-    np.testing.assert_allclose(rows, n_grid_points(k) - 1, rtol=1e-12)

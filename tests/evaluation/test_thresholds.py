@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import binom, binomtest
+from synthetic_predictions import table_of_arrays
 
 from benchmarks.threshold_worlds import CURVES, broken_promises, certified, verdicts_of_pairs
-from persistcal.evaluation.metrics import auc
 from persistcal.evaluation.predictions import ABSENT
 from persistcal.evaluation.proportions import exact_interval
 from persistcal.evaluation.relabelling import (
@@ -144,19 +144,11 @@ WORKED = {
 
 
 def frame(confidence, correct):
-    """Return predictions of two checkpoints, arrays of shape (2, n_questions)."""
-    k, q = np.indices(np.shape(confidence))
-    return pd.DataFrame(
-        {
-            "checkpoint": np.array(["v1", "v2"])[k.ravel()],
-            "question_id": np.char.mod("q%03d", q.ravel()),
-            "train_dataset": "d",
-            "estimator": "mine",
-            "seed": 0,
-            "confidence": np.ravel(confidence),
-            "correct": np.ravel(correct).astype(int),
-        }
+    """Predictions of two checkpoints, from arrays of shape (2, n_questions)."""
+    by_checkpoint = (
+        dict(zip(("v1", "v2"), rows, strict=True)) for rows in (confidence, correct)
     )
+    return table_of_arrays(*by_checkpoint, train_dataset="d", estimator="mine")
 
 
 def checked(rows):
@@ -295,16 +287,6 @@ def test_aurc_is_an_expectation_over_the_order_of_ties():
         order = np.lexsort((rng.random(20), -confidence))
         risks.append(np.mean(np.cumsum(1 - correct[order]) / np.arange(1, 21)))
     assert aurc(confidence, correct) == pytest.approx(np.mean(risks), abs=0.003)
-
-
-def test_augrc_is_auroc_and_accuracy():
-    """AUGRC = (1 − AUROC) a (1 − a) + (1 − a)² / 2, also with ties."""
-    for seed in range(5):
-        rng = np.random.default_rng(seed)
-        confidence, correct = np.round(rng.random(50), 1), rng.random(50) < 0.6
-        a = correct.mean()
-        expected = (1 - auc(confidence, correct)) * a * (1 - a) + (1 - a) ** 2 / 2
-        assert augrc(confidence, correct) == pytest.approx(expected, abs=1e-12)
 
 
 ELSEWHERE = json.loads((Path(__file__).parent / "selective_elsewhere.json").read_text())

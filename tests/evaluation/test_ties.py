@@ -144,9 +144,6 @@ def test_noise_below_the_numbers_of_the_file_is_no_opinion():
         assert found["auc"] == 0.5
         for metric in ("delta", "delta0", "delta_balanced", "delta0_balanced"):
             assert found[metric] == 0
-
-
-def test_the_fit_makes_nothing_of_noise():
-    """In double precision a difference of 1e-8 is there, and the fit sees the labels."""
+    # in double precision a difference of 1e-8 is there, and the fit sees the labels
     of = metrics_of(difficulty_only, n=2000, seed=5, noise=1e-8)
     assert abs(of["fitted", "contrast", "delta"]) < 1e-6

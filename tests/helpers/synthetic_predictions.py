@@ -13,6 +13,18 @@ def table(rows, **columns):
     return frame.assign(**(defaults | columns))
 
 
+def table_of_arrays(confidence, correct, **columns):
+    """Predictions about q000, q001 …, from an array of each kind per checkpoint."""
+    return table(
+        [
+            (checkpoint, f"q{number:03}", *answer)
+            for checkpoint, stated in confidence.items()
+            for number, answer in enumerate(zip(stated, correct[checkpoint], strict=True))
+        ],
+        **columns,
+    )
+
+
 def make_predictions(n=300, seed=0, absent=()):
     """Four estimators at three checkpoints; `learnt` has three seeds, `coarse` many ties.
 
