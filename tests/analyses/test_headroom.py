@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from figure_files import files_of
 from measure_headroom import measure_headroom
 
 from persistcal.analyses.transfer import contrast_questions, headroom
@@ -14,7 +13,8 @@ from persistcal.store import artifacts
 LABELS = {
     "models": {"m": "Model m", "n": "Model n", "unused": "Unused"},
     "datasets": {"d": "Quiz", "e": "Exam"},
-    "estimators": {"gcm": "GCM", "oracle": "Oracle training"},
+    "verifier": "GCM",
+    "oracle": "Oracle training",
 }
 
 
@@ -69,8 +69,7 @@ def test_contrast_questions_are_of_kept_pairs():
     assert contrast_questions(only, min_contrast=1) == ["q0", "q1", "q4"]
 
 
-def test_from_files_to_figure(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def test_a_row_is_the_headroom_and_the_error_rate_of_the_backbone():
     measured = measure_headroom(
         pd.concat([table.assign(checkpoint=name) for name, table in ANSWERS.items()]),
         # The backbone knows q0 and q5, is wrong on q1 and q3, and does not answer q4.
@@ -82,11 +81,9 @@ def test_from_files_to_figure(tmp_path, monkeypatch):
         pairs="all",
         compared=("gcm", "oracle"),
     )
-    place = {"model": "m", "dataset": "d"}
-    artifacts.HEADROOM.write(measured, "headroom.csv", place)
-    (row,) = artifacts.read_csv("headroom.csv", artifacts.HEADROOM).to_dict("records")
+    artifacts.check(measured.assign(model="m", dataset="d"), artifacts.HEADROOM, "here")
+    [row] = measured.to_dict("records")
     assert row == {
-        **place,
         # replicates 0 and -0.1: their quantiles are linear between them
         "headroom": pytest.approx(-0.05),
         "lower_2_5pct": pytest.approx(-0.0975),
@@ -94,11 +91,6 @@ def test_from_files_to_figure(tmp_path, monkeypatch):
         "error_rate": 0.75,  # of q0, q1, q3 and q4 it knows q0
         "n": 4,
     }
-    rows = measured.assign(**place)
-    how = {"models": LABELS["models"], "datasets": LABELS["datasets"], **LABELS["estimators"]}
-    how["verifier"] = how.pop("gcm")
-    once, again = (files_of(headroom_figure(rows, **how), tmp_path) for _ in range(2))
-    assert once == again
 
 
 def test_figure():
@@ -110,16 +102,19 @@ def test_figure():
         ],
         columns=artifacts.HEADROOM.schema.names,
     )
-    names = {"models": LABELS["models"], "datasets": LABELS["datasets"]}
-    figure = headroom_figure(rows, **names, verifier="GCM", oracle="Oracle")
-    (axes,) = figure.axes
+    figure = headroom_figure(rows, **LABELS)
+    [axes] = figure.axes
     points = [tuple(drawn.get_offsets()[0]) for drawn in axes.collections]
     assert points == [(40.0, 0.02), (60.0, 0.2)]
     _, first, second = axes.lines
     assert first.get_xydata().tolist() == [[40, -0.01], [40, 0.05]]
     assert second.get_xydata().tolist() == [[60, 0.1], [60, 0.3]]
-    (legend,) = figure.legends
-    shown = [text.get_text() for text in legend.get_texts()]
-    assert shown == ["Model m", "Model n", "Quiz", "Exam"]
+    [legend] = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == [
+        "Model m",
+        "Model n",
+        "Quiz",
+        "Exam",
+    ]
     with pytest.raises(ValueError, match="contrast AUC of both"):
-        headroom_figure(rows.iloc[2:], **names, verifier="GCM", oracle="Oracle")
+        headroom_figure(rows.iloc[2:], **LABELS)

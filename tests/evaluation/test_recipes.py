@@ -102,9 +102,8 @@ def test_values_by_seed_and_their_noise_are_those_of_seeds_as_estimators():
 def test_the_tables_have_both_kinds():
     predictions = make_predictions(120)
     replicates = replicate_metrics(predictions, CHECKPOINTS, **HOW)
-    assert replicates.noise["odds", "full", "auc"].astype(bool).tolist() == [
-        name == "learnt" for _, name in replicates.estimators
-    ]
+    noisy = replicates.noise["odds", "full", "auc"] > 0
+    assert noisy.tolist() == [name == "learnt" for _, name in replicates.estimators]
     table = intervals(replicates).set_index(["estimator", "scope", "metric"])
     of_three = table.loc["learnt"]
     assert (of_three["n_seeds"] == 3).all()
@@ -112,22 +111,17 @@ def test_the_tables_have_both_kinds():
     alone = table.loc["own"]
     np.testing.assert_array_equal(alone["seeds_lower_2_5pct"], alone["lower_2_5pct"])
     tests = compare_blocks(replicates, {"block": ["learnt", "own"]})
-    auc = tests.set_index(["scope", "metric"]).loc[("full", "brier")]
-    key, sign = ("odds", "full", "brier"), -1  # lower is better
-    best, other = (replicates.estimators.index(("quiz", auc[end])) for end in ("best", "other"))
-    claims = replicates.for_claims(key)
-    drawn = sign * (claims[best] - claims[other])
-    sides = [
-        {seed: sign * value for seed, value in replicates.by_seed[key][i].items()}
-        for i in (best, other)
-    ]
+    row = tests.set_index(["scope", "metric"]).loc[("full", "brier")]  # lower is better
+    key = ("odds", "full", "brier")
+    best, other = (replicates.estimators.index(("quiz", row[end])) for end in ("best", "other"))
+    claims, by_seed = replicates.for_claims(key), replicates.by_seed[key]
+    sides = [{seed: -value for seed, value in by_seed[i].items()} for i in (best, other)]
     noise = max(replicates.noise[key][[best, other]])
-    expected = recipe_interval(auc["difference"], drawn, sides, noise)
+    expected = recipe_interval(row["difference"], claims[other] - claims[best], sides, noise)
     columns = ["n_seeds", "seeds_lower_2_5pct", "seeds_upper_97_5pct", "seeds_p_value"]
-    np.testing.assert_allclose(auc[columns].astype(float), expected)
-    one = predictions[~predictions["seed"].isin([18, 19])]
-    table = intervals(replicate_metrics(one, CHECKPOINTS, **HOW))
-    single = table[table["estimator"] == "learnt"]
+    np.testing.assert_allclose(row[columns].astype(float), expected)
+    one = predictions[~predictions["seed"].isin([18, 19])].query("estimator == 'learnt'")
+    single = intervals(replicate_metrics(one, CHECKPOINTS, **HOW))
     assert (single["n_seeds"] == 1).all() and single["seeds_lower_2_5pct"].isna().all()
     assert pd.notna(single["lower_2_5pct"]).any()
 

@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 import relplot
 from relplot.diagrams import prepare_rel_diagram
 
@@ -40,16 +41,9 @@ def test_the_band_lies_about_the_curve_and_shrinks_with_more_answers():
 
 
 def test_runs_weigh_the_same_and_support_is_that_of_one_run():
-    confidence, correct = answers(300)
-    counts = np.ones((300, 1))
-    once = reliability([confidence], correct, counts=counts)
-    twice = reliability([confidence, confidence], correct, counts=counts)
-    np.testing.assert_allclose(twice.accuracy, once.accuracy)
-    np.testing.assert_allclose(twice.support, once.support)
-
-
-def test_support_counts_the_answers_that_speak():
     # Ten answers at 0.5 alone: there they weigh 10, far away nothing.
-    drawn = reliability([np.full(10, 0.5)], np.ones(10), counts=np.ones((10, 1)))
-    assert abs(drawn.support[25] - 10) < 0.1
-    assert drawn.smece == 0.5 or abs(drawn.smece - 0.5) < 0.1
+    stated, correct, counts = np.full(10, 0.5), np.arange(10) < 4, np.ones((10, 1))
+    once, twice = (reliability([stated] * n, correct, counts=counts) for n in (1, 2))
+    assert once.support[25] == pytest.approx(10, abs=0.1)
+    np.testing.assert_allclose(twice.support, once.support)
+    np.testing.assert_allclose(twice.accuracy, once.accuracy)

@@ -28,6 +28,7 @@ from persistcal.evaluation.states import (
 from persistcal.store.artifacts import STATES, TRENDS, check, empty
 
 HOW = {"n_replicates": 200, "seed": SEED}
+OF_MODELS = {"checkpoints": dict.fromkeys("mn", CHECKPOINTS), "pairs": "all", **HOW}
 
 
 @settings(deadline=None)
@@ -94,14 +95,12 @@ def slow(answers, state, replicate):
         drawn = next(question_blocks(n, SEED, replicate))[:n]
         rows = drawn[np.isin(drawn, rows)]
     right = answers.correct[state.checkpoint, rows]
+    metrics = {"auc": roc_auc_score, "brier": brier_score_loss}
+    metrics["smece"] = lambda right, stated: relplot.smECE(stated, right)
     return {
         (*series[:2], metric, str(series.seed)): of(right, run[state.checkpoint, rows])
         for series, run in answers.confidence.items()
-        for metric, of in {
-            "auc": roc_auc_score,
-            "brier": brier_score_loss,
-            "smece": lambda right, stated: relplot.smECE(stated, right),
-        }.items()
+        for metric, of in metrics.items()
     }
 
 
@@ -110,11 +109,11 @@ def test_differences_are_those_of_rows_that_are_repeated(answers):
     assert len(both) == 117
     states = [State(0, both), State(1, both), State(2, shared(answers, [2]))]
     found = resample_states(answers, states, n_replicates=6, seed=SEED)
-    for column, replicate in enumerate([None, 0, 3, 5]):
+    for replicate in [None, 0, 3, 5]:
         for row, state in enumerate(states):
             for kind, value in slow(answers, state, replicate).items():
                 of = found[kind]
-                mine = of.observed[row] if column == 0 else of.replicated[row, replicate]
+                mine = of.observed[row] if replicate is None else of.replicated[row, replicate]
                 assert mine == pytest.approx(value, abs=1e-9), (kind, row, replicate)
     by_seed = [found["quiz", "learnt", "auc", str(seed)].replicated for seed in (17, 18, 19)]
     mean = found["quiz", "learnt", "auc", "mean"].replicated
@@ -144,8 +143,7 @@ def test_all_states_of_a_study(caplog):
     other = make_predictions(80, seed=1).assign(model="n")
     other = other[(other["question_id"] > "q0009") & (other["estimator"] != "coarse")]
     both = pd.concat([predictions.assign(model="m"), other])
-    settings = {"checkpoints": {"m": CHECKPOINTS, "n": CHECKPOINTS}, "pairs": "all", **HOW}
-    states, trends = compare_states(both, dataset="quiz", **settings)
+    states, trends = compare_states(both, dataset="quiz", **OF_MODELS)
     # n lacks the questions 0 to 9
     shared = "m and n share 70 of 80 questions and are compared on these"
     assert caplog.messages == [f"quiz: the last checkpoints of {shared}"]
@@ -165,15 +163,14 @@ def test_all_states_of_a_study(caplog):
     for name, table in (("states", states), ("trends", trends)):
         expected = table[found[name].columns]
         pd.testing.assert_frame_equal(found[name], expected, check_dtype=False)
-    elsewhere, _ = compare_states(both, dataset="other", **settings)
+    elsewhere, _ = compare_states(both, dataset="other", **OF_MODELS)
     assert "own (trained on quiz)" in set(elsewhere["estimator"])
 
 
 def test_the_mean_of_each_model_is_over_its_own_seeds():
     one, other = (make_predictions(80, seed=s).assign(model=m) for s, m in enumerate("mn"))
     both = pd.concat([one, other[other["seed"] != 19]])
-    settings = {"checkpoints": {"m": CHECKPOINTS, "n": CHECKPOINTS}, "pairs": "all", **HOW}
-    states, _ = compare_states(both, dataset="quiz", **settings)
+    states, _ = compare_states(both, dataset="quiz", **OF_MODELS)
     rows = states[(states["other_model"] == "n") & (states["estimator"] == "learnt")]
     rows = rows[rows["metric"] == "auc"].set_index("seed")
     assert set(rows.index) == {"17", "18", "mean"}
@@ -193,7 +190,7 @@ def test_nothing_in_common_is_a_sentence_and_no_number(caplog):
     predictions = make_predictions(60).query("estimator == 'own'")
     first, late = predictions["checkpoint"] == "a", predictions["question_id"] > "q0029"
     apart = predictions[first != late].assign(model="m")
-    settings = {"checkpoints": {"m": CHECKPOINTS}, "pairs": "all", "dataset": "quiz", **HOW}
+    settings = {**OF_MODELS, "checkpoints": {"m": CHECKPOINTS}, "dataset": "quiz"}
     states, trends = compare_states(apart, **settings)
     assert set(zip(states["earlier"], states["later"], strict=True)) == {("b", "c")}
     assert trends.empty

@@ -124,42 +124,36 @@ def printed(rows, **how):
     return by_part(rows, only=[], labels=labels, caption="C", label="l", **how).tex
 
 
-def test_shared_reference_answers_by_hand():
-    """Paris and Lutetia were trained on; Rome would have been."""
-    made = of_script().set_index(["by", "group", "scope", "metric"])["value"]
-    rows = of_script().drop_duplicates(["by", "group"]).set_index(["by", "group"])
-    counts = ["n_answers", "accuracy", "n_contrast", "flips"]
-    # q1 and q3 at two checkpoints: 3 of 4 are correct; of the two only q1 flips
-    assert rows.loc[("reference answer", "in training"), counts].tolist() == [4, 0.75, 1, 0.5]
-    assert rows.loc[("reference answer", "not in training"), counts].tolist() == [2, 0.5, 1, 1]
-    # confidence rises with q1, which was gained, and falls with q2, which was lost
-    assert made["reference answer", "in training", "contrast", "delta0"] == 1
-    assert np.isnan(made["reference answer", "in training", "contrast", "delta0_balanced"])
-    assert made["all", "all", "contrast", "delta0_balanced"] == 1
-    # correct .6 .5 .4, incorrect .2: all three above
-    assert made["reference answer", "in training", "full", "auc"] == 1
-    # every margin is 0.5, so all are of the lowest third
-    assert [group for by, group in rows.index if by == "margin"] == ["low: up to 0.500"]
-
-
-def test_categories_by_hand():
-    """q1 and q3 are of one category, q2 is of none; at two checkpoints each."""
+@pytest.mark.parametrize(
+    ("by", "first", "second"),
+    [
+        # Paris and Lutetia, the references of q1 and q3, were trained on; Rome would have been
+        ("reference answer", "in training", "not in training"),
+        ("category", "edited", "(none)"),
+    ],
+)
+def test_groups_of_questions_by_hand(by, first, second):
     named = {"q1": "edited", "q2": "", "q3": "edited"}
     questions = QUESTIONS.assign(category=QUESTIONS["question_id"].map(named).fillna("other"))
-    made = of_script(questions, by_category=True).query("by == 'category'")
-    rows = made.drop_duplicates("group").set_index("group")
+    made = of_script(questions, by_category=True)
+    rows = made.drop_duplicates(["by", "group"]).set_index(["by", "group"])
+    assert list(rows.loc[by].index) == sorted([first, second])
     counts = ["n_answers", "accuracy", "n_contrast", "flips"]
-    # edited: q1 is gained, q3 stays correct: 3 of 4, 1 flip in 2 questions; none: q2 is lost
-    assert rows.loc["edited", counts].tolist() == [4, 0.75, 1, 0.5]
-    assert rows.loc["(none)", counts].tolist() == [2, 0.5, 1, 1]
-    assert list(rows.index) == ["(none)", "edited"]
-    of = made.set_index(["group", "scope", "metric"])["value"]
-    # q1 rises from .2 to .6, q2 falls from .9 to .1; of edited correct .6 .5 .4, incorrect .2
-    assert of["edited", "contrast", "delta0"] == 1
-    assert of["edited", "full", "auc"] == 1
-    of_category = made[made["by"] == "category"]
-    tex = printed(of_category, by={"group": "Category"}, columns=[("full", "auc")])
-    assert r"edited & oracle & 1.000 \\" in tex
+    # q1 and q3 at two checkpoints: 3 of 4 are correct; of the two only q1 flips
+    assert rows.loc[(by, first), counts].tolist() == [4, 0.75, 1, 0.5]
+    assert rows.loc[(by, second), counts].tolist() == [2, 0.5, 1, 1]
+    value = made.set_index(["by", "group", "scope", "metric"])["value"]
+    # confidence rises with q1, which was gained, and falls with q2, which was lost
+    assert value[by, first, "contrast", "delta0"] == 1
+    assert np.isnan(value[by, first, "contrast", "delta0_balanced"])
+    assert value["all", "all", "contrast", "delta0_balanced"] == 1
+    # correct .6 .5 .4, incorrect .2: all three above
+    assert value[by, first, "full", "auc"] == 1
+    # every margin is 0.5, so all are of the lowest third
+    assert rows.loc["margin"].index.tolist() == ["low: up to 0.500"]
+    how = {"by": {"group": "Group"}, "columns": [("full", "auc")]}
+    tex = printed(made[made["by"] == by], **how)
+    assert rf"{first} & oracle & 1.000 \\" in tex
     assert "category" not in set(of_script(questions)["by"])
 
 
@@ -204,27 +198,22 @@ def test_contrast_sets_without_answers_that_mean_the_same():
     rows = of_script(texts=said).set_index(["by", "group", "scope", "metric"]).sort_index()
     counts = ["n_answers", "n_contrast"]
     assert rows.loc[("all", "all", "contrast", "auc"), counts].tolist() == [6, 2]
-    assert rows.loc[("answers", "that differ", "contrast", "auc"), counts].tolist() == [6, 1]
+    group = "answers", "that differ"
+    assert rows.loc[(*group, "contrast", "auc"), counts].tolist() == [6, 1]
     # q1 rises from .2 to .6 as it is learnt; q2, which fell as it was forgotten, is left out
-    assert rows.loc[("answers", "that differ", "contrast", "delta0"), "value"] == 1
-    of_all, of_part = (
-        rows.loc["all", "all"]["value"],
-        rows.loc["answers", "that differ"]["value"],
-    )
+    assert rows.loc[(*group, "contrast", "delta0"), "value"] == 1
+    of_all, of_part = (rows.loc[key, "value"] for key in (("all", "all"), group))
     assert of_part["full"].equals(of_all["full"])
 
 
 def test_answers_without_candidates_are_refused():
-    lacking = pd.DataFrame(
-        {"checkpoint": ["a", "b"], "question_id": "q1", "cluster": 0, "probability": 1.0}
-    )
+    lacking = pd.DataFrame({"checkpoint": ["a", "b"], "question_id": "q1"})
     with pytest.raises(PredictionsError, match="a answered question 'q2', but no candidate"):
-        of_script(clusters=lacking)
+        of_script(clusters=lacking.assign(cluster=0, probability=1.0))
 
 
 def test_without_predictions_there_is_an_empty_table(caplog):
     none = artifacts.empty(artifacts.PREDICTIONS)
-    made = measure_subsets(
-        none, none, QUESTIONS, dataset="quiz", checkpoints=[], min_contrast=1, pairs="all"
-    )
+    how = {"dataset": "quiz", "checkpoints": [], "min_contrast": 1, "pairs": "all"}
+    made = measure_subsets(none, none, QUESTIONS, **how)
     assert made.empty and "nothing to measure" in caplog.text
