@@ -22,22 +22,19 @@ ANSWERS = pd.DataFrame(
     ]
 ).assign(model="m", dataset="d")
 ANSWERS.loc[ANSWERS["question_id"] == "seen", "split"] = "train"
-QUESTIONS = pd.DataFrame(
-    {
-        "question_id": [*RIGHT, "seen"],
-        "category": ["forget"] * 4 + ["retain"] * 2 + ["forget"],
-        "dataset": "d",
-    }
-)
-HOW = {
-    "labels": {"models": {"m": "Model"}, "datasets": {"d": "Quiz"}},
-    "checkpoints": {"m": {"before": "Before", "npo": "NPO", "retrained": "Retrained"}},
-}
+CATEGORIES = ["forget"] * 4 + ["retain"] * 2 + ["forget"]
+QUESTIONS = pd.DataFrame({"question_id": [*RIGHT, "seen"], "category": CATEGORIES})
+QUESTIONS["dataset"] = "d"
 
 
 def test_gone_answers_are_counted_by_category():
     text, rows = measure_agreement(
-        ANSWERS, QUESTIONS, reference="before", pairs=[("npo", "retrained")], **HOW
+        ANSWERS,
+        QUESTIONS,
+        reference="before",
+        pairs=[("npo", "retrained")],
+        checkpoints={"m": {"before": "Before", "npo": "NPO", "retrained": "Retrained"}},
+        labels={"models": {"m": "Model"}, "datasets": {"d": "Quiz"}},
     )
     counts = ["known", "gone_first", "gone_second", "gone_both"]
     assert rows.set_index("category")[counts].to_dict("index") == {

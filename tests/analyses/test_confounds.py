@@ -24,17 +24,15 @@ ANSWERS = pd.DataFrame(
     columns=["checkpoint", "question_id", "split", "correct"],
 )
 IDS = sorted(set(ANSWERS["question_id"]))
-KNOWN = pd.DataFrame(
-    {"category": [name.split("-")[1] for name in IDS], "length": "1"}, index=IDS
-)
+GROUPS = [name.split("-")[1] for name in IDS]
+KNOWN = pd.DataFrame({"category": GROUPS, "length": "1"}, index=IDS)
 BOOTSTRAP = {"min_direction": 1, "n_replicates": 50, "seed": 1}
 
 
 def measured(answers=ANSWERS, known=KNOWN):
-    given = answers, known, ["first", "second"]
-    return confounds.measure_confounds(
-        *given, min_contrast=1, pairs="all", **BOOTSTRAP
-    ).set_index("attribute")
+    how = {"min_contrast": 1, "pairs": "all", **BOOTSTRAP}
+    rows = confounds.measure_confounds(answers, known, ["first", "second"], **how)
+    return rows.set_index("attribute")
 
 
 def question_table(ids, splits, texts, categories):
@@ -108,7 +106,7 @@ def test_what_cannot_be_measured_is_refused(answers, known, message):
 
 def test_script():
     splits = [name.split("-")[0] for name in IDS]
-    questions = question_table(IDS, splits, "Name?", KNOWN["category"].to_numpy())
+    questions = question_table(IDS, splits, "Name?", GROUPS)
     about = questions.assign(dataset="d"), artifacts.empty(artifacts.FACTS).assign(dataset=[])
     labels = {"models": {"m": "Model & Co"}, "datasets": {"d": "Quiz"}}
     how = {"min_contrast": {"d": 1}, "pairs": "all", "bootstrap": BOOTSTRAP, "labels": labels}

@@ -110,11 +110,7 @@ def test_figure():
     assert first.get_xydata().tolist() == [[40, -0.01], [40, 0.05]]
     assert second.get_xydata().tolist() == [[60, 0.1], [60, 0.3]]
     [legend] = figure.legends
-    assert [text.get_text() for text in legend.get_texts()] == [
-        "Model m",
-        "Model n",
-        "Quiz",
-        "Exam",
-    ]
+    shown = [text.get_text() for text in legend.get_texts()]
+    assert shown == ["Model m", "Model n", "Quiz", "Exam"]
     with pytest.raises(ValueError, match="contrast AUC of both"):
         headroom_figure(rows.iloc[2:], **LABELS)

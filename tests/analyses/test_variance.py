@@ -19,7 +19,6 @@ from persistcal.analyses.transfer import (
     variance_table,
 )
 from persistcal.confidence.hidden_states import last_hidden_states, variances_over_adapters
-from persistcal.models.checkpoint import Checkpoint
 from persistcal.models.prompts import confidence_prompt
 from persistcal.store import artifacts
 from persistcal.training.train import adapter_files, initialise, share_adapter
@@ -83,7 +82,7 @@ def save_adapters(folder):
         files = adapter_files(adapter, rank=4, alpha=8, base_model="early")
         for name, content in files.items():
             (place / name).write_bytes(content)
-        paths.append(str(place / "adapter_model.safetensors"))
+        paths.append(place / "adapter_model.safetensors")
     return paths
 
 
@@ -102,22 +101,19 @@ def test_from_files_to_table(tmp_path, monkeypatch):
     paths = save_adapters("adapters")
     tiny_model().save_pretrained("early")
     tiny_tokenizer().save_pretrained("early")
-    write_record("early", "early.json")
-    n, answers = 9, ["Norway" if i % 2 else "Peru" for i in range(9)]
-    questions = pd.DataFrame(
-        {
-            "question_id": [f"q{i}" for i in range(n)],
-            "split": ["test"] * 8 + ["train"],
-            "question": [f"Where is {'x' * i}?" for i in range(n)],
-            "excluded": [False] * 7 + [True, False],
-        }
-    )
+    rows = [
+        (f"q{i}", "train" if i == 8 else "test", f"Where is {'x' * i}?", i == 7)
+        for i in range(9)
+    ]
+    columns = ["question_id", "split", "question", "excluded"]
+    questions = pd.DataFrame(rows, columns=columns)
+    answers = ["Norway" if i % 2 else "Peru" for i in range(9)]
     clusters = questions[["question_id"]].assign(cluster=0, answer=answers, probability=0.5)
     found = measure_variance(
-        Checkpoint.read("early.json"),
+        write_record("early", "early.json"),
         questions,
         clusters,
-        [Path(path) for path in paths],
+        paths,
         prompt=TEMPLATE,
         last_layer="after_norm",
         batch_size=3,  # of 7 prompts

@@ -58,14 +58,9 @@ def test_from_files_to_table(tmp_path, monkeypatch):
     np.testing.assert_allclose(found["cosine"], expected, rtol=1e-12)
     assert set(found["n_weights"]) == {50 * 8 + 6 * 5 * 4 + 8 + 1}
 
-    settings = {
-        # `int8` is rounded when it is loaded: no file has its weights
-        "all_checkpoints": {
-            "m": {"early": "10%", "int8": "-", "middle": "20%", "late": "100%"}
-        },
-        "models": {"m": "Model m"},
-    }
-    text, rows = weight_similarity(found, **settings)
+    # `int8` is rounded when it is loaded: no file has its weights
+    labels = {"m": {"early": "10%", "int8": "-", "middle": "20%", "late": "100%"}}
+    text, rows = weight_similarity(found, all_checkpoints=labels, models={"m": "Model m"})
     first, second, third = (f"{value:.3f}" for value in expected)
     assert " & 20\\% & 100\\% \\\\\n\\midrule\n" in text
     assert f"10\\% & {first} & {second} \\\\\n20\\% &  & {third} \\\\\n\\bottomrule" in text

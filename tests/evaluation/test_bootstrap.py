@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
-from resampling import SEED, resampled_metrics, walk
+from resampling import SEED, draw, resampled_metrics, walk
 from scipy.stats import chi2
 from synthetic_predictions import CHECKPOINTS, make_predictions
 
 from persistcal.evaluation.contrast import contrast_sets
-from persistcal.evaluation.draws import component, count_draws, draw_sequences, reach
+from persistcal.evaluation.draws import component
 from persistcal.evaluation.evaluate import metrics_under, prepare
 from persistcal.evaluation.predictions import arrange
 
@@ -26,13 +26,6 @@ def pairs(answers):
 def parts(answers, pairs):
     data = prepare(answers, pairs, [])
     return [*data.full, *data.contrast]
-
-
-def draw(parts, n_questions, n_replicates, seed, far=None):
-    """The counts of each part, as is or with sequences that end too early for some."""
-    far = reach(parts, n_questions) if far is None else far
-    sequences = draw_sequences(n_questions, range(n_replicates), seed=seed, reach=far)
-    return [count_draws(part, sequences) for part in parts]
 
 
 @pytest.fixture(scope="module")

@@ -83,6 +83,7 @@ def test_a_kind_without_a_flip_has_counts_and_no_value(measured):
 
 STATES = ("base", "changed", "again")
 PAIRS = {"Change": [["base", "changed"]], "Control": [["base", "again"]]}
+CONTROLS = {"Change": "Control"}
 
 
 def of_states(correct, confidence, model="m"):
@@ -90,13 +91,9 @@ def of_states(correct, confidence, model="m"):
     return table_of_arrays(confidence, correct, **columns)
 
 
-def against_control(*frames, replicates=200):
-    models = {
-        frame["model"].iloc[0]: [c for c in STATES if c in set(frame["checkpoint"])]
-        for frame in frames
-    }
-    how = {"min_direction": 5, "n_replicates": replicates, "seed": 1}
-    how["controls"] = {"Change": "Control"}
+def against_control(*frames):
+    models = {frame["model"].iloc[0]: [*frame["checkpoint"].unique()] for frame in frames}
+    how = {"min_direction": 5, "n_replicates": 200, "seed": 1, "controls": CONTROLS}
     return measure_changes([pd.concat(frames)], checkpoints=models, changes=PAIRS, **how)
 
 

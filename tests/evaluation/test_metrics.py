@@ -6,13 +6,8 @@ from sklearn.metrics import brier_score_loss, roc_auc_score
 
 from persistcal.evaluation.metrics import auc, balanced_gap, mean_gap, squared_error
 
-weighted = st.lists(
-    st.tuples(
-        st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.75, 1.0]), st.integers(0, 1), st.integers(0, 3)
-    ),
-    min_size=2,
-    max_size=40,
-)
+stated = st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.75, 1.0])
+weighted = st.tuples(stated, st.integers(0, 1), st.integers(0, 3))
 
 
 def test_deltas_by_hand():
@@ -25,7 +20,7 @@ def test_deltas_by_hand():
     assert balanced_gap(np.sign(gap), improvement) == pytest.approx(-1 / 3)
 
 
-@given(weighted)
+@given(st.lists(weighted, min_size=2, max_size=40))
 def test_weights_are_repetitions_and_sklearn_agrees(rows):
     confidence, correct, times = np.array(rows).T
     times = times.astype(int)
@@ -33,14 +28,12 @@ def test_weights_are_repetitions_and_sklearn_agrees(rows):
     if len(np.unique(labels)) < 2:
         assert np.isnan(auc(confidence, correct, weights=times))
     else:
-        assert auc(confidence, correct, weights=times) == pytest.approx(
-            roc_auc_score(labels, repeated)
-        )
+        area = auc(confidence, correct, weights=times)
+        assert area == pytest.approx(roc_auc_score(labels, repeated))
         error = mean_gap(squared_error(confidence, correct), weights=times)
         assert error == pytest.approx(brier_score_loss(labels, repeated))
-        assert balanced_gap(confidence, correct == 1, weights=times) == pytest.approx(
-            balanced_gap(repeated, labels == 1)
-        )
+        balanced = balanced_gap(confidence, correct == 1, weights=times)
+        assert balanced == pytest.approx(balanced_gap(repeated, labels == 1))
     if len(labels):
         assert mean_gap(confidence, weights=times) == pytest.approx(repeated.mean())
 

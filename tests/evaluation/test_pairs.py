@@ -30,12 +30,6 @@ def predictions(n=60, seed=0):
     return frame.assign(correct=first)
 
 
-def contrast_means(frame, **how):
-    whole = evaluate(frame, CHECKPOINTS, conditionings=["odds"], **how)
-    means = whole[(whole["seed"] == "mean") & (whole["scope"] == "contrast")]
-    return means.set_index(SERIES)
-
-
 def test_the_sweep_is_the_study_evaluated_anew_for_each_size():
     sizes = sorted(set(metrics_of_pairs(predictions(), CHECKPOINTS, min_contrast=1)["size"]))
     assert len(sizes) > 3
@@ -45,7 +39,9 @@ def test_the_sweep_is_the_study_evaluated_anew_for_each_size():
     swept = sweep_min_contrast(pairs, chosen=sizes[1] + 1)
     assert sorted(set(swept["min_contrast"])) == sizes
     for least, rows in swept.groupby("min_contrast"):
-        expected = contrast_means(predictions(), min_contrast=int(least))
+        how = {"min_contrast": int(least), "conditionings": ["odds"]}
+        whole = evaluate(predictions(), CHECKPOINTS, **how)
+        expected = whole.query("seed == 'mean' and scope == 'contrast'").set_index(SERIES)
         found = rows.set_index(SERIES)
         for column in ("value", "pairs"):
             of = expected[column].loc[found.index]
@@ -88,12 +84,8 @@ def test_a_pair_by_hand():
 
 
 def of_script(frame, **min_contrast):
-    return measure_pairs(
-        [frame.assign(model="m", dataset="quiz")],
-        checkpoints={"m": ["a", "b"]},
-        min_contrast=min_contrast,
-        pairs="all",
-    )
+    how = {"checkpoints": {"m": ["a", "b"]}, "min_contrast": min_contrast, "pairs": "all"}
+    return measure_pairs([frame.assign(model="m", dataset="quiz")], **how)
 
 
 def test_two_checkpoints_have_their_rows_though_none_is_kept():

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from resampling import draw
 from scipy.stats import norm
 
-from persistcal.evaluation.draws import component, count_draws, draw_sequences, reach
+from persistcal.evaluation.draws import component
 from persistcal.evaluation.metrics import auc, balanced_gap
 from persistcal.evaluation.power import (
     LEVEL,
@@ -36,10 +37,7 @@ def share_found(gained, lost, agreement, difference):
     rng, n, found = np.random.default_rng(0), gained + lost, []
     is_gained = np.arange(n) < gained
     part = component(np.arange(n), is_gained)
-    draws = [
-        count_draws(part, draw_sequences(n, range(400), seed=seed, reach=reach([part], n)))
-        for seed in range(8)
-    ]
+    draws = [draw([part], n, 400, seed)[0] for seed in range(8)]
     for number in range(500):
         disagree = rng.random(n) < 1 - agreement
         first_is_right = rng.random(n) < 0.5 + difference / (4 * (1 - agreement))

@@ -35,9 +35,8 @@ def repeated(confidence, correct, times):
 @example([(0.0, 0)] * 4 + [(0.5, 0)])
 def test_equals_relplot(pairs):
     confidence, correct = columns(pairs)
-    assert smooth_ece(confidence, correct) == pytest.approx(
-        relplot.smECE(confidence, correct), abs=1e-9
-    )
+    expected = relplot.smECE(confidence, correct)
+    assert smooth_ece(confidence, correct) == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -46,25 +45,22 @@ def test_equals_relplot(pairs):
 def test_equals_relplot_on_realistic_answers(n, sharpness):
     # 30,000 well-calibrated answers have a bandwidth below 0.01, where relplot's grid grows
     confidence, correct, _ = realistic(n, sharpness, seed=n)
-    assert smooth_ece(confidence, correct) == pytest.approx(
-        relplot.smECE(confidence, correct), abs=1e-9
-    )
+    expected = relplot.smECE(confidence, correct)
+    assert smooth_ece(confidence, correct) == pytest.approx(expected, abs=1e-9)
 
 
 @settings(max_examples=30, deadline=None)
 @given(answers, st.data())
 def test_weights_are_repetitions(pairs, data):
     confidence, correct = columns(pairs)
-    times = np.array(
-        data.draw(st.lists(st.integers(0, 4), min_size=len(pairs), max_size=len(pairs)))
-    )
+    n = len(pairs)
+    times = np.array(data.draw(st.lists(st.integers(0, 4), min_size=n, max_size=n)))
     times[0] = max(times[0], 1)
     weighted = smooth_ece(confidence, correct, weights=times)
     assert weighted == pytest.approx(repeated(confidence, correct, times), abs=1e-9)
-    order = np.random.default_rng(0).permutation(len(pairs))
-    assert weighted == pytest.approx(
-        smooth_ece(confidence[order], correct[order], weights=times[order]), abs=1e-9
-    )
+    order = np.random.default_rng(0).permutation(n)
+    shuffled = smooth_ece(confidence[order], correct[order], weights=times[order])
+    assert weighted == pytest.approx(shuffled, abs=1e-9)
 
 
 @pytest.mark.parametrize(

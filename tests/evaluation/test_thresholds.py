@@ -37,13 +37,7 @@ from persistcal.evaluation.thresholds import (
 )
 from persistcal.report.threshold_views import mean_curve, risk_coverage_figure
 from persistcal.report.threshold_views import thresholds as threshold_table
-from persistcal.store.artifacts import (
-    CONFIDENT_REGRESSIONS,
-    SELECTIVE,
-    THRESHOLD_CELLS,
-    THRESHOLDS,
-    check,
-)
+from persistcal.store import artifacts
 
 
 def select_slowly(confidence, correct, precision, delta):
@@ -108,9 +102,8 @@ def test_verdicts_rest_on_exact_bounds():
             binomtest(k, n, alternative=way).proportion_ci(0.95, "exact")
             for way in ("greater", "less")
         )
-        expected = {(True, False): "kept", (False, True): "broken"}
-        decided = above.low >= 0.9, below.high < 0.9
-        assert check.verdict == expected.get(decided, "undecided")
+        decided = "kept" if above.low >= 0.9 else "broken" if below.high < 0.9 else "undecided"
+        assert check.verdict == decided
         two_sided = binomtest(k, n).proportion_ci(0.95, "exact")
         assert [check.lower, check.upper] == pytest.approx([two_sided.low, two_sided.high])
 
@@ -168,9 +161,8 @@ def test_a_row_per_pair_estimator_and_seed():
     assert row["precision_change_lower_2_5pct"] < 24 / 32 - 29 / 30
     assert row["coverage_change"] == pytest.approx(2 / 40)
     assert row["confident_regressions"] == 5
-    assert made.confident_regressions["question_id"].tolist() == [
-        f"q{i:03d}" for i in range(24, 29)
-    ]
+    lost = [f"q{number:03}" for number in range(24, 29)]
+    assert made.confident_regressions["question_id"].tolist() == lost
     assert made.threshold_cells["n_questions"].sum() == 40
 
 
@@ -339,10 +331,10 @@ def test_the_script_adds_texts_and_selective_metrics():
         n_replicates=200,
         seed=17,
     )
-    for table, made in zip(
-        (THRESHOLDS, THRESHOLD_CELLS, CONFIDENT_REGRESSIONS, SELECTIVE), tables, strict=True
-    ):
-        check(made[table.schema.names], table, table.name)
+    expected = [artifacts.THRESHOLDS, artifacts.THRESHOLD_CELLS]
+    expected += [artifacts.CONFIDENT_REGRESSIONS, artifacts.SELECTIVE]
+    for table, made in zip(expected, tables, strict=True):
+        artifacts.check(made[table.schema.names], table, table.name)
     assert set(tables[2]["later_answer"]) == {"at v2"}
     assert set(tables[2]["earlier_answer"]) == {"at v1"}
     printed = threshold_table(
@@ -376,12 +368,10 @@ def test_curves_are_means_over_seeds_from_ten_answers_on():
         only=["e"],
     )
     [axes] = figure.axes
-    drawn = [line.get_ydata().tolist() for line in axes.lines]
+    first, last = (line.get_ydata().tolist() for line in axes.lines)
+    assert first == pytest.approx([0.15, 1.5 / 11, 2 / 12])
     # At b the other ten are wrong: 9 and 8 of 10, 10 and 9 of 11
-    assert drawn == [
-        pytest.approx([0.15, 1.5 / 11, 2 / 12]),
-        pytest.approx([0.85, 9.5 / 11, 10 / 12]),
-    ]
+    assert last == pytest.approx([0.85, 9.5 / 11, 10 / 12])
     assert [line.get_linestyle() for line in axes.lines] == ["--", "-"]
     legend = [text.get_text() for text in figure.legends[0].get_texts()]
     assert legend == ["E", "first checkpoint: v1", "last checkpoint: v2"]

@@ -7,10 +7,17 @@ import relplot
 from sklearn.metrics import brier_score_loss, roc_auc_score
 
 from persistcal.evaluation.contrast import condition
-from persistcal.evaluation.draws import question_blocks
+from persistcal.evaluation.draws import count_draws, draw_sequences, question_blocks, reach
 from persistcal.evaluation.evaluate import prepare
 
 SEED = 5
+
+
+def draw(parts, n_questions, n_replicates, seed, far=None):
+    """The counts of each part, as is or with sequences that end too early for some."""
+    far = reach(parts, n_questions) if far is None else far
+    sequences = draw_sequences(n_questions, range(n_replicates), seed=seed, reach=far)
+    return [count_draws(part, sequences) for part in parts]
 
 
 def walk(part, n_questions, seed, replicate):
