@@ -17,9 +17,9 @@ PLACE = {"model": "m", "dataset": "quiz"}
 HOW = {"min_contrast": 5, "min_direction": 5, "n_replicates": 20, "seed": 3, "pairs": "all"}
 
 
-def resample(predictions, **changes):
-    settings = {"checkpoints": CHECKPOINTS, "conditioning": ["odds"], **HOW, **changes}
-    replicates, _ = resample_metrics(predictions, **settings)
+def resample(predictions):
+    how = {"checkpoints": CHECKPOINTS, "conditioning": ["odds"], **HOW}
+    replicates, _ = resample_metrics(predictions, **how)
     return replicates.assign(**PLACE)
 
 

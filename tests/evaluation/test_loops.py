@@ -6,20 +6,15 @@ import pytest
 
 from persistcal.evaluation import loops
 
-WEIGHTS = [np.uint8, float]
 
-
-def counts(n_rows, n_columns, dtype):
-    return np.random.default_rng(n_rows).poisson(1, (n_rows, n_columns)).astype(dtype)
-
-
-@pytest.mark.parametrize("dtype", WEIGHTS)
+@pytest.mark.parametrize("dtype", [np.uint8, float])
 def test_pairs_are_counted_as_one_by_one(dtype):
     """Ties of one class and of both, in more columns than are summed at once."""
     level = np.array([0, 0, 1, 2, 2, 2, 3, 4, 4])
     correct = np.array([0, 0, 1, 0, 0, 1, 0, 1, 1], bool)
     rows = np.arange(9)[::-1]
-    weights = counts(9, loops.AT_ONCE + 3, dtype)
+    shape = 9, loops.AT_ONCE + 3
+    weights = np.random.default_rng(9).poisson(1, shape).astype(dtype)
     won, pairs = np.empty((2, weights.shape[1]))
     loops.count_pairs(rows, correct, level, weights, won, pairs)
     expected_won, expected_pairs = np.zeros((2, weights.shape[1]))

@@ -16,9 +16,10 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from resampling import draw
 from scipy.special import expit
 
-from persistcal.evaluation.draws import component, count_draws, draw_sequences, reach
+from persistcal.evaluation.draws import component
 from persistcal.evaluation.metrics import MEASURES, auc, balanced_gap
 from persistcal.evaluation.significance import recipe_interval
 
@@ -47,7 +48,7 @@ WORLDS = [
 METRICS = {"auc": auc, "delta0_balanced": balanced_gap}
 
 
-def draw(rng, world, n_questions, spread, n_seeds):
+def simulate(rng, world, n_questions, spread, n_seeds):
     """Which class each question is in, and what each adapter of both recipes says of it."""
     mean = np.array([world.quality, world.other])[:, None, None]
     quality = mean + spread * rng.normal(size=(2, n_seeds, 1))
@@ -68,7 +69,7 @@ def value(world, first, said, weights=None):
 def truth(world, spread):
     """The mean metric of both recipes."""
     rng = np.random.default_rng(0)
-    worlds = (draw(rng, world, 4000, spread, 1) for _ in range(600 if spread else 50))
+    worlds = (simulate(rng, world, 4000, spread, 1) for _ in range(600 if spread else 50))
     return np.mean(
         [[value(world, *both) for both in ((f, s[0][0]), (f, s[1][0]))] for f, s in [*worlds]],
         axis=0,
@@ -84,17 +85,9 @@ def coverage(n_seeds, *, worlds, seed, ratios=RATIOS, kinds=WORLDS):
             true, rng = truth(world, spread), np.random.default_rng([seed, n_seeds])
             held = np.zeros((2, 2))
             for number in range(worlds):
-                first, said = draw(rng, world, N_QUESTIONS, spread, n_seeds)
+                first, said = simulate(rng, world, N_QUESTIONS, spread, n_seeds)
                 part = component(np.arange(N_QUESTIONS), first)
-                counts = count_draws(
-                    part,
-                    draw_sequences(
-                        N_QUESTIONS,
-                        range(N_REPLICATES),
-                        seed=number,
-                        reach=reach([part], N_QUESTIONS),
-                    ),
-                )
+                [counts] = draw([part], N_QUESTIONS, N_REPLICATES, seed=number)
                 first, said = first[part.questions], said[..., part.questions]
                 data = np.array([[float(value(world, first, r)) for r in s] for s in said])
                 runs = np.array([[value(world, first, r, counts) for r in s] for s in said])
@@ -103,21 +96,15 @@ def coverage(n_seeds, *, worlds, seed, ratios=RATIOS, kinds=WORLDS):
                 noise = np.maximum(0, noise)
                 of = [dict(enumerate(row, 17)) for row in data.tolist()]
                 mean = data.mean(axis=1)
+                bounds = MEASURES[world.metric].bounds
+                alone = recipe_interval(mean[0], drawn[0], of[:1], noise[0], bounds)
+                gap, drawn_gap = mean[0] - mean[1], drawn[0] - drawn[1]
+                difference = recipe_interval(gap, drawn_gap, of, max(noise))
                 found = [
-                    (
-                        drawn[0],
-                        recipe_interval(
-                            mean[0], drawn[0], of[:1], noise[0], MEASURES[world.metric].bounds
-                        ),
-                    ),
-                    (
-                        drawn[0] - drawn[1],
-                        recipe_interval(mean[0] - mean[1], drawn[0] - drawn[1], of, max(noise)),
-                    ),
+                    (true[0], drawn[0], alone),
+                    (true[0] - true[1], drawn_gap, difference),
                 ]
-                for row, target, (replicates, made) in zip(
-                    held, [true[0], true[0] - true[1]], found, strict=True
-                ):
+                for row, (target, replicates, made) in zip(held, found, strict=True):
                     low, high = np.quantile(replicates, [0.025, 0.975])
                     row += [low <= target <= high, made.lower <= target <= made.upper]
             for kind, row in zip(("alone", "difference"), held / worlds, strict=True):
