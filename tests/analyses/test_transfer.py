@@ -20,10 +20,7 @@ LABELS = {
     "random_later": ["transfer_random"],
     "all_checkpoints": {"m": {"x": "10%", "y": "20%", "z": "100%"}},
     "models": {"m": "Model m"},
-    "transfer_recipes": {
-        "transfer": "One checkpoint",
-        "transfer_random": "Later labels random",
-    },
+    "transfer_recipes": {"transfer": "One checkpoint", "transfer_random": "Later are random"},
 }
 
 

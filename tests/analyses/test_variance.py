@@ -13,11 +13,7 @@ from records import write_record
 from scipy.stats import spearmanr
 from tiny_models import TEMPLATE, tiny_model, tiny_tokenizer
 
-from persistcal.analyses.transfer import (
-    correlations_by_layer,
-    order_correlations,
-    variance_table,
-)
+from persistcal.analyses import transfer
 from persistcal.confidence.hidden_states import last_hidden_states, variances_over_adapters
 from persistcal.models.prompts import confidence_prompt
 from persistcal.store import artifacts
@@ -33,10 +29,12 @@ def test_order_correlations():
     values[:, 3] = 2.0
     values[4, 5] = np.nan
     expected = [spearmanr(np.arange(7), column).statistic for column in values.T]
-    np.testing.assert_allclose(order_correlations(values), expected, rtol=0, atol=1e-12)
-    assert np.isnan(order_correlations(values)[[3, 5]]).all()
+    np.testing.assert_allclose(
+        transfer.order_correlations(values), expected, rtol=0, atol=1e-12
+    )
+    assert np.isnan(transfer.order_correlations(values)[[3, 5]]).all()
     # Ranks (1.5, 1.5, 3, 4) against (1, 2, 3, 4): 4.5 / sqrt(4.5 * 5)
-    tied = order_correlations(np.array([0.0, 0.0, 1.0, 2.0])[:, None])
+    tied = transfer.order_correlations(np.array([0.0, 0.0, 1.0, 2.0])[:, None])
     assert tied == pytest.approx(4.5 / np.sqrt(22.5))
 
 
@@ -46,11 +44,13 @@ def test_correlations_are_over_the_questions_of_all_checkpoints():
     first = np.array([[1, 5], [3, 5], [1, 1], [0, 0]])
     second = np.array([[2, 5], [2, 5], [3, 2], [1, 1]])
     third = np.array([[3, 5], [1, 5], [2, 3], [2, 2]])
-    tables = [variance_table(list("abcd"), values / 10) for values in (first, second, third)]
+    tables = [
+        transfer.variance_table(list("abcd"), values / 10) for values in (first, second, third)
+    ]
     tables[1] = tables[1][tables[1]["question_id"] != "d"].iloc[::-1]
     named = zip(("z", "y", "x"), tables, strict=True)  # in order of training, not of names
     found = pd.concat(table.assign(checkpoint=name) for name, table in named)
-    summary = correlations_by_layer(found.assign(model="m", dataset="quiz"))
+    summary = transfer.correlations_by_layer(found.assign(model="m", dataset="quiz"))
     assert summary.to_dict("list") == {
         "model": ["m", "m"],
         "dataset": ["quiz", "quiz"],

@@ -26,13 +26,10 @@ def predictions():
 @pytest.fixture(scope="module")
 def measured(predictions):
     frame = predictions.assign(model="m", dataset="quiz")
-    table = measure_changes(
-        [rows for _, rows in frame.groupby("estimator", sort=False)],
-        checkpoints={"m": [*CHECKPOINTS, "again"]},
-        changes=CHANGES,
-        controls={"tuned": "same", "same": "absent"},
-        **HOW,
-    )
+    by_estimator = [rows for _, rows in frame.groupby("estimator", sort=False)]
+    how = {"checkpoints": {"m": [*CHECKPOINTS, "again"]}, "changes": CHANGES, **HOW}
+    controls = {"tuned": "same", "same": "absent"}
+    table = measure_changes(by_estimator, controls=controls, **how)
     artifacts.check(table, artifacts.CHANGES, "changes")
     return table
 

@@ -8,13 +8,8 @@ from sklearn.metrics import roc_auc_score
 from synthetic_predictions import CHECKPOINTS, make_predictions, table_of_arrays
 
 from benchmarks.intervals import cell
+from persistcal.evaluation import draws
 from persistcal.evaluation import replicates as replicates_module
-from persistcal.evaluation.draws import (
-    balanced_replicates,
-    change_auc_replicates,
-    draw_sequences,
-    pseudo_weights,
-)
 from persistcal.evaluation.evaluate import evaluate
 from persistcal.evaluation.replicates import from_table, replicate_metrics, to_table
 from persistcal.evaluation.significance import compare_blocks, intervals
@@ -39,10 +34,10 @@ def test_balanced_replicates_by_hand():
     # lost: (3 + 0.25 − 1) / (3 + 1.25) = 2.25 / 4.25, centre 1 / (1 + 1)
     gained = 0.25 + np.sqrt(5 / 3) * (2.25 / 4.75 - 0.25)
     lost = 0.5 + np.sqrt(3) * (2.25 / 4.25 - 0.5)
-    found = balanced_replicates(signs, improvement, weights, pseudo)
+    found = draws.balanced_replicates(signs, improvement, weights, pseudo)
     assert found.item() == pytest.approx((gained + lost) / 2)
     # gaps a tenth as large have pseudo-questions a tenth as far
-    small = balanced_replicates(signs / 10, improvement, weights, pseudo)
+    small = draws.balanced_replicates(signs / 10, improvement, weights, pseudo)
     assert small.item() == pytest.approx(found.item() / 10)
 
 
@@ -53,7 +48,7 @@ def test_replicates_of_the_change_auc_equal_a_slow_loop():
     change[:2] = 0.3, 0.3  # a tie
     improvement = np.array([True, False] * 4 + [True])
     weights, pseudo = rng.random((9, 3)), rng.random((4, 3))
-    found = change_auc_replicates(change, improvement, weights, pseudo)
+    found = draws.change_auc_replicates(change, improvement, weights, pseudo)
     rows = [*zip(change, improvement, weights, strict=True)]
     rows += [*zip([np.inf, -np.inf, -np.inf, np.inf], [1, 1, 0, 0], pseudo, strict=True)]
     for column in range(3):
@@ -152,7 +147,7 @@ def test_claims_of_an_estimator_do_not_depend_on_others_or_on_memory(monkeypatch
         np.testing.assert_allclose(alone.claims[key][0], claims[own], atol=1e-12)
         np.testing.assert_array_equal(again.for_claims(key), claims)
     assert (again.fewest, again.by_seed) == (whole.fewest, whole.by_seed)
-    one, other = (pseudo_weights(["quiz", e], 5, seed=3, expected=0.5) for e in "ef")
+    one, other = (draws.pseudo_weights(["quiz", e], 5, seed=3, expected=0.5) for e in "ef")
     assert (one != other).all()
     for memory in (1, 50_000):  # one replicate at a time, and some
         monkeypatch.setattr(replicates_module, "MEMORY", memory)
@@ -195,7 +190,7 @@ def test_other_claims_are_of_draws_that_ignore_which_answers_are_correct():
     made = replicate_metrics(predictions, CHECKPOINTS, **how)
     rows = predictions.assign(error=lambda p: (p["confidence"] - p["correct"]) ** 2)
     names = np.unique(rows["question_id"])
-    drawn = draw_sequences(len(names), range(3), seed=HOW["seed"], reach=0).counts
+    drawn = draws.draw_sequences(len(names), range(3), seed=HOW["seed"], reach=0).counts
     for b in range(3):
         counts = dict(zip(names, drawn[:, b].tolist(), strict=True))
         repeated = rows.loc[rows.index.repeat(rows["question_id"].map(counts))]

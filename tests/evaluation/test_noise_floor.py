@@ -7,30 +7,25 @@ from scipy.special import expit
 from synthetic_predictions import CHECKPOINTS, make_predictions
 
 import persistcal
+from persistcal.evaluation import reliability
 from persistcal.evaluation.contrast import condition
-from persistcal.evaluation.reliability import (
-    checkpoint_calibration,
-    compare_with_floor,
-    draw_smooth_ece,
-    noise_floors,
-)
 
 
 def test_the_p_value_counts_the_observed_value():
     # two of four draws are at least 0.3, one of them equal but for rounding: (1 + 2) / (1 + 4)
-    found = compare_with_floor(0.3, np.array([0.1, 0.2, 0.3 - 1e-15, 0.4]))
+    found = reliability.compare_with_floor(0.3, np.array([0.1, 0.2, 0.3 - 1e-15, 0.4]))
     assert found == (pytest.approx(0.25), 0.6)
-    assert np.isnan(compare_with_floor(np.nan, np.array([0.1]))).all()
+    assert np.isnan(reliability.compare_with_floor(np.nan, np.array([0.1]))).all()
 
 
 def test_one_checkpoint_has_the_floor_of_a_study_with_this_checkpoint_alone():
     rows = make_predictions(60).query("estimator == 'own' and checkpoint == 'b'")
-    floors = noise_floors(rows, ["b"], min_contrast=1, seed=3, n_draws=150)
+    floors = reliability.noise_floors(rows, ["b"], min_contrast=1, seed=3, n_draws=150)
     [row] = floors[floors["scope"] == "full"].to_dict("records")
     runs = rows.pivot(index="question_id", columns="seed", values="confidence").to_numpy().T
     right = rows[rows["seed"] == rows["seed"].iloc[0]].sort_values("question_id")
     correct = right["correct"].to_numpy(bool)
-    found = checkpoint_calibration(list(runs), correct, seed=3, n_draws=150)
+    found = reliability.checkpoint_calibration(list(runs), correct, seed=3, n_draws=150)
     assert found.noise_floor == pytest.approx(row["noise_floor"])
     assert found.p_calibrated == row["p_calibrated"]
     value = np.mean([relplot.smECE(run, correct.astype(float)) for run in runs])
@@ -40,10 +35,10 @@ def test_one_checkpoint_has_the_floor_of_a_study_with_this_checkpoint_alone():
 def test_the_mean_confidence_is_tested_against_the_accuracy():
     """Of 100 answers with .9 and 100 with .1, half are right: calibrated only on average."""
     confidence = np.repeat([0.9, 0.1], 100)
-    found = checkpoint_calibration([confidence], np.arange(200) % 2 == 0, seed=0)
+    found = reliability.checkpoint_calibration([confidence], np.arange(200) % 2 == 0, seed=0)
     assert (found.confidence, found.accuracy) == (pytest.approx(0.5), 0.5)
     assert found.p_calibrated == 1 / 501 and found.p_mean == 1
-    low = checkpoint_calibration([confidence / 9], np.arange(200) % 2 == 0, seed=0)
+    low = reliability.checkpoint_calibration([confidence / 9], np.arange(200) % 2 == 0, seed=0)
     assert low.p_mean == 1 / 501 and low.confidence < low.accuracy
 
 
@@ -51,7 +46,7 @@ def test_floors_of_a_study_are_those_of_rows():
     predictions = make_predictions(60)
     rows = predictions[predictions["estimator"] == "own"]
     how = {"min_contrast": 1, "n_draws": 4, "seed": 3, "pairs": [("a", "b")]}
-    table = noise_floors(rows, CHECKPOINTS, **how)
+    table = reliability.noise_floors(rows, CHECKPOINTS, **how)
     found = table.set_index(["conditioning", "scope"])["noise_floor"]
     wide = rows.pivot_table(index="question_id", columns="checkpoint", values="confidence")
     right = rows.pivot_table(index="question_id", columns="checkpoint", values="correct")
@@ -76,7 +71,9 @@ def test_calibration_is_seldom_refused_and_overconfidence_found():
         for sharpness in refused:
             stated = expit(sharpness * logit)
             value = float(persistcal.smooth_ece(correct, stated))
-            found = compare_with_floor(value, draw_smooth_ece(stated, uniform))
+            found = reliability.compare_with_floor(
+                value, reliability.draw_smooth_ece(stated, uniform)
+            )
             refused[sharpness] += found.p_calibrated <= 0.05
     assert refused[1.0] <= 6  # P(more) is below .01 at a level of 5 %
     assert refused[2.5] >= 36

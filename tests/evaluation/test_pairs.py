@@ -63,15 +63,14 @@ LABELS = {"models": {"m": "M"}, "estimators": {"oracle": "Oracle"}}
 
 
 def printed(swept, metric):
-    return by_part(
-        swept,
-        by={"min_contrast": "At least"},
-        columns=[("contrast", metric)],
-        only=["another"],
-        labels={**LABELS, "datasets": {"other": "R&D"}},
-        caption="C",
-        label="l",
-    )
+    how = {
+        "by": {"min_contrast": "At least"},
+        "only": ["another"],
+        "caption": "C",
+        "label": "l",
+    }
+    labels = {**LABELS, "datasets": {"other": "R&D"}}
+    return by_part(swept, columns=[("contrast", metric)], labels=labels, **how)
 
 
 def of_script(frame, **min_contrast):

@@ -36,9 +36,7 @@ def tests(replicates):
     return significance.compare_blocks(replicates, BLOCK)
 
 
-def test_tests_have_values_of_evaluate_and_quantiles_of_replicates(
-    predictions, replicates, tests
-):
+def test_values_are_of_evaluate_and_quantiles_of_replicates(predictions, replicates, tests):
     """Whose values are those of rows that are really repeated, see test_bootstrap."""
     artifacts.check(tests.assign(model="m", dataset="quiz"), artifacts.SIGNIFICANCE, "here")
     # 3 others for each of 8 contrast metrics under 2 conditionings and 3 full metrics

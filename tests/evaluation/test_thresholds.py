@@ -12,6 +12,7 @@ from scipy.stats import binom, binomtest
 from synthetic_predictions import table_of_arrays
 
 from benchmarks.threshold_worlds import CURVES, broken_promises, certified, verdicts_of_pairs
+from persistcal.evaluation import selective
 from persistcal.evaluation.predictions import ABSENT
 from persistcal.evaluation.proportions import exact_interval
 from persistcal.evaluation.relabelling import (
@@ -21,12 +22,6 @@ from persistcal.evaluation.relabelling import (
     draw_sheet,
     measure_label_curve,
     wealth,
-)
-from persistcal.evaluation.selective import (
-    augrc,
-    aurc,
-    prediction_rejection_ratio,
-    risk_coverage,
 )
 from persistcal.evaluation.thresholds import (
     GRID,
@@ -278,7 +273,7 @@ def test_aurc_is_an_expectation_over_the_order_of_ties():
     for _ in range(4000):
         order = np.lexsort((rng.random(20), -confidence))
         risks.append(np.mean(np.cumsum(1 - correct[order]) / np.arange(1, 21)))
-    assert aurc(confidence, correct) == pytest.approx(np.mean(risks), abs=0.003)
+    assert selective.aurc(confidence, correct) == pytest.approx(np.mean(risks), abs=0.003)
 
 
 ELSEWHERE = json.loads((Path(__file__).parent / "selective_elsewhere.json").read_text())
@@ -295,42 +290,36 @@ def test_selective_metrics_are_those_of_other_libraries(sample):
     """
     confidence, correct = np.array(sample["confidence"]), np.array(sample["correct"])
     n, error = len(correct), 1 - correct.mean()
-    found = aurc(confidence, correct), augrc(confidence, correct)
+    found = selective.aurc(confidence, correct), selective.augrc(confidence, correct)
     fd_shifts, torch_uncertainty = sample["fd_shifts"], sample["torch_uncertainty"]
     assert found[1] == pytest.approx(fd_shifts["augrc"], abs=1e-12)  # with ties, too
     if len(set(confidence)) < n:  # the others' values depend on the order of the rows
         assert found[0] != pytest.approx(sample["lm_polygraph"]["rcc_auc"], abs=1e-3)
         return
-    first = risk_coverage(confidence, correct)[1][0]
+    first = selective.risk_coverage(confidence, correct)[1][0]
     assert found[0] == pytest.approx(sample["lm_polygraph"]["rcc_auc"], abs=1e-12)
     assert found[0] - error / (2 * n) == pytest.approx(fd_shifts["aurc"], abs=1e-12)
     trapezoid = (n * found[0] - (first + error) / 2) / (n - 1)
     assert trapezoid == pytest.approx(torch_uncertainty["aurc"], abs=1e-6)
     trapezoid = (n * found[1] - first / (2 * n)) / (n - 1)
     assert trapezoid == pytest.approx(torch_uncertainty["augrc"], abs=1e-6)
-    prr = prediction_rejection_ratio(confidence, correct)
+    prr = selective.prediction_rejection_ratio(confidence, correct)
     assert prr == pytest.approx(sample["lm_polygraph"]["prr"], abs=3e-3)
 
 
 def test_prr_is_one_for_the_best_order_and_zero_for_none():
     labels = np.array([1, 0, 1, 1, 0])
-    assert prediction_rejection_ratio(labels * 0.5 + 0.1, labels) == pytest.approx(1)
-    assert prediction_rejection_ratio(np.full(5, 0.3), labels) == pytest.approx(0)
-    assert np.isnan(prediction_rejection_ratio([0.1, 0.2], [1, 1]))
+    assert selective.prediction_rejection_ratio(labels * 0.5 + 0.1, labels) == pytest.approx(1)
+    assert selective.prediction_rejection_ratio(np.full(5, 0.3), labels) == pytest.approx(0)
+    assert np.isnan(selective.prediction_rejection_ratio([0.1, 0.2], [1, 1]))
 
 
 def test_the_script_adds_texts_and_selective_metrics():
     rows = frame(**WORKED).assign(model="m", dataset="d")
     answers = rows.assign(split="test", probability=0.5, answer="at " + rows["checkpoint"])
-    tables = script.check_thresholds(
-        [rows],
-        answers,
-        checkpoints={"m": ["v1", "v2"]},
-        pairs="all",
-        threshold={"precision": 0.8, "delta": 0.1},
-        n_replicates=200,
-        seed=17,
-    )
+    how = {"checkpoints": {"m": ["v1", "v2"]}, "pairs": "all", "n_replicates": 200, "seed": 17}
+    threshold = {"precision": 0.8, "delta": 0.1}
+    tables = script.check_thresholds([rows], answers, threshold=threshold, **how)
     expected = [artifacts.THRESHOLDS, artifacts.THRESHOLD_CELLS]
     expected += [artifacts.CONFIDENT_REGRESSIONS, artifacts.SELECTIVE]
     for table, made in zip(expected, tables, strict=True):
