@@ -9,7 +9,9 @@ from estimation import answers_of, ask_tiny_models, of_each, predictions
 from records import write_record
 from scipy.optimize import minimize
 from tiny_models import tiny_model, tiny_tokenizer
+from workflow_runs import ROOT
 
+from persistcal.answers.decode import Search, generate_beams
 from persistcal.confidence.estimators.probes import (
     PENALTY,
     best_split,
@@ -17,6 +19,7 @@ from persistcal.confidence.estimators.probes import (
     fit_probe,
     probe_confidence,
 )
+from persistcal.models.load import load_model, load_tokenizer
 from persistcal.models.prompts import FewShot
 from persistcal.store import artifacts
 
@@ -250,3 +253,23 @@ def test_another_checkpoint_rates_an_answer_by_its_tokens(tmp_path):
             ids = [*ids, token]
         expected[row.question_id] = np.exp(np.mean(logprobs[: row.n_tokens]))
     assert rated(questions, records, beams, "a") == pytest.approx(expected, rel=1e-4)
+
+
+def test_a_checkpoint_that_rates_its_own_answers_gives_their_perplexity(tmp_path):
+    shipped = str(ROOT / "resources/atlas/p100")
+    asked = [f"Which country is {city} in?" for city in ("Lima", "Oslo", "Kyoto", "Lagos")]
+    questions = questions_table(0, 4).assign(question=asked)
+    suffixes = [f"Prompt: {text}\nAnswer:" for text in asked]
+    model, tokenizer = load_model(shipped, device="cpu"), load_tokenizer(shipped)
+    decoded = generate_beams(model, tokenizer, PREFIX, suffixes, Search(3, 16))
+    rows = [
+        (name, number, *beam)
+        for name, found in zip(questions["question_id"], decoded, strict=True)
+        for number, beam in enumerate(found)
+    ]
+    names = artifacts.BEAMS.schema.names
+    beams = pd.DataFrame(rows, columns=names[:9]).reindex(columns=names)
+    best = beams[beams["beam"] == 0].set_index("question_id")
+    perplexity = np.exp(best["logprob"] / best["n_tokens"]).to_dict()
+    records = [write_record(shipped, tmp_path / "b.json")]
+    assert rated(questions, records, beams, "b") == pytest.approx(perplexity, rel=1e-4)
