@@ -166,10 +166,8 @@ def test_claims_are_means_over_pairs_and_seeds():
     predictions = make_predictions(60).query("estimator == 'learnt'")
     how = HOW | {"min_direction": 1, "n_replicates": 3}
     whole = replicate_metrics(predictions, CHECKPOINTS, **how)
-    seeds = [
-        replicate_metrics(rows.assign(seed=0), CHECKPOINTS, **how)
-        for _, rows in predictions.groupby("seed")
-    ]
+    runs = [rows.assign(seed=0) for _, rows in predictions.groupby("seed")]
+    seeds = [replicate_metrics(run, CHECKPOINTS, **how) for run in runs]
     for key, claims in whole.claims.items():
         mean = np.mean([seed.claims[key] for seed in seeds], axis=0)
         np.testing.assert_allclose(claims, mean, atol=1e-12)

@@ -14,7 +14,7 @@ SEED = 5
 
 
 def draw(parts, n_questions, n_replicates, seed, far=None):
-    """The counts of each part, as is or with sequences that end too early for some."""
+    """Return the counts of each part; with a small `far`, some sequences end too early."""
     far = reach(parts, n_questions) if far is None else far
     sequences = draw_sequences(n_questions, range(n_replicates), seed=seed, reach=far)
     return [count_draws(part, sequences) for part in parts]
@@ -47,14 +47,12 @@ def resampled_metrics(answers, pairs, conditioning, replicate):
         for run in runs:
             stated = [run[k, rows] for k, rows in enumerate(taken_full)]
             labels = [answers.correct[k, rows] for k, rows in enumerate(taken_full)]
+            errors = [relplot.smECE(p, z) for p, z in zip(stated, labels, strict=True)]
+            right, confidence = np.concatenate(labels), np.concatenate(stated)
             values = {
-                ("full", "auc"): roc_auc_score(np.concatenate(labels), np.concatenate(stated)),
-                ("full", "brier"): brier_score_loss(
-                    np.concatenate(labels), np.concatenate(stated)
-                ),
-                ("full", "smece"): np.mean(
-                    [relplot.smECE(p, z) for p, z in zip(stated, labels, strict=True)]
-                ),
+                ("full", "auc"): roc_auc_score(right, confidence),
+                ("full", "brier"): brier_score_loss(right, confidence),
+                ("full", "smece"): np.mean(errors),
             }
             by_pair = []
             for pair, rows in zip(pairs, taken_pairs, strict=True):
