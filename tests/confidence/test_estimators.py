@@ -351,20 +351,16 @@ def test_estimators_that_ask_the_checkpoint(tmp_path, function):
     assert found["confidence"].tolist() == pytest.approx(expected.tolist(), abs=rounding)
 
 
-def test_the_prompt_of_p_true_is_that_of_lm_polygraph():
-    text = (ROOT / "config/prompts/p_true.txt").read_text(encoding="utf-8")
-    assert text.format(question="{q}", answer="{a}") == (
-        "Question: {q}\n Possible answer:{a}\n "
-        "Is the possible answer:\n (A) True\n (B) False\n The possible answer is:"
-    )
-
-
 def test_p_true_is_that_of_lm_polygraph_but_for_the_end_of_the_sequence():
     """lm-polygraph lets no answer end at once: its share goes to all other tokens."""
     model, tokenizer = tiny_model(seed=1).eval(), tiny_tokenizer()
     model.generation_config.eos_token_id = tokenizer.eos_token_id
     text = (ROOT / "config/prompts/p_true.txt").read_text(encoding="utf-8")
     said = text.format(question="Where is Oslo?", answer="Norway")
+    assert said == (
+        "Question: Where is Oslo?\n Possible answer:Norway\n "
+        "Is the possible answer:\n (A) True\n (B) False\n The possible answer is:"
+    )
     ids = tokenizer(said)["input_ids"]
     ours = word_probability(model, [ids], word_token(tokenizer, "9"), batch_size=1).item()
     end = logits_alone(model, [ids])[0].double().softmax(-1)[tokenizer.eos_token_id].item()

@@ -59,11 +59,8 @@ def test_a_copy_without_an_answer_has_no_confidence_and_others_must_have_one():
     assert joined["correct"].tolist() == [True, False]
     with pytest.raises(ValueError, match="'own' has no confidence for question 'q2'"):
         join_predictions(ANSWERS, confidences, "own")
-
-
-def test_a_checkpoint_without_any_confidence_is_not_left_out():
-    elsewhere = ANSWERS.assign(checkpoint="c")
-    confidences = ANSWERS.assign(train_dataset="quiz", seed=17, confidence=0.5)
-    confidences = confidences.drop(columns="correct")
+    # nor is a checkpoint without any confidence left out
+    both = pd.concat([ANSWERS, ANSWERS.assign(checkpoint="c")])
+    confidences = confidences.assign(question_id=["q1", "q2"])
     with pytest.raises(ValueError, match="question 'q1' at checkpoint 'c' \\(2 such"):
-        join_predictions(pd.concat([ANSWERS, elsewhere]), confidences, "own")
+        join_predictions(both, confidences, "own")

@@ -50,17 +50,11 @@ def test_needs_are_the_columns_that_may_be_empty():
     assert KNOWN == (SEVERAL, *nullable)
 
 
-def test_a_value_that_one_answer_lacks():
+def test_answers_that_lack_a_value_or_others_beside_them():
     check_needs("mine", ("logprob",), BEAMS[BEAMS["checkpoint"] == "a"])
-    with pytest.raises(
-        ValueError,
-        match=r"mine needs the logprob of each answer, and 1 have none, the first at "
-        r"checkpoint 'b', question_id 'q1'",
-    ):
+    says = "mine needs the logprob of each answer, and 1 have none, the first at "
+    with pytest.raises(ValueError, match=says + "checkpoint 'b', question_id 'q1'"):
         check_needs("mine", ("logprob",), BEAMS)
-
-
-def test_one_answer_where_several_are_needed():
     check_needs("mine", ("several_answers",), BEAMS)
     with pytest.raises(ValueError, match="mine needs several answers to each question"):
         check_needs("mine", ("several_answers",), BEAMS.drop_duplicates("checkpoint"))

@@ -91,6 +91,7 @@ def reference(seed, layer, train, tested, *, answered=True):
 
 SAID = {"first": "Norway0", "second": "Norway1", "late": "Norway2"}
 TESTED = [18, 19, 21, 22, 23]
+TRAIN = {(seed, i): i % (seed + 2) == 0 for seed in (0, 1) for i in range(18)}
 
 
 def right(seed):
@@ -100,10 +101,9 @@ def right(seed):
 def test_linear_probe(tmp_path):
     """It reads the first of two blocks."""
     found = ask_tiny_models(tmp_path, "linear_probe", SAID, right)
-    train = {(seed, i): i % (seed + 2) == 0 for seed in (0, 1) for i in range(18)}
     assert found["question_id"].tolist() == [f"q{i}" for i in TESTED]
     # Rounding of the states moves the place where the iterations of the fit stop.
-    expected = reference(2, 1, train, TESTED)
+    expected = reference(2, 1, TRAIN, TESTED)
     np.testing.assert_allclose(found["confidence"], expected, atol=1e-4)
 
 
@@ -111,8 +111,7 @@ def test_linear_probe(tmp_path):
 def test_question_probe(tmp_path, layer):
     """Layer 2 is the last one, after the final norm."""
     found = ask_tiny_models(tmp_path, "question_probe", SAID, right, layer=layer)
-    train = {(seed, i): i % (seed + 2) == 0 for seed in (0, 1) for i in range(18)}
-    expected = [reference(2, n, train, TESTED, answered=False) for n in (1, 2)]
+    expected = [reference(2, n, TRAIN, TESTED, answered=False) for n in (1, 2)]
     close = [np.allclose(found["confidence"], one, atol=1e-4) for one in expected]
     assert close[layer - 1] if layer != "best" else sum(close) == 1
 
@@ -182,13 +181,8 @@ def test_entropy_probe(tmp_path, fit_at):
     found = ask_tiny_models(
         tmp_path, "entropy_probe", SAID, lambda _: [], beams=beams, fit_at=fit_at, layer=2
     )
-    seeds = (0, 1) if fit_at == "training" else (2,)
-    entropies = {
-        (seed, i): made[name][2][i]
-        for seed, name in enumerate(SAID)
-        for i in range(18)
-        if seed in seeds
-    }
+    names, seeds = list(SAID), (0, 1) if fit_at == "training" else (2,)
+    entropies = {(seed, i): made[names[seed]][2][i] for seed in seeds for i in range(18)}
     threshold = best_split(list(entropies.values()))
     low = {pair: entropy <= threshold for pair, entropy in entropies.items()}
     tested = [int(name[1:]) for name in found["question_id"]]

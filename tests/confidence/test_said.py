@@ -45,11 +45,12 @@ LINES = {
     "0.9\nthat it is wrong": None,
     "": None,
 }
-UNREAD = """
+READ[None] = """
 <think>0.8 | 0.6 or 0.8 | 0.6-0.8 | 0.6–0.8 | 8 | 80 | 150% | -0.8 | −0.8 | 0,8 | 8e-1 | 3/0
 50/50 | 1.2.3 | I cannot say how probable that is. | 1. Paris | Option 1 | Answer 1 is right
 """
-AGAINST_THE_ANSWER = """
+# against the answer
+READ[None] += """
 10% chance it is wrong | 90% sure it's wrong | not 90% sure | I'm not sure, 0.4
 I'm not 90% sure | I am n't 90% sure | I can’t be 90% sure | I cannot give it more, 0.9
 Incorrect: 0.9 | 0.9 that it's in-correct | 0.9, untrue | The answer is false, 0.9
@@ -57,7 +58,8 @@ Incorrect: 0.9 | 0.9 that it's in-correct | 0.9, untrue | The answer is false, 0
 90% that it is another city | hardly 0.9 | 0.9 if it means the capital | 90% failure
 90% mistaken | 90% inaccurate | uncertainty 0.1
 """
-BOUNDS = """
+# bounds
+READ[None] += """
 <0.1 | < 0.1 | > 90% | ≥ 0.9 | ≤0.1 | => 0.9 | over 90% | under 10% | above 0.9 | below 0.1
 at least 0.9 | at most 0.1 | more than 90% | less than 10% | higher than 0.9 | 0.9 or more
 0.9 or higher | 90%+ | 0.9+ | up to 90% | a minimum of 0.9 | max. 0.9 | almost 90% | nearly 0.9
@@ -66,22 +68,18 @@ anything but 0.9 | upwards of 90% | 90% at best
 """
 
 
-def listed(table):
-    return [reply for line in table.strip("\n").splitlines() for reply in line.split(" | ")]
+def replies_of(tables):
+    """Each reply of the tables, with the value of its table."""
+    return [
+        (reply, value)
+        for value, table in tables.items()
+        for line in table.strip("\n").splitlines()
+        for reply in line.split(" | ")
+    ]
 
 
-@pytest.mark.parametrize("value", READ)
-def test_a_probability_is_read(value):
-    assert {probability(reply) for reply in listed(READ[value])} == {value}
-
-
-@pytest.mark.parametrize("reply", listed(UNREAD + AGAINST_THE_ANSWER + BOUNDS))
-def test_a_probability_that_is_not_clear_is_not_read(reply):
-    assert probability(reply) is None
-
-
-@pytest.mark.parametrize(("reply", "value"), LINES.items())
-def test_the_first_line_with_a_number_is_read_with_what_belongs_to_it(reply, value):
+@pytest.mark.parametrize(("reply", "value"), [*replies_of(READ), *LINES.items()])
+def test_a_probability_that_is_clear_is_read(reply, value):
     assert probability(reply) == value
 
 
@@ -113,7 +111,7 @@ Likely, as Paris is the capital""",
     1: " True",
     0: "(B) False",
 }
-NO_EXPRESSION = """
+EXPRESSIONS[None] = """
 likely, or highly likely | It isn't likely | Not unlikely | likelihood | I do not know | (A)
 True or False | not true | far from likely | barely likely | less likely | more likely
 un-likely | un likely | non-likely | very likely | somewhat likely | hardly likely
@@ -124,19 +122,17 @@ true-ish | half true | un-true
 """
 
 
-@pytest.mark.parametrize("value", EXPRESSIONS)
-def test_an_expression_is_on_the_scale(value):
-    assert {on_scale(reply, SCALE) for reply in listed(EXPRESSIONS[value])} == {value}
-
-
-@pytest.mark.parametrize("reply", listed(NO_EXPRESSION))
-def test_an_expression_that_is_not_clear_is_not_read(reply):
-    assert on_scale(reply, SCALE) is None
-
-
-def test_an_expression_is_in_the_first_line():
-    assert on_scale("**Highly likely**\nUnlikely", SCALE) == 0.9
-    assert on_scale("Expression:\nUnlikely", SCALE) is None
+@pytest.mark.parametrize(
+    ("reply", "value"),
+    [
+        *replies_of(EXPRESSIONS),
+        # in the first line
+        ("**Highly likely**\nUnlikely", 0.9),
+        ("Expression:\nUnlikely", None),
+    ],
+)
+def test_an_expression_that_is_clear_is_on_the_scale(reply, value):
+    assert on_scale(reply, SCALE) == value
 
 
 def test_an_empty_scale_is_refused():
@@ -187,9 +183,6 @@ def test_what_cannot_be_read_is_left_out_of_a_mean_or_is_neither_and_counted(cap
     assert found == pytest.approx([0.9, 0.7, 0.5, 0.0])
     assert counts == [{"checkpoint": "m", "answers": 4, "unsaid": 1}]
     assert "mine: about 1 of 4 answers of m no confidence was said" in caplog.text
-
-
-def test_a_checkpoint_that_says_nothing_is_refused():
     with pytest.raises(ValueError, match=r"mine: about none of the 4 answers of .*'m'"):
         rated("said_probability", ["hm"] * 4)
 

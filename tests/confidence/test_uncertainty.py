@@ -55,7 +55,7 @@ def theirs(module, name, stats, **settings):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_probabilities_are_those_of_lm_polygraph(seed):
+def test_probabilities_and_sets_are_those_of_lm_polygraph(seed):
     texts, logprobs, groups = draw(seed)
     stats = {"sample_log_probs": [logprobs], "sample_texts": [texts]}
     found = uncertainty.sequence_entropy(logprobs, equal(8))
@@ -75,6 +75,10 @@ def test_probabilities_are_those_of_lm_polygraph(seed):
     assert found == pytest.approx(
         theirs("semantic_entropy", "SemanticEntropy", stats, use_unique_responses=True)
     )
+    # Answers of a group entail each other; others contradict.
+    entail = np.equal.outer(groups, groups)[None].astype(float)
+    stats |= {"semantic_matrix_entail": entail, "semantic_matrix_contra": 1 - entail}
+    assert len(set(groups)) == theirs("num_sem_sets", "NumSemSets", stats)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -103,19 +107,6 @@ def test_two_answers_are_apart_where_the_laplacian_has_a_value_below_nine_tenths
     stats = {"sample_texts": [["a", "b"]], "semantic_matrix_entail": matrix[None]}
     found = theirs("eccentricity", "Eccentricity", stats)
     assert found == pytest.approx(expected, abs=1e-6)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_sets_are_those_of_lm_polygraph(seed):
-    """Answers of a group entail each other; others contradict."""
-    texts, _, groups = draw(seed)
-    entail = np.equal.outer(groups, groups).astype(float)
-    stats = {
-        "sample_texts": [texts],
-        "semantic_matrix_entail": entail[None],
-        "semantic_matrix_contra": 1 - entail[None],
-    }
-    assert len(set(groups)) == theirs("num_sem_sets", "NumSemSets", stats)
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -157,12 +148,10 @@ def test_summaries_of_tokens_are_those_of_lm_polygraph_and_uqlm():
         {"logprob": own, "top_logprobs": [{"logprob": x} for x in row]}
         for own, row in zip(chosen.tolist(), logprobs.tolist(), strict=True)
     ]
+    scorers = {"single_logprobs": "SingleLogprobsScorer", "top_logprobs": "TopLogprobsScorer"}
     one, all_of_them = (
         part(f"white_box.{module}", name, package="uqlm")().evaluate([listed])
-        for module, name in [
-            ("single_logprobs", "SingleLogprobsScorer"),
-            ("top_logprobs", "TopLogprobsScorer"),
-        ]
+        for module, name in scorers.items()
     )
     assert one["min_probability"] == pytest.approx([np.exp(least)])
     assert all_of_them["probability_margin"] == pytest.approx([margin])

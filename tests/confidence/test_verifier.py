@@ -42,21 +42,16 @@ def tokenizer_with_words():
     return tiny_tokenizer("yes yes no no" * 50, vocab_size=300)
 
 
-def test_prompt_as_plain_text():
+def test_prompt_as_plain_text_and_as_chat_without_thinking():
     tokenizer = tiny_tokenizer()
     ids = verifier_prompt(tokenizer, TEMPLATE, "Where is {answer}?", "Rome", chat=False)
     assert tokenizer.decode(ids) == "Q: Where is {answer}? A: Rome Correct:"
-
-
-def test_prompt_as_chat_without_thinking():
-    tokenizer = tiny_tokenizer()
     with pytest.raises(ValueError, match="no chat template; set the verifier's chat_template"):
         verifier_prompt(tokenizer, TEMPLATE, "Where?", "Rome", chat=True)
     tokenizer.chat_template = CHAT
     ids = verifier_prompt(tokenizer, TEMPLATE, "Where?", "Rome", chat=True)
-    assert tokenizer.decode(ids) == (
-        "<user>Q: Where? A: Rome Correct:</><assistant><think></think>"
-    )
+    said = "<user>Q: Where? A: Rome Correct:</><assistant><think></think>"
+    assert tokenizer.decode(ids) == said
 
 
 def test_the_word_is_one_token():
@@ -125,10 +120,8 @@ def study(tmp_path, monkeypatch):
     get_peft_model(model, config).save_pretrained("adapters/main")
     write_record("verifier", "verifier.json")
     resolve("main")
-    execute(
-        fetch_adapter,
-        Job({"revision": "revision.json"}, {"adapter": "adapter.json"}, {}, threads=1),
-    )
+    files = {"revision": "revision.json"}, {"adapter": "adapter.json"}
+    execute(fetch_adapter, Job(*files, {}, threads=1))
     return tmp_path
 
 
