@@ -101,7 +101,6 @@ def test_guesses_have_the_probability_of_their_number(reply, said):
 SCALE = {"Likely": 0.7, "Unlikely": 0.2, "Highly likely": 0.9, "Probably not": 0.25}
 SCALE |= {"Prob.": 0.7, "True": 1, "False": 0}
 
-
 EXPRESSIONS = {
     0.7: """likely. | Prob. likely | It's likely. | Likely correct | "Likely"
 The answer is likely to be correct. | Likely. Paris is the capital of France.

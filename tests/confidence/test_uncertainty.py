@@ -169,21 +169,16 @@ def test_a_weight_is_how_often_an_answer_occurs(seed):
     again = np.repeat(np.arange(4), times)
     many, equally = [texts[i] for i in again], equal(10)
     repeated = [groups[i] for i in again]
-    assert uncertainty.sequence_entropy(logprobs, weights) == pytest.approx(
-        uncertainty.sequence_entropy(logprobs[again], equally)
-    )
-    assert uncertainty.group_entropy(groups, weights) == pytest.approx(
-        uncertainty.group_entropy(repeated, equally)
-    )
-    assert uncertainty.group_sequence_entropy(
-        texts, logprobs, groups, weights
-    ) == pytest.approx(
-        uncertainty.group_sequence_entropy(many, logprobs[again], repeated, equally)
-    )
+    all_of_them = many, logprobs[again], repeated
+    for measure, once, each in (
+        (uncertainty.sequence_entropy, (logprobs,), (logprobs[again],)),
+        (uncertainty.group_entropy, (groups,), (repeated,)),
+        (uncertainty.group_sequence_entropy, (texts, logprobs, groups), all_of_them),
+    ):
+        assert measure(*once, weights) == pytest.approx(measure(*each, equally))
     for measure in GRAPHS:
-        assert measure(jaccard(texts), weights) == pytest.approx(
-            measure(jaccard(many), equally), abs=1e-6
-        )
+        each = measure(jaccard(many), equally)
+        assert measure(jaccard(texts), weights) == pytest.approx(each, abs=1e-6)
 
 
 def test_mean_similarity_by_hand():

@@ -289,11 +289,10 @@ def test_one_request_asks_about_all_answers_to_a_question(fake, backend):
     # and one by one has requests of its own
     assert together(fake, some, backend=backend, together=False, prompt=PROMPT) == expected
     assert fake.asked.total() == 10
-
-
-def test_the_same_answer_twice_is_one_line(fake):
-    assert together(fake, answers_to(0, "fact 0", "b", " b ", "fact  0")) == "RWWR"
-    assert fake.asked == {"fact 0|b": 1}
+    # the same answer twice is one line
+    twice = answers_to(3, "fact 3", "b", " b ", "fact  3")
+    assert together(fake, twice, backend=backend) == "RWWR"
+    assert fake.asked["fact 3|b"] == 1 and fake.asked.total() == 11
 
 
 SEVERAL = {
