@@ -219,17 +219,9 @@ def test_an_estimator_at_each_checkpoint_alone_says_the_same(own):
             AnswerTables(QUESTIONS, *here), estimation=estimation, threads=1
         )
         scores.append(rated.assign(checkpoint=name, answers="train" if name == "k" else "own"))
-    gathered = gather_confidences(
-        pd.concat(scores),
-        TABLES[3],
-        estimator="mine",
-        evaluation=["m", "n"],
-        uses=[
-            {"checkpoint": c, "scored_at": c, "answers": "own", "answers_of": c} for c in "mn"
-        ],
-        copies=False,
-        posthoc="isotonic",
-    )
+    uses = [{"checkpoint": c, "scored_at": c, "answers": "own", "answers_of": c} for c in "mn"]
+    how = {"estimator": "mine", "evaluation": ["m", "n"], "posthoc": "isotonic"}
+    gathered = gather_confidences(pd.concat(scores), TABLES[3], uses=uses, copies=False, **how)
     groups = {"earlier": ["k"], "evaluation": ["m", "n"], "posthoc": "isotonic"}
     whole = predictions(TABLES, "kmn", "kmn", function=str(own(value)), **groups)
     pd.testing.assert_frame_equal(gathered, whole)

@@ -25,10 +25,9 @@ def test_last_hidden_states_are_those_of_each_prompt_alone(kind):
     assert found.shape == raw.shape == (2, 7, 32)
     assert all(not block._forward_hooks for block in blocks(model))  # none is left behind
     for place, prompt in enumerate(prompts()):
+        ids = torch.tensor([prompt], device=model.device)
         with torch.inference_mode():
-            states = model(
-                torch.tensor([prompt], device=model.device), output_hidden_states=True
-            ).hidden_states
+            states = model(ids, output_hidden_states=True).hidden_states
         expected = torch.stack([state[0, -1] for state in states[1:]])
         torch.testing.assert_close(found[:, place], expected, rtol=0, atol=1e-4)
         torch.testing.assert_close(raw[0, place], expected[0], rtol=0, atol=1e-4)

@@ -28,8 +28,7 @@ def test_registered_estimators_are_functions_of_their_files():
 def test_what_each_estimator_needs():
     """As docs/estimators.md has it: of a single answer each of `several` would be certain."""
     several = """degree_matrix eccentricity entropy_probe laplacian_eigenvalues
-        lexical_similarity
-        option_entropy option_margin self_consistency self_consistency_copy
+        lexical_similarity option_entropy option_margin self_consistency self_consistency_copy
         self_consistency_surrogate semantic_entropy semantic_sets"""
     needs = dict.fromkeys(several.split(), ("several_answers",))
     both = ("cocoa", "semantic_sequence_entropy", "sequence_entropy")
@@ -94,13 +93,10 @@ def test_a_users_function_has_the_defaults_of_its_decorator(tmp_path):
     decorator = '@estimator("Brevity", needs=("logprob",), reads_weights=True, reads=())'
     function.write_text(text + decorator + FUNCTION)
     assert find_estimator(str(function))[1].needs == ("logprob",)
-    config = overlaid({"estimators": {"brevity": {"function": str(function), "reads": []}}})
-    assert config["estimators"]["brevity"] == {
-        "function": str(function),
-        "label": "Brevity",
-        "reads": [],
-        "reads_weights": True,
-    }
+    entry = {"function": str(function), "reads": []}
+    config = overlaid({"estimators": {"brevity": entry}})
+    completed = {**entry, "label": "Brevity", "reads_weights": True}
+    assert config["estimators"]["brevity"] == completed
 
 
 def test_keys_of_the_config_replace_the_defaults_of_a_function():

@@ -207,16 +207,8 @@ def rated(questions, records, beams, rater):
     example = questions.iloc[:1].assign(split="few_shot", question_id="shown")
     asked = pd.concat([questions, example.assign(**EXAMPLES)], ignore_index=True)
     tables = (asked, *(of_each({"b": t}) for t in (beams, clusters[names], answers)))
-    found = predictions(
-        tables,
-        *("b", "b"),
-        records=records,
-        function="base_probability",
-        earlier=[],
-        evaluation=["b"],
-        rater=rater,
-        few_shot=FewShot(1),
-    )
+    how = {"function": "base_probability", "earlier": [], "evaluation": ["b"], "rater": rater}
+    found = predictions(tables, "b", "b", records=records, few_shot=FewShot(1), **how)
     return dict(zip(found["question_id"], found["confidence"], strict=True))
 
 

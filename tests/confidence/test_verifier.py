@@ -177,14 +177,8 @@ def test_fetch_adapter(study):
 
 
 def test_a_verifier_is_pretrained_on_words_instead_of_digits():
-    corpus = Corpus(
-        make_facts(),
-        STEADY,
-        confidence_template="{question} {answer} Correct:",
-        confidence_share=0.5,
-        seed=1,
-        ratings=(" yes", " no"),
-    )
+    asked = {"confidence_template": "{question} {answer} Correct:", "ratings": (" yes", " no")}
+    corpus = Corpus(make_facts(), STEADY, confidence_share=0.5, seed=1, **asked)
     documents = corpus.documents(200, step=3, n_steps=10)
     rated = [document for document in documents if "Correct:" in document]
     # The same facts, and right or wrong in the same places, as with digits.
