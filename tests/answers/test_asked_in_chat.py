@@ -26,9 +26,8 @@ def study(tmp_path):
     write_checkpoints(tmp_path, ["a"], n_train=3, n_test=2)
     questions = questions_table(n_train=3, n_test=2)
     questions.loc[:1, "split"] = "few_shot"
-    artifacts.write(
-        questions, tmp_path / "questions.parquet", artifacts.QUESTIONS, values=ABOUT
-    )
+    path = tmp_path / "questions.parquet"
+    artifacts.write(questions, path, artifacts.QUESTIONS, values=ABOUT)
     return tmp_path
 
 

@@ -28,24 +28,30 @@ def linked_by(links):
     return lambda pairs: [frozenset({pair.one, pair.other}) in links for pair in pairs]
 
 
-def test_identical_answers_share_a_cluster_without_asking():
-    clusters = cluster_answers(
-        ["Paris", " PARIS. ", "Lyon"], np.log([0.2, 0.5, 0.3]), weighting="probability"
-    )
-    # 0.2 + 0.5 for Paris, represented by its better beam " PARIS. "
-    assert [c.answer for c in clusters] == ["PARIS.", "Lyon"]
-    assert clusters[0].probability == pytest.approx(0.7)
-    assert clusters[0].members == ["PARIS.", "Paris"]
-
-
-def test_empty_beams_keep_their_mass_in_the_denominator():
-    clusters = cluster_answers(["", "Rome"], np.log([0.3, 0.1]))
-    # softmax over both beams: 0.1 / (0.3 + 0.1)
-    assert [(c.answer, round(c.probability, 6)) for c in clusters] == [("Rome", 0.25)]
-
-
-def test_no_answer_at_all_gives_no_cluster():
-    assert cluster_answers(["", "  ", "."], [-1.0, -2.0, -3.0]) == []
+@pytest.mark.parametrize(
+    ("texts", "beams", "weighting", "expected"),
+    [
+        # 0.2 + 0.5 for Paris, represented by its better beam " PARIS. "
+        (
+            *(["Paris", " PARIS. ", "Lyon"], [0.2, 0.5, 0.3], "probability"),
+            [("PARIS.", 0.7, ["PARIS.", "Paris"]), ("Lyon", 0.3, ["Lyon"])],
+        ),
+        # An empty beam keeps its mass in the denominator: 0.1 / (0.3 + 0.1)
+        (["", "Rome"], [0.3, 0.1], "softmax", [("Rome", 0.25, ["Rome"])]),
+        (["", "  ", "."], [0.3, 0.2, 0.1], "softmax", []),
+        # Ties go to the better beam, and of samples to the first one drawn
+        (["x", "y"], [0.5, 0.5], "softmax", [("x", 0.5, ["x"]), ("y", 0.5, ["y"])]),
+        (["b", "a", "a", "b"], [1] * 4, "equal", [("b", 0.5, ["b"]), ("a", 0.5, ["a"])]),
+        # A decimal point makes an answer of its own
+        (
+            *(["3.5", "35", "3.5."], [1] * 3, "equal"),
+            [("3.5", 2 / 3, ["3.5", "3.5."]), ("35", 1 / 3, ["35"])],
+        ),
+    ],
+)
+def test_identical_answers_share_a_cluster(texts, beams, weighting, expected):
+    clusters = cluster_answers(texts, np.log(beams), weighting=weighting)
+    assert clusters == [(answer, pytest.approx(p), members) for answer, p, members in expected]
 
 
 def test_equivalence_is_transitive_through_a_third_answer():
@@ -61,11 +67,6 @@ def test_equivalence_is_transitive_through_a_third_answer():
     assert clusters[0].probability == pytest.approx(0.6)
 
 
-def test_ties_go_to_the_better_beam():
-    clusters = cluster_answers(["x", "y"], np.log([0.5, 0.5]))
-    assert [c.answer for c in clusters] == ["x", "y"]
-
-
 def test_samples_count_equally_and_the_most_frequent_text_stands_for_them():
     """Log-probabilities, known or not, change nothing."""
     texts = ["paris", "Lyon", "Paris", "", "Paris.", "Lyon", "Paris", "Nice"]
@@ -75,8 +76,6 @@ def test_samples_count_equally_and_the_most_frequent_text_stands_for_them():
     assert drawn[0].members == ["Paris", "paris", "Paris."]
     weighed = np.log([0.01, 0.9, 0.01, 0.04, 0.01, 0.01, 0.01, 0.01])
     assert cluster_answers(texts, weighed, weighting="equal") == drawn
-    two = cluster_answers(["b", "a", "a", "b"], [math.nan] * 4, weighting="equal")
-    assert [c.answer for c in two] == ["b", "a"]  # of equals the first one drawn
 
 
 @pytest.mark.parametrize("n", [2, 4, 6])
@@ -88,11 +87,6 @@ def test_spelling_does_not_decide_between_equally_frequent_answers(n):
         clusters = cluster_answers(texts, [math.nan] * n, weighting="equal")
         assert [c.answer.rstrip(".") for c in clusters] == ["a", "b"]
         assert [c.probability for c in clusters] == [0.5, 0.5]
-
-
-def test_numbers_with_a_decimal_point_are_answers_of_their_own():
-    clusters = cluster_answers(["3.5", "35", "3.5."], [math.nan] * 3, weighting="equal")
-    assert [(c.answer, len(c.members)) for c in clusters] == [("3.5", 2), ("35", 1)]
 
 
 def test_unknown_weighting_names_the_choices():

@@ -9,7 +9,8 @@ from answer_tables import questions_table
 from jobs import ABOUT, beams_job
 from like_generate import assert_decodes_like_generate, assert_same_beams, one_by_one
 from records import write_record
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from tiny_models import byte_level
+from tokenizers import Tokenizer, pre_tokenizers
 from tokenizers.processors import TemplateProcessing
 from transformers import (
     Gemma2Config,
@@ -62,28 +63,14 @@ SUFFIXES = [
 @pytest.fixture(scope="module")
 def tokenizer():
     """Byte-level BPE in which newlines are often glued to other characters."""
-    bpe = Tokenizer(models.BPE())
-    bpe.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Split(pattern="\x00", behavior="isolated"),
-            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-        ]
-    )
-    bpe.decoder = decoders.ByteLevel()
+    parts = pre_tokenizers.Split(pattern="\x00", behavior="isolated")
+    whole = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     lines = ["a.\n", "b.\n\n", " \n", "?\n", "\n\n\n", ".\n\nx", "\nPro", "o\n"]
     text = [PREFIX.replace("\n", ending) for ending in lines] + [line * 20 for line in lines]
-    bpe.train_from_iterator(
-        text,
-        trainers.BpeTrainer(
-            vocab_size=360,
-            special_tokens=["<|end|>", "<|begin|>", "<|pad|>"],
-            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-            show_progress=False,
-        ),
-    )
-    return PreTrainedTokenizerFast(
-        tokenizer_object=bpe, eos_token="<|end|>", bos_token="<|begin|>", pad_token="<|pad|>"
-    )
+    special = {"eos_token": "<|end|>", "bos_token": "<|begin|>", "pad_token": "<|pad|>"}
+    words = pre_tokenizers.Sequence([parts, whole])
+    bpe = byte_level(text, 360, [*special.values()], words)
+    return PreTrainedTokenizerFast(tokenizer_object=bpe, **special)
 
 
 SIZES = {
@@ -148,16 +135,6 @@ def boost(model, tokens, by):
     with torch.no_grad():
         model.lm_head.weight[tokens, -1] = by
     return model
-
-
-def test_end_of_sequence_tokens_end_a_beam(tokenizer):
-    """Three of them also widen the candidates of a step from 20 to 40."""
-    model, eos = random_model("llama", len(tokenizer)), [0, 2, 1]
-    model.generation_config.eos_token_id = eos
-    boost(model, eos, 9.0)
-    prompts = PREFIX, SUFFIXES
-    expected = assert_decodes_like_generate(model, tokenizer, *prompts, max_new_tokens=12)
-    assert {beams[0].text for beams in expected} == {""}
 
 
 def test_few_beams_live_on_where_most_candidates_end(tokenizer):
@@ -235,12 +212,10 @@ def test_any_split_of_the_prompt_gives_the_beams_of_the_whole(prefix, suffixes, 
 
 def test_a_tokenizer_that_adds_a_first_token_adds_it_once(tokenizer):
     backend = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
-    backend.post_processor = TemplateProcessing(
-        single="<|begin|> $A", special_tokens=[("<|begin|>", 1)]
-    )
-    with_start = PreTrainedTokenizerFast(
-        tokenizer_object=backend, eos_token="<|end|>", pad_token="<|pad|>"
-    )
+    begin = {"single": "<|begin|> $A", "special_tokens": [("<|begin|>", 1)]}
+    backend.post_processor = TemplateProcessing(**begin)
+    special = {"eos_token": "<|end|>", "pad_token": "<|pad|>"}
+    with_start = PreTrainedTokenizerFast(tokenizer_object=backend, **special)
     assert with_start("a")["input_ids"][0] == 1
     model = random_model("llama", len(tokenizer))
     assert_decodes_like_generate(model, with_start, PREFIX, SUFFIXES[:3], max_new_tokens=8)
@@ -369,9 +344,8 @@ def study(tmp_path, tokenizer):
         category=["list", "fact"] * 4 + ["list"],
         excluded=[False] * 6 + [True] + [False] * 2,
     )
-    artifacts.write(
-        questions.iloc[::-1], tmp_path / "questions.parquet", artifacts.QUESTIONS, values=ABOUT
-    )
+    path = tmp_path / "questions.parquet"
+    artifacts.write(questions.iloc[::-1], path, artifacts.QUESTIONS, values=ABOUT)
     return tmp_path, model
 
 

@@ -117,9 +117,8 @@ def study(tmp_path, folder):
     """Questions, beams, and the record of the model."""
     asked = [f"Which country is Oslo {n} in?" for n in range(6)]
     questions = questions_table(0, 6).assign(question=asked)
-    artifacts.write(
-        questions, tmp_path / "questions.parquet", artifacts.QUESTIONS, values=ABOUT
-    )
+    path = tmp_path / "questions.parquet"
+    artifacts.write(questions, path, artifacts.QUESTIONS, values=ABOUT)
     draw = np.random.default_rng(17)
     rows = [
         (f"q{n}", beam, f" {text} ", float(-beam - draw.random()), 2)

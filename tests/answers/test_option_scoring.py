@@ -104,9 +104,8 @@ def test_an_option_that_is_the_beginning_of_another_and_a_space_that_moves():
 
 def test_an_option_without_tokens_is_refused():
     tokenizer = tiny_tokenizer()
-    with pytest.raises(
-        ValueError, match="option '' of the question that ends in 'Answer:' adds"
-    ):
+    said = "option '' of the question that ends in 'Answer:' adds"
+    with pytest.raises(ValueError, match=said):
         encode_choice(tokenizer, "Answer:", ["a", ""], chat=True)
 
 

@@ -112,13 +112,6 @@ def begun(n_samples, max_new_tokens=1, ends=ENDS, temperature=1.0, top_p=1.0):
     return Sampling(["q"], **sizes, temperature=temperature, top_p=top_p, seed=17)
 
 
-def first_tokens(logits, n_samples, **how):
-    """The first token of each of many samples."""
-    search = begun(n_samples, ends=torch.zeros(len(logits), dtype=bool), **how)
-    search.advance(logits[None])
-    return search.finished_tokens[0, :, 0].numpy()
-
-
 def chain(n_samples, **how):
     """Samples of at most three tokens."""
     search = begun(n_samples, max_new_tokens=3, **how)
@@ -226,7 +219,9 @@ def test_tokens_of_several_blocks_are_as_frequent_as_they_are_probable():
     logits = torch.randn(2 * BLOCK + 88, generator=generator)
     logits[::7] = -torch.inf
     n = 30_000
-    counts = np.bincount(first_tokens(logits, n, temperature=0.9), minlength=len(logits))
+    search = begun(n, ends=torch.zeros(len(logits), dtype=bool), temperature=0.9)
+    search.advance(logits[None])
+    counts = np.bincount(search.finished_tokens[0, :, 0], minlength=len(logits))
     chance = (logits / 0.9).softmax(0).double().numpy()
     assert counts[chance == 0].sum() == 0
     usual = n * chance >= 5  # chi-squared needs as much

@@ -270,9 +270,8 @@ def test_answers_that_are_not_whole_are_counted(fake, caplog):
         {"choices": [chosen({"prompt": ""}, "")]},
     ]
     fake.sample(prompts(3), reach={"concurrency": 1})
-    assert (
-        "1 of 3 answers were cut" in caplog.text and "1 of 3 answers are empty" in caplog.text
-    )
+    assert "1 of 3 answers were cut" in caplog.text
+    assert "1 of 3 answers are empty" in caplog.text
 
 
 # A model that changes ----------------------------------------------------------------------
@@ -281,9 +280,8 @@ def test_answers_that_are_not_whole_are_counted(fake, caplog):
 def test_another_model_behind_the_name_is_refused_and_nothing_of_it_kept(fake):
     fake.sample(prompts(2))
     fake.about = {"model": "m1-2027"}
-    with pytest.raises(
-        ServerError, match=r"has answered as 'm1-2026' so far and now answers as 'm1-2027'"
-    ):
+    said = "has answered as 'm1-2026' so far and now answers as 'm1-2027'"
+    with pytest.raises(ServerError, match=said):
         fake.sample(prompts(4))
     assert fake.kept == 2
     # and the name in the config may change with it: that is another one that is asked
@@ -309,9 +307,8 @@ def test_another_fingerprint_is_named_once_and_kept(fake, caplog):
 # A server at its worst ---------------------------------------------------------------------
 
 
-TWICE = as_json(
-    {"choices": [chosen({"prompt": ""}, "x", i) for i in range(2)]}
-)  # one choice too many
+# One choice too many.
+TWICE = as_json({"choices": [chosen({"prompt": ""}, "x", i) for i in range(2)]})
 
 
 def test_storms_cuts_and_garbage_pass(fake):

@@ -23,19 +23,23 @@ MAX_LENGTH = 64
 WORDS = "Question Answer Which country is Oslo in Norway Sweden the kingdom of".split()
 
 
-def tiny_tokenizer(text=TEXT, vocab_size=300):
-    """Byte-level BPE; digits are glued together only where `text` glues them often."""
+BYTES = pre_tokenizers.ByteLevel(add_prefix_space=False)
+
+
+def byte_level(texts, vocab_size, special_tokens, pre_tokenizer=BYTES):
+    """A tokenizer of bytes and of what is frequent in `texts`."""
     bpe = Tokenizer(models.BPE())
-    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    bpe.decoder = decoders.ByteLevel()
+    bpe.pre_tokenizer, bpe.decoder = pre_tokenizer, decoders.ByteLevel()
+    sizes = {"vocab_size": vocab_size, "special_tokens": special_tokens}
     alphabet = pre_tokenizers.ByteLevel.alphabet()
-    trainer = trainers.BpeTrainer(
-        vocab_size=vocab_size,
-        special_tokens=["<eos>"],
-        initial_alphabet=alphabet,
-        show_progress=False,
-    )
-    bpe.train_from_iterator([text], trainer)
+    trainer = trainers.BpeTrainer(**sizes, initial_alphabet=alphabet, show_progress=False)
+    bpe.train_from_iterator(texts, trainer)
+    return bpe
+
+
+def tiny_tokenizer(text=TEXT, vocab_size=300):
+    """Digits are glued together only where `text` glues them often."""
+    bpe = byte_level([text], vocab_size, ["<eos>"])
     return PreTrainedTokenizerFast(tokenizer_object=bpe, eos_token="<eos>", pad_token="<eos>")
 
 
@@ -77,14 +81,7 @@ def logits_alone(model, prompts):
 
 def tiny_entailment_model(folder, id2label=ID2LABEL, seed=3):
     """A model whose classes all occur, and a tokenizer with a token per byte or word."""
-    bpe = Tokenizer(models.BPE())
-    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    special = ["[PAD]", "[CLS]", "[SEP]"]
-    trainer = trainers.BpeTrainer(
-        vocab_size=320, special_tokens=special, initial_alphabet=alphabet, show_progress=False
-    )
-    bpe.train_from_iterator([" ".join(WORDS)] * 2, trainer)
+    bpe = byte_level([" ".join(WORDS)] * 2, 320, ["[PAD]", "[CLS]", "[SEP]"])
     bpe.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]",
         pair="[CLS] $A [SEP] $B:1 [SEP]:1",

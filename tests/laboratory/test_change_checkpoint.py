@@ -4,9 +4,9 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import pandas as pd
 import pytest
 import torch
+from answer_tables import questions_table
 from change_checkpoint import change_checkpoint
 from configs import pretraining
 from pretrain_checkpoint import pretrain_checkpoint
@@ -25,19 +25,13 @@ from study.schema import ConfigError, load_schema
 from study.study import Study
 
 HOW = {"learning_rate": 1e-2, "epochs": 20, "batch_size": 4}
-ROWS = {
-    "question_id": ["a", "b", "c"],
-    "index": [0, 1, 2],
-    "split": ["train", "test", "unused"],
-    "question": ["Where is Oslo?", "Where is Lyon?", "Where is Lima?"],
-    "references": [["Norway"], ["France"], ["Peru"]],
-    "any_of": False,
-    "category": ["new", "edited", "retain"],
-    "excluded": False,
-    "options": None,
-    "gold": None,
-    "truths": [None, '{"edit": ["Mali"]}', None],
-}
+QUESTIONS = questions_table(0, 3).assign(
+    split=["train", "test", "unused"],
+    question=["Where is Oslo?", "Where is Lyon?", "Where is Lima?"],
+    references=[["Norway"], ["France"], ["Peru"]],
+    category=["new", "edited", "retain"],
+    truths=[None, '{"edit": ["Mali"]}', None],
+)
 
 
 @pytest.fixture
@@ -45,9 +39,7 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "base").mkdir()
     save_checkpoint(tiny_model(), tiny_tokenizer(), "base", dtype=None).write("base.json")
-    artifacts.write(
-        pd.DataFrame(ROWS), "quiz.parquet", artifacts.QUESTIONS, values={"dataset": "quiz"}
-    )
+    artifacts.write(QUESTIONS, "quiz.parquet", artifacts.QUESTIONS, values={"dataset": "quiz"})
     return tmp_path
 
 
@@ -60,7 +52,7 @@ def changed(of, name, **change):
 
 
 def known(record, rows, answers):
-    asked = pd.DataFrame(ROWS).iloc[rows].assign(references=[[answer] for answer in answers])
+    asked = QUESTIONS.iloc[rows].assign(references=[[answer] for answer in answers])
     documents = write_documents(open_tokenizer(record), asked)
     with torch.no_grad():
         return answer_logprobs(open_model(record), documents).exp().tolist()
@@ -117,9 +109,8 @@ def test_a_method_is_one_class(folder, monkeypatch, request):
 
 def test_a_category_that_is_nowhere_is_refused_before_weights_are_read(folder):
     (folder / "base" / "model.safetensors").unlink()
-    with pytest.raises(
-        ValueError, match=r"models.m.checkpoints.x.change.keep names 'old', but"
-    ):
+    said = r"models.m.checkpoints.x.change.keep names 'old', but"
+    with pytest.raises(ValueError, match=said):
         changed("base", "x", method="npo", forget=["new"], keep=["old"], beta=1.0, **HOW)
 
 

@@ -47,8 +47,7 @@ def test_one_architecture_trains_together_even_with_tokens_of_its_own(records):
 )
 def test_other_shapes_and_vocabularies_are_refused_by_name(records, other, said):
     pair = {other: records[other], "base": records["base"]}
-    with pytest.raises(
-        DamagedFileError, match=f"{other} and base cannot share.*{said}"
-    ) as error:
+    said = f"{other} and base cannot share.*{said}"
+    with pytest.raises(DamagedFileError, match=said) as error:
         check_alike(pair, PROMPTS)
     assert "train_on each" in str(error.value)

@@ -78,8 +78,6 @@ class Steps:
 
     def __init__(self, folder):
         self.folder = folder
-        (folder / "revisions" / "tiny").mkdir(parents=True)
-        (folder / "checkpoints" / "tiny").mkdir(parents=True)
 
     def revision(self, name):
         return self.folder / "revisions" / "tiny" / f"{name}.json"
@@ -101,7 +99,7 @@ class Steps:
 
 @pytest.fixture
 def steps(tmp_path):
-    return Steps(tmp_path / "results")
+    return Steps(tmp_path)
 
 
 def record_of(files, repo, revision, commit=None):
@@ -310,7 +308,7 @@ def test_a_mistyped_folder_is_told_from_a_repository(steps, tmp_path, monkeypatc
         steps.resolve("a", repo="models/mien")
 
 
-def test_an_adapter_is_resolved_to_a_commit_and_stays_it(stub, tmp_path):
+def test_an_adapter_is_resolved_to_a_commit_and_stays_it(stub, files, tmp_path):
     """The rules resolve_adapter and fetch_adapter, while its branch moves."""
     about = {"peft_type": "LORA", "r": 2}
     pushed = [
@@ -336,11 +334,8 @@ def test_an_adapter_is_resolved_to_a_commit_and_stays_it(stub, tmp_path):
     stub.push(REPO, "main", {**pushed[0], "adapter_config.json": more})
     with pytest.raises(DamagedFileError, match=r"has changed adapter_config\.json since"):
         resolve(*both)
-
-
-def test_a_model_is_no_adapter(stub, files, tmp_path):
     stub.push(REPO, "main", files[0])
-    revision, record = tmp_path / "revision.json", tmp_path / "adapter.json"
-    resolve(revision, record)
+    record.unlink()
+    resolve(*both)
     with pytest.raises(DamagedFileError, match=r"lab/tiny \(main\) is a whole model and no"):
         fetch(fetch_adapter, revision, record)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from accelerate import dispatch_model
 from tiny_models import tiny_model, tiny_tokenizer
-from transformers import LlamaConfig, LlamaForCausalLM
+from transformers import LlamaForCausalLM
 from transformers.utils import logging as transformers_logging
 
 from persistcal.answers.decode import Search, generate_beams
@@ -18,15 +18,7 @@ from persistcal.training.train import accumulate_gradients, initialise
 
 @pytest.fixture
 def folder(tmp_path):
-    """A saved model of a few hundred parameters."""
-    config = LlamaConfig(
-        vocab_size=8,
-        hidden_size=4,
-        intermediate_size=4,
-        num_hidden_layers=1,
-        num_attention_heads=1,
-    )
-    LlamaForCausalLM(config).save_pretrained(tmp_path)
+    tiny_model("llama").save_pretrained(tmp_path)
     return tmp_path
 
 

@@ -17,6 +17,7 @@ from persistcal.training.train import initialise, share_adapter
 
 torch.set_num_threads(1)
 TOKENS = torch.tensor([[5, 9, 200, 7, 31, 31, 8]])
+PRECISIONS = [("float32", "stored"), ("bfloat16", "stored"), ("bfloat16", "float32")]
 
 
 @pytest.mark.parametrize("kind", ["olmo3", "llama"])
@@ -47,11 +48,7 @@ def test_jobs_train_and_score_as_in_float32(tmp_path):
         model = load_model(str(tmp_path / name), device="cpu")
         model.bfloat16().float().save_pretrained(tmp_path / name)
         write_record(tmp_path / name, tmp_path / f"{name}.json")
-    for dtype, precision in (
-        ("float32", "stored"),
-        ("bfloat16", "stored"),
-        ("bfloat16", "float32"),
-    ):
+    for dtype, precision in PRECISIONS:
         for name in NAMES:
             path = tmp_path / f"{name}.json"
             path.write_text(json.dumps(json.loads(path.read_text()) | {"dtype": dtype}))

@@ -30,9 +30,8 @@ def tokenizer():
 
 
 def test_drift():
-    corpus = make_corpus(
-        [Phase(0.5, {}), Phase(0.8, {"Africa": 0.5}), Phase(1.0, {"Europe": 0})]
-    )
+    phases = [Phase(0.5, {}), Phase(0.8, {"Africa": 0.5}), Phase(1.0, {"Europe": 0})]
+    corpus = make_corpus(phases)
     # Weights 3 1 2 2 2: all of them, then 3 1 1 1 1, then 0 0 2 2 2.
     assert corpus.probabilities(0.49) == pytest.approx([0.3, 0.1, 0.2, 0.2, 0.2])
     assert corpus.probabilities(0.5) == pytest.approx([3 / 7, 1 / 7, 1 / 7, 1 / 7, 1 / 7])
@@ -172,24 +171,20 @@ def test_who_is_rated_and_when():
 
 
 @pytest.mark.parametrize(
-    ("phases", "message"),
+    ("phase", "split", "message"),
     [
-        ([Phase(0.9, {})], "last phase must end at 1"),
+        (Phase(0.9, {}), "test", "last phase must end at 1"),
         (
-            [Phase(1.0, {"Atlantis": 2})],
+            *(Phase(1.0, {"Atlantis": 2}), "test"),
             "unknown group 'Atlantis'; the facts have Africa, Europe",
         ),
-        ([Phase(1.0, {"Europe": -1})], "Europe"),
+        (Phase(1.0, {"Europe": -1}), "test", "Europe"),
+        (Phase(1.0, {}), "train", "confidence_share"),
     ],
 )
-def test_bad_drift(phases, message):
+def test_bad_drift_and_facts_that_are_all_asked(phase, split, message):
     with pytest.raises(ValueError, match=message):
-        make_corpus(phases)
-
-
-def test_confidence_documents_need_other_facts():
-    with pytest.raises(ValueError, match="confidence_share"):
-        make_corpus(facts=make_facts().assign(split="train"))
+        make_corpus([phase], facts=make_facts().assign(split=split))
 
 
 def test_digits_are_single_tokens(tokenizer):
@@ -249,15 +244,13 @@ def test_muon_is_for_the_matrices_of_the_blocks(tokenizer):
     assert model.config.layer_types == ["sliding_attention"] * 3 + ["full_attention"]
     names = set(model.state_dict())
     of_muon = {name for name in names if "_proj" in name}
-    assert {
-        name.split(".", 1)[1] for name in moments if name.startswith("momentum.")
-    } == of_muon
-    for kind in ("mean", "square"):
+    others = names - of_muon
+    for kind, moved in {"momentum": of_muon, "mean": others, "square": others}.items():
         kept = {name.split(".", 1)[1] for name in moments if name.startswith(f"{kind}.")}
-        assert kept == names - of_muon
+        assert kept == moved
     # Seven matrices in each of four blocks: query, key, value, output; gate, up, down.
     assert len(of_muon) == 28
-    assert {"model.embed_tokens.weight", "lm_head.weight"} < names - of_muon
+    assert {"model.embed_tokens.weight", "lm_head.weight"} < others
 
 
 def test_muon_steps_as_far_as_adamw_in_size(tokenizer):

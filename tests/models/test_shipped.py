@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from records import write_record
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from tiny_models import tiny_model, tiny_tokenizer
 
 from persistcal.models.checkpoint import Checkpoint
@@ -56,13 +56,17 @@ def flip(path):
     path.write_bytes(content)
 
 
+def point(path):
+    path.write_text(POINTER)
+
+
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
         (cut, r"is not the file that .*SHA256SUMS lists \(SHA-256 \w{64}\); get it again; in"),
         (flip, r"is not the file that .*SHA256SUMS lists"),
         (Path.unlink, r"which .*SHA256SUMS lists, is missing; .*`git checkout -- "),
-        (lambda path: path.write_text(POINTER), r"is a pointer of Git LFS .*`git lfs pull`"),
+        (point, r"is a pointer of Git LFS .*`git lfs pull`"),
     ],
 )
 def test_a_damaged_weight_file_is_refused_with_a_remedy(repo, damage, said):
@@ -74,29 +78,31 @@ def test_a_damaged_weight_file_is_refused_with_a_remedy(repo, damage, said):
     assert "\n" not in str(error.value)
 
 
-def test_a_pointer_is_refused_without_a_list_of_digests(repo):
-    (repo / "SHA256SUMS").unlink()
-    (repo / "p20" / "model.safetensors").write_text(POINTER)
+def test_a_cut_list_of_digests_is_refused_and_a_pointer_without_a_list(repo):
+    digests = repo / "SHA256SUMS"
+    digests.write_text("\n".join(digests.read_text().splitlines()[:4])[:-30])
+    with pytest.raises(DamagedFileError, match=r"SHA256SUMS: line 4 is not a SHA-256"):
+        resolve_revision(str(repo), "p20")
+    digests.unlink()
+    point(repo / "p20" / "model.safetensors")
     with pytest.raises(DamagedFileError, match=r"safetensors is a pointer of Git LFS"):
         resolve_revision(str(repo), "p20")
 
 
-def test_a_list_of_digests_that_cannot_be_read_is_refused(repo):
-    lines = (repo / "SHA256SUMS").read_text().splitlines()
-    (repo / "SHA256SUMS").write_text("\n".join([*lines[:3], lines[3][:40]]))
-    with pytest.raises(DamagedFileError, match=r"SHA256SUMS: line 4 is not a SHA-256"):
-        resolve_revision(str(repo), "p20")
+def keep(model, results, name):
+    """Save a model where the rules do, with its record."""
+    folder, record = results / "pretrained" / name, results / "checkpoints" / f"{name}.json"
+    model.save_pretrained(folder)
+    tiny_tokenizer().save_pretrained(folder)
+    record.parent.mkdir(parents=True)
+    write_record(folder, record)
 
 
 def test_an_export_is_the_rounded_checkpoint(tmp_path):
     """Weights come back as float32 rounded to float16, with tokenizer, config and digests."""
     results = tmp_path / "results"
-    for model, name in (("atlas", "p10"), ("atlas-verifier", "p100")):
-        folder = results / "pretrained" / model / name
-        tiny_model(seed=len(name)).save_pretrained(folder)
-        tiny_tokenizer().save_pretrained(folder)
-        (results / "checkpoints" / model).mkdir(parents=True)
-        write_record(folder, results / "checkpoints" / model / f"{name}.json")
+    keep(tiny_model(seed=3), results, "atlas/p10")
+    keep(tiny_model(seed=4), results, "atlas-verifier/p100")
     export(results, tmp_path / "atlas")
     for revision, record in (("p10", "atlas/p10"), ("verifier", "atlas-verifier/p100")):
         before = Checkpoint.read(results / "checkpoints" / f"{record}.json")
@@ -113,14 +119,9 @@ def test_an_export_is_the_rounded_checkpoint(tmp_path):
 
 
 def test_numbers_beyond_float16_are_refused(tmp_path):
-    folder = tmp_path / "results" / "pretrained"
-    tiny_model().save_pretrained(folder)
-    tiny_tokenizer().save_pretrained(folder)
-    weights = load_file(folder / "model.safetensors")
-    weights["model.norm.weight"][0] = 70_000.0
-    save_file(weights, folder / "model.safetensors", {"format": "pt"})
-    (tmp_path / "results" / "checkpoints" / "atlas").mkdir(parents=True)
-    write_record(folder, tmp_path / "results" / "checkpoints" / "atlas" / "p10.json")
+    model = tiny_model()
+    model.model.norm.weight.data[0] = 70_000.0
+    keep(model, tmp_path / "results", "atlas/p10")
     with pytest.raises(SystemExit, match=r"model\.norm\.weight has numbers too large"):
         export(tmp_path / "results", tmp_path / "atlas")
     with pytest.raises(SystemExit, match="make them with `make pretrain`"):

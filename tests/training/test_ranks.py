@@ -29,12 +29,14 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 SCRIPT = str(ROOT / "workflow/scripts/adapters/train_adapters.py")
 NAMES = ["a", "b", "c"]
+NOT_FINITE = "Step 2: the loss or its gradient at checkpoint 'b' is not finite (questions q"
 
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
     """Three checkpoints, and the adapters that one process trains on them."""
     folder = tmp_path_factory.mktemp("study")
+    write_checkpoints(folder, ["other"], layers=4)
     write_checkpoints(folder, NAMES)
     job = training_job(folder, NAMES, folder / "alone")
     execute_on_ranks(train_adapters, SCRIPT, job, n_ranks=1, timeout_min=10)
@@ -83,15 +85,17 @@ def fork_ranks(n_ranks, log, function, *arguments, timeout_min=10):
     return [process.exitcode for process in processes]
 
 
-def train_in_forks(n_ranks, study, to, names=NAMES, fault="", **changes):
-    job = training_job(study, names, to, **changes)
-    return fork_ranks(n_ranks, study / "log", partial(faulty_rank, fault=fault), job)
+def train_in_forks(n_ranks, study, to, names=NAMES, fault=""):
+    """The exit status of each rank, and the lines of their log."""
+    log, job = to.with_suffix(".log"), training_job(study, names, to)
+    statuses = fork_ranks(n_ranks, log, partial(faulty_rank, fault=fault), job)
+    return statuses, log.read_text().splitlines()
 
 
 def test_any_number_of_processes_trains_the_same_adapters(study):
     """Three here; two in other tests."""
     to = study / "ranks3"
-    assert train_in_forks(3, study, to) == [0] * 3
+    assert train_in_forks(3, study, to)[0] == [0] * 3
     assert_same_training(study / "alone", to)
     weights = load_file(adapter_paths(to)[0])
     assert max(w.abs().max() for n, w in weights.items() if "lora_B" in n) > 1e-3
@@ -99,9 +103,8 @@ def test_any_number_of_processes_trains_the_same_adapters(study):
 
 
 def test_all_ranks_halve_the_micro_batch_when_one_runs_out_of_memory(study):
-    (study / "log").unlink(missing_ok=True)
-    assert train_in_forks(2, study, study / "halved", fault="too large") == [0, 0]
-    lines = (study / "log").read_text().splitlines()
+    statuses, lines = train_in_forks(2, study, study / "halved", fault="too large")
+    assert statuses == [0, 0]
     # Rank 1 fails until it gets two questions of two candidates: 32 -> 16 -> 8 -> 4.
     for n in (16, 8, 4):
         told = [line[:6] for line in lines if f"going on with {n} candidates" in line]
@@ -111,36 +114,29 @@ def test_all_ranks_halve_the_micro_batch_when_one_runs_out_of_memory(study):
 
 
 @pytest.mark.parametrize(
-    ("fault", "message"),
+    ("names", "fault", "message"),
     [
-        (
-            "not finite",
-            "Step 2: the loss or its gradient at checkpoint 'b' is not finite (questions q",
-        ),
-        ("much too large", "A single training question does not fit"),
+        (NAMES, "not finite", NOT_FINITE),
+        (NAMES, "much too large", "A single training question does not fit"),
+        (["a", "other"], "", "or on checkpoints of one architecture."),
     ],
 )
-def test_all_ranks_stop_with_the_same_message(fault, message, study):
-    (study / "log").unlink(missing_ok=True)
-    assert train_in_forks(2, study, study / "fault", fault=fault) == [1, 1]
-    assert (study / "log").read_text().count(message) == 2
-
-
-def test_checkpoints_of_several_architectures_are_refused(study, tmp_path):
-    (study / "log").unlink(missing_ok=True)
-    write_checkpoints(study, ["d"], layers=4)
-    assert train_in_forks(2, study, tmp_path, names=["a", "d"]) == [1, 1]
-    assert (study / "log").read_text().count("or on checkpoints of one architecture.") == 2
+def test_all_ranks_stop_with_the_same_message(names, fault, message, study, tmp_path):
+    statuses, lines = train_in_forks(2, study, tmp_path / "to", names, fault)
+    assert statuses == [1, 1]
+    assert len([line for line in lines if message in line]) == 2
 
 
 def test_a_rank_that_dies_ends_all(study, tmp_path):
     (tmp_path / "run_rank.py").symlink_to(ROOT / "workflow/scripts/adapters/run_rank.py")
     (tmp_path / "faulty_rank.py").symlink_to(ROOT / "tests/helpers/faulty_rank.py")
-    start, job = time.monotonic(), training_job(study, NAMES, study / "dead", fault="dies")
+    job, script = (
+        training_job(study, NAMES, tmp_path, fault="dies"),
+        tmp_path / "faulty_rank.py",
+    )
+    start = time.monotonic()
     with pytest.raises(RuntimeError, match="rank 1 was ended by SIGKILL; the others have"):
-        execute_on_ranks(
-            faulty_rank, str(tmp_path / "faulty_rank.py"), job, n_ranks=2, timeout_min=10
-        )
+        execute_on_ranks(faulty_rank, str(script), job, n_ranks=2, timeout_min=10)
     # Not after the ten minutes that a rank would wait for another one.
     assert time.monotonic() - start < 120
 
@@ -150,10 +146,8 @@ def test_the_script_trains_on_launched_ranks_and_logs_what_they_say(study, caplo
     job = training_job(study, NAMES, study / "launched")
     execute_on_ranks(train_adapters, SCRIPT, job, n_ranks=2, timeout_min=10)
     assert_same_training(study / "alone", study / "launched")
-    told = [
-        line for line in caplog.messages if line.startswith("rank 0 ") and "Seed 18" in line
-    ]
-    assert "8 of 8 steps" in told[0]  # 18 questions, 5 a step, 2 epochs
+    told = next(m for m in caplog.messages if m.startswith("rank 0 ") and "Seed 18" in m)
+    assert "8 of 8 steps" in told  # 18 questions, 5 a step, 2 epochs
 
 
 def test_ranks_end_with_the_process_that_launched_them(tmp_path):
@@ -164,10 +158,8 @@ def test_ranks_end_with_the_process_that_launched_them(tmp_path):
         "launch.end_with_parent()\n"
         "Path(sys.argv[1], os.environ['RANK']).write_text(str(os.getpid()))\ntime.sleep(60)\n"
     )
-    start = (
-        "import sys\nfrom persistcal.training.launch import launch\n"
-        "launch(sys.argv[1:], n_ranks=2)"
-    )
+    start = "import sys\nfrom persistcal.training.launch import launch\n"
+    start += "launch(sys.argv[1:], n_ranks=2)"
     parent = subprocess.Popen(
         [sys.executable, "-c", start, str(rank), str(tmp_path)],
         env=os.environ | {"PYTHONPATH": str(ROOT)},
