@@ -1,6 +1,29 @@
+from itertools import product
+
 import numba
+import numpy as np
+import pytest
 
 from persistcal.evaluation import loops
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, float])
+def test_pairs_are_counted_as_one_by_one(dtype):
+    """Ties of one class and of both, in more columns than are summed at once."""
+    level = np.array([0, 0, 1, 2, 2, 2, 3, 4, 4])
+    correct = np.array([0, 0, 1, 0, 0, 1, 0, 1, 1], bool)
+    rows = np.arange(9)[::-1]
+    shape = 9, loops.AT_ONCE + 3
+    weights = np.random.default_rng(9).poisson(1, shape).astype(dtype)
+    won, pairs = np.empty((2, weights.shape[1]))
+    loops.count_pairs(rows, correct, level, weights, won, pairs)
+    expected_won, expected_pairs = np.zeros((2, weights.shape[1]))
+    for right, wrong in product(np.flatnonzero(correct), np.flatnonzero(~correct)):
+        both = weights[rows[right]].astype(float) * weights[rows[wrong]]
+        expected_pairs += both
+        expected_won += both * (np.sign(level[right] - level[wrong]) + 1) / 2
+    assert won.tolist() == expected_won.tolist()
+    assert pairs.tolist() == expected_pairs.tolist()
 
 
 def test_where_nothing_can_be_kept_loops_are_compiled_all_the_same(monkeypatch):
