@@ -220,10 +220,10 @@ def test_an_estimator_at_each_checkpoint_alone_says_the_same(own):
         )
         scores.append(rated.assign(checkpoint=name, answers="train" if name == "k" else "own"))
     uses = [{"checkpoint": c, "scored_at": c, "answers": "own", "answers_of": c} for c in "mn"]
-    how = {"estimator": "mine", "evaluation": ["m", "n"], "posthoc": "isotonic"}
-    gathered = gather_confidences(pd.concat(scores), TABLES[3], uses=uses, copies=False, **how)
-    groups = {"earlier": ["k"], "evaluation": ["m", "n"], "posthoc": "isotonic"}
-    whole = predictions(TABLES, "kmn", "kmn", function=str(own(value)), **groups)
+    how = {"evaluation": ["m", "n"], "posthoc": "isotonic"}
+    made = pd.concat(scores), TABLES[3]
+    gathered = gather_confidences(*made, estimator="mine", uses=uses, copies=False, **how)
+    whole = predictions(TABLES, "kmn", "kmn", function=str(own(value)), earlier=["k"], **how)
     pd.testing.assert_frame_equal(gathered, whole)
 
 
@@ -371,10 +371,7 @@ def test_stated_confidences_are_means_over_the_predictions_cluster():
     """(0.9 + 0.6) / 2."""
     assert of_samples("stated", {"m": SAID}) == pytest.approx([0.75])
     assert of_samples("stated", {"m": SAID}, estimator="other") == pytest.approx([0.2])
-
-
-def test_a_checkpoint_that_states_nothing_is_refused():
-    """Of n the K2 alone says something, and it is not the prediction."""
+    # of n the K2 alone says something, and it is not the prediction
     silent = [None, None, '{"mine": 0.1}', None, None]
     with pytest.raises(ValueError, match="about none of the 1 answers of checkpoint 'n'"):
         of_samples("stated", {"m": SAID, "n": silent})

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from answer_tables import questions_table
+from answer_tables import clusters_table, questions_table
 from estimation import answers_of, ask_tiny_models, of_each, predictions
 from records import write_record
 from scipy.optimize import minimize
@@ -159,15 +159,11 @@ def several_answers(seed):
     first["text"] = f" Norway{seed}"
     other = first.assign(beam=1, text=" Peru", logprob=-1.0 - gap)
     beams = pd.concat([first, other]).sort_values(["question_id", "beam"])
-    clusters = beams.rename(columns={"beam": "cluster"}).assign(
-        answer=beams["text"].str.strip(), probability=beams["beam"].map({0: 0.6, 1: 0.4})
-    )
-    clusters["members"] = [[answer] for answer in clusters["answer"]]
     beams = beams.reindex(columns=artifacts.BEAMS.schema.names)
-    clusters = clusters.reindex(columns=artifacts.CLUSTERS.schema.names)
     # Of two answers, odds exp(gap) to 1
     p = 1 / (1 + np.exp(gap))
-    return beams, clusters, -p * np.log(p) - (1 - p) * np.log(1 - p)
+    entropy = -p * np.log(p) - (1 - p) * np.log(1 - p)
+    return beams, clusters_table((f"Norway{seed}", "Peru")), entropy
 
 
 @pytest.mark.parametrize("fit_at", ["training", "each"])
@@ -185,8 +181,7 @@ def test_entropy_probe(tmp_path, fit_at):
     entropies = {(seed, i): made[names[seed]][2][i] for seed in seeds for i in range(18)}
     threshold = best_split(list(entropies.values()))
     low = {pair: entropy <= threshold for pair, entropy in entropies.items()}
-    tested = [int(name[1:]) for name in found["question_id"]]
-    expected = reference(2, 2, low, tested)
+    expected = reference(2, 2, low, TESTED)
     np.testing.assert_allclose(found["confidence"], expected, atol=1e-4)
     assert np.ptp(expected) > 0.05
 
