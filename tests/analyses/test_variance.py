@@ -11,7 +11,7 @@ from measure_variance import measure_variance
 from peft import PeftModel
 from records import write_record
 from scipy.stats import spearmanr
-from tiny_models import TEMPLATE, tiny_model, tiny_tokenizer
+from tiny_models import TEMPLATE, save_tiny, tiny_model, tiny_tokenizer
 
 from persistcal.analyses import transfer
 from persistcal.confidence.hidden_states import last_hidden_states, variances_over_adapters
@@ -99,8 +99,7 @@ def all_at_once(folder):
 def test_from_files_to_table(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     paths = save_adapters("adapters")
-    tiny_model().save_pretrained("early")
-    tiny_tokenizer().save_pretrained("early")
+    save_tiny("early")
     rows = [
         (f"q{i}", "train" if i == 8 else "test", f"Where is {'x' * i}?", i == 7)
         for i in range(9)

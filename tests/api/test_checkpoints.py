@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from tiny_models import TEMPLATE, tiny_model, tiny_tokenizer
+from tiny_models import TEMPLATE, save_tiny, tiny_model, tiny_tokenizer
 
 import persistcal
 from persistcal.answers import decode
@@ -28,8 +28,7 @@ def checkpoint(seed=0):
 
 
 def test_questions_are_asked_after_the_examples(tmp_path):
-    for part in checkpoint():
-        part.save_pretrained(tmp_path)
+    save_tiny(tmp_path)
     loaded = persistcal.load(str(tmp_path), device="cpu")
     size = {"n_beams": 3, "max_new_tokens": 4}
     question = {"q": "Which country is Oslo in?"}
@@ -44,8 +43,7 @@ def test_questions_are_asked_after_the_examples(tmp_path):
 
 
 def test_the_documented_code_rates_an_answer(tmp_path):
-    for part in checkpoint():
-        part.save_pretrained(tmp_path)
+    save_tiny(tmp_path)
     text = Path("docs/api.md").read_text(encoding="utf-8")
     [code] = re.findall(r"```python\n(checkpoint = .*?)```", text, flags=re.DOTALL)
     *lines, last = code.strip().split("\n")

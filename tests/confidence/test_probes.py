@@ -8,7 +8,7 @@ from answer_tables import clusters_table, questions_table
 from estimation import answers_of, ask_tiny_models, of_each, predictions
 from records import write_record
 from scipy.optimize import minimize
-from tiny_models import tiny_model, tiny_tokenizer
+from tiny_models import save_tiny, tiny_model, tiny_tokenizer
 from workflow_runs import ROOT
 
 from persistcal.answers.decode import Search, generate_beams
@@ -211,8 +211,7 @@ def test_another_checkpoint_rates_an_answer_by_its_tokens(tmp_path):
     """One token at a time; the last answer was cut off after all its tokens."""
     records = []
     for seed, name in enumerate("ba"):
-        tiny_model(seed=seed).save_pretrained(tmp_path / name)
-        tiny_tokenizer().save_pretrained(tmp_path / name)
+        save_tiny(tmp_path / name, seed=seed)
         records.append(write_record(tmp_path / name, tmp_path / f"{name}.json"))
     questions, tokenizer, model = questions_table(0, 3), tiny_tokenizer(), tiny_model(seed=1)
     texts = [" Norway", "Sweden", " the kingdom of Norway"]

@@ -5,7 +5,7 @@ import time
 
 import pytest
 from own_study import lexical_study
-from tiny_models import tiny_model, tiny_tokenizer
+from tiny_models import save_tiny
 from workflow_runs import PRETRAINING, planned, snakemake
 
 from persistcal.models.checkpoint import Checkpoint
@@ -30,8 +30,7 @@ def folder(tmp_path_factory):
     lexical_study(folder, {"mine": MINE}, ["end_correct"], quiz)
     (folder / "quiz.jsonl").write_text('{"question": "Q?", "answers": ["A"], "split": "test"}')
     for seed, name in enumerate(("early", "late")):
-        tiny_model(seed=seed, hidden=192).save_pretrained(folder / "mine" / name)
-        tiny_tokenizer().save_pretrained(folder / "mine" / name)
+        save_tiny(folder / "mine" / name, seed=seed, hidden=192)
         assert (folder / "mine" / name / "model.safetensors").stat().st_size > 10**6
     snakemake(folder, "-c1", *RECORDS, configs=[folder / "study.yaml"])
     return folder

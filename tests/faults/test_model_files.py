@@ -9,7 +9,7 @@ import torch
 from peft import LoraConfig, get_peft_model
 from records import write_record
 from safetensors.torch import load_file, save_file
-from tiny_models import tiny_entailment_model, tiny_model, tiny_tokenizer
+from tiny_models import save_tiny, tiny_entailment_model, tiny_model
 
 from persistcal.answers.entailment import EntailmentModel
 from persistcal.models import checkpoint
@@ -28,8 +28,7 @@ DOWN = "model.layers.0.mlp.down_proj.weight"
 @pytest.fixture
 def folder(tmp_path):
     """A saved model with its tokenizer, and its record beside the folder."""
-    tiny_model("olmo3").save_pretrained(tmp_path / "model")
-    tiny_tokenizer().save_pretrained(tmp_path / "model")
+    save_tiny(tmp_path / "model")
     write_record(tmp_path / "model", tmp_path / "model.json")
     return tmp_path / "model"
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from answer_tables import questions_table
 from records import write_record
-from tiny_models import TEMPLATE, tiny_model, tiny_tokenizer
+from tiny_models import TEMPLATE, save_tiny
 
 from persistcal.store import artifacts
 from persistcal.store.jobs import Job
@@ -19,8 +19,7 @@ def write_checkpoints(folder, names, layers=2, **sizes):
     about = {"dataset": "atlas"}
     artifacts.write(questions, folder / "questions.parquet", artifacts.QUESTIONS, values=about)
     for seed, name in enumerate(names):
-        tiny_model(seed=seed, layers=layers).save_pretrained(folder / name)
-        tiny_tokenizer().save_pretrained(folder / name)
+        save_tiny(folder / name, seed=seed, layers=layers)
         write_record(folder / name, folder / f"{name}.json")
         rows = [
             (i, c, answer, 0.6 - 0.3 * c, [answer])

@@ -4,7 +4,7 @@ import pandas as pd
 from answer_tables import clusters_table, questions_table
 from estimate_confidences import estimate_confidences
 from records import write_record
-from tiny_models import tiny_model, tiny_tokenizer
+from tiny_models import save_tiny
 
 from persistcal.answers.clusters import label_predictions, take_predictions
 from persistcal.confidence.estimate import AnswerTables, Estimation
@@ -54,8 +54,7 @@ def ask_tiny_models(folder, function, said, right, models=None, beams=None, **se
     questions, tables, records = questions_table(), {}, []
     for seed, (name, answer) in enumerate(said.items()):
         shape = (models or {}).get(name, {})
-        tiny_model(seed=seed, **shape).save_pretrained(folder / name)
-        tiny_tokenizer().save_pretrained(folder / name)
+        save_tiny(folder / name, seed=seed, **shape)
         records.append(write_record(folder / name, folder / f"{name}.json"))
         given, clusters = artifacts.empty(artifacts.BEAMS), clusters_table((answer, "Peru"))
         if beams:

@@ -72,6 +72,12 @@ def tiny_model(kind="olmo3", seed=0, hidden=32, layers=2, dtype=torch.float32):
     return model.to(pick_device(), dtype).eval()
 
 
+def save_tiny(folder, seed=0, hidden=32, layers=2):
+    """Save a tiny model and its tokenizer, as `from_pretrained` reads a checkpoint."""
+    tiny_model(seed=seed, hidden=hidden, layers=layers).save_pretrained(folder)
+    tiny_tokenizer().save_pretrained(folder)
+
+
 @torch.inference_mode()
 def logits_alone(model, prompts):
     """The logits after each prompt (token ids), by a full forward pass of it alone."""

@@ -11,7 +11,7 @@ import os
 import numpy as np
 import pytest
 import torch
-from tiny_models import tiny_model, tiny_tokenizer
+from tiny_models import save_tiny, tiny_model, tiny_tokenizer
 from workflow_runs import snakemake
 
 from persistcal.answers.decode import Search, generate_beams
@@ -86,8 +86,7 @@ def test_the_rule_decodes_with_vllm(tmp_path):
     """Through Snakemake, where the engine's processes start from the rule's script."""
     for seed in range(3):
         folder = tmp_path / "mine" / f"step{seed}"
-        tiny_model("olmo3", seed, hidden=WIDTH).save_pretrained(folder)
-        tiny_tokenizer().save_pretrained(folder)
+        save_tiny(folder, seed=seed, hidden=WIDTH)
     (tmp_path / "quiz.jsonl").write_text(QUIZ)
     (tmp_path / "mine.yaml").write_text(STUDY)
     target = "out/beams/mine/start/quiz.parquet"

@@ -9,7 +9,7 @@ from fetch_checkpoint import fetch_checkpoint
 from merge_checkpoints import merge_checkpoints
 from peft import LoraConfig, PeftModel, get_peft_model
 from resolve_checkpoint import resolve_checkpoint
-from tiny_models import tiny_model, tiny_tokenizer
+from tiny_models import save_tiny, tiny_model, tiny_tokenizer
 
 from persistcal.models.checkpoint import Checkpoint, local_checkpoint
 from persistcal.models.load import open_model, open_tokenizer
@@ -24,8 +24,7 @@ def folder(tmp_path_factory):
     """Two models of one shape, a narrow one, and an adapter of the first as peft saves it."""
     folder = tmp_path_factory.mktemp("states")
     for name, seed, hidden in [("a", 0, 32), ("b", 1, 32), ("narrow", 2, 16)]:
-        tiny_model(seed=seed, hidden=hidden).save_pretrained(folder / "models" / name)
-        tiny_tokenizer().save_pretrained(folder / "models" / name)
+        save_tiny(folder / "models" / name, seed=seed, hidden=hidden)
     torch.manual_seed(3)
     config = LoraConfig(r=2, target_modules=["q_proj", "down_proj"], init_lora_weights=False)
     get_peft_model(tiny_model(), config).save_pretrained(folder / "adapters" / "main")

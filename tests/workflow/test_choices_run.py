@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from own_study import lexical_study
-from tiny_models import tiny_model, tiny_tokenizer
+from tiny_models import save_tiny
 from workflow_runs import snakemake
 
 from persistcal.store import artifacts
@@ -36,8 +36,7 @@ def folder(tmp_path_factory):
     asked = {"quiz": {"source": "file", "file": "quiz.jsonl"}}
     configs = lexical_study(folder, {"tiny": model}, ESTIMATORS, asked, **HOW)
     for seed, name in enumerate(STATES):
-        tiny_model(seed=seed).save_pretrained(folder / "models" / name)
-        tiny_tokenizer().save_pretrained(folder / "models" / name)
+        save_tiny(folder / "models" / name, seed=seed)
     snakemake(folder, "--cores", "2", configs=configs)
     return folder
 

@@ -5,7 +5,7 @@ import json
 import pandas as pd
 import pytest
 import yaml
-from tiny_models import tiny_model, tiny_tokenizer
+from tiny_models import save_tiny
 from workflow_runs import snakemake
 
 from persistcal.store import artifacts
@@ -51,8 +51,7 @@ def read(folder, kind, table, state):
 def test_what_flips_between_states_of_the_same_weights(tmp_path):
     """References are what the first state says, so that exactly what changes is wrong."""
     (tmp_path / "config.yaml").write_text(yaml.safe_dump(CONFIG))
-    tiny_model().save_pretrained(tmp_path / "models" / "base")
-    tiny_tokenizer().save_pretrained(tmp_path / "models" / "base")
+    save_tiny(tmp_path / "models" / "base")
     how = {"configs": [tmp_path / "config.yaml"]}
     write_quiz(tmp_path, {})
     first = "out/clusters/tiny/once/quiz.parquet"

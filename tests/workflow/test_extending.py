@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 import yaml
 from programs import python
-from tiny_models import tiny_model, tiny_tokenizer
+from tiny_models import save_tiny
 from workflow_runs import ROOT, planned, snakemake
 
 from persistcal.store import artifacts
@@ -38,8 +38,7 @@ def folder(tmp_path_factory):
     (folder / "estimators" / "brevity.py").write_text(estimator)
     for seed, revision in enumerate(("step100", "step200", "step300")):
         path = folder / "checkpoints" / "mine" / revision
-        tiny_model(seed=seed).save_pretrained(path)
-        tiny_tokenizer().save_pretrained(path)
+        save_tiny(path, seed=seed)
     return folder
 
 

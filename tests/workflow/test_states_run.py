@@ -5,7 +5,7 @@ import json
 import pytest
 import yaml
 from own_study import lexical_study
-from tiny_models import tiny_model, tiny_tokenizer
+from tiny_models import save_tiny
 from workflow_runs import PRETRAINING, planned, snakemake
 
 from persistcal.store import artifacts
@@ -45,8 +45,7 @@ def folder(tmp_path_factory):
         lines = "".join(json.dumps(row) + "\n" for row in content)
         (folder / f"{name}.jsonl").write_text(lines)
     (folder / "passage.txt").write_text("{passage} {question}\n")
-    tiny_model().save_pretrained(folder / "models" / "base")
-    tiny_tokenizer().save_pretrained(folder / "models" / "base")
+    save_tiny(folder / "models" / "base")
     snakemake(folder, "--cores", "2", *TARGETS, configs=written(folder))
     return folder
 
