@@ -117,9 +117,8 @@ def test_first_token_scores_in_bfloat16_are_those_of_a_plain_forward(tokenizer):
         ids = tokenizer(PREFIX + suffix, return_tensors="pt").to(model.device)["input_ids"]
         expected = model(ids).logits[0, -1].float().log_softmax(0).topk(10)[0]
         # Logits up to 6 have steps of 2**-6 in bfloat16, and errors of a few steps.
-        np.testing.assert_allclose(
-            [beam.logprob for beam in beams], expected.tolist(), atol=0.15
-        )
+        logprobs = [beam.logprob for beam in beams]
+        np.testing.assert_allclose(logprobs, expected.tolist(), atol=0.15)
 
 
 def boost(model, tokens, by):
@@ -248,10 +247,8 @@ def test_spaces_are_cleaned_up_where_the_tokenizer_says_so(tokenizer):
 
 def forward_passes(model, tokenizer, suffixes, search, **settings):
     """How many tokens go through the model in each pass."""
-    sizes = []
-    hook = model.get_input_embeddings().register_forward_hook(
-        lambda module, args, output: sizes.append(args[0].shape)
-    )
+    sizes, embedding = [], model.get_input_embeddings()
+    hook = embedding.register_forward_hook(lambda _, args, output: sizes.append(args[0].shape))
     generate_beams(model, tokenizer, PREFIX, suffixes, search, **settings)
     hook.remove()
     assert {n_rows for n_rows, _ in sizes} == {1}
@@ -291,9 +288,8 @@ def test_the_prefix_is_encoded_once_and_questions_begin_where_half_are_done(
         n_passes += 1
         going = [left for left in going if left]
     done = []
-    in_parts = forward_passes(
-        model, tokenizer, SUFFIXES, Search(**how, batch_size=at_once), progress=done.append
-    )
+    search = Search(**how, batch_size=at_once)
+    in_parts = forward_passes(model, tokenizer, SUFFIXES, search, progress=done.append)
     assert len(in_parts) == n_passes
     assert in_parts[:2] == [n_shared, sum(sorted(own)[:at_once])]
     assert sum(done) == len(SUFFIXES)
@@ -319,9 +315,8 @@ def test_the_model_attends_as_before_afterwards(tokenizer):
 
 
 def test_models_with_other_attention_are_refused(tokenizer, monkeypatch):
-    capped = Gemma2ForCausalLM(
-        Gemma2Config(**SIZES | {"vocab_size": 400}, head_dim=8, attn_logit_softcapping=5.0)
-    )
+    config = Gemma2Config(**SIZES, vocab_size=400, head_dim=8, attn_logit_softcapping=5.0)
+    capped = Gemma2ForCausalLM(config)
     with pytest.raises(NotImplementedError, match="Gemma2Attention needs logit soft-capping"):
         generate_beams(capped.eval(), tokenizer, PREFIX, SUFFIXES)
     model = random_model("llama", len(tokenizer))

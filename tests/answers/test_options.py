@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from answer_tables import questions_table
+from answer_tables import LEXICAL, questions_table
 from cluster_answers import cluster_answers
 from estimation import of_each, predictions
 from judge_answers import judge_answers
@@ -46,15 +46,9 @@ def scored():
 
 def clustered(normalisation):
     """What the rule makes of options, whose entailment model is not there."""
-    return cluster_answers(
-        questions(),
-        scored().iloc[[2, 0, 1, 4, 3]],
-        equivalence={"backend": "nli"},
-        weighting="equal",
-        normalisation=normalisation,
-        dataset="quiz",
-        threads=1,
-    )
+    how = {"equivalence": {"backend": "nli"}, "weighting": "equal", "dataset": "quiz"}
+    how |= {"normalisation": normalisation, "threads": 1}
+    return cluster_answers(questions(), scored().iloc[[2, 0, 1, 4, 3]], **how)
 
 
 @pytest.mark.parametrize("how", SCORES)
@@ -71,18 +65,10 @@ def test_each_option_is_a_cluster_with_its_share_of_the_softmax(how):
         assert found["members"].tolist() == [[answer] for answer in found["answer"]]
 
 
-def test_the_gold_option_is_right_and_nothing_is_asked(tmp_path):
+def test_the_gold_option_is_right_and_nothing_is_asked():
     """A lexical match would take Oslo for oslo., which is another option."""
     given = artifacts.empty(artifacts.GIVEN_LABELS)
-    asked = {
-        "judge": {"backend": "lexical"},
-        "reached": {},
-        "folder": str(tmp_path),
-        "noted": "x",
-    }
-    labels, answers = judge_answers(
-        questions(), clustered("none"), given, judged_clusters=None, **asked
-    )
+    labels, answers = judge_answers(questions(), clustered("none"), given, **LEXICAL)
     # q0: Oslo, oslo., Rome!; q1: four before 4, which is as probable.
     assert (labels["label"] == "correct").tolist() == [False, True, False, True, False]
     assert set(labels["source"]) == {"gold"}
@@ -114,13 +100,7 @@ def test_estimators_weigh_options_as_their_clusters():
         "self_consistency_surrogate": [max(share) for share in shares],
     }
     for function, values in expected.items():
-        groups = {"earlier": ["m"], "evaluation": ["n"], "sampled": True}
-        found = predictions(
-            (questions(), *tables),
-            "mn",
-            "n",
-            function=function,
-            compares_answers=True,
-            **groups,
-        )
+        how = {"function": function, "compares_answers": True, "sampled": True}
+        how |= {"earlier": ["m"], "evaluation": ["n"]}
+        found = predictions((questions(), *tables), "mn", "n", **how)
         assert found["confidence"].tolist() == pytest.approx(values), function

@@ -125,9 +125,7 @@ def test_shards_agree_in_bfloat16_where_a_batch_does_not_fit(in_bfloat16, monkey
     files = []
     for n_shards in (1, 3):
         with monkeypatch.context() as patch:
-            seen = spy_on_queue(
-                patch, lambda suffixes, at_once: suffixes == second[0] and at_once == 2
-            )
+            seen = spy_on_queue(patch, lambda *asked: asked == (second[0], 2))
             shards = [in_bfloat16 / f"shard{i}of{n_shards}" for i in range(n_shards)]
             for i, path in enumerate(shards):
                 beams_job(in_bfloat16, path, shard=i, n_shards=n_shards)

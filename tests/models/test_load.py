@@ -99,7 +99,7 @@ def test_a_model_that_hardly_fits_is_split_over_all_gpus():
 
 def test_a_split_model_computes_the_same():
     """On the CPU alone, with the hooks that carry tensors from device to device."""
-    tokenizer, found = tiny_tokenizer(), []
+    tokenizer, search, found = tiny_tokenizer(), Search(max_new_tokens=4), []
     question = TrainingQuestion(("Is it? yes 7", "Is it? no"), (0.6, 0.4), (1.0, 0.0))
     for split in (False, True):
         model = tiny_model(layers=4).cpu()
@@ -107,9 +107,7 @@ def test_a_split_model_computes_the_same():
             places = dict.fromkeys(split_model(model, [1, 1]), "cpu")
             model = dispatch_model(model, places, force_hooks=True)
             assert hasattr(model.model.layers[3], "_hf_hook")
-        beams = generate_beams(
-            model, tokenizer, "Is it? ", ["yes", "no 1"], Search(max_new_tokens=4)
-        )
+        beams = generate_beams(model, tokenizer, "Is it? ", ["yes", "no 1"], search)
         trainee = train.prepare({"a": model}, tokenizer, [{"q": question}], rank=2, alpha=4)
         initialise(trainee.adapter, 17)
         losses = accumulate_gradients(trainee, {"a": [question]}, divisor=1, micro_batch=2)

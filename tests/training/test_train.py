@@ -88,21 +88,15 @@ def with_random_adapter(trainee, seed=5):
     return {name: p.detach().clone() for name, p in trainee.adapter.items()}
 
 
-def adapted_by_peft(model):
-    """A model with an adapter of its own, and this one's parameters by their names here."""
-    adapted = get_peft_model(
-        model, LoraConfig(r=4, lora_alpha=8, target_modules="all-linear", task_type="CAUSAL_LM")
-    )
-    return adapted, {
+def separate_gradient(model, questions, values):
+    """Gradient of the plain loss of one checkpoint that has an adapter of its own, by peft."""
+    config = LoraConfig(r=4, lora_alpha=8, target_modules="all-linear", task_type="CAUSAL_LM")
+    adapted = get_peft_model(copy.deepcopy(model), config)
+    parameters = {
         name.removeprefix("base_model.model.").removesuffix(".default.weight"): parameter
         for name, parameter in adapted.named_parameters()
         if parameter.requires_grad
     }
-
-
-def separate_gradient(model, questions, values):
-    """Gradient of the plain loss of one checkpoint that has an adapter of its own."""
-    adapted, parameters = adapted_by_peft(copy.deepcopy(model))
     assert set(parameters) == set(values)
     for name, parameter in parameters.items():
         parameter.data.copy_(values[name])
@@ -306,11 +300,9 @@ def test_the_saved_adapter_gives_peft_the_same_confidences(tmp_path):
     for name, content in files_of(trainee).items():
         (tmp_path / name).write_bytes(content)
     prompts = [prompt for question in data.values() for prompt in question.prompts]
-    tokens = [TOKENIZER(prompt)["input_ids"] for prompt in prompts]
-    ours, untrained = (
-        score_answers(model, tokens, DIGITS, batch_size=5)
-        for model in (trainee.models["a"], tiny_model())
-    )
+    tokens = TOKENIZER(prompts)["input_ids"]
+    ours = score_answers(trainee.models["a"], tokens, DIGITS, batch_size=5)
+    untrained = score_answers(tiny_model(), tokens, DIGITS, batch_size=5)
     loaded = PeftModel.from_pretrained(tiny_model(), tmp_path)
     with torch.inference_mode():
         theirs = [naive_confidence(loaded, prompt).item() for prompt in prompts]
