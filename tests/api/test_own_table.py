@@ -2,14 +2,13 @@
 
 import inspect
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from programs import python
 from synthetic_predictions import CHECKPOINTS, make_predictions
 
 from persistcal import compare, contrast_sets, evaluate, smooth_ece, threshold
@@ -267,4 +266,4 @@ def test_the_package_is_imported_at_once_and_what_it_names_without_torch():
         "assert all(callable(getattr(persistcal, name)) for name in persistcal.__all__)\n"
         "assert not hasattr(persistcal, 'evalute')\n"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    python("-c", code)

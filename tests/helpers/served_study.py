@@ -1,9 +1,8 @@
 """A study of checkpoints behind an API, and one of the same answers read as a file."""
 
-import json
-
 import pandas as pd
 import yaml
+from own_rows import write_rows
 from workflow_runs import snakemake
 
 from persistcal.store import artifacts
@@ -34,7 +33,7 @@ def served_study(folder, apis, asked, **api):
         {"id": f"q{i}", "question": question, "answers": [answer], "split": "test"}
         for i, (question, answer) in enumerate(asked.items())
     ]
-    (folder / "quiz.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    write_rows(folder / "quiz.jsonl", rows)
     checkpoints = {name: {"api": about} for name, about in apis.items()}
     return {
         "models": {"served": {"checkpoints": checkpoints, "evaluation": list(apis)}},

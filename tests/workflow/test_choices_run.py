@@ -1,10 +1,9 @@
 """Multiple choice that is asked of checkpoints, end to end on tiny models."""
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
+from own_rows import write_rows
 from own_study import lexical_study
 from tiny_models import save_tiny
 from workflow_runs import snakemake
@@ -31,7 +30,7 @@ def folder(tmp_path_factory):
         {"question": f"Where is {i}?", "options": DIGITS, "gold": int(gold), "split": split}
         for i, (gold, split) in enumerate(zip(rng.integers(4, size=50), SPLITS, strict=True))
     ]
-    (folder / "quiz.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(folder / "quiz.jsonl", rows)
     model = {"repo": "models", "checkpoints": STATES, "evaluation": [*STATES]}
     asked = {"quiz": {"source": "file", "file": "quiz.jsonl"}}
     configs = lexical_study(folder, {"tiny": model}, ESTIMATORS, asked, **HOW)

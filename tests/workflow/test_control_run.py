@@ -1,10 +1,9 @@
 """A control: the same weights after other examples, and with other samples, end to end."""
 
-import json
-
 import pandas as pd
 import pytest
 import yaml
+from own_rows import write_rows
 from tiny_models import save_tiny
 from workflow_runs import snakemake
 
@@ -32,15 +31,11 @@ CONFIG = {
 
 def write_quiz(folder, answers):
     rows = [
-        {
-            "id": f"q{i}",
-            "question": f"Where is {i}?",
-            "answers": [answers.get(f"q{i}", str(i))],
-            "split": split,
-        }
+        {"id": f"q{i}", "question": f"Where is {i}?", "split": split}
+        | {"answers": [answers.get(f"q{i}", str(i))]}
         for i, split in enumerate(SPLITS)
     ]
-    (folder / "quiz.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(folder / "quiz.jsonl", rows)
 
 
 def read(folder, kind, table, state):

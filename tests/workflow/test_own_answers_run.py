@@ -14,6 +14,12 @@ from persistcal.api.inputs import Settings
 from persistcal.store import artifacts
 
 
+def values_by(key, table):
+    """Return the values of a table of metrics, sorted by a key that ends with the seed."""
+    table = table.assign(seed=table["seed"].astype(str))
+    return table.set_index(key)["value"].sort_index()
+
+
 def test_the_answers_of_a_study_give_its_metrics_again(study, tmp_path):
     """A finished study's beams, written out as a user's answers and read in again."""
     out = study / "out"
@@ -80,13 +86,10 @@ def test_several_models_and_datasets_are_kept_apart(tmp_path):
         evaluate(rated[rated["model"] == model], of, min_contrast=1)
         for model, of in checkpoints.items()
     )
-    expected = expected.assign(seed=expected["seed"].astype(str)).set_index(key)["value"]
-    found = found.assign(seed=found["seed"].astype(str)).set_index(key)["value"]
+    expected = values_by(key, expected)
     assert expected.notna().all()
     assert expected.xs("auc", level="metric").nunique() > 4
-    pd.testing.assert_series_equal(
-        found.sort_index(), expected.sort_index(), check_names=False, rtol=1e-12
-    )
+    pd.testing.assert_series_equal(values_by(key, found), expected, rtol=1e-12)
 
 
 def test_scored_options_give_the_metrics_of_their_definition(tmp_path):
@@ -131,16 +134,8 @@ def test_scored_options_give_the_metrics_of_their_definition(tmp_path):
     key = ["estimator", "conditioning", "scope", "metric", "seed"]
     found = artifacts.read_csv(tmp_path / "out" / "metrics.csv", artifacts.METRICS)
     expected = evaluate(pd.DataFrame(rated), ["a", "b", "c"], min_contrast=1)
-    expected = expected.assign(seed=expected["seed"].astype(str)).set_index(key)["value"]
-    found = found.assign(seed=found["seed"].astype(str)).set_index(key)["value"]
+    found = values_by(key, found)
     assert found.loc["option_platt"].notna().any()
-    commanded = commanded.assign(seed=commanded["seed"].astype(str)).set_index(key)["value"]
-    pd.testing.assert_series_equal(
-        found.sort_index().drop("option_platt"), commanded.sort_index(), check_exact=True
-    )
-    pd.testing.assert_series_equal(
-        found.sort_index().drop("option_platt"),
-        expected.sort_index(),
-        check_names=False,
-        rtol=1e-9,
-    )
+    found = found.drop("option_platt")
+    pd.testing.assert_series_equal(found, values_by(key, commanded), check_exact=True)
+    pd.testing.assert_series_equal(found, values_by(key, expected), rtol=1e-9)

@@ -8,22 +8,22 @@ import pytest
 import yaml
 from workflow_runs import ATLAS, ROOT, planned, snakemake
 
-# What is collected whenever one of the predictions changes.
-COLLECTED = {
-    "compare_estimators": 1,
+# What shows every estimator of the study; tables show those of their rows.
+SHOWN = {
     "collect_metrics": 1,
     "collect_significance": 1,
-    "compare_states": 1,
-    "collect_states": 1,
+    # contrast sets, calibration, states, thresholds, pairs, min_contrast and subsets
+    "make_plain_table": 8,
     "measure_pairs": 1,
     "check_thresholds": 1,
     "measure_subsets": 1,
-    "make_table": 1,
-    # contrast sets, calibration, states, thresholds, pairs, min_contrast and subsets
-    "make_plain_table": 8,
+    "compare_states": 1,
+    "collect_states": 1,
     "draw_figure": 3,  # of states, risk and coverage, and the full set against contrast sets
     "make_page": 1,
 }
+# What is collected whenever one of the predictions changes.
+COLLECTED = {"compare_estimators": 1, "make_table": 1, **SHOWN}
 
 
 def evaluated(n):
@@ -41,8 +41,12 @@ def planned_with(study, tmp_path, change):
     return planned(snakemake(study, "--dry-run", configs=[*ATLAS, overlay]))
 
 
-# A further revision of the repository, and the jobs that find it
+# A further revision of the repository, one more checkpoint of it, and the jobs that find it
 OTHER = {"revision": "verifier"}
+ONE_MORE = {
+    "checkpoints": {"p110": {**OTHER, "label": "110%"}},
+    "evaluation": ["p40", "p50", "p90", "p100", "p110"],
+}
 LOOKED_UP = {"resolve_checkpoint": 1, "fetch_checkpoint": 1}
 
 
@@ -80,30 +84,9 @@ def test_another_seed(study, tmp_path):
 
 
 def chosen_with(*estimators):
-    base = [
-        "end_correct",
-        "self_consistency",
-        "self_consistency_posthoc",
-        "non_oracle",
-        "oracle",
-    ]
+    base = ["end_correct", "self_consistency", "self_consistency_posthoc"]
+    base += ["non_oracle", "oracle"]
     return {"study": {"estimators": [*base, *estimators]}}
-
-
-# What shows every estimator of the study; tables show those of their rows.
-SHOWN = {
-    "collect_metrics": 1,
-    "collect_significance": 1,
-    # of the CSV that metrics are collected beside, and the other six
-    "make_plain_table": 8,
-    "measure_pairs": 1,
-    "check_thresholds": 1,
-    "measure_subsets": 1,
-    "compare_states": 1,
-    "collect_states": 1,
-    "draw_figure": 3,  # of states, risk and coverage, and the full set against contrast sets
-    "make_page": 1,
-}
 
 
 @pytest.mark.parametrize(
@@ -174,11 +157,7 @@ def test_another_version_of_one_checkpoint(study, tmp_path):
 
 
 def test_one_more_checkpoint(study, tmp_path):
-    change = {
-        "checkpoints": {"p110": {**OTHER, "label": "110%"}},
-        "evaluation": ["p40", "p50", "p90", "p100", "p110"],
-    }
-    assert planned_with(study, tmp_path, {"models": {"atlas": change}}) == {
+    assert planned_with(study, tmp_path, {"models": {"atlas": ONE_MORE}}) == {
         **LOOKED_UP,
         **answered(1),
         "train_oracle": 1,
@@ -203,11 +182,7 @@ def test_one_more_checkpoint_is_asked_alone(study, tmp_path):
         "gather_confidences": 1,
     }
     snakemake(folder, target, "--cores", "1", configs=ATLAS)
-    change = {
-        "checkpoints": {"p110": {**OTHER, "label": "110%"}},
-        "evaluation": ["p40", "p50", "p90", "p100", "p110"],
-    }
-    overlay.write_text(yaml.safe_dump({"models": {"atlas": change}}))
+    overlay.write_text(yaml.safe_dump({"models": {"atlas": ONE_MORE}}))
     assert planned(snakemake(folder, target, "--dry-run", configs=[*ATLAS, overlay])) == {
         **LOOKED_UP,
         **answered(1),
@@ -216,6 +191,7 @@ def test_one_more_checkpoint_is_asked_alone(study, tmp_path):
     }
 
 
+FOLDERS = ["atlas", "config", "envs", "persistcal", "profiles", "study", "tools", "workflow"]
 # Thresholds do not depend on SmoothECE, but all tables and figures share modules with it.
 WITHOUT_THRESHOLDS = {**evaluated(5), "make_plain_table": 9, "draw_figure": 4}
 del WITHOUT_THRESHOLDS["check_thresholds"]
@@ -239,16 +215,7 @@ del WITHOUT_THRESHOLDS["check_thresholds"]
 )
 def test_an_edited_module(study, tmp_path, module, jobs):
     """The scripts that import it, and what follows; a copy of the project changes nothing."""
-    for name in (
-        "workflow",
-        "persistcal",
-        "atlas",
-        "study",
-        "tools",
-        "config",
-        "profiles",
-        "envs",
-    ):
+    for name in FOLDERS:
         shutil.copytree(ROOT / name, tmp_path / name)
     shutil.copy(ROOT / "Snakefile", tmp_path)
     dry_run = ["--dry-run", "--snakefile", tmp_path / "Snakefile"]

@@ -28,14 +28,8 @@ def test_answers_of_a_server_are_estimated_as_those_of_a_file(tmp_path, monkeypa
     monkeypatch.setenv("SERVER_KEY", KEY)
     with Rater() as fake:
         apis = {
-            name: {
-                "base_url": fake.url,
-                "model": model,
-                "api_key_env": "SERVER_KEY",
-                "logprobs": True,
-                "price_input": 1,
-                "price_output": 2,
-            }
+            name: {"base_url": fake.url, "model": model, "api_key_env": "SERVER_KEY"}
+            | {"logprobs": True, "price_input": 1, "price_output": 2}
             for name, model in CHECKPOINTS.items()
         }
         asked = {f"Fact {i}?": "thing 0" for i in range(N)}
@@ -74,8 +68,6 @@ def check_said(out):
         value = said.map({" 0.2": 0.2, " 0.9": 0.9, " perhaps": 0.5})
         own = rated[rated["checkpoint"] == checkpoint].set_index("question_id")["confidence"]
         pd.testing.assert_series_equal(own, value[own.index], check_names=False)
-        assert table.loc[checkpoint, ["answers", "unsaid"]].tolist() == [
-            N,
-            (value == 0.5).sum(),
-        ]
-        assert 0 < (value == 0.5).sum() < N
+        unsaid = (value == 0.5).sum()
+        assert table.loc[checkpoint, ["answers", "unsaid"]].tolist() == [N, unsaid]
+        assert 0 < unsaid < N

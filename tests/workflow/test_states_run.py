@@ -4,6 +4,7 @@ import json
 
 import pytest
 import yaml
+from own_rows import write_rows
 from own_study import lexical_study
 from tiny_models import save_tiny
 from workflow_runs import PRETRAINING, planned, snakemake
@@ -42,8 +43,7 @@ def folder(tmp_path_factory):
     ]
     passages = [{"question_id": row["id"], "passage": f"See {row['id']}."} for row in rows]
     for name, content in (("quiz", rows), ("passages", passages)):
-        lines = "".join(json.dumps(row) + "\n" for row in content)
-        (folder / f"{name}.jsonl").write_text(lines)
+        write_rows(folder / f"{name}.jsonl", content)
     (folder / "passage.txt").write_text("{passage} {question}\n")
     save_tiny(folder / "models" / "base")
     snakemake(folder, "--cores", "2", *TARGETS, configs=written(folder))
@@ -94,13 +94,18 @@ def test_a_merge_with_rounded_weights_answers(folder):
     written(folder)
 
 
+def planned_answers(folder, states, *answering):
+    """Return the jobs for answers of some of the further `states` of the atlas model."""
+    model = {"checkpoints": states, "evaluation": ["p40", *answering]}
+    (folder / "more.yaml").write_text(yaml.safe_dump({"models": {"atlas": model}}))
+    targets = [f"out/beams/atlas/{state}/atlas.parquet" for state in answering]
+    configs = [*PRETRAINING, folder / "more.yaml"]
+    return planned(snakemake(folder, "-n", *targets, configs=configs))
+
+
 def test_a_pretrained_checkpoint_is_made_before_what_is_derived_of_it(tmp_path):
     states = {"p40-int8": {"merge": {"p40": 1}, "quantization": "int8"}}
-    model = {"checkpoints": states, "evaluation": ["p40", "p40-int8"]}
-    (tmp_path / "more.yaml").write_text(yaml.safe_dump({"models": {"atlas": model}}))
-    target = "out/beams/atlas/p40-int8/atlas.parquet"
-    configs = [*PRETRAINING, tmp_path / "more.yaml"]
-    assert planned(snakemake(tmp_path, "-n", target, configs=configs)) == {
+    assert planned_answers(tmp_path, states, "p40-int8") == {
         "prepare_atlas": 1,
         "prepare_elements": 1,
         "pretrain_checkpoint": 4,
@@ -118,11 +123,7 @@ def test_changed_states_wait_for_what_they_are_changes_of(tmp_path):
         "more-int8": {"merge": {"more": 1}, "quantization": "int8"},
         "again": {"change": {"method": "retraining", "without": ["city-country"]}},
     }
-    model = {"checkpoints": states, "evaluation": ["p40", "more-int8", "again"]}
-    (tmp_path / "more.yaml").write_text(yaml.safe_dump({"models": {"atlas": model}}))
-    targets = [f"out/beams/atlas/{state}/atlas.parquet" for state in ("more-int8", "again")]
-    configs = [*PRETRAINING, tmp_path / "more.yaml"]
-    assert planned(snakemake(tmp_path, "-n", *targets, configs=configs)) == {
+    assert planned_answers(tmp_path, states, "more-int8", "again") == {
         "prepare_atlas": 1,
         "prepare_elements": 1,
         "pretrain_checkpoint": 4,

@@ -38,10 +38,7 @@ def test_every_number_has_its_place(study):
 
 
 def test_logs_hold_what_was_done(study):
-    text = (
-        study / "out" / "logs" / "judge_answers" / "atlas" / "p100" / "atlas.log"
-    ).read_text()
-    assert "correct" in text
+    assert "correct" in (study / "out/logs/judge_answers/atlas/p100/atlas.log").read_text()
     assert not list((study / "out").rglob("*.part"))
 
 
@@ -50,9 +47,7 @@ def test_a_shipped_checkpoint_decodes_like_generate(study):
     record = json.loads((study / "out" / "checkpoints" / "atlas" / "p100.json").read_text())
     model = load_model(str(study / record["repo"]))
     tokenizer = load_tokenizer(str(study / record["repo"]))
-    questions = artifacts.read(
-        study / "out" / "questions" / "atlas.parquet", artifacts.QUESTIONS
-    )
+    questions = artifacts.read(study / "out/questions/atlas.parquet", artifacts.QUESTIONS)
     shown = questions[questions["split"] == "few_shot"].sort_values("index")
     prefix = few_shot_prefix(zip(shown["question"], shown["references"].str[0], strict=True))
     asked = questions.loc[questions["split"] == "test", "question"].head(12)
@@ -130,7 +125,6 @@ def test_a_release_with_a_hole_gives_the_tables_of_the_rest(tmp_path):
     archive = tmp_path / "release.tar.zst"
     pack(tmp_path / "tree", archive)
     write_digest(archive)
-    overlay = tmp_path / "release.yaml"
     described = {}
     for name, about in MODELS.items():
         revisions = {**about["earlier"], **about["evaluation"]}
@@ -153,8 +147,8 @@ def test_a_release_with_a_hole_gives_the_tables_of_the_rest(tmp_path):
             "multi_checkpoint_ablations": {"models": ["b"]},
         },
     }
-    overlay.write_text(yaml.safe_dump(config))
-    snakemake(tmp_path, "--cores", "2", "all", configs=[overlay])
+    (tmp_path / "release.yaml").write_text(yaml.safe_dump(config))
+    snakemake(tmp_path, "--cores", "2", "all", configs=[tmp_path / "release.yaml"])
     missing = pd.read_csv(tmp_path / "out" / "release" / "missing.csv")
     assert ((missing["model"] == "b") & (missing["dataset"] == "jeop")).any()
     cells = pd.read_csv(tmp_path / "out" / "tables" / "oracle_vs_methods.csv")
