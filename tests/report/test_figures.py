@@ -89,6 +89,8 @@ def test_full_vs_contrast_figure():
     assert upright.get_xydata().tolist() == [[0.9, 0.5], [0.9, 0.7]]
     (legend,) = figure.legends
     assert [text.get_text() for text in legend.get_texts()] == ["The a", "b"]
+    undefined = full_vs_contrast_figure(intervals().iloc[-2:], **LABELS)
+    assert all("undefined" in [t.get_text() for t in axes.texts] for axes in undefined.axes)
 
 
 def follows(**values):
@@ -173,11 +175,6 @@ def test_families_look_different_and_variants_are_hollow():
     assert len(shown) == 20 + 1
     oracles = [h for h in handles if h.get_color() == "#1e88e5"]
     assert [h.get_markerfacecolor() for h in oracles] == ["#1e88e5", "white"]
-
-
-def test_a_panel_without_points_says_so():
-    undefined = full_vs_contrast_figure(intervals().iloc[-2:], **LABELS)
-    assert all("undefined" in [t.get_text() for t in axes.texts] for axes in undefined.axes)
 
 
 def test_a_dollar_sign_in_a_label_is_a_dollar_sign(tmp_path):

@@ -108,15 +108,11 @@ def test_a_metric_is_a_function_and_a_line(extended):
     folder, found = extended[0], pd.DataFrame(extended[1]["closeness"])
     # As the tests' own predictions say it, of the odds of each pair
     assert len(found) == 5 and found["value"].between(0, 1).all()
-    assert found.loc[found["bold"], "estimator"].tolist() == [
-        found.loc[found["value"].idxmin(), "estimator"]
-    ]
-    texts = {
-        "main.tex": r"$N$ $\scriptstyle\downarrow$",
-        "index.html": "Nähe ↓",
-        "rated.html": "Nähe ↓",
-    }
-    check_shown(folder, {**texts, "summary.txt": "Nähe", "notebook.html": "closeness"})
+    nearest = found["value"].idxmin()
+    assert found.index[found["bold"]].tolist() == [nearest]
+    texts = {"index.html": "Nähe ↓", "rated.html": "Nähe ↓", "summary.txt": "Nähe"}
+    tex = r"$N$ $\scriptstyle\downarrow$"
+    check_shown(folder, {**texts, "main.tex": tex, "notebook.html": "closeness"})
 
 
 def test_an_estimator_is_a_function(extended):

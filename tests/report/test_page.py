@@ -32,12 +32,8 @@ from persistcal.report.page.tables import (
 )
 from persistcal.store import artifacts
 
-LABELS = {
-    "oracle": "Oracle training",
-    "non_oracle": "Non-oracle training",
-    "gcm": "GCM",
-    "cocoa": "CoCoA",
-}
+LABELS = {"oracle": "Oracle training", "non_oracle": "Non-oracle training"}
+LABELS |= {"gcm": "GCM", "cocoa": "CoCoA"}
 
 
 def compared(names, **drawn):
@@ -64,15 +60,9 @@ def standings(**values):
     p = np.where(np.abs(difference) > 0.02, 0.01, 0.5)
     spread = np.linspace(-0.01, 0.01, 101)  # every second one is turned round
     drawn = {name: v + spread * (-1) ** i for i, (name, v) in enumerate(values.items())}
-    return Standings(
-        "contrast",
-        "delta0_balanced",
-        values,
-        drawn,
-        by_seed={name: {0: 0.5} for name in names},
-        noise=dict.fromkeys(names, 0.0),
-        compared=Simultaneous(difference, error, 2.0, p),
-    )
+    by_seed, noise = {name: {0: 0.5} for name in names}, dict.fromkeys(names, 0.0)
+    intervals = Simultaneous(difference, error, 2.0, p)
+    return Standings("contrast", "delta0_balanced", values, drawn, by_seed, noise, intervals)
 
 
 def test_a_difference_of_adapters_is_not_yet_one_of_recipes():

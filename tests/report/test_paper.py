@@ -58,9 +58,7 @@ def test_every_cell_has_one_name(cells):
     assert set(twice["table"]) == {"domain_transfer"}
     assert set(twice["estimator"]) == {"self_consistency"}
     assert set(cells["conditioning"]) == {"odds", "fitted"}
-
-
-def test_the_same_quantity_is_the_same_number_in_every_table(cells):
+    # The same quantity is the same number in every table.
     numbers = cells.groupby(STORED[1:])["paper"]
     assert len(numbers) == 1420
     assert (numbers.nunique() == 1).all()
@@ -210,10 +208,9 @@ def test_a_cell_beside_the_papers(lower, upper, inside):
 
 def test_marks_are_those_of_the_studys_table():
     rows = [("gcm", True, False), ("oracle", True, True), ("gcm_posthoc", False, False)]
-    marks = {"gcm": rows}
-    found = beside_the_paper(0.79, 0.81, marks)
+    found = beside_the_paper(0.79, 0.81, {"gcm": rows})
     marked = found.dropna(subset="bold")
     assert marked[["table", "estimator"]].to_numpy().tolist() == [["gcm", "oracle"]]
     assert marked["bold"].all() and marked["underline"].all()
     elsewhere = LABELS | {"datasets": {"trivia": "Another dataset"}}
-    assert beside_the_paper(0.79, 0.81, marks, elsewhere).empty
+    assert beside_the_paper(0.79, 0.81, {"gcm": rows}, elsewhere).empty

@@ -27,9 +27,9 @@ def test_a_run_ends_with_its_own_jobs_only(tmp_path):
 def test_a_run_that_made_a_page_shows_its_summary_and_where_it_is(tmp_path):
     (tmp_path / "logs").mkdir()
     (tmp_path / "report").mkdir()
-    (tmp_path / "report" / "index.html").write_text("<!doctype html>")
-    (tmp_path / "report" / "summary.txt").write_text("Oracle training is above.\n")
+    page = tmp_path / "report/index.html"
+    page.write_text("<!doctype html>")
+    page.with_name("summary.txt").write_text("Oracle training is above.\n")
     text = end_of_run(tmp_path, time.time() - 10)
-    page = tmp_path / "report" / "index.html"
     assert text.endswith(f"Oracle training is above.\n\nPage: {page}")
     assert "Oracle" not in end_of_run(tmp_path, time.time() + 10)
