@@ -38,7 +38,10 @@ def test_ranks_that_share_a_gpu_are_refused(tmp_path, monkeypatch, caplog):
     caplog.set_level(logging.INFO)
     monkeypatch.setattr("persistcal.training.launch.split_gpus", lambda gpus, *_: gpus)
     (tmp_path / "rank.py").write_text(JOINS)
-    with pytest.raises(RuntimeError, match="ended with status 1"):
+    # A rank that ends with a group half open can be aborted by torch's threads.
+    with pytest.raises(
+        RuntimeError, match=r"rank \d (ended with status 1|was ended by SIGABRT)"
+    ):
         launch([str(tmp_path / "rank.py")], n_ranks=2)
     assert "Duplicate GPU detected" in caplog.text
 
