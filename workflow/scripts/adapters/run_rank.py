@@ -34,7 +34,8 @@ def run_rank(script: str, job: Job, timeout_min: float) -> None:
     except Exception as error:
         # Not raised: ranks that wait for this one would only add their own complaints.
         logging.exception("stops: %s", explain(error))
-        sys.exit(1)
+        logging.shutdown()
+        os._exit(1)  # torch's threads can abort a Python that ends with a group half open
     ranks.leave()
 
 
