@@ -146,7 +146,7 @@ def _present(kind: Any) -> Any:  # noqa: ANN401
 
 def _setting(kind: Any, value: Any) -> Any:  # noqa: ANN401
     """Return a setting; a dictionary becomes the annotated dataclass or NamedTuple."""
-    if isinstance(value, Mapping) and get_origin(kind) is Mapping:
+    if isinstance(value, Mapping) and get_origin(kind) in (dict, Mapping):
         _, element = get_args(kind)
         return {name: _setting(element, part) for name, part in value.items()}
     if not isinstance(value, Mapping) or not (is_dataclass(kind) or hasattr(kind, "_fields")):

@@ -133,12 +133,15 @@ class Sizes:
 
 
 def test_settings_that_travel_together_are_a_record(tmp_path):
-    def count(questions: Questions | None = None, *, sizes: Sizes) -> list[str]:
-        assert questions is None
+    def count(
+        questions: Questions | None = None, *, sizes: Sizes, by_name: dict[str, Sizes]
+    ) -> list[str]:
+        assert questions is None and by_name == {"both": sizes}
         return [name * sizes.n for name in sizes.names]
 
     files = [str(tmp_path / name) for name in ("a", "b")]
-    settings = {"sizes": {"n": 2, "names": ["x", "y"]}}
+    sizes = {"n": 2, "names": ["x", "y"]}
+    settings = {"sizes": sizes, "by_name": {"both": sizes}}
     execute(count, Job({}, {"texts": files}, settings, threads=1))
     assert [Path(file).read_text() for file in files] == ["xx", "yy"]
 
