@@ -11,11 +11,10 @@ from measure_variance import measure_variance
 from peft import PeftModel
 from records import write_record
 from scipy.stats import spearmanr
-from tiny_models import TEMPLATE, save_tiny, tiny_model, tiny_tokenizer
+from tiny_models import TEMPLATE, prompts_to_rate, save_tiny, tiny_model
 
 from persistcal.analyses import transfer
 from persistcal.confidence.hidden_states import last_hidden_states, variances_over_adapters
-from persistcal.models.prompts import confidence_prompt
 from persistcal.store import artifacts
 from persistcal.training.train import adapter_files, initialise, share_adapter
 
@@ -61,12 +60,6 @@ def test_correlations_are_over_the_questions_of_all_checkpoints():
     }
 
 
-def prompts():
-    tokenizer = tiny_tokenizer()
-    texts = [(f"Where is {'x' * i}?", "Norway" if i % 2 else "Peru") for i in range(7)]
-    return tokenizer([confidence_prompt(TEMPLATE, *text) for text in texts])["input_ids"]
-
-
 def save_adapters(folder):
     """Adapters that do something: random A, and random B where training begins at zero."""
     paths = []
@@ -91,7 +84,8 @@ def all_at_once(folder):
     states = []
     for seed in SEEDS:
         model = PeftModel.from_pretrained(tiny_model(), Path(folder) / f"seed{seed}")
-        rows = [last_hidden_states(model.get_base_model(), [p])[:, 0] for p in prompts()]
+        base = model.get_base_model()
+        rows = [last_hidden_states(base, [prompt])[:, 0] for prompt in prompts_to_rate()]
         states.append(torch.stack(rows).double().cpu().numpy())
     return np.var(np.stack(states), axis=0).sum(-1), model
 
@@ -126,7 +120,7 @@ def test_from_files_to_table(tmp_path, monkeypatch):
     assert expected.min() > 1e-3
     np.testing.assert_allclose(wide, expected, rtol=1e-3)
     with pytest.raises(ValueError, match="at least two"):
-        variances_over_adapters(one, prompts(), batch_size=2)
+        variances_over_adapters(one, prompts_to_rate(), batch_size=2)
 
     later = found.assign(variance=found["variance"] * np.where(found["layer"] == 1, 2, 0.5))
     both = pd.concat([found.assign(checkpoint="early"), later.assign(checkpoint="late")])

@@ -33,7 +33,9 @@ def linked_by(links):
     [
         # 0.2 + 0.5 for Paris, represented by its better beam " PARIS. "
         (
-            *(["Paris", " PARIS. ", "Lyon"], [0.2, 0.5, 0.3], "probability"),
+            ["Paris", " PARIS. ", "Lyon"],
+            [0.2, 0.5, 0.3],
+            "probability",
             [("PARIS.", 0.7, ["PARIS.", "Paris"]), ("Lyon", 0.3, ["Lyon"])],
         ),
         # An empty beam keeps its mass in the denominator: 0.1 / (0.3 + 0.1)
@@ -44,7 +46,9 @@ def linked_by(links):
         (["b", "a", "a", "b"], [1] * 4, "equal", [("b", 0.5, ["b"]), ("a", 0.5, ["a"])]),
         # A decimal point makes an answer of its own
         (
-            *(["3.5", "35", "3.5."], [1] * 3, "equal"),
+            ["3.5", "35", "3.5."],
+            [1] * 3,
+            "equal",
             [("3.5", 2 / 3, ["3.5", "3.5."]), ("35", 1 / 3, ["35"])],
         ),
     ],

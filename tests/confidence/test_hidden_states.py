@@ -4,27 +4,20 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from tiny_models import TEMPLATE, tiny_model, tiny_tokenizer
+from tiny_models import prompts_to_rate, tiny_model
 from transformers.modeling_outputs import BaseModelOutput
 
 from persistcal.confidence.hidden_states import blocks, last_hidden_states
-from persistcal.models.prompts import confidence_prompt
-
-
-def prompts():
-    tokenizer = tiny_tokenizer()
-    texts = [(f"Where is {'x' * i}?", "Norway" if i % 2 else "Peru") for i in range(7)]
-    return tokenizer([confidence_prompt(TEMPLATE, *text) for text in texts])["input_ids"]
 
 
 @pytest.mark.parametrize("kind", ["olmo3", "llama"])
 def test_last_hidden_states_are_those_of_each_prompt_alone(kind):
     model = tiny_model(kind)
-    found = last_hidden_states(model, prompts())
-    raw = last_hidden_states(model, prompts(), last_layer="before_norm")
+    found = last_hidden_states(model, prompts_to_rate())
+    raw = last_hidden_states(model, prompts_to_rate(), last_layer="before_norm")
     assert found.shape == raw.shape == (2, 7, 32)
     assert all(not block._forward_hooks for block in blocks(model))  # none is left behind
-    for place, prompt in enumerate(prompts()):
+    for place, prompt in enumerate(prompts_to_rate()):
         ids = torch.tensor([prompt], device=model.device)
         with torch.inference_mode():
             states = model(ids, output_hidden_states=True).hidden_states

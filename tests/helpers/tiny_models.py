@@ -15,6 +15,7 @@ from transformers import (
 )
 
 from persistcal.models.load import pick_device
+from persistcal.models.prompts import confidence_prompt
 
 TEMPLATE = "Prompt: {question}\nCandidate: {answer}\nConfidence: "
 TEXT = TEMPLATE.format(question="Which country is Oslo in?", answer="Norway") + "0123456789"
@@ -76,6 +77,12 @@ def save_tiny(folder, seed=0, hidden=32, layers=2):
     """Save a tiny model and its tokenizer, as `from_pretrained` reads a checkpoint."""
     tiny_model(seed=seed, hidden=hidden, layers=layers).save_pretrained(folder)
     tiny_tokenizer().save_pretrained(folder)
+
+
+def prompts_to_rate():
+    """Tokens of seven prompts about an answer, each longer than the one before."""
+    texts = [(f"Where is {'x' * i}?", "Norway" if i % 2 else "Peru") for i in range(7)]
+    return tiny_tokenizer()([confidence_prompt(TEMPLATE, *text) for text in texts])["input_ids"]
 
 
 @torch.inference_mode()

@@ -36,10 +36,20 @@ def address(tmp_path_factory):
 
 
 def judge(folder, address, candidates, **changes):
-    settings = {"backend": "openai", "model": "smollm2", "prompt": PROMPT, "base_url": address}
-    settings |= {"request": {"temperature": 0, "max_tokens": 8}, "concurrency": 4}
-    settings |= {"timeout_s": 300, "retries": 0, "max_requests": 1000}
-    settings |= {"price_input": 0, "price_output": 0, "max_cost": 0}
+    settings = {
+        "backend": "openai",
+        "model": "smollm2",
+        "prompt": PROMPT,
+        "base_url": address,
+        "request": {"temperature": 0, "max_tokens": 8},
+        "concurrency": 4,
+        "timeout_s": 300,
+        "retries": 0,
+        "price_input": 0,
+        "price_output": 0,
+        "max_requests": 1000,
+        "max_cost": 0,
+    }
     noted = folder / "noted.csv"
     how = JudgeSettings(**{**settings, **changes})
     return judge_candidates(candidates, folder, how, noted=noted, api_key="none")

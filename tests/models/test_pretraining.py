@@ -175,7 +175,8 @@ def test_who_is_rated_and_when():
     [
         (Phase(0.9, {}), "test", "last phase must end at 1"),
         (
-            *(Phase(1.0, {"Atlantis": 2}), "test"),
+            Phase(1.0, {"Atlantis": 2}),
+            "test",
             "unknown group 'Atlantis'; the facts have Africa, Europe",
         ),
         (Phase(1.0, {"Europe": -1}), "test", "Europe"),

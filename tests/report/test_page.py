@@ -32,8 +32,12 @@ from persistcal.report.page.tables import (
 )
 from persistcal.store import artifacts
 
-LABELS = {"oracle": "Oracle training", "non_oracle": "Non-oracle training"}
-LABELS |= {"gcm": "GCM", "cocoa": "CoCoA"}
+LABELS = {
+    "oracle": "Oracle training",
+    "non_oracle": "Non-oracle training",
+    "gcm": "GCM",
+    "cocoa": "CoCoA",
+}
 
 
 def compared(names, **drawn):

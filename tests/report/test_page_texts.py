@@ -11,8 +11,14 @@ from synthetic_study import invent, write_page
 from persistcal.report.page import compose
 from persistcal.report.page.compose import packed, render
 
-HOSTILE = ["</script><script>x()</script>", "<!--", "]]>", "' onload='x()"]
-HOSTILE += ["{{ 7 * 7 }}", "\u202e"]
+HOSTILE = [
+    "</script><script>x()</script>",
+    "<!--",
+    "]]>",
+    "' onload='x()",
+    "{{ 7 * 7 }}",
+    "\u202e",
+]
 ANY_TEXT = st.one_of(st.sampled_from(HOSTILE), st.text(min_size=1, max_size=60))
 
 

@@ -130,13 +130,11 @@ def test_all_ranks_stop_with_the_same_message(names, fault, message, study, tmp_
 def test_a_rank_that_dies_ends_all(study, tmp_path):
     (tmp_path / "run_rank.py").symlink_to(ROOT / "workflow/scripts/adapters/run_rank.py")
     (tmp_path / "faulty_rank.py").symlink_to(ROOT / "tests/helpers/faulty_rank.py")
-    job, script = (
-        training_job(study, NAMES, tmp_path, fault="dies"),
-        tmp_path / "faulty_rank.py",
-    )
+    script = str(tmp_path / "faulty_rank.py")
+    job = training_job(study, NAMES, tmp_path, fault="dies")
     start = time.monotonic()
     with pytest.raises(RuntimeError, match="rank 1 was ended by SIGKILL; the others have"):
-        execute_on_ranks(faulty_rank, str(script), job, n_ranks=2, timeout_min=10)
+        execute_on_ranks(faulty_rank, script, job, n_ranks=2, timeout_min=10)
     # Not after the ten minutes that a rank would wait for another one.
     assert time.monotonic() - start < 120
 

@@ -31,8 +31,12 @@ CONFIG = {
 
 def write_quiz(folder, answers):
     rows = [
-        {"id": f"q{i}", "question": f"Where is {i}?", "split": split}
-        | {"answers": [answers.get(f"q{i}", str(i))]}
+        {
+            "id": f"q{i}",
+            "question": f"Where is {i}?",
+            "answers": [answers.get(f"q{i}", str(i))],
+            "split": split,
+        }
         for i, split in enumerate(SPLITS)
     ]
     write_rows(folder / "quiz.jsonl", rows)

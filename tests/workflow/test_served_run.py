@@ -28,8 +28,14 @@ def test_answers_of_a_server_are_estimated_as_those_of_a_file(tmp_path, monkeypa
     monkeypatch.setenv("SERVER_KEY", KEY)
     with Rater() as fake:
         apis = {
-            name: {"base_url": fake.url, "model": model, "api_key_env": "SERVER_KEY"}
-            | {"logprobs": True, "price_input": 1, "price_output": 2}
+            name: {
+                "base_url": fake.url,
+                "model": model,
+                "api_key_env": "SERVER_KEY",
+                "logprobs": True,
+                "price_input": 1,
+                "price_output": 2,
+            }
             for name, model in CHECKPOINTS.items()
         }
         asked = {f"Fact {i}?": "thing 0" for i in range(N)}
