@@ -47,3 +47,5 @@ def test_runs_weigh_the_same_and_support_is_that_of_one_run():
     assert once.support[25] == pytest.approx(10, abs=0.1)
     np.testing.assert_allclose(twice.support, once.support)
     np.testing.assert_allclose(twice.accuracy, once.accuracy)
+    right = reliability([stated], np.ones(10), counts=counts)
+    assert right.smece == pytest.approx(0.5, abs=0.1)
