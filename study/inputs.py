@@ -318,7 +318,7 @@ class Inputs:
             "checkpoints": self.study.trained_on(model, recipe, trained_on),
             "sources": self.data_checkpoints(model, recipe, trained_on),
             "prompt": self.confidence_prompt(),
-            **{key: settings[key] for key in ("seeds", "data", "labels", "answers")},
+            **{key: settings[key] for key in ("seeds", "data", "labels", "n_answers")},
         }
 
     def questions_of_training(
@@ -354,7 +354,7 @@ class Inputs:
             "prompt": self.confidence_prompt(),
             "batch_size": self.config["scoring"]["batch_size"],
             "head": self.config["scoring"]["head"],
-            "precision": self.config["training"]["precision"],
+            "dtype": self.config["training"]["dtype"],
         }
 
     def scores_needed(self, model: str, estimator: str) -> list[Scores]:

@@ -21,21 +21,12 @@ METRICS = ROOT / "persistcal" / "evaluation" / "metrics.py"
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, where it is built
 
 
-_OWN_EDIT = "edit with a tool of your own and name its folder as repo"
-# Keys and values of earlier versions with their replacements; `*` matches any name.
+# Keys of earlier versions with what to do instead; `*` matches any name.
 REMOVED = {
-    "training.random_streams": "draws depend on no library's defaults",
-    "recipes.*.random_streams": "draws depend on no library's defaults",
-    "estimators.*.recipe.random_streams": "draws depend on no library's defaults",
-    "judge.form": "a judge is asked by chat completions",
-    "prompts.judge_released": "a judge is asked by chat completions",
-    "evaluation.chance": "flips by chance are no longer estimated",
-    "models.*.pretraining.seed=[[]*": "make a config of each seed",
-    "models.*.change.layer": _OWN_EDIT,
-    "models.*.change.max_offset": _OWN_EDIT,
-    "models.*.change.method=rank_one": _OWN_EDIT,
+    f"{section}.{old}": f"rename it to {new}"
+    for section in ("training", "recipes.*", "estimators.*.recipe")
+    for old, new in (("answers", "n_answers"), ("precision", "dtype"))
 }
-LAST_COMPLETE = "v0.2-complete (commit 56bd509)"  # the last commit that has them
 
 
 class ConfigError(ValueError):
@@ -128,11 +119,6 @@ def check_schema(config: dict[str, Any]) -> None:
         raise ConfigError(_sentence(error))
 
 
-def _instead(key: str) -> str:
-    """Return the replacement of a removed key or value, or ""."""
-    return next((REMOVED[old] for old in REMOVED if fnmatch(key, old)), "")
-
-
 def _sentence(error: jsonschema.ValidationError) -> str:
     key = ".".join(str(part) for part in error.absolute_path)
     schema = error.schema if isinstance(error.schema, dict) else {}
@@ -140,17 +126,9 @@ def _sentence(error: jsonschema.ValidationError) -> str:
         properties = schema.get("properties", {})
         unknown = next(name for name in error.instance if name not in properties)
         place = f"{key}.{unknown}" if key else unknown
-        if instead := _instead(place):
-            return (
-                f"config: {place} is no longer a key: {instead}; remove it, or use the tag "
-                f"{LAST_COMPLETE}, which has it."
-            )
+        if instead := next((REMOVED[old] for old in REMOVED if fnmatch(place, old)), ""):
+            return f"config: {place} is no longer a key; {instead}."
         return f"config: {place} is not a known key; {_nearest(unknown, properties)}"
-    if error.validator in ("enum", "type") and (instead := _instead(f"{key}={error.instance}")):
-        return (
-            f"config: {key} is {error.instance!r}, which is gone: {instead}, or use the tag "
-            f"{LAST_COMPLETE}, which has it."
-        )
     if error.validator == "required" and "then" in error.absolute_schema_path:
         instance: dict[str, Any] = error.instance  # type: ignore[assignment]
         needed: list[str] = error.validator_value  # type: ignore[assignment]

@@ -445,7 +445,7 @@ class Study:
             return None
         if self.has_own_answers:  # which no adapter is trained on
             return 1
-        return max([1, *(self.recipe(recipe)["answers"] for recipe in self.recipes)])
+        return max([1, *(self.recipe(recipe)["n_answers"] for recipe in self.recipes)])
 
     # Tables, evaluations and analyses
 

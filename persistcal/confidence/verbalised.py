@@ -140,7 +140,7 @@ class HowScored:
     prompt: str  # template of the confidence prompt
     batch_size: int
     head: Head
-    precision: str  # see `persistcal.models.load.open_model`
+    dtype: str  # see `persistcal.models.load.open_model`
 
 
 @torch.inference_mode()

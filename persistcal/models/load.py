@@ -179,14 +179,14 @@ def load_whole(kind: Any, source: str, **how: Any) -> Any:  # noqa: ANN401
     return model
 
 
-def open_model(checkpoint: Checkpoint, *, precision: str = "stored") -> PreTrainedModel:
+def open_model(checkpoint: Checkpoint, *, dtype: str = "stored") -> PreTrainedModel:
     """Load the model of a checkpoint with its changes, after a check against its record.
 
-    All models of an average except the first are read into main memory. With `precision`
+    All models of an average except the first are read into main memory. With the `dtype`
     "float32" the model computes in float32 for every dtype of the weights.
     """
     model = _load_changed(checkpoint)
-    return compute_in_float32(model) if precision == "float32" else model
+    return compute_in_float32(model) if dtype == "float32" else model
 
 
 def _load_changed(

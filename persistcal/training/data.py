@@ -70,7 +70,7 @@ class Plan:
     seeds: list[int]  # one adapter each
     data: str  # and labels: see `recipe_data`
     labels: str
-    answers: int  # see `training_questions`
+    n_answers: int  # see `training_questions`
     prompt: str  # confidence prompt with ``{question}`` and ``{answer}``
 
     def read(
@@ -88,7 +88,7 @@ class Plan:
                     clusters[clusters["checkpoint"] == source],
                     labels[labels["checkpoint"] == source],
                     template=self.prompt,
-                    answers=self.answers,
+                    n_answers=self.n_answers,
                 )
                 for source in self.sources
             }
@@ -131,15 +131,15 @@ def training_questions(
     labels: pd.DataFrame,
     *,
     template: str,
-    answers: int,
+    n_answers: int,
 ) -> Questions:
     """Return the questions of the train split that have an answer, of one data source.
 
-    Learnt from are the most probable clusters of each question, `answers` at most, with
+    Learnt from are the most probable clusters of each question, `n_answers` at most, with
     weights proportional to their probabilities.
     """
     text = questions.set_index("question_id")["question"]
-    top = clusters[clusters["cluster"] < answers].merge(
+    top = clusters[clusters["cluster"] < n_answers].merge(
         labels[["question_id", "cluster", "label"]], on=["question_id", "cluster"], how="left"
     )
     by_question = dict(list(top.sort_values("cluster").groupby("question_id")))

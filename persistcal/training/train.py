@@ -61,7 +61,7 @@ class Design:
     lora_rank: int  # and alpha: see `share_adapter`
     alpha: int
     head: Head  # see `persistcal.confidence.verbalised.digit_logits`
-    precision: str  # see `persistcal.models.load.open_model`
+    dtype: str  # see `persistcal.models.load.open_model`
 
 
 @dataclass(frozen=True)

@@ -110,7 +110,7 @@ def test_from_files_to_table(tmp_path, monkeypatch):
         prompt=TEMPLATE,
         last_layer="after_norm",
         batch_size=3,  # of 7 prompts
-        precision="stored",
+        dtype="stored",
     )
     artifacts.check(found, artifacts.VARIANCES, "variances")
     wide = found.pivot(index="question_id", columns="layer", values="variance")

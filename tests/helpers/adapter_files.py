@@ -48,10 +48,10 @@ def training_job(folder, names, to, seeds=SEEDS, **changes):
             "seeds": seeds,
             "data": "own",
             "labels": "judged",
-            "answers": 2,
+            "n_answers": 2,
             "prompt": TEMPLATE,
         },
-        "design": {"lora_rank": 4, "alpha": 8, "head": "float32", "precision": "stored"},
+        "design": {"lora_rank": 4, "alpha": 8, "head": "float32", "dtype": "stored"},
         "optimisation": {"lr": 1e-3, "epochs": 2, "batch_size": 5, "micro_batch": 32},
     }
     for record in records.values():

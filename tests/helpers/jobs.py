@@ -51,7 +51,7 @@ def scores_job(study, output, **changes):
     key = {"recipe": "both", "trained_on": "all", "train_dataset": "atlas"}
     scorings = [{"answers_of": name, **key, "seed": seed} for name in NAMES for seed in SEEDS]
     how = {"split": "test", "prompt": TEMPLATE, "batch_size": 2, "head": "float32"}
-    how |= {"precision": "stored"}
+    how |= {"dtype": "stored"}
     how |= {name: changes.pop(name) for name in set(how) & set(changes)}
     inputs = {
         "checkpoint": str(study / "a.json"),

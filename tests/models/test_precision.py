@@ -48,15 +48,15 @@ def test_jobs_train_and_score_as_in_float32(tmp_path):
         model = load_model(str(tmp_path / name), device="cpu")
         model.bfloat16().float().save_pretrained(tmp_path / name)
         write_record(tmp_path / name, tmp_path / f"{name}.json")
-    for dtype, precision in PRECISIONS:
+    for dtype, training_dtype in PRECISIONS:
         for name in NAMES:
             path = tmp_path / f"{name}.json"
             path.write_text(json.dumps(json.loads(path.read_text()) | {"dtype": dtype}))
         adapter = tmp_path / "adapters/seed17/adapter_model.safetensors"
-        adapters_job(tmp_path, adapter, precision=precision)
-        scores_job(tmp_path, tmp_path / "scores.parquet", precision=precision)
+        adapters_job(tmp_path, adapter, dtype=training_dtype)
+        scores_job(tmp_path, tmp_path / "scores.parquet", dtype=training_dtype)
         scores = artifacts.read(tmp_path / "scores.parquet", artifacts.SCORES)
-        found[dtype, precision] = adapter.read_bytes(), scores["confidence"].to_numpy()
+        found[dtype, training_dtype] = adapter.read_bytes(), scores["confidence"].to_numpy()
     weights, scores = found["float32", "stored"]
     assert found["bfloat16", "float32"][0] == weights != found["bfloat16", "stored"][0]
     np.testing.assert_array_equal(found["bfloat16", "float32"][1], scores)

@@ -29,13 +29,6 @@ def test_own_predictions_need_no_more_than_this():
     check_config(overlaid(OWN))
 
 
-def test_a_value_that_is_gone_names_the_tag():
-    seeds = {"models": {"atlas": {"pretraining": {"seed": [17, 18]}}}}
-    said = r"pretraining\.seed is \[17, 18\], which is gone: .* use the tag v0\.2-complete"
-    with pytest.raises(ConfigError, match=said):
-        check_config(overlaid(shipped("atlas"), shipped("atlas_pretraining"), seeds))
-
-
 def test_checkpoints_whose_names_make_too_long_a_folder():
     names = [f"{i:03}-{'n' * 76}" for i in range(4)]  # 4 * 80 and three plus signs
     described = {name: {"revision": name} for name in names}
@@ -121,10 +114,14 @@ def test_one_control_is_that_of_all_other_kinds():
 
 # What is laid over the paper's config, and what the refusal says.
 REFUSED = r"""
-judge: {form: released}
-> judge\.form is no longer a key: .* use the tag v0\.2-complete
-prompts: {judge_released: mine.txt}
-> prompts\.judge_released is no longer a key: .* use the tag v0\.2-complete
+training: {answers: 1}
+> training\.answers is no longer a key; rename it to n_answers
+recipes: {transfer: {answers: 1}}
+> recipes\.transfer\.answers is no longer a key; rename it to n_answers
+estimators: {oracle: {recipe: {answers: 1}}}
+> estimators\.oracle\.recipe\.answers is no longer a key; rename it to n_answers
+training: {precision: float32}
+> training\.precision is no longer a key; rename it to dtype
 study: {pairs: [[phoenix, starlin]]}
 > study.pairs names 'starlin'; did you mean 'starling'
 study: {pairs: [[starling, phoenix]]}
@@ -210,10 +207,6 @@ study: {modles: [m]}
 > study\.modles is not a known key; did you mean 'models'
 resutls: x
 > config: resutls is not a known key; did you mean 'results'
-evaluation: {chance: true}
-> evaluation\.chance is no longer a key: .* use the tag v0\.2-complete
-training: {random_streams: own}
-> training\.random_streams is no longer a key: .* use the tag v0\.2-complete
 study: {models: [olmo3-7B]}
 > study\.models names 'olmo3-7B'.*'olmo3-7b'
 study: {datasets: [trivia]}

@@ -27,7 +27,7 @@ CONFIG = {
     },
     "datasets": {"quiz": {"source": "bioasq"}, "exam": {"source": "file"}},
     "recipes": {"joint": {"train_on": "all"}},
-    "training": {"data": "own", "answers": 1, "seeds": [1], "labels": "judged"},
+    "training": {"data": "own", "n_answers": 1, "seeds": [1], "labels": "judged"},
     "verifiers": {},
     "estimators": {
         "sc": {"function": "sc", "reads": ["evaluation"], "compares_answers": True},

@@ -20,7 +20,7 @@ CONFIG = {
         "backbone": {},
     },
     "datasets": {"quiz": {}, "exam": {"train_datasets": ["quiz"]}},
-    "training": {"data": "own", "answers": 2, "seeds": [1, 2], "labels": "judged"},
+    "training": {"data": "own", "n_answers": 2, "seeds": [1, 2], "labels": "judged"},
     "recipes": {
         "single": {"train_on": "last_earlier"},
         "single_data": {"train_on": "evaluation", "data": "first"},

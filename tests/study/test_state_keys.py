@@ -159,11 +159,6 @@ def test_what_a_state_is_made_of_is_checked_and_made_too():
 REFUSED_CHANGES = """
 full: {change: {of: p1000}}
 > full.change.of names 'p1000'; did you mean 'p100'
-full: {change: {method: rank_one, keep: [b]}}
-> full.change.method is 'rank_one', which is gone: edit with a tool of your own and
-> name its folder as repo, or use the tag v0.2-complete (commit 56bd509), which has it.
-full: {change: {layer: 0}}
-> full.change.layer is no longer a key: edit with
 npo: {change: {beta: null}}
 > npo.change lacks the key beta, which method npo needs.
 full: {change: {beta: 0.1}}

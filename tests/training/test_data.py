@@ -42,9 +42,9 @@ def labels_table():
     return clusters_table()[["question_id", "cluster"]].assign(label=labels)
 
 
-def source(answers=2):
+def source(n_answers=2):
     frames = questions_table(), clusters_table(), labels_table()
-    return training_questions(*frames, template=TEMPLATE, answers=answers)
+    return training_questions(*frames, template=TEMPLATE, n_answers=n_answers)
 
 
 def test_candidates_weights_and_labels():
@@ -68,7 +68,7 @@ def test_candidates_weights_and_labels():
 )
 def test_candidates_without_label_or_probability_are_refused(clusters, labels, message):
     with pytest.raises(ValueError, match=message):
-        training_questions(questions_table(), clusters, labels, template=TEMPLATE, answers=2)
+        training_questions(questions_table(), clusters, labels, template=TEMPLATE, n_answers=2)
 
 
 EARLY = {

@@ -41,7 +41,7 @@ for recipe in study.recipes:
             design={
                 "lora_rank": settings["rank"],
                 "alpha": settings["alpha"],
-                "precision": settings["precision"],
+                "dtype": settings["dtype"],
                 "head": config["scoring"]["head"],
             },
             optimisation={

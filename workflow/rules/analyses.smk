@@ -130,7 +130,7 @@ rule measure_variance:
         prompt=per_job(inputs.confidence_prompt),
         last_layer=config["analyses"]["hidden_state_variance"]["last_layer"],
         batch_size=config["scoring"]["batch_size"],
-        precision=config["training"]["precision"],
+        dtype=config["training"]["dtype"],
     script:
         "../scripts/analyses/measure_variance.py"
 

@@ -41,7 +41,7 @@ def train_adapters(
     named = [(record.name, record) for record in checkpoints]
     check_alike(dict(named), [p for s in sources for q in s.values() for p in q.prompts])
     bases = {
-        name: load.open_model(record, precision=design.precision)
+        name: load.open_model(record, dtype=design.dtype)
         for name, record in ranks.own_share(named)
     }
     size = {"rank": design.lora_rank, "alpha": design.alpha}

@@ -22,7 +22,7 @@ def measure_variance(
     prompt: str,
     last_layer: str,
     batch_size: int,
-    precision: str,
+    dtype: str,
 ) -> Variances:
     """Return the variance of each block's output at the end of each confidence prompt.
 
@@ -35,7 +35,7 @@ def measure_variance(
     texts = zip(answers["question"], answers["answer"], strict=True)
     prompts = tokenizer([confidence_prompt(prompt, *text) for text in texts])["input_ids"]
     first, *rest = [path.parent for path in adapters]
-    base = load.open_model(checkpoint, precision=precision)
+    base = load.open_model(checkpoint, dtype=dtype)
     adapted = load_adapter(base, first, first.name)
     for folder in rest:
         load_adapter(adapted, folder, folder.name)

@@ -47,7 +47,7 @@ def score_answers(
         texts = zip(answers["question"], answers["answer"], strict=True)
         prompts = [confidence_prompt(how.prompt, *text) for text in texts]
         tokens[name], ids[name] = tokenizer(prompts)["input_ids"], answers["question_id"]
-    model = load.open_model(checkpoint, precision=how.precision)
+    model = load.open_model(checkpoint, dtype=how.dtype)
     check_digit_logits(model, next(iter(tokens.values()))[:2], digits)
     sizes: dict[str, Any] = {"batch_size": how.batch_size, "head": how.head}
     for n, (key, path) in enumerate(zip(scorings, adapters, strict=True)):
