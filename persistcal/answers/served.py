@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
+from persistcal.models.prompts import OPEN, THOUGHTS
 from persistcal.server.client import PIECE, ModelServer, in_json
 from persistcal.server.spending import (
     REFUSAL_CODES,
@@ -35,8 +36,6 @@ from persistcal.store.replies import (
 
 log = logging.getLogger(__name__)
 
-THOUGHTS = re.compile(r"\A.*</think>", re.DOTALL)  # templates can open them in the prompt
-OPEN = "<think>"
 TOO_LONG = re.compile(r"context.{0,20}(length|size|window)", re.IGNORECASE)
 ANSWERED_BY = ("time", "asked", "model", "system_fingerprint")
 ROUNDING = 1e-3  # a server's log-probability can exceed 0 by this

@@ -1,22 +1,21 @@
 """Checkpoints in memory: their answers, their confidence, and adapters for them."""
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import pandas as pd
 from numpy.typing import NDArray
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from persistcal.answers.decode import Beam, Search
-from persistcal.answers.decode import generate_beams as decode
-from persistcal.confidence import verbalised
-from persistcal.models.load import load_adapter, load_model, load_tokenizer
 from persistcal.models.prompts import confidence_prompt, few_shot_prefix, question_suffix
 from persistcal.questions.templates import check_fields
 from persistcal.store.files import write_whole
-from persistcal.training import train
 from persistcal.training.data import TrainingQuestion
-from persistcal.training.train import adapter_files
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+Function = TypeVar("Function", bound=Callable)
 
 RANK, ALPHA, MICRO_BATCH = 8, 16, 32  # the paper's adapters; candidates in a forward pass
 
@@ -24,10 +23,28 @@ RANK, ALPHA, MICRO_BATCH = 8, 16, 32  # the paper's adapters; candidates in a fo
 class LoadedCheckpoint(NamedTuple):
     """A checkpoint's causal language model and its tokenizer, of transformers."""
 
-    model: PreTrainedModel
-    tokenizer: PreTrainedTokenizerBase
+    model: "PreTrainedModel"
+    tokenizer: "PreTrainedTokenizerBase"
 
 
+def needs_models(function: Function) -> Function:
+    """Name the missing extra if a package that the function imports is not installed."""
+
+    @wraps(function)
+    def call(*args: Any, **options: Any) -> object:  # noqa: ANN401
+        try:
+            return function(*args, **options)
+        except ModuleNotFoundError as error:
+            raise ModuleNotFoundError(
+                f"persistcal.{function.__name__} needs the package {error.name}; install the "
+                'extra models, for example by pip install ".[models]" in a clone.',
+                name=error.name,
+            ) from error
+
+    return cast("Function", call)
+
+
+@needs_models
 def load(
     source: str,
     revision: str | None = None,
@@ -47,10 +64,13 @@ def load(
     device : str, optional
         By default the fastest: CUDA, then MPS, then the CPU.
     """
+    from persistcal.models.load import load_model, load_tokenizer
+
     model = load_model(source, revision, dtype=dtype, device=device)
     return LoadedCheckpoint(model, load_tokenizer(source, revision))
 
 
+@needs_models
 def generate_beams(
     checkpoint: LoadedCheckpoint,
     questions: Mapping[str, str],
@@ -78,20 +98,23 @@ def generate_beams(
         end token), entropy, self_certainty and margin (means over its tokens) and
         min_logprob (of its least probable token).
     """
-    decoded = decode(
+    from persistcal.answers import decode
+
+    decoded = decode.generate_beams(
         *checkpoint,
         few_shot_prefix(examples),
         [question_suffix(question) for question in questions.values()],
-        Search(n_beams, max_new_tokens),
+        decode.Search(n_beams, max_new_tokens),
     )
     rows = [
         (question_id, number, *beam)
         for question_id, beams in zip(questions, decoded, strict=True)
         for number, beam in enumerate(beams)
     ]
-    return pd.DataFrame(rows, columns=["question_id", "beam", *Beam._fields])
+    return pd.DataFrame(rows, columns=["question_id", "beam", *decode.Beam._fields])
 
 
+@needs_models
 def score_answers(
     checkpoint: LoadedCheckpoint,
     answers: pd.DataFrame,
@@ -119,6 +142,9 @@ def score_answers(
     ndarray of shape (n_answers,)
         In (0, 1): the expected digit, in ninths.
     """
+    from persistcal.confidence import verbalised
+    from persistcal.models.load import load_adapter
+
     check_fields(prompt, "prompt", ["question", "answer"])
     model, tokenizer = checkpoint
     texts = zip(answers["question"], answers["answer"], strict=True)
@@ -133,6 +159,7 @@ def score_answers(
             adapted.unload()
 
 
+@needs_models
 def train_adapter(
     checkpoints: Mapping[str, LoadedCheckpoint],
     answers: pd.DataFrame,
@@ -169,6 +196,8 @@ def train_adapter(
     DataFrame
         A row per step: step, loss, lr and seconds.
     """
+    from persistcal.training import train
+
     check_fields(prompt, "prompt", ["question", "answer"])
     rows = _training_rows(answers, checkpoints)
     first, *rest = checkpoints.values()
@@ -193,7 +222,7 @@ def train_adapter(
         seed=seed,
     )
     base = str(first.model.name_or_path)
-    files = adapter_files(trainee.adapter, rank=RANK, alpha=ALPHA, base_model=base)
+    files = train.adapter_files(trainee.adapter, rank=RANK, alpha=ALPHA, base_model=base)
     for name, content in files.items():
         write_whole(f"{folder}/{name}", content)
     return history

@@ -2,13 +2,14 @@
 
 Modules
 -------
+asking: ask a checkpoint, loaded or served, how sure it is of its answers
 calibration: post-hoc calibration maps, fitted on labelled answers
 estimate: run an estimator, the project's or a user's, on all predictions
 estimators/: estimators without an adapter, one function each
 evidence: the inputs of an estimator, and a check that they are present
 hidden_states: hidden states at the end of a prompt, and their variance over adapters
 registry: registrations of estimators: display names, needs and config keys
-said: confidence in words: ask for it, and read probabilities, guesses and phrases
+said: read probabilities, guesses and phrases from replies in words
 uncertainty: measures of uncertainty over all answers to a question
 verbalised: next-token probabilities: the mean digit that a model answers, a verifier's word
 """

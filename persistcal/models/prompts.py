@@ -9,6 +9,9 @@ import pandas as pd
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
+THOUGHTS = re.compile(r"\A.*</think>", re.DOTALL)  # templates can open them in the prompt
+OPEN = "<think>"
+
 
 def few_shot_prefix(examples: Iterable[tuple[str, str]]) -> str:
     """Return the text before every question: examples with their answers."""

@@ -1,5 +1,6 @@
 """What `pip install .` builds and installs: the library and its command, typed and whole."""
 
+import json
 import os
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import zipfile
 from importlib import metadata
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -57,8 +59,66 @@ def bare_environment(folder, wheel):
     return folder / "bin" / "python"
 
 
+# What a bare Python runs: each command on each kind of file, and each public name.
+BARE_RUN = """
+import contextlib, importlib.util, inspect, io, json, sys
+
+absent = ["torch", "transformers", "snakemake", "yaml", "openai", "httpx2", "study"]
+found = [name for name in absent if importlib.util.find_spec(name)]
+
+from importlib.metadata import entry_points
+[entry] = entry_points(group="console_scripts", name="persistcal")
+command = entry.load()
+
+def end_of(words):
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
+        try:
+            code = command(words)
+        except SystemExit as end:
+            code = end.code
+        except BaseException as error:
+            code = repr(error)
+    return [code, output.getvalue()]
+
+import persistcal
+from persistcal import *
+calls = {
+    "load": lambda: persistcal.load("."),
+    "generate_beams": lambda: persistcal.generate_beams(None, {}, []),
+    "score_answers": lambda: persistcal.score_answers(None, None, prompt=""),
+    "train_adapter": lambda: persistcal.train_adapter({}, None, "out", prompt=""),
+}
+errors = {}
+for name in persistcal.__all__:
+    assert inspect.getdoc(getattr(persistcal, name)), name
+    try:
+        calls.get(name, lambda: None)()
+    except ImportError as error:
+        errors[name] = str(error)
+ends = [[words, *end_of(words)] for words in json.load(sys.stdin)]
+json.dump([found, errors, ends], sys.stdout)
+"""
+
+
+def shipped_files(folder):
+    """Return a list of files for each kind of file that the repository contains."""
+    answers = ROOT / "config/example_answers.csv"
+    stated = folder / "stated.csv"
+    rows = pd.read_csv(answers).query("checkpoint != 'middle'")
+    rows["confidence"] = [round(0.05 + n % 19 / 20, 2) for n in range(len(rows))]
+    rows.to_csv(stated, index=False)
+    logs = ROOT / "tests/imports"
+    return {
+        "predictions": [ROOT / "config/example_predictions.csv"],
+        "answers": [answers],
+        "stated confidences": [stated],
+        "scored options": [logs / f"lm_eval_choice_{n}.jsonl" for n in (1, 2)],
+    }
+
+
 @pytest.mark.slow
-def test_the_command_runs_where_only_the_wheel_is_installed(tmp_path):
+def test_every_command_and_public_name_works_where_only_the_wheel_is_installed(tmp_path):
     wheel, sdist = wheel_and_sdist(tmp_path / "dist")
     assert not (ROOT / "build").exists()
     expected = {
@@ -72,29 +132,39 @@ def test_the_command_runs_where_only_the_wheel_is_installed(tmp_path):
     assert not any(name.startswith(("study/", "tools/")) for name in names)
     with tarfile.open(sdist) as packed:
         assert any(name.endswith("/persistcal/api/command.py") for name in packed.getnames())
+
     python = bare_environment(tmp_path / "bare", wheel)
+    few, fast = ["--min-contrast", "1"], ["--replicates", "200"]
+    words = [["plan", "--questions", "1000"]]
+    for kind, files in shipped_files(tmp_path).items():
+        # Both compare, which takes seconds, and differ in the files that they write.
+        compare = "page" if kind in ("answers", "scored options") else "compare"
+        words += [
+            [compare, *map(str, files), *few, *fast, "--out", f"{kind} {compare}"],
+            ["metrics", *map(str, files), *few],
+            ["threshold", *map(str, files), "--precision", "0.5", *fast, "--out", kind],
+        ]
+    curve = ["label-curve", tmp_path / "stated.csv", "--estimator", "stated", "--out", "curve"]
+    words.append([*map(str, curve), "--precision", "0.5"])
     environment = {key: os.environ[key] for key in ("PATH", "HOME") if key in os.environ}
-
-    def run(code, *words):
-        return subprocess.run(
-            [python, "-c", code, *words],
-            cwd=tmp_path,
-            env={**environment, "OMP_NUM_THREADS": "1"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-
-    for absent in ("torch", "snakemake", "yaml", "study"):
-        assert "ModuleNotFoundError" in run(f"import {absent}").stderr
-    command = (
-        "from importlib.metadata import entry_points as every\n"
-        "[one] = every(group='console_scripts', name='persistcal'); one.load()()"
+    done = subprocess.run(
+        [python, "-c", BARE_RUN],
+        cwd=tmp_path,
+        env={**environment, "OMP_NUM_THREADS": "1"},
+        input=json.dumps(words),
+        capture_output=True,
+        text=True,
+        check=False,
     )
-    file = ROOT / "config/example_answers.csv"
-    how = ("--min-contrast", "10", "--replicates", "200", "--out", "out")
-    done = run(command, "compare", file, *how)
+
     assert done.returncode == 0, done.stderr
-    assert "Self-consistency" in done.stdout and "Answers were grouped lexically" in done.stdout
+    found, errors, ends = json.loads(done.stdout)
+    assert not found
+    assert set(errors) == {"load", "generate_beams", "score_answers", "train_adapter"}
+    assert all("install the extra models" in message for message in errors.values())
+    assert [end for end in ends if end[1] != 0] == []
+    outputs = {" ".join(Path(word).name for word in given): text for given, _, text in ends}
+    [text] = [text for given, text in outputs.items() if given.startswith("compare stated")]
+    assert "Self-consistency" in text and "Answers were grouped lexically" in text
     for made in ("metrics.csv", "significance.csv", "report/index.html"):
-        assert (tmp_path / "out" / made).stat().st_size > 1000
+        assert (tmp_path / "stated confidences compare" / made).stat().st_size > 1000

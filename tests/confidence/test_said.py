@@ -11,16 +11,14 @@ from estimation import answers_of, of_each
 from read_confidences import read_confidences
 from tiny_models import tiny_model, tiny_tokenizer
 
-from persistcal.confidence.estimate import AnswerTables, Estimation
-from persistcal.confidence.said import (
+from persistcal.confidence.asking import (
     Asking,
     ask_about_answers,
-    guesses,
-    on_scale,
-    probability,
     replies_of_server,
     replies_of_weights,
 )
+from persistcal.confidence.estimate import AnswerTables, Estimation
+from persistcal.confidence.said import guesses, on_scale, probability
 from persistcal.store import artifacts
 
 torch.set_num_threads(1)

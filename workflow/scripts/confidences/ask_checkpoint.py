@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from persistcal.confidence.said import Asking, ask_about_answers, replies_of_weights
+from persistcal.confidence.asking import Asking, ask_about_answers, replies_of_weights
 from persistcal.models import load
 from persistcal.models.checkpoint import Checkpoint
 from persistcal.store.artifacts import Clusters, Questions, Replies

@@ -3,7 +3,7 @@
 from functools import partial
 
 from persistcal.answers.served import Reach, Served
-from persistcal.confidence.said import Asking, ask_about_answers, replies_of_server
+from persistcal.confidence.asking import Asking, ask_about_answers, replies_of_server
 from persistcal.store.artifacts import Clusters, Questions, Replies
 from persistcal.store.jobs import run
 
