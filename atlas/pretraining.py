@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple, Self, cast
 
 import pandas as pd
@@ -12,7 +13,7 @@ from transformers import Olmo3Config, Olmo3ForCausalLM, PreTrainedModel, PreTrai
 from atlas.corpus import Corpus, FactSets, Phase, train_tokenizer
 from persistcal.models.checkpoint import Checkpoint, local_checkpoint, save_checkpoint
 from persistcal.models.load import load_model, load_tokenizer, pick_device
-from persistcal.store.files import FilePath, folder_of, inside, write_whole
+from persistcal.store.files import FilePath, write_whole
 from persistcal.store.progress import Pace, read_sealed, seal
 
 OPTIMIZER = "optimizer.safetensors"
@@ -195,16 +196,16 @@ class Pretrained(NamedTuple):
     @classmethod
     def read(cls, weights: FilePath) -> Self:
         """Read the checkpoint at `weights`, with the state after its segment."""
-        folder = folder_of(weights)
+        folder = str(Path(weights).parent)
         model = load_model(folder, dtype="float32").requires_grad_(True)
         made = _content(local_checkpoint(folder))
-        moments = read_sealed(inside(folder, OPTIMIZER), made)
+        moments = read_sealed(Path(folder, OPTIMIZER), made)
         return cls(model, load_tokenizer(folder), moments)
 
     def save(self, folder: FilePath) -> Checkpoint:
         """Write all files of the checkpoint and return its record."""
         made = save_checkpoint(self.model, self.tokenizer, folder, dtype="float32")
-        write_whole(inside(folder, OPTIMIZER), seal(self.moments or {}, {}, _content(made)))
+        write_whole(Path(folder, OPTIMIZER), seal(self.moments or {}, {}, _content(made)))
         return made
 
 

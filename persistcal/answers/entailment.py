@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from persistcal.models.checkpoint import Checkpoint
 from persistcal.models.hub import fetch_checked
 from persistcal.models.load import build_empty, load_whole, pick_device, without_progress_bars
 from persistcal.store import artifacts
-from persistcal.store.files import FilePath, folder_of, inside, names_in
+from persistcal.store.files import FilePath
 
 log = logging.getLogger(__name__)
 
@@ -144,7 +145,7 @@ def open_cache(
     model = EntailmentModel(fetch_checked(checkpoint), batch_size=batch_size, dtype=dtype)
     asked = [checkpoint.weights, PREMISE, HYPOTHESIS, dtype]
     digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]
-    folder = inside(inside(folder_of(record), digest), dataset)
+    folder = Path(record).parent / digest / dataset
     return EntailmentCache(folder, model, questions=questions, answers=answers)
 
 
@@ -171,9 +172,9 @@ class EntailmentCache(AbstractContextManager["EntailmentCache"]):
         self._new: list[tuple[str, str, str, bool]] = []
         questions, answers = set(questions), set(answers)
         # In the order of the names, so that a part always wins over the same others.
-        for name in names_in(folder, "*.parquet"):
+        for path in sorted(Path(folder).glob("*.parquet")):
             try:
-                part = artifacts.read(inside(folder, name), artifacts.ENTAILMENTS)
+                part = artifacts.read(path, artifacts.ENTAILMENTS)
             except artifacts.TableError as error:
                 log.warning("%s It is left out.", error)
                 continue
@@ -206,5 +207,5 @@ class EntailmentCache(AbstractContextManager["EntailmentCache"]):
             return
         part = pd.DataFrame(sorted(self._new), columns=artifacts.ENTAILMENTS.schema.names)
         name = hashlib.sha256(repr(sorted(self._new)).encode()).hexdigest()[:32]
-        artifacts.write(part, inside(self._folder, f"{name}.parquet"), artifacts.ENTAILMENTS)
+        artifacts.write(part, Path(self._folder, f"{name}.parquet"), artifacts.ENTAILMENTS)
         self._new = []

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from persistcal.models.prompts import OPEN, THOUGHTS
@@ -24,7 +25,6 @@ from persistcal.server.spending import (
     endpoint_of,
     messages_of,
 )
-from persistcal.store.files import exists
 from persistcal.store.replies import (
     Ledger,
     ReplyCache,
@@ -281,7 +281,7 @@ class SampleReplies:
             )
         timestamp = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         row = [timestamp, self._asked, *stated]
-        append_rows(self._list, [row] if exists(self._list) else [ANSWERED_BY, row])
+        append_rows(self._list, [row] if Path(self._list).exists() else [ANSWERED_BY, row])
 
 
 def ask_for_samples(

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from math import isnan
+from pathlib import Path
 from typing import Annotated, Any
 
 import pandas as pd
@@ -33,7 +34,7 @@ from persistcal.evaluation.replicates import MIN_REPLICATES
 from persistcal.evaluation.thresholds import BROKEN, UNDECIDED
 from persistcal.report.threshold_views import exit_code
 from persistcal.store import artifacts
-from persistcal.store.files import check_writable, folder_of, inside, make_folder, write_whole
+from persistcal.store.files import check_writable, write_whole
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -185,7 +186,7 @@ def compare(
     settings = Settings(min_contrast, "all", min_direction, replicates, seed)
     comparison, page = _compare(files, reading, settings)
     paths = _write_tables(comparison.tables, out)
-    report = inside(make_folder(inside(out, "report")), "index.html")
+    report = str(Path(out, "report", "index.html"))
     write_whole(report, page)
     typer.echo(f"{comparison.summary()}\nPage: {report}\nTables: {', '.join(paths)}")
 
@@ -217,7 +218,7 @@ def page(
     seed: Seed = 17,
 ) -> None:
     """Write only the page: findings, charts, and all answers."""
-    _check_out(out, folder_of(out))
+    _check_out(out, str(Path(out).parent))
     settings = Settings(min_contrast, "all", min_direction, replicates, seed)
     comparison, text = _compare(files, reading, settings)
     write_whole(out, text)
@@ -313,7 +314,7 @@ def threshold(
     if sheet:
         reading = replace(reading, unlabelled=files[-1])
         drawn = Relabelling(_read(files, reading), reading.estimators).sheet(sheet)
-        path = inside(make_folder(out), "sheet.csv")
+        path = Path(out, "sheet.csv")
         write_whole(path, drawn.to_csv(index=False))
         typer.echo(f"Sheet: {path}. Fill in its column correct with 1 or 0.")
         return
@@ -372,7 +373,7 @@ def _plan_from_results(
     power.check_count("the number of questions that the study asked", asked)
     if difference is not None:
         power.check_share("difference", difference)
-    tests = artifacts.read_csv(inside(folder, "significance.csv"), artifacts.SIGNIFICANCE)
+    tests = artifacts.read_csv(Path(folder, "significance.csv"), artifacts.SIGNIFICANCE)
     shown = tests[(tests["conditioning"] == "odds") & tests["lower_2_5pct"].notna()]
     width = shown["upper_97_5pct"] - shown["lower_2_5pct"]
     errors = width / (2 * norm.ppf(0.975))  # from 95 % intervals
@@ -389,8 +390,8 @@ def _plan_from_results(
 
 def _write_tables(tables: Mapping[str, pd.DataFrame], folder: str) -> list[str]:
     """Write tables of `artifacts` as CSV into a folder, and return the paths."""
-    make_folder(folder)
-    paths = {name: inside(folder, f"{name}.csv") for name in tables}
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    paths = {name: str(Path(folder, f"{name}.csv")) for name in tables}
     for name, path in paths.items():
         artifacts.write_csv(tables[name], path, getattr(artifacts, name.upper()))
     return list(paths.values())
@@ -433,7 +434,7 @@ def _standard_input(files: list[str]) -> Iterator[list[str]]:
     if content.startswith(b"\x1f\x8b"):
         raise ValueError("standard input is compressed; unpack it first, as zcat does.")
     with tempfile.TemporaryDirectory() as folder:
-        path = inside(folder, f"stdin.{ending}")
+        path = str(Path(folder, f"stdin.{ending}"))
         write_whole(path, content)
         try:
             yield [path if file == "-" else file for file in files]

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import partial
+from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
@@ -28,7 +29,6 @@ from persistcal.imports.answer_files import LOGS, columns_and_scores, read_answe
 from persistcal.imports.answers import name_stated
 from persistcal.imports.predictions import imported_answers
 from persistcal.store import artifacts
-from persistcal.store.files import exists, folder_of, is_file, last_part
 from persistcal.store.user_files import (
     UserTableError,
     kind_of,
@@ -147,9 +147,9 @@ def _kind_and_columns(file: str, reading: Reading) -> tuple[str, set[str]]:
 def _check_files(files: Sequence[str], reading: Reading) -> None:
     """Refuse files that are missing or repeated, and names that do not fit them."""
     for file in files:
-        if not exists(file):
+        if not Path(file).exists():
             raise ValueError(f"{file}: there is no such file; correct its name.")
-        if not is_file(file):
+        if not Path(file).is_file():
             raise ValueError(f"{file}: is a folder or a pipe; give a file, or - for stdin.")
     if len(set(files)) < len(files):
         raise ValueError(f"{', '.join(files)}: a file is given twice; name each once.")
@@ -174,9 +174,9 @@ def name_checkpoints(files: Sequence[str]) -> list[str]:
     >>> name_checkpoints(["quiz_v1.csv", "quiz_v2.csv"])
     ['v1', 'v2']
     """
-    stems = [last_part(file).removesuffix(".gz") for file in files]
+    stems = [Path(file).name.removesuffix(".gz") for file in files]
     stems = [stem.removesuffix(kind_of(stem)) for stem in stems]
-    folders = [last_part(folder_of(file)) for file in files]
+    folders = [Path(file).parent.name for file in files]
     unstamped = [STAMP.sub("", stem) for stem in stems]
     for names in (_models_of_logs(files), unstamped, folders, stems):
         if len(set(names)) == len(files) and all(names):
@@ -382,7 +382,7 @@ def _read_options(
     normalisation, notes = reading.normalisation or "none", []
     for file, name in files.items():
         entry, start = {"file": file}, file.removesuffix("-predictions.jsonl")
-        if start != file and exists(requests := f"{start}-requests.jsonl"):
+        if start != file and Path(requests := f"{start}-requests.jsonl").exists():
             entry["requests"] = requests
             notes.append(f"The texts of {file} are those of {requests}.")
         defaults = {"model": "model", "checkpoint": name, "dataset": "dataset"}

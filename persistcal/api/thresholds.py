@@ -3,6 +3,7 @@
 import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,6 @@ from persistcal.evaluation.predictions import ABSENT, Series, arrange
 from persistcal.evaluation.thresholds import answer_above, check_target, check_thresholds
 from persistcal.judge.run import same_answers
 from persistcal.report.threshold_views import percent, threshold_sentences
-from persistcal.store.files import exists, read_text
 
 TO_FILL = "correct"
 SEED = 17  # for drawing a sheet
@@ -255,9 +255,10 @@ def describe_curve(curve: pd.DataFrame) -> str:
 
 def read_sheet(path: str) -> pd.DataFrame:
     """Return a filled sheet, all cells text."""
-    if not exists(path):
+    if not Path(path).exists():
         raise ValueError(f"{path}: there is no such file; give a sheet from --sheet.")
-    return pd.read_csv(io.StringIO(read_text(path)), dtype=str, keep_default_na=False)
+    text = Path(path).read_text(encoding="utf-8")
+    return pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False)
 
 
 def _read_labels(filled: pd.DataFrame, path: str, known: np.ndarray) -> pd.Series:

@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 
 from persistcal.store import artifacts
-from persistcal.store.files import FilePath, read_bytes
+from persistcal.store.files import FilePath
 
 log = logging.getLogger(__name__)
 
@@ -125,7 +125,7 @@ def load_lists(path: FilePath, *, depth: int) -> list[Any]:
     Only entries of the outermost list can be None.
     """
     try:
-        lists = _ListUnpickler(io.BytesIO(read_bytes(path))).load()
+        lists = _ListUnpickler(io.BytesIO(Path(path).read_bytes())).load()
     # A damaged pickle can raise any exception.
     except Exception as error:
         raise UnsafeFileError(

@@ -3,24 +3,17 @@
 import dataclasses
 import json
 import math
-import os
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from fnmatch import fnmatch
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from persistcal.store.files import (
     DamagedFileError,
     Digests,
     FilePath,
-    exists,
-    inside,
-    last_part,
-    names_in,
-    read_bytes,
-    read_text,
     sha256,
-    size,
     write_whole,
 )
 
@@ -79,7 +72,7 @@ class Checkpoint:
     def read(cls, path: FilePath) -> Self:
         """Read the record at `path`."""
         try:
-            return cls(**json.loads(read_text(path)), record=str(path))
+            return cls(**json.loads(Path(path).read_text(encoding="utf-8")), record=str(path))
         except (ValueError, TypeError) as error:
             raise DamagedFileError(
                 f"{path} is not the record of a checkpoint ({error}); delete it, so that it "
@@ -91,7 +84,7 @@ class Checkpoint:
         """The checkpoint's key in the config, which is also the name of its record."""
         if self.record is None:
             raise DamagedFileError(f"The record of {self.repo} was not read from a file.")
-        return last_part(self.record).removesuffix(".json")
+        return Path(self.record).name.removesuffix(".json")
 
     def write(self, path: FilePath) -> None:
         """Write the record to `path`."""
@@ -120,11 +113,11 @@ class Checkpoint:
         Files of more than `ALWAYS_READ` bytes in total are read once per version, by size and
         times; smaller files are read every time.
         """
-        paths = {inside(folder, name): digest for name, digest in listed.items()}
+        paths = {Path(folder, name): digest for name, digest in listed.items()}
         for path in paths:
-            if not exists(path):
+            if not path.exists():
                 raise DamagedFileError(f"{path} is missing; {self._remedy(path)}.")
-        large = sum(map(size, paths)) > ALWAYS_READ
+        large = sum(path.stat().st_size for path in paths) > ALWAYS_READ
         digest_of = Digests.next_to(self.record).sha256 if self.record and large else sha256
         for path, digest in paths.items():
             if digest_of(path) != digest:
@@ -134,14 +127,14 @@ class Checkpoint:
                     f"{self._remedy(path)}."
                 )
 
-    def _remedy(self, path: str) -> str:
+    def _remedy(self, path: Path) -> str:
         """Return how to get the right file where `path` is."""
         if self.commit:
-            delete = f"delete {os.path.realpath(path)}, so that it" if exists(path) else "it"
+            delete = f"delete {path.resolve()}, so that it" if path.exists() else "it"
             command = f"hf download {self.repo} --revision {self.commit}"
             return f"{delete} is fetched again by `{command}`"
         if self.revision is None:
-            delete = "delete it, so that" if exists(path) else "run again, and"
+            delete = "delete it, so that" if path.exists() else "run again, and"
             return f"{delete} the workflow makes it again"
         remedy = f" or delete {self.record} to make the results again" if self.record else ""
         return f"put it back{remedy}"
@@ -185,7 +178,8 @@ def weight_files(where: str, names: Iterable[str], fetch: Callable[[str], str]) 
             "the checkpoint as safetensors."
         )
     try:
-        shards = sorted(set(json.loads(read_text(fetch(INDEX)))["weight_map"].values()))
+        index = json.loads(Path(fetch(INDEX)).read_text(encoding="utf-8"))
+        shards = sorted(set(index["weight_map"].values()))
     except (ValueError, KeyError, AttributeError, TypeError) as error:
         raise DamagedFileError(
             f"{where}: {INDEX} is not an index of shards ({error}); save the checkpoint again."
@@ -204,13 +198,12 @@ def local_checkpoint(
     patterns: Sequence[str] = SMALL_FILES,
 ) -> Checkpoint:
     """Return the record of the checkpoint in a local folder; its name is the revision."""
-    present = files_that_matter(
-        str(folder), names_in(folder), lambda name: inside(folder, name), patterns
-    )
+    paths = {path.name: str(path) for path in Path(folder).glob("*")}
+    present = files_that_matter(str(folder), paths, paths.__getitem__, patterns)
     for name in present[0]:
-        _refuse_pointer(inside(folder, name))
-    weights, files = ({name: digest(inside(folder, name)) for name in part} for part in present)
-    return Checkpoint(str(folder), last_part(folder), None, weights, files)
+        _refuse_pointer(Path(paths[name]))
+    weights, files = ({name: digest(paths[name]) for name in part} for part in present)
+    return Checkpoint(str(folder), Path(folder).name, None, weights, files)
 
 
 def check_sums(repo: FilePath, revision: str, digest: Callable[[str], str] = sha256) -> None:
@@ -218,8 +211,8 @@ def check_sums(repo: FilePath, revision: str, digest: Callable[[str], str] = sha
 
     A repository without this file is not checked.
     """
-    sums = inside(repo, SUMS)
-    lines = read_text(sums).splitlines() if exists(sums) else []
+    sums = Path(repo, SUMS)
+    lines = sums.read_text(encoding="utf-8").splitlines() if sums.exists() else []
     for number, line in enumerate(lines, start=1):
         listed = re.fullmatch(r"([0-9a-f]{64}) [ *](.+)", line)
         if listed is None:
@@ -229,20 +222,20 @@ def check_sums(repo: FilePath, revision: str, digest: Callable[[str], str] = sha
             )
         if not listed[2].startswith(f"{revision}/"):
             continue
-        path = inside(repo, listed[2])
+        path = Path(repo, listed[2])
         remedy = f"get it again; in a clone, `git checkout -- {path}` does"
-        if not exists(path):
+        if not path.exists():
             raise DamagedFileError(f"{path}, which {sums} lists, is missing; {remedy}.")
         _refuse_pointer(path)
-        if digest(path) != listed[1]:
+        if digest(str(path)) != listed[1]:
             raise DamagedFileError(
                 f"{path} is not the file that {sums} lists (SHA-256 {listed[1]}); {remedy}."
             )
 
 
-def _refuse_pointer(path: str) -> None:
+def _refuse_pointer(path: Path) -> None:
     """Refuse a file that Git LFS left in the place of another one."""
-    if size(path) < 1024 and read_bytes(path).startswith(POINTER):
+    if path.stat().st_size < 1024 and path.read_bytes().startswith(POINTER):
         raise DamagedFileError(
             f"{path} is a pointer of Git LFS and not the file itself; get it with "
             "`git lfs pull`."
@@ -292,7 +285,7 @@ KNOWN_INITIALISATIONS = (True, False, "gaussian")
 def read_json(path: FilePath) -> dict[str, Any]:
     """Return the content of a config, which is a JSON object."""
     try:
-        content = json.loads(read_text(path))
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise DamagedFileError(
             f"{path} is missing; put it back, or fetch or make the checkpoint again."
@@ -306,7 +299,7 @@ def read_json(path: FilePath) -> dict[str, Any]:
     return content
 
 
-def check_layers(config: Mapping[str, Any], path: str) -> None:
+def check_layers(config: Mapping[str, Any], path: FilePath) -> None:
     """Refuse a config of more layers than any model has, before they are built."""
     for key, value in config.items():
         if isinstance(value, dict):
@@ -323,8 +316,7 @@ def check_size(empty: "nn.Module", folder: str) -> None:
     from safetensors import SafetensorError, safe_open
 
     stored = 0
-    for name in names_in(folder, "*.safetensors"):
-        path = inside(folder, name)
+    for path in sorted(Path(folder).glob("*.safetensors")):
         try:
             with safe_open(path, framework="pt") as file:
                 stored += sum(math.prod(file.get_slice(k).get_shape()) for k in file.keys())
@@ -335,7 +327,7 @@ def check_size(empty: "nn.Module", folder: str) -> None:
     described = sum(t.numel() for t in [*empty.parameters(), *empty.buffers()])
     if stored and described > 2 * stored + 10**8:
         raise DamagedFileError(
-            f"{inside(folder, 'config.json')} describes a model of {described:,} weights, and "
+            f"{Path(folder, 'config.json')} describes a model of {described:,} weights, and "
             f"the files beside it hold {stored:,}; correct the config or complete the files."
         )
 
@@ -390,9 +382,9 @@ def check_finite(tensors: "Iterable[tuple[str, Tensor]]", where: str) -> None:
 
 def check_adapter_config(folder: FilePath) -> dict[str, Any]:
     """Return the config of a plain LoRA adapter; others are refused before they are built."""
-    path, weights = inside(folder, ADAPTER_CONFIG), inside(folder, ADAPTER)
+    path, weights = Path(folder, ADAPTER_CONFIG), Path(folder, ADAPTER)
     config = read_json(path)
-    if not exists(weights):
+    if not weights.exists():
         raise DamagedFileError(
             f"{weights} is missing; fetch or make the adapter again as safetensors."
         )

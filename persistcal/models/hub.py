@@ -10,6 +10,7 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -30,17 +31,7 @@ from persistcal.models.checkpoint import (
     local_checkpoint,
     matching,
 )
-from persistcal.store.files import (
-    DamagedFileError,
-    Digests,
-    exists,
-    folder_of,
-    inside,
-    is_folder,
-    last_part,
-    names_in,
-    sha256,
-)
+from persistcal.store.files import DamagedFileError, Digests, FilePath, sha256
 
 log = logging.getLogger(__name__)
 
@@ -57,9 +48,9 @@ def resolve_revision(
     `patterns` select the files besides the weights; local files with known `digests` are not
     read again.
     """
-    if is_folder(repo):
-        folder = inside(repo, revision)
-        if not is_folder(folder):
+    if Path(repo).is_dir():
+        folder = str(Path(repo, revision))
+        if not Path(folder).is_dir():
             raise _no_revision(repo, revision, _folders_in(repo))
         digest = digests.sha256 if digests else sha256
         check_sums(repo, revision, digest)
@@ -84,15 +75,15 @@ def resolve_revision(
         ) from error
 
 
-def _folders_in(folder: str) -> list[str]:
-    return [name for name in names_in(folder) if is_folder(inside(folder, name))]
+def _folders_in(folder: FilePath) -> list[str]:
+    return sorted(path.name for path in Path(folder).glob("*") if path.is_dir())
 
 
 def _meant_folder(repo: str) -> str:
     """Return a suggestion: the most similar folder next to the missing `repo`."""
-    parent = folder_of(repo)
-    names = _folders_in(parent) if last_part(parent) else []
-    close = difflib.get_close_matches(repo, [inside(parent, name) for name in names], n=1)
+    parent = Path(repo).parent
+    names = _folders_in(parent) if parent.name else []
+    close = difflib.get_close_matches(repo, [str(Path(parent, name)) for name in names], n=1)
     return f"there is a folder {close[0]}; " if close else ""
 
 
@@ -190,11 +181,11 @@ def check_siblings(revision: Revision) -> None:
 
     Training changes every file, but some repositories have the same under several names.
     """
-    folder = folder_of(str(revision.record))
-    model, own_name = last_part(folder), revision.name
+    folder = Path(str(revision.record)).parent
+    model, own_name = folder.name, revision.name
     other_tokenizers = []
-    for file in names_in(folder, "*.json"):
-        recorded = Revision.read(inside(folder, file))
+    for path in sorted(folder.glob("*.json")):
+        recorded = Revision.read(path)
         if (name := recorded.name) == own_name:
             continue
         digests = recorded.weights.values()
@@ -219,7 +210,7 @@ def check_siblings(revision: Revision) -> None:
 
 def check_unchanged(found: Checkpoint, record: str) -> None:
     """Refuse a revision that has changed since results were made from `record`."""
-    if not exists(record):
+    if not Path(record).exists():
         return
     used = Checkpoint.read(record)
     _check_same(used, found, record)

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from types import MethodType
 from typing import Any, cast
 
@@ -38,14 +39,7 @@ from persistcal.models.checkpoint import (
     check_size,
     read_json,
 )
-from persistcal.store.files import (
-    DamagedFileError,
-    FilePath,
-    exists,
-    inside,
-    is_folder,
-    read_text,
-)
+from persistcal.store.files import DamagedFileError, FilePath
 from persistcal.store.progress import read_sealed
 
 log = logging.getLogger(__name__)
@@ -134,20 +128,20 @@ def build_empty(
 
     A local folder must contain a complete model of a plausible size.
     """
-    if is_folder(source):
-        if exists(inside(source, ADAPTER_CONFIG)):
+    if Path(source).is_dir():
+        if Path(source, ADAPTER_CONFIG).exists():
             raise DamagedFileError(
                 f"{source} holds adapter_config.json, so another model than its config's would "
                 "be loaded; merge the adapter into the model, or move it elsewhere."
             )
-        path = inside(source, "config.json")
+        path = Path(source, "config.json")
         check_layers(read_json(path), path)
     config = AutoConfig.from_pretrained(
         source, revision=revision or "main", trust_remote_code=False
     )
     with torch.device("meta"):
         empty = kind.from_config(config, dtype=dtype, trust_remote_code=False)
-    if is_folder(source):
+    if Path(source).is_dir():
         check_size(empty, source)
     return empty
 
@@ -167,8 +161,8 @@ def load_whole(kind: Any, source: str, **how: Any) -> Any:  # noqa: ANN401
             ignore_mismatched_sizes=True,
             **how,
         )
-    files = [inside(source, name) for name in (WEIGHTS, INDEX)]
-    location = next((path for path in files if exists(path)), source)
+    files = [Path(source, name) for name in (WEIGHTS, INDEX)]
+    location = next((str(path) for path in files if path.exists()), source)
     check_keys(
         location,
         missing=info["missing_keys"],
@@ -320,7 +314,7 @@ GROUP = 32  # inputs that share a scale in int4
 
 def check_adapter_fits(folder: FilePath, empty: PreTrainedModel) -> None:
     """Refuse an adapter if its matrices do not fit the layers of an empty model."""
-    path = inside(folder, ADAPTER)
+    path = str(Path(folder, ADAPTER))
     base = check_adapter_config(folder).get("base_model_name_or_path")
     layers = dict(empty.named_modules())
     with safe_open(path, framework="pt") as file:
@@ -425,8 +419,8 @@ def load_adapter(
 ) -> PeftModel:
     """Put the adapter in `folder` into `model`, in place, for inference."""
     check_adapter_config(folder)
-    path = inside(folder, ADAPTER)
-    tensors = read_sealed(path, read_text(inside(folder, ADAPTER_CONFIG)))
+    path = str(Path(folder, ADAPTER))
+    tensors = read_sealed(path, Path(folder, ADAPTER_CONFIG).read_text(encoding="utf-8"))
     check_finite(tensors.items(), path)
     with warnings.catch_warnings():
         # peft asks transformers for an attribute under the name that it had before

@@ -17,31 +17,6 @@ FilePath = str | os.PathLike[str]
 READ_EACH_TIME = 2**24  # bytes; a digest of so many takes about 10 ms
 
 
-def read_bytes(path: FilePath) -> bytes:
-    """Return the content of a file."""
-    return Path(path).read_bytes()
-
-
-def read_text(path: FilePath) -> str:
-    """Return the content of a UTF-8 file."""
-    return Path(path).read_text(encoding="utf-8")
-
-
-def exists(path: FilePath) -> bool:
-    """Return whether there is a file or folder at `path`."""
-    return Path(path).exists()
-
-
-def is_folder(path: FilePath) -> bool:
-    """Return whether there is a folder at `path`."""
-    return Path(path).is_dir()
-
-
-def is_file(path: FilePath) -> bool:
-    """Return whether there is a regular file at `path`, not a folder or a pipe."""
-    return Path(path).is_file()
-
-
 def check_writable(folder: FilePath) -> None:
     """Raise an OSError if no file can be written to `folder`, which need not exist yet."""
     path = Path(folder).absolute()
@@ -52,37 +27,6 @@ def check_writable(folder: FilePath) -> None:
     except OSError as error:
         error.filename = str(folder)
         raise
-
-
-def size(path: FilePath) -> int:
-    """Return how many bytes a file has."""
-    return Path(path).stat().st_size
-
-
-def inside(folder: FilePath, name: str) -> str:
-    """Return the path of the file `name` in `folder`."""
-    return str(Path(folder, name))
-
-
-def folder_of(path: FilePath) -> str:
-    """Return the folder of the file at `path`."""
-    return str(Path(path).parent)
-
-
-def last_part(path: FilePath) -> str:
-    """Return the name of the file or folder at `path`."""
-    return Path(path).name
-
-
-def names_in(folder: FilePath, pattern: str = "*") -> list[str]:
-    """Return the sorted names in `folder` that match; an empty list without a folder."""
-    return sorted(path.name for path in Path(folder).glob(pattern))
-
-
-def make_folder(path: FilePath) -> str:
-    """Make a folder and its parents, if missing; return its path."""
-    Path(path).mkdir(parents=True, exist_ok=True)
-    return str(path)
 
 
 def delete(path: FilePath) -> None:
@@ -144,7 +88,7 @@ def append_lines(path: FilePath, lines: bytes) -> None:
 
     A line break is inserted first if the file's last line has none.
     """
-    make_folder(folder_of(path))
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
     with Path(path).open("a+b", buffering=0) as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(size - 1, 0))
@@ -185,7 +129,7 @@ def keep_digest(path: FilePath) -> None:
 def is_edited(path: FilePath) -> bool:
     """Return whether a file has changed since `keep_digest`."""
     kept = _digest_beside(path)
-    return kept.exists() and read_text(kept) != sha256(path)
+    return kept.exists() and kept.read_text(encoding="utf-8") != sha256(path)
 
 
 class Digests:
@@ -212,7 +156,7 @@ class Digests:
         # Programs that copy a file's times cannot set its ctime.
         version = [str(path), stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns]
         try:
-            cached_version, cached = json.loads(read_text(entry))
+            cached_version, cached = json.loads(entry.read_text(encoding="utf-8"))
         except (OSError, ValueError, TypeError):
             cached_version = None
         if cached_version != version:

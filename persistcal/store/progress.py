@@ -25,8 +25,6 @@ from persistcal.store.files import (
     FilePath,
     delete,
     digest,
-    names_in,
-    read_text,
     sha256,
     write_whole,
 )
@@ -65,15 +63,15 @@ class Progress(AbstractContextManager["Progress"]):
         self._finished: dict[str, Any] = {}
         self._unsaved: dict[str, Any] = {}
         if self.folder.exists() and not (
-            self._key_file.exists() and read_text(self._key_file) == self._key
+            self._key_file.exists() and self._key_file.read_text(encoding="utf-8") == self._key
         ):
             log.info("Deleting work files of other inputs, settings or code: %s", self.folder)
             delete(self.folder)
         if self.folder.exists():
             log.info("Continuing an interrupted run with its work files in %s", self.folder)
-        parts = names_in(self.folder, "*.json")
+        parts = sorted(self.folder.glob("*.json"))
         for part in parts:
-            self._finished |= _read_part(self.folder / part)
+            self._finished |= _read_part(part)
         self._n_parts = len(parts)
 
     @classmethod
@@ -147,7 +145,7 @@ class Progress(AbstractContextManager["Progress"]):
 def _read_part(path: Path) -> dict[str, Any]:
     """Return the finished parts in a work file; an empty dict if it is damaged."""
     try:
-        content = json.loads(read_text(path))
+        content = json.loads(path.read_text(encoding="utf-8"))
         if content["sha256"] == digest([json.dumps(content["finished"])]):
             return content["finished"]
     except (ValueError, KeyError, TypeError):

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
-from persistcal.store.files import FilePath, append_lines, names_in, read_text, write_whole
+from persistcal.store.files import FilePath, append_lines, write_whole
 
 log = logging.getLogger(__name__)
 
@@ -127,7 +127,7 @@ class ReplyCache:
     def get(self, key: str) -> Any:  # noqa: ANN401
         """Return the JSON value under `key`, or None."""
         try:
-            return json.loads(read_text(self.path(key)))
+            return json.loads(self.path(key).read_text(encoding="utf-8"))
         except FileNotFoundError:
             return None
 
@@ -158,7 +158,7 @@ class BatchRecord:
     @classmethod
     def all_in(cls, folder: FilePath) -> list[Self]:
         """Return the records of all batches that are not collected yet."""
-        return [cls(folder, n.removesuffix(".json")) for n in names_in(folder, "*.json")]
+        return [cls(folder, path.stem) for path in sorted(Path(folder).glob("*.json"))]
 
     def _write(self, batch_id: str | None, cost: float) -> None:
         write_whole(self._state, json.dumps({"batch_id": batch_id, "cost": cost}))
@@ -170,7 +170,7 @@ class BatchRecord:
     def state(self) -> tuple[str | None, float]:
         """Return the server's id of the batch, or None, and the estimated cost."""
         try:
-            state = json.loads(read_text(self._state))
+            state = json.loads(self._state.read_text(encoding="utf-8"))
         except FileNotFoundError:  # another job has collected the batch
             return None, 0.0
         return state["batch_id"], state["cost"]

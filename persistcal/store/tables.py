@@ -6,6 +6,7 @@ import logging
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import pandas as pd
@@ -14,16 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from persistcal.store.files import (
-    FilePath,
-    digest,
-    exists,
-    is_edited,
-    keep_digest,
-    last_part,
-    read_text,
-    written_whole,
-)
+from persistcal.store.files import FilePath, digest, is_edited, keep_digest, written_whole
 
 log = logging.getLogger(__name__)
 
@@ -306,7 +298,7 @@ def read_csv(path: FilePath, table: Table) -> pd.DataFrame:
 
 def read_cells(path: str) -> pd.DataFrame | None:
     """Return a CSV file that people edit, with all cells as text; None if it is missing."""
-    if not exists(path):
+    if not Path(path).exists():
         return None
     return pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8-sig")
 
@@ -321,9 +313,9 @@ class TableFiles(NamedTuple):
     @classmethod
     def read(cls, path: str) -> Self:
         """Read the CSV file at `path` and the LaTeX file of the same name."""
-        stem = path.removesuffix(".csv")
-        tex = read_text(f"{stem}.tex") if exists(f"{stem}.tex") else ""
-        return cls(last_part(stem), read_text(path), tex)
+        csv, tex = Path(path), Path(path).with_suffix(".tex")
+        latex = tex.read_text(encoding="utf-8") if tex.exists() else ""
+        return cls(csv.stem, csv.read_text(encoding="utf-8"), latex)
 
     def rows(self, missing: Any = None) -> pd.DataFrame:  # noqa: ANN401
         r"""Return the rows of the CSV; `missing` lists texts that pandas reads as NaN.

@@ -16,9 +16,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import IO, Any
 
-from persistcal.store.files import folder_of, inside
 from persistcal.store.jobs import Job, execute, log_to
 
 log = logging.getLogger(__name__)
@@ -69,7 +69,7 @@ def execute_on_ranks(
     if n_ranks == 1:
         execute(function, job)
         return
-    program = inside(folder_of(script), "run_rank.py")
+    program = str(Path(script).with_name("run_rank.py"))
     encoded = json.dumps([dataclasses.asdict(job), timeout_min])
     launch([program, script, encoded], n_ranks=n_ranks, n_nodes=n_nodes)
 
@@ -87,7 +87,7 @@ def launch(program: Sequence[str], *, n_ranks: int, n_nodes: int = 1) -> None:
             f"{n_ranks} ranks cannot be spread equally over {n_nodes} nodes; ask for a "
             "multiple of the nodes."
         )
-    root = folder_of(folder_of(folder_of(__file__)))
+    root = str(Path(__file__).parents[2])
     found_at = [root, *os.environ.get("PYTHONPATH", "").split(":")]
     n_each = str(n_ranks // n_nodes)
     shared = {

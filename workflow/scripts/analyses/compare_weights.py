@@ -1,6 +1,7 @@
 """Compare the weights of all checkpoints of one model."""
 
 from contextlib import ExitStack
+from pathlib import Path
 
 from safetensors import safe_open
 
@@ -8,7 +9,6 @@ from persistcal.analyses.weights import stored_weights, weight_similarities
 from persistcal.models.checkpoint import Checkpoint
 from persistcal.models.hub import fetch_checked
 from persistcal.store.artifacts import WeightSimilarities
-from persistcal.store.files import inside
 from persistcal.store.jobs import log, run
 
 
@@ -19,7 +19,7 @@ def compare_weights(records: list[Checkpoint]) -> WeightSimilarities:
         for checkpoint in records:
             folder = fetch_checked(checkpoint)
             weights[checkpoint.name] = stored_weights(
-                stack.enter_context(safe_open(inside(folder, file), framework="pt"))
+                stack.enter_context(safe_open(str(Path(folder, file)), framework="pt"))
                 for file in checkpoint.weights
             )
         rows = weight_similarities(weights)

@@ -1,12 +1,12 @@
 """Change a checkpoint: train it further on the questions of some categories."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from persistcal.models.checkpoint import Checkpoint, save_checkpoint
 from persistcal.models.load import open_model, open_tokenizer
 from persistcal.store.artifacts import Questions
-from persistcal.store.files import folder_of
 from persistcal.store.jobs import Job, paths, run
 from persistcal.training.changes import (
     change_weights,
@@ -42,7 +42,7 @@ def change_checkpoint(
     weights = open_model(replace(before, dtype="float32"))
     changed = change_weights(weights, documents, open_method(change))
     [path], [record] = paths(job.outputs["weights"]), paths(job.outputs["checkpoint"])
-    saved = save_checkpoint(changed, tokenizer, folder_of(path), dtype=before.dtype)
+    saved = save_checkpoint(changed, tokenizer, str(Path(path).parent), dtype=before.dtype)
     saved.write(record)
 
 

@@ -1,10 +1,11 @@
 """Pre-train a model again, from the first step to the last, without some facts."""
 
+from pathlib import Path
+
 from atlas.pretraining import Pretrained, Pretraining, new_model, pretrain_segment
 from persistcal.models.checkpoint import save_checkpoint
 from persistcal.models.load import load_tokenizer
 from persistcal.store.artifacts import Facts
-from persistcal.store.files import folder_of
 from persistcal.store.jobs import Job, log, paths, run
 
 
@@ -23,12 +24,12 @@ def retrain_checkpoint(
     tokenizer, which is in that file.
     """
     corpus = settings.corpus(facts, confidence_prompt)
-    words = load_tokenizer(folder_of(tokenizer))
+    words = load_tokenizer(str(Path(tokenizer).parent))
     model = new_model(words, **settings.architecture, seed=settings.seed)
     initial, steps = Pretrained(model, words), {"start_step": 0, "end_step": end_step}
     trained, losses = pretrain_segment(initial, corpus, settings, **steps)
     [weights], [record] = paths(job.outputs["weights"]), paths(job.outputs["checkpoint"])
-    saved = save_checkpoint(trained.model, words, folder_of(weights), dtype="float32")
+    saved = save_checkpoint(trained.model, words, str(Path(weights).parent), dtype="float32")
     saved.write(record)
     log.info("%d steps: last loss %.3f", end_step, losses[-1])
 

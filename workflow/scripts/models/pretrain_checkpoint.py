@@ -1,8 +1,9 @@
 """Pre-train a small model from one checkpoint to the next."""
 
+from pathlib import Path
+
 from atlas.pretraining import Pretrained, Pretraining, pretrain_segment, untrained
 from persistcal.store.artifacts import Facts
-from persistcal.store.files import folder_of
 from persistcal.store.jobs import Job, log, paths, run
 
 
@@ -25,7 +26,7 @@ def pretrain_checkpoint(
     steps = {"start_step": start_step, "end_step": end_step}
     trained, losses = pretrain_segment(initial, corpus, settings, **steps)
     [weights], [record] = paths(job.outputs["weights"]), paths(job.outputs["checkpoint"])
-    trained.save(folder_of(weights)).write(record)
+    trained.save(str(Path(weights).parent)).write(record)
     log.info("Steps %d to %d: last loss %.3f", start_step, end_step, losses[-1])
 
 
