@@ -43,9 +43,11 @@ def best_sets(replicates: Replicates, dataset: str, labels: Collection[str]) -> 
     for scope, metric in COLUMNS:
         key = ("odds", scope, metric)
         compared = compare_estimators(replicates, list(chosen), key)
-        best = np.nanargmax(replicates.observed[key][list(chosen)])
+        best = int(np.nanargmax(replicates.observed[key][list(chosen)]))
         names = list(chosen.values())
-        near = {name for name, kept in zip(names, compared.in_best_set, strict=True) if kept}
+        near = {
+            name for name, is_near in zip(names, compared.near(best), strict=True) if is_near
+        }
         values[scope, metric] = names[best], near
     return values
 

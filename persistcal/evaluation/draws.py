@@ -39,7 +39,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from persistcal.evaluation.metrics import OnContrastSet, auc
+from persistcal.evaluation.metrics import MEASURES, Mean, OnContrastSet, auc
 from persistcal.evaluation.predictions import Array, Mask
 
 # A question of a class is taken once per replicate on average, so 255 is never reached.
@@ -245,10 +245,16 @@ def replicate_runs(
     `pseudo` has weights for means and for the change AUC.
     """
     improvement, (for_means, for_auc) = part.is_first, pseudo
-    signs, gaps = np.array([run.sign for run in runs]), np.array([run.gap for run in runs])
-    changes = [change_auc_replicates(r.change, improvement, weights, for_auc) for r in runs]
-    return {
-        "delta0_balanced": balanced_replicates(signs, improvement, weights, for_means),
-        "delta_balanced": balanced_replicates(gaps, improvement, weights, for_means),
-        "change_auc": np.array(changes),
-    }
+    replicates = {}
+    for name, measure in MEASURES.items():
+        if not measure.both_directions:
+            continue
+        if isinstance(measure.contrast, Mean):
+            values = np.array([measure.contrast.values(run) for run in runs])
+            replicates[name] = balanced_replicates(values, improvement, weights, for_means)
+        else:
+            changes = [r.change for r in runs]
+            replicates[name] = np.array(
+                [change_auc_replicates(c, improvement, weights, for_auc) for c in changes]
+            )
+    return replicates

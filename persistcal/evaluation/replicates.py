@@ -35,11 +35,22 @@ MIN_REPLICATES = 200  # that an interval or a test takes
 MEMORY = 500_000_000  # bytes: the limit for the replicates of a block
 LARGEST_BLOCK = 5_000  # replicates: larger blocks are not faster
 MEMBER, KEY = ["train_dataset", "estimator"], ["conditioning", "scope", "metric"]
-DIRECTED = [name for name, measure in MEASURES.items() if measure.both_directions]
-# Metrics with claims from draws that ignore which answers are correct
-FREE = [n for n, measure in MEASURES.items() if measure.has_interval and n not in DIRECTED]
 VALUES = ["value", "replicates", "claims", "improvement", "regression", "drawn"]
 VALUES += ["seeds", "by_seed", "noise", "n_effective"]
+
+
+def directed() -> list[str]:
+    """Return the metrics that rest on gained and on lost questions."""
+    return [name for name, measure in MEASURES.items() if measure.both_directions]
+
+
+def free() -> list[str]:
+    """Return the metrics with claims from draws that ignore which answers are correct."""
+    return [
+        name
+        for name, measure in MEASURES.items()
+        if measure.has_interval and not measure.both_directions
+    ]
 
 
 class Replicates(NamedTuple):
@@ -101,15 +112,16 @@ def replicate_metrics(
     n_questions, shape = len(answers.questions), (len(answers.rows), n_replicates)
     observed = metrics_under(count_once, data)
     replicated = {key: np.empty(shape) for key in observed}
-    claims = {key: np.empty(shape) for key in observed if key[2] in FREE}
+    chosen = free()
+    claims = {key: np.empty(shape) for key in observed if key[2] in chosen}
     spread = {key: np.zeros(len(answers.rows)) for key in observed}
     far = draws.reach([*data.full, *data.contrast], n_questions)
     for block in blocks(n_replicates, _bytes_each(data, n_questions, far)):
         columns = slice(block.start, block.stop)
         sequences = draws.draw_sequences(n_questions, block, seed=seed, reach=far)
         values = metrics_under(partial(draws.count_draws, sequences=sequences), data)
-        free = metrics_under(partial(_count, sequences), data, chosen=FREE)
-        for key, of_runs in free.items():
+        unstratified = metrics_under(partial(_count, sequences), data, chosen=chosen)
+        for key, of_runs in unstratified.items():
             claims[key][:, columns] = mean_over_seeds(of_runs, answers)
         for key, of_runs in values.items():
             replicated[key][:, columns] = mean_over_seeds(of_runs, answers)
@@ -126,7 +138,7 @@ def replicate_metrics(
         parts = data.full
         if scope == "contrast":
             parts = [data.contrast[number] for number in defining(metric, data.contrast)]
-        n_effective[key] = effective_questions(parts, balanced=metric in DIRECTED)
+        n_effective[key] = effective_questions(parts, balanced=MEASURES[metric].both_directions)
     claims |= directed
     found = (means, replicated, by_seed, noise, n_effective, claims, fewest)
     return Replicates(list(answers.rows), *found)
@@ -179,9 +191,10 @@ def _directions(
     answers: AnswerArrays, data: Prepared, min_direction: int, n_replicates: int, seed: int
 ) -> tuple[dict[Key, Array], dict[Key, tuple[int, int]]]:
     """Return the claims and the fewest questions of metrics that rest on both directions."""
-    kept = defining(DIRECTED[0], data.contrast)  # the same for all metrics
+    metrics = directed()
+    kept = defining(metrics[0], data.contrast)  # the same for all metrics
     parts = {number: data.contrast[number] for number in kept}
-    keys: list[Key] = [(c, "contrast", metric) for c in data.on_contrast for metric in DIRECTED]
+    keys: list[Key] = [(c, "contrast", metric) for c in data.on_contrast for metric in metrics]
     shape = (len(answers.rows), n_replicates)
     if not parts:
         return {key: np.full(shape, np.nan) for key in keys}, {}
@@ -193,7 +206,7 @@ def _directions(
             "give no interval and no test of %s. Ask more questions.",
             *fewest,
             min_direction,
-            ", ".join(MEASURES[metric].heading for metric in DIRECTED),
+            ", ".join(MEASURES[metric].heading for metric in metrics),
         )
         return {key: np.full(shape, np.nan) for key in keys}, dict.fromkeys(keys, fewest)
     claims = {key: np.zeros(shape) for key in keys}
@@ -298,6 +311,6 @@ def from_table(table: pd.DataFrame) -> Replicates:
         if MEASURES[metric].has_interval:
             claims[key] = np.stack(by_estimator["claims"].to_list())
         counts = by_estimator[["improvement", "regression"]].iloc[0]
-        if metric in DIRECTED and counts.notna().all():
+        if MEASURES[metric].both_directions and counts.notna().all():
             fewest[key] = int(counts["improvement"]), int(counts["regression"])
     return Replicates(estimators, *columns)

@@ -38,7 +38,7 @@ References
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -187,12 +187,12 @@ def compare_blocks(
     With d = best − other, or other − best where lower is better, `difference` is the observed
     d, and `lower_5pct`, `lower_2_5pct` and `upper_97_5pct` are quantiles of d over replicates.
     `significant` is whether `lower_5pct` is above 0: the paper's one-sided test, for the marks
-    in its tables. `p_value` is two-sided, and `p_holm` adjusts it for the rows of the same
-    block, conditioning, scope and metric. These columns do not take into account that the best
-    was chosen from the same data. The others do, see `compare_all`: the simultaneous interval
-    of d, `p_adjusted`, and `in_best_set`, whether no estimator of the block is above `other`;
-    it is missing without a test. `n_seeds` and the columns that begin with `seeds` include the
-    variation between training seeds, see `recipe_interval`.
+    in its tables; missing without replicates. `p_value` is two-sided, and `p_holm` adjusts it
+    for the rows of the same block, conditioning, scope and metric. These columns do not take
+    into account that the best was chosen from the same data. The others do, see `compare_all`:
+    the simultaneous interval of d, `p_adjusted`, and `in_best_set`, whether no estimator of the
+    block is above `other`; it is missing without a test. `n_seeds` and the columns that begin
+    with `seeds` include the variation between training seeds, see `recipe_interval`.
     """
     rows = []
     for block, members in blocks.items():
@@ -233,7 +233,7 @@ def compare_blocks(
                 for i in others
             ]
             together = compare_estimators(replicates, index, key)
-            is_tested = ~np.isnan(together.difference[best])
+            near = together.near(best)
             adjusted = holm([test["p_value"] for test in tests])
             rows += [
                 {
@@ -247,11 +247,12 @@ def compare_blocks(
                     "simultaneous_lower": together.lower[best, i],
                     "simultaneous_upper": together.upper[best, i],
                     "p_adjusted": together.p_adjusted[best, i],
-                    "in_best_set": bool(together.in_best_set[i]) if is_tested[i] else None,
+                    "in_best_set": near[i],
                 }
                 for i, test, p_holm in zip(others, tests, adjusted, strict=True)
             ]
-    return pd.DataFrame(rows, columns=SIGNIFICANCE.but("model", "dataset"))
+    table = pd.DataFrame(rows, columns=SIGNIFICANCE.but("model", "dataset"))
+    return table.astype({"significant": "boolean", "in_best_set": "boolean"})
 
 
 def _member(name: str | Estimator, estimators: Sequence[Estimator], block: str) -> Estimator:
@@ -269,7 +270,7 @@ def _member(name: str | Estimator, estimators: Sequence[Estimator], block: str) 
 
 def _compare(
     difference: float, stratified: Array, claimed: Array, sides: Sequence[BySeed], noise: float
-) -> dict[str, float | bool]:
+) -> dict[str, Any]:
     """Return the columns of SIGNIFICANCE about one difference and its replicates."""
     lower = float(np.quantile(stratified, 0.05))  # NaN if a replicate is
     low, high = np.quantile(claimed, [0.025, 0.975])
@@ -277,7 +278,7 @@ def _compare(
     return {
         "difference": difference,
         "lower_5pct": lower,
-        "significant": lower > 0,
+        "significant": None if np.isnan(lower) else lower > 0,
         "lower_2_5pct": low,
         "upper_97_5pct": high,
         "p_value": compare_replicates(0.0, difference, claimed).p_value,
@@ -329,6 +330,14 @@ class Simultaneous(NamedTuple):
     def tied(self) -> Mask:
         """Whether two estimators are equal on the data and on every replicate."""
         return np.isnan(self.error) & (np.abs(self.difference) <= TINY)
+
+    def near(self, best: int) -> list[bool | None]:
+        """Return for each estimator whether it is in the set of the best.
+
+        None if it has no test against the estimator at position `best`.
+        """
+        has_test = ~np.isnan(self.error[best]) | self.tied[best]
+        return [bool(n) if t else None for n, t in zip(self.in_best_set, has_test, strict=True)]
 
     @property
     def in_best_set(self) -> Mask:

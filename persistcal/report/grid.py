@@ -117,14 +117,15 @@ def _partly_defined(metrics: pd.DataFrame) -> dict[tuple[str, ...], str]:
 def _near_the_best(
     tests: pd.DataFrame | None, column: Sequence[str], marks: str
 ) -> set[tuple[str, str]]:
-    """Return the pairs (best, other) of a block that can be equal in `column`.
+    """Return the pairs (best, other) of a block whose test in `column` finds no difference.
 
     `marks` is "paper" for the paper's one-sided test or "best_set" for simultaneous intervals.
     """
     if tests is None:
         return set()
-    near = ~tests["significant"] if marks == PAPER else tests["in_best_set"].ne(False)
-    rows = tests[(tests[_COLUMN] == list(column)).all(axis=1) & near]
+    # Missing without a test, and then there is no mark
+    near = tests["significant"].eq(False) if marks == PAPER else tests["in_best_set"].eq(True)
+    rows = tests[(tests[_COLUMN] == list(column)).all(axis=1) & near.fillna(False)]
     return set(zip(rows["best"], rows["other"], strict=True))
 
 

@@ -171,12 +171,13 @@ Metrics = Annotated[pd.DataFrame, METRICS]
 # Lower_5pct, significant: the paper's one-sided test, for the marks in its tables. P-values are
 # two-sided. Simultaneous interval, p_adjusted, in_best_set: for all pairs of a block together,
 # so that the best can be chosen from the same data; in_best_set is true if `other` cannot be
-# distinguished from the best. Seeds: the interval and test over seeds and questions
+# distinguished from the best. Significant and in_best_set are missing without a test. Seeds:
+# the interval and test over seeds and questions
 SIGNIFICANCE = Table.parse(
     "significance",
     "compare_estimators",
     f"model! dataset! train_dataset! block! {MEASURE} best! other! difference?:real "
-    f"lower_5pct?:real significant:flag {INTERVAL} p_value?:real p_holm?:real "
+    f"lower_5pct?:real significant?:flag {INTERVAL} p_value?:real p_holm?:real "
     "simultaneous_lower?:real simultaneous_upper?:real p_adjusted?:real in_best_set?:flag "
     f"{OVER_SEEDS} seeds_p_value?:real",
 )

@@ -5,6 +5,7 @@ from typing import Any
 
 import pandas as pd
 
+from persistcal.evaluation.metrics import MEASURES
 from persistcal.evaluation.replicates import KEY, Replicates
 from persistcal.evaluation.significance import compare_estimators
 from persistcal.report.grid import Cell, Grid
@@ -85,8 +86,10 @@ def mark_best_sets(cells: pd.DataFrame, bootstraps: Mapping[Place, Replicates]) 
             if other == trained_on
         }
         index = [place[name] for name in rows["estimator"]]
-        compared = compare_estimators(drawn, index, (key[0], key[1], key[2]))
-        marked.loc[rows.index, "underline"] = compared.in_best_set
+        sign = -1 if MEASURES[key[2]].lower_is_better else 1
+        best = int((sign * rows["value"]).to_numpy().argmax())
+        near = compare_estimators(drawn, index, (key[0], key[1], key[2])).near(best)
+        marked.loc[rows.index, "underline"] = [verdict is True for verdict in near]
     return marked
 
 

@@ -1,0 +1,101 @@
+"""What every metric promises: a value, replicates, an interval or none, and honest marks."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from synthetic_predictions import CHECKPOINTS, make_predictions
+
+from persistcal import compare
+from persistcal.evaluation import metrics as definitions
+from persistcal.evaluation.metrics import MEASURES, names
+from persistcal.evaluation.replicates import replicate_metrics
+from persistcal.evaluation.significance import compare_blocks, intervals
+
+N_REPLICATES = 40
+SETTINGS = {"min_contrast": 5, "n_replicates": N_REPLICATES, "seed": 3}
+ESTIMATORS = ["coarse", "end_correct", "learnt", "own"]
+BLOCK = {"all": ESTIMATORS}
+KEYS = [
+    (conditioning, scope, metric)
+    for scope, conditionings in (("contrast", ("odds", "fitted")), ("full", ("odds",)))
+    for conditioning in conditionings
+    for metric in names(scope)
+]
+
+
+@pytest.fixture(scope="module")
+def predictions():
+    return make_predictions(120)
+
+
+@pytest.fixture(scope="module")
+def replicates(predictions):
+    return replicate_metrics(predictions, CHECKPOINTS, **SETTINGS)
+
+
+@pytest.fixture(scope="module")
+def tests(replicates):
+    return compare_blocks(replicates, BLOCK)
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_every_metric_has_a_value_and_replicates_that_vary(replicates, key):
+    own = replicates.estimators.index(("quiz", "own"))
+    assert np.isfinite(replicates.observed[key]).all()
+    assert replicates.replicated[key].shape == (4, N_REPLICATES)
+    assert replicates.replicated[key][own].std() > 0
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_every_metric_has_an_interval_or_says_that_it_has_none(replicates, key):
+    claims = replicates.for_claims(key)
+    own = replicates.estimators.index(("quiz", "own"))
+    assert claims.shape == (4, N_REPLICATES)
+    if MEASURES[key[2]].has_interval:
+        assert claims[own].std() > 0
+    else:
+        assert np.isnan(claims).all()
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_a_metric_without_an_interval_has_no_verdict(tests, key):
+    rows = tests[(tests[["conditioning", "scope", "metric"]] == list(key)).all(axis=1)]
+    assert len(rows) == 3  # all estimators but the best
+    undecided = rows["simultaneous_lower"].isna() & (rows["difference"] > 1e-6)
+    assert rows["in_best_set"].isna().tolist() == undecided.tolist()
+    assert undecided.all() == (not MEASURES[key[2]].has_interval)
+
+
+def test_cells_without_a_test_have_no_mark():
+    """The ECE of a constant confidence is far from the best one, and nothing tests it."""
+    made = compare(make_predictions(60), CHECKPOINTS, min_contrast=5, n_replicates=200)
+    # the last column is the ECE on all questions
+    rows = re.compile("coarse|end.correct|learnt|own", re.IGNORECASE)
+    printed = [line for line in made.summary().splitlines() if rows.match(line)]
+    assert len(printed) == 4 and any("~" in line for line in printed)
+    assert [line[-1] in "0123456789*" for line in printed] == [True] * 4
+    tables = {files.name: files.rows() for files in made._printed_tables()}
+    cells = tables["all_estimators"]
+    untested = cells[cells["metric"] == "smece"]
+    assert len(untested) == 8 and not untested["underline"].any()
+    assert untested["bold"].sum() == 2  # the best of each scope
+    assert cells["underline"].any()
+
+
+def test_a_copy_of_a_metric_has_the_intervals_and_tests_of_the_original(
+    monkeypatch, predictions
+):
+    name = "copied"
+    original = MEASURES["delta_balanced"]
+    monkeypatch.setitem(MEASURES, name, original._replace(heading="Copy"))
+    monkeypatch.setitem(definitions.CONTRAST_METRICS, name, original.contrast)
+
+    copied = replicate_metrics(predictions, CHECKPOINTS, **SETTINGS)
+
+    for table in (intervals(copied), compare_blocks(copied, BLOCK)):
+        shown = table.columns.drop("metric")
+        one, other = (table.loc[table["metric"] == m, shown] for m in ("delta_balanced", name))
+        pd.testing.assert_frame_equal(one.reset_index(drop=True), other.reset_index(drop=True))
+        assert one["lower_2_5pct"].notna().any()
