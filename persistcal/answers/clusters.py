@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from persistcal.questions.labels import CORRECT, normalise
+from persistcal.questions.labels import CORRECT, group_same_answers, normalise, same_answer
 from persistcal.store import artifacts
 
 log = logging.getLogger(__name__)
@@ -27,19 +27,19 @@ PairTest = Callable[[Sequence[Pair]], Sequence[bool]]
 
 
 def identical(pairs: Sequence[Pair]) -> list[bool]:
-    """Return for each pair whether its answers are equal after normalisation."""
-    return [normalise(pair.one) == normalise(pair.other) for pair in pairs]
+    """Return for each pair whether its answers are equal by the rule that labels answers."""
+    return [same_answer(pair.one, pair.other) for pair in pairs]
 
 
 def mutual_entailment(entails: PairTest) -> PairTest:
-    """Return the equivalence of `entails`: identical, or each answer entails the other.
+    """Return the paper's equivalence: equal without case and full stops, or mutual entailment.
 
     The first test starts from the answer that sorts first, so that all checkpoints share
     it. The second direction is tested only if the first one is entailment.
     """
 
     def equivalent(pairs: Sequence[Pair]) -> list[bool]:
-        different = [not same for same in identical(pairs)]
+        different = [normalise(pair.one) != normalise(pair.other) for pair in pairs]
         forward = [Pair(p.question, *sorted((p.one, p.other))) for p in pairs]
         back = [Pair(p.question, p.other, p.one) for p in forward]
         mutual = _ask_some(entails, back, _ask_some(entails, forward, different))
@@ -61,8 +61,11 @@ def group_answers(
 
     Connected answers are not compared again. Each round compares one answer of each
     question with one answer of every other group. Returned is a number per answer, equal for
-    answers that mean the same.
+    answers that mean the same. Groups of `identical` answers are not connected by a spelling
+    that matches two different ones.
     """
+    if equivalent is identical:
+        return [group_same_answers(answers) for _, answers in asked]
     groups = []
     for _, answers in asked:
         first: dict[str, int] = {}

@@ -87,8 +87,8 @@ def rate_answers(
     notes = [
         _NOTES[weighting],
         *([_NOTES["deployed"]] if is_deployed else []),
-        "Answers were grouped lexically: they mean the same if they differ only in case and "
-        "full stops.",
+        "Answers were grouped lexically: they mean the same if they match as an answer matches "
+        "a reference, without case, accents, articles and punctuation.",
         f"Of {len(tables['labels']):,} groups of answers {lexical:,} were labelled lexically, "
         "by a match with the references; the others by labels that came with them.",
         f"Rated by {', '.join(functions)}.",

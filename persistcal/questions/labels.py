@@ -3,7 +3,9 @@
 import re
 import string
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import NamedTuple
 
 CORRECT, INCORRECT, NOT_ATTEMPTED = "correct", "incorrect", "not_attempted"
 LABELS = (CORRECT, INCORRECT, NOT_ATTEMPTED)
@@ -26,6 +28,8 @@ FRACTION = re.compile(r"(?<=\d)(?=[¼-¾⅐-⅞])")
 LEADING_POINT = re.compile(r"(?<!\w)\.(?=\d)")
 FULL_STOP = re.compile(r"\.(?!\d)|(?<=[^\W\d_])\.")
 POINT_OUTSIDE_NUMBER = re.compile(r"(?<!\d)\.|\.(?!\d)")
+# The zeros at the end of a decimal number, but not of a version such as 1.10.2
+LAST_ZEROS = re.compile(r"(?<![\w.])(\d+)\.(\d*?)0+(?!\d|\.\d)")
 MINUS = re.compile(r"(\d\s*|\w)?-\$?(?=[£€¥]?\d)")  # hyphen or range if the group matches
 # Characters that distinguish answers: Cl-, blood group A-; C++, Canal+; F#; Vitamin A
 CHARGE = re.compile(r"(?<=\b[^\W\d_])-(?=\s)|(?:(?<=\b[^\W\d_])|(?<=\b[^\W\d_]{2}))-(?=\W*$)")
@@ -38,15 +42,23 @@ class JudgeError(RuntimeError):
     """Answers cannot be judged; the message contains the remedy."""
 
 
+class Spelling(NamedTuple):
+    """The normal form of an answer."""
+
+    text: str  # without marks on Latin and Greek letters
+    marks: tuple[str, ...]  # of each character of `text`
+
+
 def normalise_answer(text: str) -> str:
     """Return the normal form of `text` for a lexical match.
 
     The text becomes lower case, without accents, punctuation, articles, repeated spaces and
-    full stops inside abbreviations, as in the evaluation of TriviaQA and SQuAD. Separators of
-    thousands are removed, and ``&`` becomes "and". Some characters distinguish answers and are
-    kept: the sign and decimal point of a number, ``+`` and ``#`` after a word (C++, F#), ``-``
-    after one or two final letters (Cl-), a final "A" (Vitamin A), and articles if the text has
-    no other word.
+    full stops inside abbreviations, as in the evaluation of TriviaQA and SQuAD. Only Latin and
+    Greek letters lose their accents; in other scripts these make other letters. Separators of
+    thousands and zeros at the end of decimal numbers are removed, and ``&`` becomes "and". Some
+    characters distinguish answers and are kept: the sign and decimal point of a number, ``+``
+    and ``#`` after a word (C++, F#), ``-`` after one or two final letters (Cl-), a final "A"
+    (Vitamin A), and articles if the text has no other word.
 
     Examples
     --------
@@ -54,13 +66,49 @@ def normalise_answer(text: str) -> str:
     'usa'
     >>> normalise_answer("São  Tomé")
     'sao tome'
-    >>> normalise_answer("−1,234.5")
+    >>> normalise_answer("−1,234.50")
     '-1234.5'
     """
+    return _spelling(text).text
+
+
+@lru_cache(1 << 16)
+def _spelling(text: str) -> Spelling:
+    """Return the normal form of `text`; one without words is compared as it is written."""
     plain = THOUSANDS.sub(lambda number: re.sub(r"\D", "", number[0]), one_form(text))
     plain = FRACTION.sub(" ", RAISED.sub("^", " ".join(plain.split())))
     plain = unicodedata.normalize("NFKD", plain).casefold().translate(SAME)
-    plain = "".join(c for c in plain if not unicodedata.combining(c))
+    if plain.isascii():
+        plain = _words(plain)
+        return Spelling(plain, ("",) * len(plain))
+    # Composed letters are words for the patterns, and combining marks are not.
+    words = unicodedata.normalize("NFD", _words(unicodedata.normalize("NFC", _marked(plain))))
+    letters = re.findall(r"[^\u0300-\u036f][\u0300-\u036f]*", words)
+    bare = [letter[0] if _is_accented(letter[0]) else letter for letter in letters]
+    marks = [letter[len(one) :] for letter, one in zip(letters, bare, strict=True)]
+    return Spelling("".join(bare), tuple(marks))
+
+
+def _is_accented(character: str) -> bool:
+    """Return whether marks on a character are accents, as on Latin and Greek letters."""
+    return unicodedata.name(character, "").startswith(("LATIN", "GREEK"))
+
+
+def _marked(decomposed: str) -> str:
+    """Return a decomposed text without the marks on characters that are no letters."""
+    kept, base = [], " "
+    for character in decomposed:
+        if not unicodedata.combining(character):
+            base = character
+        elif not base.isalpha():
+            continue
+        kept.append(character)
+    return "".join(kept)
+
+
+def _words(plain: str) -> str:
+    """Return a text in lower case without articles and meaningless punctuation."""
+    plain = LAST_ZEROS.sub(lambda m: f"{m[1]}.{m[2]}".rstrip("."), plain)
     plain = POINT_OUTSIDE_NUMBER.sub("", LEADING_POINT.sub("0.", plain)).replace(".", "\ue000")
     plain = MINUS.sub(lambda m: m[0] if m[1] else "-".translate(MEANT), plain)
     for meant in (CHARGE, PLUS_SHARP, FINAL_A):
@@ -68,6 +116,63 @@ def normalise_answer(text: str) -> str:
     words = "".join(" " if _is_punctuation(c) else c for c in plain).split()
     kept = [word for word in words if word not in ARTICLES]
     return " ".join(kept or words).translate(AS_WRITTEN)
+
+
+def _leaves_out(one: Spelling, other: Spelling) -> bool:
+    """Return whether `one` is `other`, perhaps without some of its marks."""
+    return all(a in ("", b) for a, b in zip(one.marks, other.marks, strict=True))
+
+
+def same_answer(one: str, other: str) -> bool:
+    """Return whether two answers are lexically the same: by this they are grouped and labelled.
+
+    They are the same as written, or in the form of `normalise_answer`. A spelling can leave out
+    marks of the other one, but different marks never match.
+
+    >>> [same_answer("Malmo", "Malmö"), same_answer("Malmó", "Malmö")]
+    [True, False]
+    >>> [same_answer("The Nile!", "nile"), same_answer("1,000", "1000.0")]
+    [True, True]
+    """
+    first, second = _spelling(one), _spelling(other)
+    if first.text and first.text == second.text:
+        return _leaves_out(first, second) or _leaves_out(second, first)
+    written = _as_written(one)
+    return bool(written) and written == _as_written(other)
+
+
+def group_same_answers(answers: Sequence[str]) -> list[int]:
+    """Return a number per answer, equal for answers of one group.
+
+    A spelling without marks is in the group of the one spelling with marks. If there are
+    several of these, it is in a group of its own, as it could mean any of them.
+
+    >>> group_same_answers(["Nile", "The Nile", "Malmö", "malmo", "Oslo"])
+    [0, 0, 2, 2, 4]
+    >>> group_same_answers(["Malmö", "Malmo", "Malmó"])
+    [0, 1, 2]
+    """
+    spellings = [_spelling(answer) for answer in answers]
+    by_text: dict[str, list[Spelling]] = {}
+    for spelling in dict.fromkeys(spellings):
+        by_text.setdefault(spelling.text, []).append(spelling)
+    full = {text: _fullest(variants) for text, variants in by_text.items()}
+    first: dict[object, int] = {}
+    groups = []
+    for number, (answer, spelling) in enumerate(zip(answers, spellings, strict=True)):
+        above = [s for s in full[spelling.text] if _leaves_out(spelling, s)]
+        key: object = above[0] if len(above) == 1 else spelling
+        groups.append(first.setdefault(key if spelling.text else _as_written(answer), number))
+    return groups
+
+
+def _fullest(spellings: Sequence[Spelling]) -> list[Spelling]:
+    """Return the spellings that leave out no mark of another one."""
+    return [
+        one
+        for one in spellings
+        if not any(one != other and _leaves_out(one, other) for other in spellings)
+    ]
 
 
 def _is_punctuation(character: str) -> bool:
@@ -81,9 +186,9 @@ def _as_written(text: str) -> str:
 def judge_lexically(answer: str, references: Iterable[str]) -> str:
     """Return the label of `answer` by comparing it with the references.
 
-    The label is "correct" if the answer equals a reference, as written or after normalisation.
-    Otherwise it is "not_attempted" if the answer contains only punctuation and articles, and
-    "incorrect" in all other cases.
+    The label is "correct" if the answer is the `same_answer` as a reference. Otherwise it is
+    "not_attempted" if the answer contains only punctuation and articles, and "incorrect" in all
+    other cases.
 
     Examples
     --------
@@ -92,13 +197,10 @@ def judge_lexically(answer: str, references: Iterable[str]) -> str:
     >>> judge_lexically("Canada", ["United States", "USA"])
     'incorrect'
     """
-    references = list(references)
-    written, normalised = _as_written(answer), normalise_answer(answer)
-    if written and written in map(_as_written, references):
+    if any(same_answer(answer, reference) for reference in references):
         return CORRECT
-    if normalised and normalised in map(normalise_answer, references):
-        return CORRECT
-    return INCORRECT if set(normalised.split()) - ARTICLES else NOT_ATTEMPTED
+    has_words = set(normalise_answer(answer).split()) - ARTICLES
+    return INCORRECT if has_words else NOT_ATTEMPTED
 
 
 def parse_label(reply: str) -> str | None:
@@ -151,7 +253,7 @@ def one_form(text: str) -> str:
 
 
 def normalise(answer: str) -> str:
-    """Return `answer` in lower case and without full stops; equal results are the same answer.
+    """Return `answer` in lower case and without full stops, the paper's form of one answer.
 
     A point before a digit is kept, unless it follows a letter.
 

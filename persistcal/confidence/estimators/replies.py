@@ -8,7 +8,7 @@ from persistcal.confidence.evidence import KEY, Evidence
 from persistcal.confidence.registry import estimator
 from persistcal.confidence.said import guesses, on_scale, probability, rate_replies
 from persistcal.confidence.uncertainty import grouped
-from persistcal.questions.labels import normalise_answer
+from persistcal.questions.labels import same_answer
 
 
 @estimator("Stated", may_lack=True)
@@ -53,8 +53,11 @@ def said_guesses(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     def read(reply: str, row: pd.Series) -> float | None:
         stated_guesses = guesses(reply)
         members = [row["answer"], *first.get((row["checkpoint"], row["question_id"]), [])]
-        same = {normalise_answer(member) for member in members}
-        matching = [value for text, value in stated_guesses if normalise_answer(text) in same]
+        matching = [
+            value
+            for text, value in stated_guesses
+            if any(same_answer(text, member) for member in members)
+        ]
         return matching[0] if matching else 0.0 if stated_guesses else None
 
     return rate_replies(answers, evidence, read)
