@@ -14,17 +14,13 @@ from numpy.typing import NDArray
 from sklearn.metrics import cohen_kappa_score
 
 from persistcal.evaluation.proportions import wilson
+from persistcal.store.sheets import Sheet, check_shown, find_rows, read_mark
 
 KINDS = ("contrast", "correct", "incorrect")  # one, both or no answer is correct
 ANSWERS = ("earlier", "later")  # the checkpoints with answers on the sheet
 GIVEN = ["question_id", "question", "references", "earlier_answer", "later_answer"]
 ENTRIES = ["earlier_correct", "later_correct", "reference_correct", "reference_incomplete"]
 TO_FILL = [*ENTRIES, "note"]
-_ENTRIES = {
-    **dict.fromkeys(["yes", "y", "true", "1"], 1.0),
-    **dict.fromkeys(["no", "n", "false", "0"], 0.0),
-    "": float("nan"),
-}
 
 
 class AuditError(ValueError):
@@ -80,16 +76,7 @@ def _elsewhere(truths: str | None) -> list[str]:
     ]
 
 
-def has_entries(sheet: pd.DataFrame) -> bool:
-    """Return whether a person has filled in any cell of a sheet of texts."""
-    if not set(sheet.columns) >= {*GIVEN, *TO_FILL}:
-        return True  # not as drawn, so someone's work
-    return bool((sheet[TO_FILL] != "").any(axis=None))
-
-
-def summarise_sheet(
-    sheet: pd.DataFrame, earlier: pd.DataFrame, later: pd.DataFrame
-) -> pd.DataFrame:
+def summarise_sheet(sheet: Sheet, earlier: pd.DataFrame, later: pd.DataFrame) -> pd.DataFrame:
     """Compare a filled sheet with the judge's labels; return the table AUDIT_AGREEMENTS.
 
     Entries of the sheet of `draw_sheet` are yes or no. Empty cells do not count, except that an
@@ -98,9 +85,8 @@ def summarise_sheet(
     `agreement_complete`, the same without incomplete references; `reference_correct` and
     `reference_incomplete` over questions.
     """
-    filled = _read_entries(sheet)
     joined = _both(earlier, later).set_index("question_id")
-    _check_answers(sheet, joined)
+    filled = _read_entries(sheet, joined)
     judged = joined.loc[filled["question_id"]].reset_index()
     contrast = (judged["correct_earlier"] != judged["correct_later"]).to_numpy()
     groups = {"contrast": contrast, "non_contrast": ~contrast, "all": contrast | ~contrast}
@@ -113,26 +99,22 @@ def summarise_sheet(
 
 
 def states_of_sheet(
-    sheet: pd.DataFrame, earlier: pd.DataFrame, later: pd.DataFrame, *, draws: Draws, seed: int
+    sheet: Sheet, earlier: pd.DataFrame, later: pd.DataFrame, *, draws: Draws, seed: int
 ) -> pd.DataFrame:
     """Return question_id, with its state by the judge and by a person (-1: not labelled).
 
     There is a row for each question that both checkpoints answered. The state is 2 × (earlier
     answer correct) + (later answer correct), see `persistcal.judge.correction`.
     """
-    filled = _read_entries(sheet)
     joined = _both(earlier, later)
-    _check_answers(sheet, joined.set_index("question_id"))
+    filled = _read_entries(sheet, joined.set_index("question_id"))
     names = filled["question_id"]
-    if (repeated := names.duplicated()).any():
-        raise AuditError(
-            f"Question {names[repeated].iloc[0]!r} is on the sheet twice; keep one."
-        )
     if (foreign := ~names.isin(_draw(joined, draws, seed))).any():
         raise AuditError(
-            f"Question {names[foreign].iloc[0]!r} is not on the sheet that analyses.audit "
-            "would draw now, so its chance of being drawn is unknown: the judge's labels, the "
-            "sizes or the seed have changed. Set them back, or draw and fill in a new sheet."
+            f"{sheet.path}: question {names[foreign].iloc[0]!r} is not on the sheet that "
+            "analyses.audit would draw now, so its chance of being drawn is unknown: the "
+            "judge's labels, the sizes or the seed have changed. Set them back, or draw and "
+            "fill in a new sheet."
         )
     judged = 2 * joined["correct_earlier"].astype(int) + joined["correct_later"].astype(int)
     entries = filled.set_index("question_id")
@@ -164,35 +146,24 @@ def _draw(joined: pd.DataFrame, draws: Draws, seed: int) -> list[str]:
     return order
 
 
-def _read_entries(sheet: pd.DataFrame) -> pd.DataFrame:
-    """Return question_id and each entry as 1, 0 or NaN."""
-    if missing := [name for name in [*GIVEN, *TO_FILL] if name not in sheet]:
-        raise AuditError(f"The sheet has no column {missing[0]!r}; fill in a sheet as drawn.")
-    entries = sheet[["question_id"]].copy()
-    for name in ENTRIES:
-        texts = sheet[name].str.strip().str.lower()
-        if (unknown := ~texts.isin(_ENTRIES)).any():
-            row = sheet[unknown].iloc[0]
-            raise AuditError(
-                f"Question {row['question_id']!r}: {name} is {row[name]!r}; write yes or no, "
-                "or leave it empty."
-            )
-        entries[name] = texts.map(_ENTRIES).astype(float)
+def _read_entries(sheet: Sheet, joined: pd.DataFrame) -> pd.DataFrame:
+    """Return question_id and each entry as 1, 0 or NaN; refuse a sheet of other answers.
+
+    `joined` has the present answers of both checkpoints by question_id.
+    """
+    rows = find_rows(sheet, "question_id", set(joined.index))
+    for name, row in rows.items():
+        for side in ANSWERS:
+            check_shown(sheet, row, f"{side}_answer", joined.at[name, f"answer_{side}"])
+    entries = pd.DataFrame(
+        [[read_mark(sheet, row, name) for name in ENTRIES] for row in rows.values()],
+        columns=ENTRIES,
+        dtype=float,
+    )
     if entries[[f"{side}_correct" for side in ANSWERS]].isna().all(axis=None):
-        raise AuditError("No answer of the sheet is labelled yet; fill it in first.")
+        raise AuditError(f"{sheet.path}: no answer of the sheet is labelled yet; fill it in.")
+    entries.insert(0, "question_id", list(rows))
     return entries
-
-
-def _check_answers(sheet: pd.DataFrame, joined: pd.DataFrame) -> None:
-    for side in ANSWERS:
-        current = sheet["question_id"].map(joined[f"answer_{side}"])
-        if (changed := sheet[f"{side}_answer"] != current).any():
-            row = sheet[changed].iloc[0]
-            raise AuditError(
-                f"Question {row['question_id']!r}: the {side} answer on the sheet is "
-                f"{row[f'{side}_answer']!r}, and now it is {current[changed].iloc[0]!r}; draw "
-                "and fill in a new sheet."
-            )
 
 
 def _measures(filled: pd.DataFrame, judged: pd.DataFrame) -> Iterator[dict[str, Any]]:

@@ -9,14 +9,13 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from persistcal.judge.messages import Candidate, candidate_id
-from persistcal.questions.labels import LABELS, JudgeError, parse_label
+from persistcal.questions.labels import LABELS, parse_label
 from persistcal.store.replies import append_rows, hold_lock, parse_rows, read_lines
+from persistcal.store.sheets import Sheet, append_to_sheet, read_sheet
 
 log = logging.getLogger(__name__)
 
 COLUMNS = ("label", "question", "references", "answer", "reason", "reply", "id")
-
-LONGEST_CELL = 5_000  # characters; spreadsheets take 32,767
 
 
 class Unresolved(NamedTuple):
@@ -27,65 +26,32 @@ class Unresolved(NamedTuple):
     reply: str
 
 
-class _Table(NamedTuple):
-    """The file after edits: spreadsheets change delimiters and the order of columns."""
-
-    delimiter: str
-    columns: list[str]  # empty without a file
-    rows: list[tuple[int, dict[str, str]]]
-
-
-def _header(line: str) -> tuple[str, list[str]]:
-    """Return the delimiter and the columns in `line`; no columns if it is not a header."""
-    delimiter = max(",;\t", key=line.count)
-    rows = parse_rows([line], delimiter=delimiter, columns=len(line))
-    columns = next((fields for _, fields in rows), None) or []
-    return delimiter, columns if {"id", "label"} <= set(columns) else []
-
-
-def _read(path: str) -> _Table:
-    """Read the rows, each with its number; lines cut short are left out."""
-    try:
-        lines = read_lines(path)
-    except UnicodeDecodeError:
-        raise JudgeError(f"{path} is not UTF-8 text; save it as CSV in UTF-8.") from None
-    above = next((i for i, line in enumerate(lines) if _header(line)[1]), None)
-    if above is None:
-        # An empty file, or a file cut in this line
-        if ",".join(COLUMNS).startswith("".join(lines).strip()):
-            return _Table(",", [], [])
-        raise JudgeError(
-            f"{path}: the first line must name the columns {', '.join(COLUMNS)}; restore that "
-            "line or move the file away."
-        )
-    delimiter, columns = _header(lines[above])
-    rows = []
-    parsed = parse_rows(lines[above + 1 :], delimiter=delimiter, columns=len(columns))
-    for number, (_, fields) in enumerate(parsed, start=above + 2):
-        row = dict.fromkeys(columns, "") | dict(zip(columns, fields or [], strict=False))
-        if row["id"].strip():
-            rows.append((number, row))
-        elif fields is None or any(map(str.strip, fields)):
-            log.warning("%s: row %d is damaged and not read.", path, number)
-    return _Table(delimiter, columns, rows)
+def _read(path: str) -> Sheet:
+    """Read the queue without rows that are damaged or have no id."""
+    sheet = read_sheet(path, ("id", "label"), COLUMNS)
+    nameless = [row.number for row in sheet.rows if not row.cells["id"].strip()]
+    for number in sorted([*sheet.damaged, *nameless]):
+        log.warning("%s: row %d is damaged and not read.", path, number)
+    return sheet._replace(rows=[row for row in sheet.rows if row.number not in nameless])
 
 
 def read_human_labels(path: str) -> dict[str, str]:
     """Return the labels that a person gave, by the id of the candidate; refuse unclear ones."""
     labels: dict[str, str] = {}
-    for number, row in _read(path).rows:
-        if not (given := row["label"].strip()):
+    sheet = _read(path)
+    for row in sheet.rows:
+        number, given = row.cells["id"], row.cells["label"].strip()
+        if not given:
             continue
         label = parse_label(given)
         if label is None:
-            raise JudgeError(
-                f"{path}: row {number} has the label {given!r}; write "
-                f"{', '.join(LABELS)} or nothing."
+            raise sheet.refuse(
+                row, f"has the label {given!r}; write {', '.join(LABELS)} or nothing."
             )
-        if labels.setdefault(row["id"], label) != label:
-            raise JudgeError(
-                f"{path}: row {number} gives {row['id']} a second label, {label!r} after "
-                f"{labels[row['id']]!r}; keep one."
+        if labels.setdefault(number, label) != label:
+            raise sheet.refuse(
+                row,
+                f"gives {number} a second label, {label!r} after {labels[number]!r}; keep one.",
             )
     return labels
 
@@ -117,7 +83,7 @@ def human_labels_digest(path: str, noted: str, *, stop: bool = False) -> str:
     """
     if not (noted_before := _noted(noted)):
         return ""
-    given = {row["id"]: row["label"].strip() for _, row in _read(path).rows}
+    given = {row.cells["id"]: row.cells["label"].strip() for row in _read(path).rows}
     current = {
         number: parse_label(given.get(number, "")) or given.get(number, "")
         for number in noted_before
@@ -130,35 +96,28 @@ def human_labels_digest(path: str, noted: str, *, stop: bool = False) -> str:
     return hashlib.sha256(repr(changed).encode()).hexdigest()[:16] if changed else ""
 
 
-def _cell(text: str) -> str:
-    """Shorten `text` to a cell of a spreadsheet, and keep it from being taken for a formula."""
-    text = text if len(text) <= LONGEST_CELL else f"{text[:LONGEST_CELL]} …"
-    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
-
-
 def append_unresolved(path: str, waiting: Iterable[Unresolved]) -> int:
     """Append the new candidates in `waiting` to the file at `path`; return their number.
 
     Existing rows are never rewritten, so nothing that a person typed is lost.
     """
     with hold_lock(f"{path}.lock"):
-        delimiter, columns, rows = _read(path)
-        lines = [] if columns else [list(COLUMNS)]
-        columns = columns or list(COLUMNS)
-        listed = {row["id"] for _, row in rows}
+        sheet = _read(path)
+        listed = {row.cells["id"] for row in sheet.rows}
         fresh = {candidate_id(row.candidate): row for row in waiting}
         fresh = {number: row for number, row in fresh.items() if number not in listed}
-        if not fresh:
-            return 0
-        for number, (candidate, reason, reply) in fresh.items():
-            shown = {
-                "question": _cell(candidate.question),
-                "references": _cell(" | ".join(candidate.references)),
-                "answer": _cell(candidate.answer),
-                "reply": _cell(reply),
+        rows: list[dict[str, str]] = [] if sheet.columns else [{name: name for name in COLUMNS}]
+        rows += [
+            {
+                "question": candidate.question,
+                "references": " | ".join(candidate.references),
+                "answer": candidate.answer,
+                "reply": reply,
                 "reason": reason,
                 "id": number,
             }
-            lines.append([shown.get(name, "") for name in columns])
-        append_rows(path, lines, delimiter=delimiter)
+            for number, (candidate, reason, reply) in fresh.items()
+        ]
+        if fresh:
+            append_to_sheet(sheet._replace(columns=sheet.columns or list(COLUMNS)), rows)
     return len(fresh)

@@ -41,7 +41,11 @@ def read_lines(path: FilePath) -> list[str]:
     Raises UnicodeDecodeError if the file is not UTF-8. A truncated character at the end of a
     line is allowed.
     """
-    content = Path(path).read_bytes() if Path(path).exists() else b""
+    return decode_lines(Path(path).read_bytes() if Path(path).exists() else b"")
+
+
+def decode_lines(content: bytes) -> list[str]:
+    """Return the lines of the content of a UTF-8 file, see `read_lines`."""
     lines = []
     for line in content.removeprefix(b"\xef\xbb\xbf").splitlines(keepends=True):
         try:
@@ -54,12 +58,13 @@ def read_lines(path: FilePath) -> list[str]:
 
 
 def parse_rows(
-    lines: Sequence[str], *, delimiter: str = ",", columns: int
+    lines: Sequence[str], *, delimiter: str = ",", columns: int, blank: bool = False
 ) -> Iterator[tuple[int, list[str] | None]]:
     """Yield the first line's number and the fields of each row with at most `columns` fields.
 
     The fields are None for a damaged line. A line that is a complete row is always read as
-    one, even if an earlier truncated line opened a quote.
+    one, even if an earlier truncated line opened a quote. Blank lines are rows without fields,
+    and left out unless `blank`.
     """
     i = 0
     while i < len(lines):
@@ -70,7 +75,7 @@ def parse_rows(
         )
         if fields is None or len(fields) > columns or swallows:
             fields, n = None, 1
-        if fields != []:
+        if fields != [] or blank:
             yield i + 1, fields
         i += n
 

@@ -5,7 +5,7 @@ import json
 import logging
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -16,6 +16,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from persistcal.store.files import FilePath, digest, is_edited, keep_digest, written_whole
+from persistcal.store.sheets import escape_formula, unescape_formula
 
 log = logging.getLogger(__name__)
 
@@ -272,9 +273,23 @@ def sources(path: FilePath) -> dict[str, str]:
     return json.loads(marks.get(b"sources", b"{}"))
 
 
+def _map_texts(content: pa.Table, change: Callable[[str], str]) -> pa.Table:
+    """Change the texts of a table that can be a formula of a spreadsheet."""
+    for place, name in enumerate(content.schema.names):
+        column = content.column(name)
+        if content.schema.types[place] == TYPES["text"]:
+            if pc.any(pc.match_substring_regex(column, "^'*[-=+@\\t\\r]")).as_py():
+                texts = [None if text is None else change(text) for text in column.to_pylist()]
+                content = content.set_column(place, name, pa.array(texts, TYPES["text"]))
+    return content
+
+
 def write_csv(frame: pd.DataFrame, path: FilePath, table: Table) -> None:
-    """Write `frame` to the CSV file `path`; missing values are empty cells."""
-    content = check(frame, table, path).to_pandas()
+    """Write `frame` to the CSV file `path`; missing values are empty cells.
+
+    People open these files in a spreadsheet, so no text is a formula there.
+    """
+    content = _map_texts(check(frame, table, path), escape_formula).to_pandas()
     whole = [f.name for f in table.schema if f.nullable and f.type == TYPES["int"]]
     with written_whole(path) as part:  # pandas turns int columns with missing values into float
         content.astype(dict.fromkeys(whole, "Int64")).to_csv(part, index=False)
@@ -290,17 +305,11 @@ def read_csv(path: FilePath, table: Table) -> pd.DataFrame:
         )
     types = pyarrow.csv.ConvertOptions(column_types=table.schema, strings_can_be_null=False)
     try:
-        frame = pyarrow.csv.read_csv(path, convert_options=types).to_pandas()
+        content = pyarrow.csv.read_csv(path, convert_options=types)
+        frame = _map_texts(content, unescape_formula).to_pandas()
     except (OSError, pa.ArrowInvalid) as error:
         raise TableError(f"{path}: not a readable CSV of {table.name} ({error}).") from error
     return check(frame, table, path).to_pandas()
-
-
-def read_cells(path: str) -> pd.DataFrame | None:
-    """Return a CSV file that people edit, with all cells as text; None if it is missing."""
-    if not Path(path).exists():
-        return None
-    return pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8-sig")
 
 
 class TableFiles(NamedTuple):

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from answer_tables import questions_table
 from draw_audit import draw_audit
+from sheet_files import saved_sheet
 from summarise_audit import summarise_audit
 
 from persistcal.judge.audit import (
@@ -21,6 +22,7 @@ from persistcal.judge.audit import (
 )
 from persistcal.store import artifacts
 from persistcal.store.jobs import Job, execute
+from persistcal.store.sheets import SheetError
 
 COUNTS = Draws(n_contrast=6, n_correct=3, n_incorrect=3)
 N = 40
@@ -95,8 +97,10 @@ def filled_sheet():
     return sheet
 
 
-def test_summary_of_a_filled_sheet():
-    rows = summarise_sheet(filled_sheet(), *both()).set_index(["group", "measure"])
+def test_summary_of_a_filled_sheet(tmp_path):
+    rows = summarise_sheet(saved_sheet(filled_sheet(), tmp_path), *both()).set_index(
+        ["group", "measure"]
+    )
     found = {key: (row["count"], row["n"]) for key, row in rows.iterrows()}
     assert found == {
         ("contrast", "agreement"): (11, 12),  # two answers to six questions, one differs
@@ -129,18 +133,20 @@ def test_a_share_of_nothing_and_the_kappa_of_one_label_are_undefined():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda s: s.drop(columns="references"), "no column 'references'"),
+        (lambda s: s.assign(later_correct="maybe"), "row 2 has 'maybe'.*write yes or no"),
+        (lambda s: s.assign(earlier_correct="", later_correct=""), "no answer of the sheet"),
+        (lambda s: s.assign(later_answer="x"), "row 2 has the later_answer 'x', and now"),
         (
-            lambda s: s.assign(later_correct="maybe"),
-            "later_correct is 'maybe'; write yes or no",
+            lambda s: s.assign(question_id="q99"),
+            "row 2 has the question_id 'q99', which",
         ),
-        (lambda s: s.assign(earlier_correct="", later_correct=""), "No answer of the sheet"),
-        (lambda s: s.assign(later_answer="x"), "the later answer on the sheet is 'x', and now"),
+        (lambda s: pd.concat([s, s[:1]]), "row 14 repeats the question_id .* of row 2"),
     ],
 )
-def test_a_sheet_that_cannot_be_used(change, message):
-    with pytest.raises(AuditError, match=message):
-        summarise_sheet(change(filled_sheet()), *both())
+def test_a_sheet_that_cannot_be_used_is_refused_with_file_and_row(change, message, tmp_path):
+    sheet = saved_sheet(change(filled_sheet()), tmp_path)
+    with pytest.raises(ValueError, match=rf"filled\.csv: {message}"):
+        summarise_sheet(sheet, *both())
 
 
 ANSWERS = ["answers/early", "answers/late"]
@@ -178,9 +184,9 @@ def test_from_files_to_agreement_and_never_over_a_filled_sheet(tmp_path, monkeyp
     )
     sheet.loc[5, "note"] = "unclear"
     sheet.to_csv("sheet.csv", index=False)
-    with pytest.raises(AuditError, match=r"sheet\.csv: someone has written into it"):
+    with pytest.raises(SheetError, match=r"sheet\.csv: someone has written into it"):
         draw(18)
-    with pytest.raises(AuditError, match=r"sheet\.csv: No answer of the sheet is labelled"):
+    with pytest.raises(AuditError, match=r"sheet\.csv: no answer of the sheet is labelled"):
         summarise("sheet.csv")
 
     filled_sheet().to_csv("filled.csv", index=False)

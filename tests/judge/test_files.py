@@ -9,8 +9,8 @@ from judge_server import candidates, completion
 
 from persistcal.judge.human_labels import Unresolved, append_unresolved, read_human_labels
 from persistcal.judge.messages import Replies, Reply, candidate_id, candidate_of
-from persistcal.questions.labels import JudgeError
 from persistcal.store.replies import SPENDING, Ledger, append_rows, parse_rows, read_lines
+from persistcal.store.sheets import SheetError
 
 # The queue -------------------------------------------------------------------------------
 
@@ -48,7 +48,7 @@ def test_queue_survives_a_spreadsheet(fake, tmp_path):
 )
 def test_a_queue_filled_wrongly_says_where(tmp_path, content, says):
     (tmp_path / "queue.csv").write_bytes(content)
-    with pytest.raises(JudgeError, match=says):
+    with pytest.raises(SheetError, match=says):
         read_human_labels(tmp_path / "queue.csv")
 
 

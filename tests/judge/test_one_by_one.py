@@ -23,6 +23,7 @@ from werkzeug import Response
 from persistcal.judge.human_labels import human_labels_digest
 from persistcal.judge.messages import candidate_of
 from persistcal.questions.labels import JudgeError
+from persistcal.store.sheets import SheetError
 
 BOTH = pytest.mark.parametrize("backend", ["openai", "openai_batch"])
 
@@ -248,7 +249,7 @@ def test_a_label_reruns_the_jobs_that_it_concerns_and_no_other(fake, tmp_path):
     assert digests()[0] == digests(stop=True)[0] not in ("", went_on[0])
     fake.fill_in(fact_0="yes")  # no label, so the jobs that read it run and say so
     assert all(digests())
-    with pytest.raises(JudgeError, match="has the label 'yes'"):
+    with pytest.raises(SheetError, match="has the label 'yes'"):
         fake.ask(some[:2], job="a")
 
 

@@ -1,10 +1,10 @@
 """Correct accuracies, sizes of contrast sets and contrast metrics by a filled audit sheet."""
 
 from persistcal.judge import correction
-from persistcal.judge.audit import AuditError, Draws, states_of_sheet
+from persistcal.judge.audit import GIVEN, TO_FILL, AuditError, Draws, states_of_sheet
 from persistcal.store.artifacts import Answers, Corrections, Predictions
 from persistcal.store.jobs import log, run
-from persistcal.store.tables import read_cells
+from persistcal.store.sheets import read_drawn
 
 
 def correct_results(
@@ -21,10 +21,9 @@ def correct_results(
     `answers` belong to the earlier and the later checkpoint. `draws` and `seed` drew the sheet.
     """
     earlier, later = (rows[rows["split"] == "test"] for rows in answers)
-    cells = read_cells(sheet)
-    assert cells is not None
+    filled = read_drawn(sheet, [*GIVEN, *TO_FILL])
+    states = states_of_sheet(filled, earlier, later, draws=draws, seed=seed)
     try:
-        states = states_of_sheet(cells, earlier, later, draws=draws, seed=seed)
         rows = correction.correct_results(states, predictions, checkpoints)
     except AuditError as error:
         raise AuditError(f"{sheet}: {error}") from error
