@@ -2,7 +2,8 @@
 
 Equality of beams, confidences and gradients with transformers' `generate`, a plain forward pass
 and plain peft; batches that do not fit into memory; two ranks on one device; then speed, memory
-and the share of the device's peak, and the rates of the device. The command downloads nothing.
+and the share of the device's peak, the rates of the device, and peak memory at the shapes of
+config/one_gpu.yaml. The command downloads nothing.
 Each part runs in a separate Python and ends at its time limit; all limits together are below
 ten minutes. Findings are written to benchmarks/gpu.md, and the command fails if results differ.
 
@@ -32,6 +33,7 @@ from transformers import Olmo3Config, Olmo3ForCausalLM, PreTrainedTokenizerBase
 
 from atlas.corpus import train_tokenizer
 from benchmarks.decoding import made_up_questions
+from benchmarks.gpu_memory import measure_memory
 from benchmarks.reference import generate
 from benchmarks.trees import as_trees, score, score_alone, train
 from persistcal.answers import decode
@@ -421,13 +423,21 @@ def packed(bench: Bench, part: str, passes: int) -> Iterator[Finding]:
     yield Finding("rates", f"FLOPS, {part}", f"{rate:.2g}")
 
 
+def room(bench: Bench) -> Iterator[Finding]:
+    """Measure peak memory of a study on one GPU against `persistcal.models.sizes`."""
+    tiny = bench.shape == SHAPES["tiny"]
+    for what, result, ok in measure_memory(bench.tokenizer, device=bench.device, tiny=tiny):
+        yield Finding("room", what, result, ok)
+
+
 PARTS: dict[str, tuple[Callable[[Bench], Iterator[Finding]], int]] = {  # and seconds at most
-    "equality": (equality, 120),
-    "memory": (memory, 80),
-    "ranks": (ranks, 90),
-    "decoding": (decoding, 130),
-    "training": (partial(packed, part="training", passes=2), 70),
-    "scoring": (partial(packed, part="scoring", passes=1), 60),
+    "equality": (equality, 100),
+    "memory": (memory, 60),
+    "ranks": (ranks, 70),
+    "decoding": (decoding, 110),
+    "training": (partial(packed, part="training", passes=2), 60),
+    "scoring": (partial(packed, part="scoring", passes=1), 50),
+    "room": (room, 140),
 }
 
 
@@ -474,11 +484,13 @@ def as_markdown(rows: list[Finding], setup: str) -> str:
 
 {setup}
 
-Written by `make gpu`, which needs one GPU with 80 GB and downloads nothing. The weights are random,
-at the shape of Olmo 3 7B. The peak is that of one large product and one large copy in the same run.
-The rows "rates" are, in this run, the bandwidth in bytes per second, the seconds of a decoding step
-beyond reading the weights, and the operations per second. `generate` and peft are the references;
-"2.7 times as long" means that they need 2.7 times the time of this project's code.
+Written by `make gpu`, which needs one GPU with 80 GB and downloads nothing. The weights are
+random, at the shape of Olmo 3 7B. The peak is that of one large product and one large copy in
+the same run. The rows "rates" are, in this run, the bandwidth in bytes per second, the seconds
+of a decoding step beyond reading the weights, and the operations per second. `generate` and
+peft are the references; "2.7 times as long" means that they need 2.7 times the time of this
+code. The rows "room" compare peak memory at the shapes of config/one_gpu.yaml with
+`persistcal.models.sizes`.
 
 | part | what | found | as it must be |
 |---|---|---|---|

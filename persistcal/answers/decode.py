@@ -35,6 +35,13 @@ from persistcal.answers.token_trees import (
 )
 from persistcal.models.batches import Work, in_batches, unless_full, warn_of_little_memory
 from persistcal.models.packing import make_tree, n_common
+from persistcal.models.sizes import (
+    MOST,
+    TYPICAL,
+    DecoderShape,
+    question_bytes,
+    questions_at_once,
+)
 from persistcal.models.vllm import VllmModel
 
 
@@ -101,9 +108,7 @@ def beams_of(
     return beams
 
 
-MOST = 128  # questions that are decoded together
 QUEUE = 4  # times as many are given to a shard, and remembered, together
-TYPICAL = 30  # expected tokens of an answer; longer ones can require smaller batches
 
 
 @dataclass(frozen=True)
@@ -258,24 +263,24 @@ def n_at_once(
     if search.batch_size != "auto":
         return search.batch_size
     per_question = bytes_of_a_question(model, n_tokens, n_rows)
-    fit = int(search.memory_gb * 1e9 / per_question)
-    at_once = max(1, min(MOST, n_prompts, fit))
+    at_once = questions_at_once(per_question, search.memory_gb, n_prompts)
     warn_of_little_memory(model.device, at_once * per_question)
     return at_once
 
 
 def bytes_of_a_question(model: PreTrainedModel, n_tokens: int, n_beams: int) -> int:
-    """Return the bytes of keys and values of `n_tokens` tokens, and of logits per beam.
-
-    Logits are there as the model returns them, in float32 before and after normalisation, and
-    for the entropy.
-    """
+    """Return `persistcal.models.sizes.question_bytes` of a model."""
     config = model.config
-    heads = config.num_attention_heads
-    head_dim = getattr(config, "head_dim", None) or config.hidden_size // heads
-    n_kv = getattr(config, "num_key_value_heads", None) or heads
-    per_token = 2 * config.num_hidden_layers * n_kv * head_dim * model.dtype.itemsize
-    return n_tokens * per_token + n_beams * 5 * 4 * config.vocab_size
+    shape = DecoderShape(
+        hidden=config.hidden_size,
+        intermediate=0,  # has no keys and values
+        layers=config.num_hidden_layers,
+        heads=config.num_attention_heads,
+        vocabulary=config.vocab_size,
+        kv_heads=getattr(config, "num_key_value_heads", None) or 0,
+        head_dim=getattr(config, "head_dim", None) or 0,
+    )
+    return question_bytes(shape, n_tokens, n_beams, model.dtype.itemsize)
 
 
 class Choice(NamedTuple):

@@ -39,6 +39,7 @@ from persistcal.models.checkpoint import (
     check_size,
     read_json,
 )
+from persistcal.models.sizes import fit_together
 from persistcal.store.files import DamagedFileError, FilePath
 from persistcal.store.progress import read_sealed
 
@@ -204,6 +205,31 @@ def _load_changed(
     if kind := checkpoint.changes.get("quantization"):
         model = round_weights(model, kind)
     return model
+
+
+def gpu_of_one_copy(checkpoints: Sequence[Checkpoint]) -> torch.device | None:
+    """Return the GPU if it is too small for the models of all `checkpoints` together, or None.
+
+    Then `persistcal.training.train.park` keeps them in main memory. Models on several GPUs, or
+    without a GPU, stay where they are.
+    """
+    if pick_device().type != "cuda" or torch.cuda.device_count() > 1:
+        return None
+    gpu = torch.device("cuda", torch.cuda.current_device())
+    checkpoint, total = checkpoints[-1], torch.cuda.get_device_properties(gpu).total_memory
+    dtype = getattr(torch, checkpoint.dtype or default_dtype(gpu))
+    empty = build_empty(hub.fetch_small_checked(checkpoint), dtype=dtype)
+    size = sum(parameter.nbytes for parameter in empty.parameters())
+    if fit_together(len(checkpoints), size, total):
+        return None
+    log.info(
+        "%d copies of %.1f GB do not fit into the %.0f GB of the GPU: they are in main memory, "
+        "and one at a time is on the GPU",
+        len(checkpoints),
+        size / 1e9,
+        total / 1e9,
+    )
+    return gpu
 
 
 def open_tokenizer(checkpoint: Checkpoint) -> PreTrainedTokenizerBase:

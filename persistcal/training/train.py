@@ -11,6 +11,7 @@ import logging
 import math
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
@@ -113,8 +114,41 @@ class Adapter(dict[str, nn.Parameter]):
             self[name].grad = gradient
 
 
-def share_adapter(models: Iterable[PreTrainedModel], *, rank: int, alpha: int) -> Adapter:
+def park(model: PreTrainedModel) -> PreTrainedModel:
+    """Move the weights of `model`, in place, to main memory, for `present`."""
+    for parameter in model.parameters():
+        stored = parameter.data.cpu()
+        parameter.data = stored.pin_memory() if torch.cuda.is_available() else stored
+    return model
+
+
+@contextmanager
+def present(model: PreTrainedModel, device: torch.device | None) -> Iterator[None]:
+    """Have copies of parked weights on `device` during a block; None changes nothing.
+
+    Weights that the block changes on the device are lost.
+    """
+    parked = [] if device is None else [p for p in model.parameters() if p.device != device]
+    stored = [parameter.data for parameter in parked]
+    try:
+        for parameter in parked:
+            parameter.data = parameter.data.to(device, copy=True, non_blocking=True)
+        yield
+    finally:
+        for parameter, data in zip(parked, stored, strict=True):
+            parameter.data = data
+
+
+def share_adapter(
+    models: Iterable[PreTrainedModel],
+    *,
+    rank: int,
+    alpha: int,
+    device: torch.device | None = None,
+) -> Adapter:
     """Put one adapter into all `models`, in place, and return its parameters.
+
+    They are on `device`, or by default where the layers are.
 
     They are checkpoints of one architecture, each layer on the same device in all of them. The
     adapter adds ``alpha / rank * B A`` to each weight. It is of float32 whatever the dtype of
@@ -129,10 +163,10 @@ def share_adapter(models: Iterable[PreTrainedModel], *, rank: int, alpha: int) -
         factors, layout = {}, {}
         for name, layer in model.named_modules():
             if isinstance(layer, LoraLayer):
-                device = cast(Tensor, layer.get_base_layer().weight).device
+                place = device or cast(Tensor, layer.get_base_layer().weight).device
                 for part in ("lora_A", "lora_B"):
                     factor = factors[f"{name}.{part}"] = getattr(layer, part)["default"]
-                    layout[f"{name}.{part}"] = factor.weight.shape, device
+                    layout[f"{name}.{part}"] = factor.weight.shape, place
         shared = Adapter(layout) if shared is None else shared
         shapes = {name: shape for name, (shape, _) in layout.items()}
         if shapes != {name: parameter.shape for name, parameter in shared.items()}:
@@ -170,6 +204,7 @@ class Trainee(NamedTuple):
     tokens: Mapping[str, list[int]]  # by prompt
     digits: Sequence[int]  # and head: see `persistcal.confidence.verbalised.digit_logits`
     head: Head = "float32"
+    device: torch.device | None = None  # of the computation, if `models` are parked
 
 
 def prepare(
@@ -180,19 +215,24 @@ def prepare(
     rank: int,
     alpha: int,
     head: Head = "float32",
+    device: torch.device | None = None,
 ) -> Trainee:
-    """Put one adapter into all `models`, in place, and tokenise the prompts of `sources`."""
+    """Put one adapter into all `models`, in place, and tokenise the prompts of `sources`.
+
+    With a `device`, the models are parked, and each is there only while it computes.
+    """
     questions = [question for source in sources for question in source.values()]
     if not questions:
         raise ValueError("No training question has an answer; check the split and the beams.")
     digits = digit_tokens(tokenizer)
     tokens = tokenise(tokenizer, (prompt for q in questions for prompt in q.prompts))
-    adapter = share_adapter(models.values(), rank=rank, alpha=alpha)
+    adapter = share_adapter(models.values(), rank=rank, alpha=alpha, device=device)
     examples = [tokens[prompt] for question in questions[:2] for prompt in question.prompts]
     for model in models.values():
-        check_digit_logits(model, examples, digits)
+        with present(model, device):
+            check_digit_logits(model, examples, digits)
     check_equal("linear layers", [(name, p.shape) for name, p in adapter.items()])
-    return Trainee(models, adapter, tokens, digits, head)
+    return Trainee(models, adapter, tokens, digits, head, device)
 
 
 def question_losses(
@@ -244,10 +284,11 @@ def accumulate_gradients(
     device = trainee.adapter.whole[0].device
     for checkpoint, model in trainee.models.items():
         total = torch.zeros((), device=device)
-        for part in _micro_batches(batch[checkpoint], trainee.tokens, micro_batch):
-            loss = question_losses(model, part, *trainee[2:]) / divisor
-            loss.backward()
-            total += loss.detach().to(device)
+        with present(model, trainee.device):
+            for part in _micro_batches(batch[checkpoint], trainee.tokens, micro_batch):
+                loss = question_losses(model, part, *trainee[2:5]) / divisor
+                loss.backward()
+                total += loss.detach().to(device)
         norm = get_total_norm([cast(Tensor, whole.grad) for whole in trainee.adapter.whole])
         sums += [total, norm.to(device)]
     # Read together, because each reading waits for the GPU.

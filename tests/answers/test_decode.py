@@ -1,7 +1,5 @@
 """Beam search against transformers' `generate`, one whole prompt at a time."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 import torch
@@ -392,13 +390,3 @@ def test_beams_take_no_more_memory_than_is_reckoned(tokenizer, monkeypatch):
     assert longest <= 5 * decode.bytes_of_a_question(model, n_own + 4 * 30, 4)
     # half of what it takes where each beam has keys and values of its own
     assert longest < 0.5 * 5 * 4 * decode.bytes_of_a_question(model, n_own + 30, 1)
-
-
-@pytest.mark.parametrize(
-    ("memory_gb", "n_prompts", "at_once"), [(1, 8, 3), (0.3, 8, 1), (1, 2, 2), (99, 500, 128)]
-)
-def test_as_many_questions_go_together_as_fit(memory_gb, n_prompts, at_once, monkeypatch):
-    """One gigabyte holds three of 320 MB; one goes in any case, and 128 at most."""
-    monkeypatch.setattr(decode, "bytes_of_a_question", lambda *_: 320e6)
-    model, search = SimpleNamespace(device=torch.device("cpu")), Search(memory_gb=memory_gb)
-    assert decode.n_at_once(model, search, n_prompts, 9, 10) == at_once

@@ -26,10 +26,10 @@ def test_a_part_that_fails_or_takes_too_long_is_a_row(monkeypatch):
     monkeypatch.setattr(gpu.subprocess, "run", run)
     rows = gpu.run_parts("cpu", "tiny")
     assert [(row.part, row.found) for row in rows if row.ok is False] == [
-        ("memory", "ended at its limit of 80 s"),
+        ("memory", "ended at its limit of 60 s"),
         ("ranks", "failed: why"),
     ]
-    assert "| memory | all of it | ended at its limit of 80 s | **no** |" in gpu.as_markdown(
+    assert "| memory | all of it | ended at its limit of 60 s | **no** |" in gpu.as_markdown(
         rows, ""
     )
 

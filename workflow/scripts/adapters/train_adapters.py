@@ -32,7 +32,8 @@ def train_adapters(
 
     `checkpoints` are the records of the checkpoints in the plan. Each checkpoint receives its
     questions, after a passage if it has a context, with the answers to learn from. Several
-    ranks divide the checkpoints.
+    ranks divide the checkpoints. If the models of a rank do not fit into its GPU together, one
+    at a time is there.
     """
     tokenizer = load.open_tokenizer(checkpoints[-1])
     digit_tokens(tokenizer)  # stops here, before any weights are loaded
@@ -40,12 +41,21 @@ def train_adapters(
     sources = [source for asked in read for source in asked.sources.values()]
     named = [(record.name, record) for record in checkpoints]
     check_alike(dict(named), [p for s in sources for q in s.values() for p in q.prompts])
-    bases = {
-        name: load.open_model(record, dtype=design.dtype)
-        for name, record in ranks.own_share(named)
-    }
-    size = {"rank": design.lora_rank, "alpha": design.alpha}
-    trainee = train.prepare(bases, tokenizer, sources, **size, head=design.head)
+    share = ranks.own_share(named)
+    gpu = load.gpu_of_one_copy([record for _, record in share])
+    bases = {}
+    for name, record in share:
+        model = load.open_model(record, dtype=design.dtype)
+        bases[name] = train.park(model) if gpu else model
+    trainee = train.prepare(
+        bases,
+        tokenizer,
+        sources,
+        rank=design.lora_rank,
+        alpha=design.alpha,
+        head=design.head,
+        device=gpu,
+    )
     ids = training_ids(asked_by(questions, None))
     files, histories = [], []
     for seed in plan.seeds:
@@ -58,8 +68,14 @@ def train_adapters(
         history = train.train_adapter(
             trainee, seen, ids, optimisation, seed=seed, work=progress
         )
-        base = checkpoints[-1].repo
-        files.append(adapter_files(trainee.adapter, **size, base_model=base))
+        files.append(
+            adapter_files(
+                trainee.adapter,
+                rank=design.lora_rank,
+                alpha=design.alpha,
+                base_model=checkpoints[-1].repo,
+            )
+        )
         histories.append(history.assign(seed=seed))
     weights, configs = ([saved[name] for saved in files] for name in (ADAPTER, ADAPTER_CONFIG))
     return weights, configs, pd.concat(histories)
