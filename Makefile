@@ -72,7 +72,7 @@ lab-real: $(VENV)/smollm2  ## the laboratory with real weights, SmolLM2-135M (40
 	  --quiet rules
 	@echo "Complete: results/lab_real/report/index.html, and changes.csv and tables/"
 
-cost: $(VENV)/ready  ## what is left to do of the paper's study: jobs, requests, disk
+cost: $(VENV)/ready  ## what is left to do of the paper's study: jobs, requests, disk, GPU memory
 	@$(RUN)/python -m tools.estimate_cost $(ARGS)
 
 rulegraph: $(VENV)/ready  ## draw the graph of docs/dag.md anew; needs graphviz

@@ -1,4 +1,4 @@
-"""Print the remaining work: jobs, judge requests and disk.
+"""Print the remaining work: jobs, judge requests, disk, downloads and GPU memory.
 
 `python -m tools.estimate_cost [TARGET ...] [--configfile FILE ...]` takes the
 arguments of `snakemake`, makes a dry run and sums `study/resources.py` over its jobs. A second
@@ -17,7 +17,9 @@ from typing import Any, NamedTuple
 from snakemake.common.configfile import load_configfile
 from snakemake.utils import update_config
 
+from persistcal.models.sizes import DecoderShape
 from study.config_files import over_defaults
+from study.gpu_memory import GpuMemory, copies_on_one_gpu, describe_copies, gpu_memory
 from study.resources import ASKED_OF_SERVERS, MINUTES, JobResources, ServerUse
 from study.study import Study
 
@@ -57,6 +59,17 @@ class Total(NamedTuple):
     jobs: float = 0
     requests: float = 0.0
     gigabytes: float = 0.0
+    memory: GpuMemory = GpuMemory()  # the largest
+
+    def __add__(self, other: "Total") -> "Total":  # type: ignore[override]
+        """Return the cost of the jobs of both."""
+        memory = GpuMemory(*map(max, zip(self.memory, other.memory, strict=True)))
+        return Total(
+            self.jobs + other.jobs,
+            self.requests + other.requests,
+            self.gigabytes + other.gigabytes,
+            memory,
+        )
 
 
 def total_costs(config: dict[str, Any], jobs: Iterable[PlannedJob]) -> dict[str, Total]:
@@ -66,21 +79,47 @@ def total_costs(config: dict[str, Any], jobs: Iterable[PlannedJob]) -> dict[str,
         wildcards = dict(job.wildcards)
         if (row := resources.row(job.rule, wildcards)) in MINUTES:
             requests = resources.judge_requests(job.rule, wildcards)
-            total = Total(1, requests, resources.gigabytes(job.rule, wildcards))
-            totals[row] = Total(*map(sum, zip(totals[row], total, strict=True)))
+            gigabytes = resources.gigabytes(job.rule, wildcards)
+            memory = gpu_memory(resources, job.rule, wildcards) or GpuMemory()
+            totals[row] += Total(1, requests, gigabytes, memory)
     return totals
 
 
 def as_table(totals: dict[str, Total]) -> str:
     """Return the rules that have jobs as a Markdown table, with a last line for all of them."""
-    lines = ["| rule | jobs | judge requests | disk (GB) |", "|---|--:|--:|--:|"]
-    total = Total(*map(sum, zip(*totals.values(), strict=True)))
+    lines = [
+        "| rule | jobs | judge requests | disk (GB) | GPU (GB), least | with full batches |",
+        "|---|--:|--:|--:|--:|--:|",
+    ]
+    total = sum(totals.values(), start=Total())
     lines += [
-        f"| {rule} | {row.jobs} | {row.requests:,.0f} | {row.gigabytes:,.1f} |"
+        f"| {rule} | {row.jobs} | {row.requests:,.0f} | {row.gigabytes:,.1f} | "
+        + " | ".join(f"{gigabytes:,.1f}" if gigabytes else "" for gigabytes in row.memory)
+        + " |"
         for rule, row in [*totals.items(), ("all", total)]
         if row.jobs or rule == "all"
     ]
     return "\n".join(lines)
+
+
+def notes(config: dict[str, Any], jobs: Iterable[PlannedJob]) -> list[str]:
+    """Return sentences on downloads, and on joint trainings on a single GPU."""
+    resources, gigabytes = JobResources(Study(config)), 0.0
+    copies: dict[str, tuple[int, DecoderShape]] = {}  # the most of each model
+    for job in jobs:
+        wildcards = dict(job.wildcards)
+        if job.rule == "fetch_checkpoint":
+            gigabytes += resources.gigabytes(job.rule, wildcards)
+        if together := copies_on_one_gpu(resources, job.rule, wildcards):
+            label = config["models"][wildcards["model"]].get("label", wildcards["model"])
+            copies[label] = max(together, copies.get(label, together))
+    lines = ["GPU memory is per process, with one copy of a model, for models with a `shape`."]
+    if gigabytes:
+        lines.insert(0, f"Downloads of checkpoints: {gigabytes:,.1f} GB.")
+    return lines + [
+        describe_copies(*together, config["gpu_gb"], label)
+        for label, together in copies.items()
+    ]
 
 
 def api_table(config: dict[str, Any], jobs: Iterable[PlannedJob]) -> str:
@@ -135,6 +174,7 @@ def main(arguments: list[str]) -> None:
     config = over_defaults(config, ROOT)
     jobs = _dry_run(arguments)
     print(as_table(total_costs(config, jobs)))
+    print("", *notes(config, jobs), sep="\n")
     if asked := api_table(config, jobs):
         print(asked)
 

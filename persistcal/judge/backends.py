@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from persistcal.judge.messages import JudgeSettings, candidate_of
-from persistcal.questions.labels import judge_lexically
+from persistcal.questions.labels import judge_by_exact_match, judge_lexically
 
 Asked = tuple[str, Sequence[str], str]  # question, references, answer
 Label = tuple[str, str]  # label and who gave it
@@ -59,6 +59,17 @@ class Lexical(Backend):
     def label(self, rows: Sequence[Asked]) -> Sequence[Label]:
         """Return the label of each answer, by a match."""
         return [(judge_lexically(answer, right), "lexical") for _, right, answer in rows]
+
+
+@backend("exact_match")
+class ExactMatch(Backend):
+    """The metric of TriviaQA: a reference without case, punctuation and articles."""
+
+    def label(self, rows: Sequence[Asked]) -> Sequence[Label]:
+        """Return the label of each answer, by a match."""
+        return [
+            (judge_by_exact_match(answer, right), "exact_match") for _, right, answer in rows
+        ]
 
 
 class ServerBackend(Backend):

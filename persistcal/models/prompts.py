@@ -19,7 +19,11 @@ def few_shot_prefix(examples: Iterable[tuple[str, str]]) -> str:
 
 
 def few_shot_message(examples: Sequence[tuple[str, str]], question: str) -> str:
-    """Return the one message that asks a chat model `question`, as the paper's release does."""
+    """Return one message with the examples and the `question` to a chat model.
+
+    The paper's released code can ask in this form. Whether its headroom was measured so is not
+    recorded, and the words are this project's.
+    """
     shown = f"Here are {len(examples)} examples of a prompt and its answer:\n\n"
     shown += few_shot_prefix(examples)
     asked = "---\n\nNow answer this prompt with a concise phrase, as the examples do.\n\n"

@@ -203,6 +203,48 @@ def judge_lexically(answer: str, references: Iterable[str]) -> str:
     return INCORRECT if has_words else NOT_ATTEMPTED
 
 
+# What TriviaQA's evaluation reads as a space, and the articles that it drops
+BENCHMARK_SPACES = str.maketrans(dict.fromkeys(string.punctuation + "‘’´`", " "))
+BENCHMARK_ARTICLES = re.compile(r"\b(a|an|the)\b")
+
+
+def benchmark_form(text: str) -> str:
+    """Return the normal form of an answer in the evaluation of TriviaQA.
+
+    Lower case, with spaces in place of punctuation, without articles and repeated spaces [1]_.
+
+    References
+    ----------
+    .. [1] ``normalize_answer`` in evaluation/triviaqa_evaluation.py of mandarjoshi90/triviaqa.
+
+    Examples
+    --------
+    >>> benchmark_form("The Beatles' “White_Album”")
+    'beatles “white album”'
+    """
+    return " ".join(
+        BENCHMARK_ARTICLES.sub(" ", text.lower().translate(BENCHMARK_SPACES)).split()
+    )
+
+
+def judge_by_exact_match(answer: str, references: Iterable[str]) -> str:
+    """Return the label of `answer` by the standard metric of TriviaQA.
+
+    The label is "correct" if the `benchmark_form` of the answer is the one of any reference,
+    "not_attempted" if it is empty, and "incorrect" in all other cases.
+
+    Examples
+    --------
+    >>> judge_by_exact_match("an Eagle!", ["Bald eagle", "eagle"])
+    'correct'
+    >>> judge_by_exact_match("golden eagle", ["Bald eagle", "eagle"])
+    'incorrect'
+    """
+    if not (form := benchmark_form(answer)):
+        return NOT_ATTEMPTED
+    return CORRECT if form in map(benchmark_form, references) else INCORRECT
+
+
 def parse_label(reply: str) -> str | None:
     """Return the label if `reply` consists only of it, otherwise None.
 

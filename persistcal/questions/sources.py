@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from persistcal.questions.labels import benchmark_form
 from persistcal.questions.question_list import (
     N_FEW_SHOT,
     SHUFFLE_SEED,
@@ -68,12 +69,25 @@ BLACKLIST = {
 }
 
 
-def _shuffled(rows: "Dataset") -> Iterator[Question]:
+def _accepted(answer: Mapping[str, Any]) -> list[str]:
+    """Return the answer and its aliases, each form of `benchmark_form` once.
+
+    >>> answer = {"value": "Eagle", "aliases": ["The Eagle", "Erne"]}
+    >>> _accepted({**answer, "normalized_aliases": ["eagle", "erne", "eagles"]})
+    ['Eagle', 'Erne', 'eagles']
+    """
+    aliases = [*(answer["aliases"] or ()), *(answer["normalized_aliases"] or ())]
+    texts = [text.strip() for text in (answer["value"], *aliases)]
+    by_form = {benchmark_form(text): text for text in reversed(texts)}
+    return [text for text in dict.fromkeys(texts) if by_form.get(benchmark_form(text)) == text]
+
+
+def _shuffled(rows: "Dataset", *, aliases: bool) -> Iterator[Question]:
     rows = rows.select_columns(["question", "answer"]).shuffle(seed=SHUFFLE_SEED)
     return unique(
         Question(
             row["question"].strip(),
-            [row["answer"]["value"].strip()],
+            _accepted(row["answer"]) if aliases else [row["answer"]["value"].strip()],
             excluded=row["question"].strip() in BLACKLIST,
         )
         for row in rows
@@ -81,13 +95,22 @@ def _shuffled(rows: "Dataset") -> Iterator[Question]:
 
 
 def triviaqa_questions(
-    validation: "Dataset", training: "Dataset", *, train: Sequence[int], test: Sequence[int]
+    validation: "Dataset",
+    training: "Dataset",
+    *,
+    train: Sequence[int],
+    test: Sequence[int],
+    aliases: bool = False,
 ) -> pd.DataFrame:
-    """Return the questions of TriviaQA, shuffled; the judge decides about aliases."""
+    """Return the questions of TriviaQA, shuffled.
+
+    With `aliases` they have all references of the benchmark, otherwise its answer alone, and a
+    judge decides about others.
+    """
     return number_questions(
         "triviaqa",
-        list(_shuffled(validation)),
-        list(islice(_shuffled(training), N_FEW_SHOT)),
+        list(_shuffled(validation, aliases=aliases)),
+        list(islice(_shuffled(training, aliases=aliases), N_FEW_SHOT)),
         train=train,
         test=test,
     )
@@ -396,6 +419,7 @@ def read_triviaqa(
     revision: str,
     train: Sequence[int],
     test: Sequence[int],
+    aliases: bool = False,
     expect: Mapping[str, int] | None = None,
 ) -> pd.DataFrame:
     """Return the questions of TriviaQA, from a repository of the Hub."""
@@ -405,7 +429,8 @@ def read_triviaqa(
         repo, "rc.nocontext", split=["validation", "train"], revision=revision
     )
     with name_files_in_errors(repo):
-        questions = triviaqa_questions(validation, training, train=train, test=test)
+        splits = {"train": train, "test": test}
+        questions = triviaqa_questions(validation, training, **splits, aliases=aliases)
         check_counts(questions, expect or {})
     log.info("Questions without blacklisted ones: %s", count_questions(questions))
     return questions

@@ -45,17 +45,22 @@ def _write_card(folder: Path, *configs: dict) -> str:
     return str(folder)
 
 
-def write_triviaqa(folder: Path, **splits: list[tuple[str, str]]) -> str:
-    """Write splits of (question, answer) like `mandarjoshi/trivia_qa`."""
+def write_triviaqa(folder: Path, **splits: list[tuple[str, ...]]) -> str:
+    """Write splits of (question, answer, further aliases…) like `mandarjoshi/trivia_qa`."""
     rows = {
         split: [
             {
                 "question": question,
                 "question_id": f"tc_{row}",
                 "question_source": "http://www.triviacountry.com/",
-                "answer": {"value": answer, "aliases": [answer, f"{answer}!"], "type": "Other"},
+                "answer": {
+                    "value": answer,
+                    "aliases": [answer, f"{answer}!", *aliases],
+                    "normalized_aliases": [answer.strip().lower()],
+                    "type": "Other",
+                },
             }
-            for row, (question, answer) in enumerate(pairs)
+            for row, (question, answer, *aliases) in enumerate(pairs)
         ]
         for split, pairs in splits.items()
     }

@@ -4,6 +4,7 @@ Random weights, in the files that the real repositories have: bfloat16 shards wi
 index, a configuration, and a tokenizer of the class that the real one names.
 """
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -11,8 +12,10 @@ import torch
 from hub_layout import write_jeopardy, write_triviaqa
 from peft import LoraConfig, get_peft_model
 from tiny_models import tiny_entailment_model
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from transformers import (
+    GPTNeoXConfig,
+    GPTNeoXForCausalLM,
     LlamaConfig,
     LlamaForCausalLM,
     Olmo3Config,
@@ -20,6 +23,8 @@ from transformers import (
     PreTrainedTokenizerFast,
     Qwen3Config,
     Qwen3ForCausalLM,
+    SmolLM3Config,
+    SmolLM3ForCausalLM,
 )
 
 from persistcal.questions.sources import BLACKLIST
@@ -27,12 +32,18 @@ from persistcal.questions.sources import BLACKLIST
 OLMO = "allenai/Olmo-3-1025-7B"
 MARIN = "marin-community/marin-8b-base"
 QWEN = "Qwen/Qwen3-8B"
+SMOLLM = "HuggingFaceTB/SmolLM3-3B-checkpoints"
+PYTHIA = "EleutherAI/pythia-1.4b"
 GCM = "Hanqix/GCM-Qwen3-8B-TriviaQA"
 ENTAILMENT = "MoritzLaurer/DeBERTa-v3-base-mnli-fever-anli"
 REVISIONS = {
     OLMO: ["stage1-step283000", "stage1-step424000", "stage1-step566000", "stage1-step1413814"],
     MARIN: ["jellyfish", "phoenix", "deeper-starling"],
     QWEN: ["main"],
+}
+OF_ONE_GPU = {
+    SMOLLM: [f"stage1-step-{step}" for step in (1440000, 2880000, 3440000)],
+    PYTHIA: ["step48000", "step128000", "step143000"],
 }
 ENTAILMENT_REVISION = "6f5cf0a2b59cabb106aca4c287eed12e357e90eb"
 
@@ -108,6 +119,35 @@ def write_hub(folder: Path) -> None:
     tiny_entailment_model(hub / ENTAILMENT / ENTAILMENT_REVISION)
 
 
+def write_hub_of_one_gpu(folder: Path) -> None:
+    """Write the models of a study on one GPU, and TriviaQA, below `folder`/hub.
+
+    Half of all tokens are aliases of a question's answer, so that half of the answers of one
+    token are right, and other ones for each question.
+    """
+    hub = folder / "hub"
+    for repo, revisions in OF_ONE_GPU.items():
+        for seed, revision in enumerate(revisions):
+            write_checkpoint(hub / repo / revision, repo, seed)
+    tokenizers = [
+        Tokenizer.from_file(str(hub / repo / revisions[0] / "tokenizer.json"))
+        for repo, revisions in OF_ONE_GPU.items()
+    ]
+    texts = sorted({t.decode([i]).strip() for t in tokenizers for i in range(VOCABULARY)})
+
+    def aliases(question: str) -> list[str]:
+        digests = ((text, hashlib.sha256(f"{question}{text}".encode())) for text in texts)
+        return [text for text, digest in digests if text and digest.digest()[0] % 2]
+
+    write_triviaqa(
+        hub / "mandarjoshi/trivia_qa",
+        train=[(f"Which river is near hill {n % 12}?", RIVERS[n % 5]) for n in range(14)],
+        validation=[(*pair, *aliases(pair[0].strip())) for pair in triviaqa_pairs()],
+        test=[("Secret?", "<unk>")],
+    )
+    tiny_entailment_model(hub / ENTAILMENT / ENTAILMENT_REVISION)
+
+
 def write_checkpoint(folder: Path, repo: str, seed: int) -> None:
     """Write a checkpoint of `repo` with the weights of `seed`."""
     torch.manual_seed(seed)
@@ -136,6 +176,12 @@ def model(repo: str) -> torch.nn.Module:
         types = ["sliding_attention"] * 3 + ["full_attention"]
         config = Olmo3Config(**shape, num_hidden_layers=4, layer_types=types, sliding_window=64)
         return Olmo3ForCausalLM(config)
+    if repo == SMOLLM:  # every fourth layer has no positions
+        shape |= {"num_hidden_layers": 4, "tie_word_embeddings": True}
+        return SmolLM3ForCausalLM(SmolLM3Config(**shape))
+    if repo == PYTHIA:
+        del shape["num_key_value_heads"]
+        return GPTNeoXForCausalLM(GPTNeoXConfig(**shape, num_hidden_layers=2))
     if repo == MARIN:
         return LlamaForCausalLM(LlamaConfig(**shape, num_hidden_layers=2))
     return Qwen3ForCausalLM(Qwen3Config(**shape, num_hidden_layers=2, head_dim=16))
@@ -147,13 +193,18 @@ def write_tokenizer(folder: Path, repo: str) -> None:
         OLMO: ["<|endoftext|>", "<|pad|>"],
         MARIN: ["<|end_of_text|>", "<|pad|>", "<|begin_of_text|>"],
         QWEN: ["<|im_end|>", "<|endoftext|>", "<|im_start|>"],
+        SMOLLM: ["<|end_of_text|>", "<|pad|>", "<|begin_of_text|>"],
+        PYTHIA: ["<|endoftext|>", "<|padding|>"],
     }[repo]
     texts = [text for pair in triviaqa_pairs() for text in pair]
     texts += [clue for _, clue, _ in jeopardy_clues()] + ["yes no"] * 100
     bpe = Tokenizer(models.BPE())
-    bpe.pre_tokenizer = pre_tokenizers.Sequence(
-        [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(False)]
-    )
+    # Pythia's tokens can have several digits, SmolLM3's up to three.
+    digits = {
+        PYTHIA: [],
+        SMOLLM: [pre_tokenizers.Split(Regex(r"\p{N}{1,3}"), "isolated")],
+    }.get(repo, [pre_tokenizers.Digits(individual_digits=True)])
+    bpe.pre_tokenizer = pre_tokenizers.Sequence([*digits, pre_tokenizers.ByteLevel(False)])
     bpe.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=VOCABULARY - 12,
@@ -179,6 +230,8 @@ def write_tokenizer(folder: Path, repo: str) -> None:
         OLMO: "GPT2Tokenizer",
         MARIN: "PreTrainedTokenizerFast",
         QWEN: "Qwen2Tokenizer",
+        SMOLLM: "PreTrainedTokenizerFast",
+        PYTHIA: "GPTNeoXTokenizer",
     }[repo]
     (folder / "tokenizer_config.json").write_text(json.dumps(settings, indent=2))
     bpe.model.save(str(folder))  # vocab.json and merges.txt

