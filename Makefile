@@ -9,7 +9,7 @@ PIP_VLLM := $(VENV)-vllm/bin/python -m pip install --disable-pip-version-check -
 ATLAS := --profile profiles/laptop --configfile config/atlas.yaml
 PRETRAINING := config/atlas.yaml config/atlas_pretraining.yaml
 
-.PHONY: install demo report pretrain lab lab-real cost rulegraph config-readme outputs docs-data docs-numbers docs envs bench gpu pretend test quick soak test-nli test-vllm test-judge test-api test-llama test-inspect check types lint format test-packages clean help
+.PHONY: install demo report pretrain lab lab-real cost rulegraph config-readme outputs docs-data docs-numbers real-updates docs envs bench gpu pretend test quick soak test-nli test-vllm test-judge test-api test-llama test-inspect check types lint format test-packages clean help
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -88,6 +88,9 @@ docs-data: $(VENV)/ready  ## copy results of studies to docs/data, such as ARGS=
 
 docs-numbers: $(VENV)/ready  ## correct the numbers in README and docs
 	@$(RUN)/python -m tools.docs_numbers
+
+real-updates: $(VENV)/ready-dev  ## measure published updates: docs/real_updates.md; ARGS="answers tuned"
+	@$(RUN)/python -m tools.real_updates $(ARGS)
 
 config-readme: $(VENV)/ready  ## write config/README.md from the schema
 	@$(RUN)/python -m tools.config_readme

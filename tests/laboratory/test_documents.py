@@ -49,7 +49,8 @@ def test_a_category_that_no_question_has_is_named():
 
 
 def test_probabilities_are_those_of_one_document_after_the_other():
-    """Token by token, without padding."""
+    """Token by token, without padding, and without the rounding of TF32 on a GPU."""
+    torch.set_float32_matmul_precision("highest")
     model, documents = tiny_model(), write_documents(tiny_tokenizer(), QUESTIONS)
     with torch.no_grad():
         found = answer_logprobs(model, documents).tolist()
