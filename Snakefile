@@ -17,7 +17,7 @@ min_version("9.25")
 include: "workflow/rules/root.smk"
 
 
-from tools.end_of_run import edited_results, end_of_run
+from tools.end_of_run import end_of_run
 from tools.start_of_run import has_gpu, too_much
 
 
@@ -56,14 +56,6 @@ include: "workflow/rules/page.smk"
 
 
 rerun_on_edits()
-
-if workflow.is_main_process:
-    for edited in edited_results(Path(RESULTS)):
-        print(
-            f"{edited} has changed since this study wrote it; delete it, so that it is made "
-            "again.",
-            file=sys.stderr,
-        )
 
 
 report: "workflow/report/study.rst"

@@ -6,10 +6,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-import yaml
 
 import persistcal
 from persistcal.report.registry import declared_views
+from persistcal.store import artifacts
 from persistcal.store.code import imported_files
 from persistcal.store.tables import Table
 from tools import outputs_page
@@ -135,35 +135,34 @@ def test_scripts_are_named_like_their_functions_and_rules():
 
 
 def test_the_page_of_columns_is_that_of_the_schemas():
-    assert outputs_page.PAGE.read_text(encoding="utf-8") == outputs_page.page(), (
-        "run `make outputs`"
-    )
+    page = outputs_page.PAGE.read_text(encoding="utf-8")
+    assert page == outputs_page.page(), "run `make outputs`"
     tables = outputs_page.all_tables()
-    known = {name for table in tables for name in (*table.file_columns, *table.schema.names)}
-    known |= {
-        f"{table.name}.{name}"
-        for table in tables
-        for name in (*table.file_columns, *table.schema.names)
-    }
-    meanings = yaml.safe_load(outputs_page.MEANINGS.read_text(encoding="utf-8"))
-    assert not set(meanings) - known
+    columns = {name for t in tables for name in (*t.file_columns, *t.schema.names)}
+    assert artifacts.SHARED.keys() <= columns
 
 
 def test_a_column_without_a_meaning_is_refused():
-    table = Table.parse("rooms", "build", "door! width:real")
+    table = Table.parse("rooms", "build", "door! width:real", door="a door")
     with pytest.raises(
         KeyError, match=r"'width' of table 'rooms' has no meaning.*make outputs"
     ):
-        outputs_page.rows_of(table, {"door": "a door"})
+        outputs_page.rows_of(table)
 
 
-def test_columns_with_one_meaning_in_several_tables_are_explained_once():
+def test_a_meaning_without_a_column_is_refused():
+    with pytest.raises(ValueError, match="table 'rooms' explains 'width', which it does not"):
+        Table.parse("rooms", "build", "door!", width="in m")
+
+
+def test_columns_with_one_meaning_in_several_tables_are_explained_once(monkeypatch):
+    monkeypatch.setattr(artifacts, "SHARED", {"door": "a door", "width": "in m"})
     rooms = Table.parse("rooms", "build", "door! width?:real")
-    halls = Table.parse("halls", "build or tool extend-it", "house@ door! width?:real")
-    meanings = {"door": "a door", "halls.door": "a gate", "width": "in m", "house": "a house"}
-    shared = outputs_page.shared_rows([rooms, halls], meanings)
+    columns, meanings = "house@ door! width?:real", {"door": "a gate", "house": "a house"}
+    halls = Table.parse("halls", "build or tool extend-it", columns, **meanings)
+    shared = outputs_page.shared_rows([rooms, halls])
     assert shared == [("width", "real", "in m")]
-    heading, _, columns, *own = outputs_page.lines_of(halls, meanings, shared)
+    heading, _, columns, *own = outputs_page.lines_of(halls, shared)
     assert heading == "## `halls`"
     assert columns == "From `build` or `tool extend-it`. Shared: `width`?. Metadata: `house`."
     assert own == ["", "- `house` (text): a house", "- **`door`** (text): a gate", ""]

@@ -4,8 +4,6 @@ import time
 from collections import Counter, defaultdict
 from pathlib import Path
 
-from persistcal.store.files import is_edited
-
 SHOWN = 6  # kinds of job that are named
 
 
@@ -18,12 +16,6 @@ def end_of_run(results: Path, since: float) -> str:
         lines.append(made[0].with_name("summary.txt").read_text(encoding="utf-8").rstrip())
     lines += [f"Page: {page}" for page in made]
     return "\n\n".join(lines)
-
-
-def edited_results(results: Path) -> list[Path]:
-    """Return the study's collected tables that somebody has changed since they were made."""
-    tables = [*sorted(results.glob("*.csv")), *sorted(results.glob("all/*.csv"))]
-    return [path for path in tables if is_edited(path)]
 
 
 def is_new(path: Path, since: float) -> bool:

@@ -1,4 +1,4 @@
-"""Write docs/outputs.md, the columns of every table, from the schemas and their meanings.
+"""Write docs/outputs.md, the columns of every table, from the schemas.
 
 `make outputs` runs it; a test compares the page with it.
 """
@@ -7,14 +7,11 @@ import re
 from collections import Counter
 from pathlib import Path
 
-import yaml
-
 from persistcal.store import artifacts
 from persistcal.store.tables import TYPES, Table
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "outputs.md"
-MEANINGS = ROOT / "persistcal" / "store" / "columns.yaml"
 KINDS = {kind: name for name, kind in TYPES.items()}
 INTRODUCTION = """\
 # Columns of all tables
@@ -30,7 +27,6 @@ metadata. `tables/*.csv` has the numbers and the layout of the table of the same
 [Concepts](concepts.md) explains the metrics. `make outputs` makes this page.
 """
 
-Meanings = dict[str, str]
 Row = tuple[str, str, str]  # column, type, meaning
 
 
@@ -40,35 +36,37 @@ def all_tables() -> list[Table]:
     return [tables[name] for name in sorted(tables)]
 
 
-def rows_of(table: Table, meanings: Meanings) -> list[Row]:
+def rows_of(table: Table) -> list[Row]:
     """Return name, type and meaning of each column; refuse a column without a meaning."""
+    meanings = artifacts.SHARED | dict(table.meanings)
     kinds = dict.fromkeys(table.file_columns, "text")
     kinds |= {field.name: KINDS[field.type] for field in table.schema}
     rows = []
     for name, kind in kinds.items():
-        meaning = meanings.get(f"{table.name}.{name}", meanings.get(name))
-        if meaning is None:
+        if name not in meanings:
             raise KeyError(
-                f"column {name!r} of table {table.name!r} has no meaning; add it to "
-                f"{MEANINGS.relative_to(ROOT)} and run `make outputs`"
+                f"column {name!r} of table {table.name!r} has no meaning; add it in "
+                "persistcal/store/artifacts.py and run `make outputs`"
             )
-        rows.append((name, kind, meaning))
+        rows.append((name, kind, meanings[name]))
     return rows
 
 
-def shared_rows(tables: list[Table], meanings: Meanings) -> list[Row]:
+def shared_rows(tables: list[Table]) -> list[Row]:
     """Return the columns with one meaning in several tables, by name."""
-    counts = Counter(row for table in tables for row in rows_of(table, meanings))
-    return sorted(row for row, n in counts.items() if n > 1 and row[2] == meanings.get(row[0]))
+    counts = Counter(row for table in tables for row in rows_of(table))
+    return sorted(
+        row for row, n in counts.items() if n > 1 and row[2] == artifacts.SHARED.get(row[0])
+    )
 
 
-def lines_of(table: Table, meanings: Meanings, shared: list[Row]) -> list[str]:
+def lines_of(table: Table, shared: list[Row]) -> list[str]:
     """Return the section about a table: names of shared columns, then its own columns."""
     marks = dict.fromkeys(table.file_columns, "`{}`")
     for field in table.schema:
         name = "**`{}`**" if field.name in table.key else "`{}`"
         marks[field.name] = name + "?" * field.nullable
-    rows = rows_of(table, meanings)
+    rows = rows_of(table)
     parts = re.split(r"(, | or )", table.rule)
     rules = "".join(f"`{part}`" if i % 2 == 0 else part for i, part in enumerate(parts))
     names = {
@@ -96,10 +94,9 @@ def as_list(rows: list[Row]) -> list[str]:
 
 def page() -> str:
     """Return the whole page."""
-    meanings = yaml.safe_load(MEANINGS.read_text(encoding="utf-8"))
     tables = all_tables()
-    shared = shared_rows(tables, meanings)
-    lines = [line for table in tables for line in lines_of(table, meanings, shared)]
+    shared = shared_rows(tables)
+    lines = [line for table in tables for line in lines_of(table, shared)]
     return "\n".join(
         [
             INTRODUCTION,

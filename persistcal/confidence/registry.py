@@ -89,12 +89,6 @@ def registrations(source: str) -> dict[str, Registration]:
     """Return the registration of each estimator in a file's text; refuse a wrong one."""
     declared = {}
     for node in ast.parse(source).body:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "NEEDS":
-            raise ValueError(
-                f"{ast.unparse(node)} is no longer read; import estimator from "
-                "persistcal.confidence.registry, and write "
-                f"@estimator(needs={ast.unparse(node.value)}) above the function"
-            )
         for call in getattr(node, "decorator_list", []):
             if isinstance(call, ast.Call) and ast.unparse(call.func).endswith("estimator"):
                 declared[getattr(node, "name", "")] = _registration(call)

@@ -1,7 +1,7 @@
 """Define the tables that rules pass to each other, and their names in annotations.
 
 `Table.parse` explains how columns are described. `persistcal.store.jobs` reads and writes a
-frame as the table in its annotation.
+frame as the table in its annotation. `make outputs` writes docs/outputs.md from this file.
 """
 
 from typing import Annotated
@@ -24,13 +24,69 @@ from persistcal.store.tables import (  # noqa: F401  re-exported for users of ta
 INTERVAL = "lower_2_5pct?:real upper_97_5pct?:real"
 OVER_SEEDS = "n_seeds:int seeds_lower_2_5pct?:real seeds_upper_97_5pct?:real"
 CELL = "model! dataset! train_dataset! estimator!"  # a cell of a table of results
-# Conditioning: odds, fitted or cross_fitted. Scope: contrast or full
 MEASURE = "conditioning! scope! metric!"
 CHECKPOINT_FILE = "model@ checkpoint@ dataset@"
 
-# Split: train, test, few_shot or unused. Options, gold: the options of multiple choice and the
-# index of the correct one, else missing. Truths: JSON of references by checkpoint, for
-# checkpoints at which other answers are correct
+# Columns that mean the same in several tables; others are explained where a table has them
+SHARED = {
+    "accuracy": "share of correct answers",
+    "answer": "text of the answer",
+    "any_of": "whether one of several references suffices",
+    "category": "category of the question; relation of a fact",
+    "checkpoint": "key of `models.*.checkpoints`",
+    "cluster": "rank of the candidate; 0 is the most probable",
+    "conditioning": "odds, fitted or cross_fitted",
+    "confidence": "estimated probability that the answer is correct",
+    "correct": "whether the answer is correct",
+    "dataset": "key of `datasets`",
+    "earlier": "earlier checkpoint of a pair",
+    "estimator": (
+        "key of `estimators`, or a name in a user's file; empty for numbers about answers"
+    ),
+    "excluded": "whether training and metrics leave the question out",
+    "gold": "number of the right option, from 0",
+    "improvement": "gained questions, which only the later checkpoint answers correctly",
+    "index": "position, from 0",
+    "kappa": "Cohen's κ, in [−1, 1]",
+    "kept": "whether the set has `min_contrast` questions",
+    "label": "correct, incorrect or not_attempted",
+    "later": "later checkpoint of the pair",
+    "layer": "number of the layer, from 1",
+    "lower_2_5pct": "ends of the 95 % interval over questions",
+    "metric": "name of the metric",
+    "model": "key of `models`",
+    "n": "number of questions",
+    "n_questions": "number of questions",
+    "n_seeds": "number of seeds (the fewer of two estimators); 0 without training",
+    "options": "options of multiple choice",
+    "p_holm": "`p_value` after Holm's correction",
+    "p_value": "two-sided p-value",
+    "pairs": 'number of pairs that define the metric, such as "1 of 3"',
+    "probability": "summed weight of its beams or samples",
+    "question": "text of the question",
+    "question_id": "the question",
+    "recipe": "key of `recipes`",
+    "references": "accepted answers",
+    "regression": "lost questions, which only the earlier checkpoint answers correctly",
+    "scope": "contrast (contrast sets) or full (all questions)",
+    "seed": "seed of the training (0 without training), or `mean`; empty for accuracy",
+    "seeds_lower_2_5pct": "ends of the 95 % interval over seeds and questions",
+    "seeds_upper_97_5pct": "ends of the 95 % interval over seeds and questions",
+    "size": "questions in the contrast set",
+    "split": "train, test, few_shot or unused",
+    "target": "required precision above the threshold, in (0, 1)",
+    "text": "generated text",
+    "train_dataset": "dataset of the training; by default `dataset`",
+    "trained_on": "checkpoints of the training",
+    "truths": "JSON of other references, by checkpoint",
+    "upper_97_5pct": "ends of the 95 % interval over questions",
+    "value": (
+        "mean over seeds unless `seed` is a number; Δ in [−1, 1], PRR at most 1, "
+        "others in [0, 1]"
+    ),
+}
+
+# Truths are for checkpoints at which other answers are correct.
 QUESTIONS = Table.parse(
     "questions",
     "prepare_questions, prepare_atlas or prepare_elements",
@@ -45,26 +101,35 @@ CONTEXTS = QUESTIONS._replace(
 )
 Contexts = Annotated[pd.DataFrame, CONTEXTS]
 
-# Group: facts with the same weight at each step of a drift. Split, category: copied from the
-# question that asks for the fact; the split is "unused" if no question does
+# Split and category are copied from the question that asks for the fact; the split is
+# "unused" if no question does.
 FACTS = Table.parse(
     "facts",
     "prepare_atlas or prepare_elements",
     "dataset@ question_id! relation question answer group weight:real split category",
+    relation="such as the country of a city",
+    answer="right answer",
+    group="facts that the drift of a pre-training weights together",
+    weight="weight of the fact in the pre-training, above 0",
 )
 Facts = Annotated[pd.DataFrame, FACTS]
 
-# Beams or samples. Tokens include the final one; entropy (in nats), self-certainty and margin
-# are means over tokens, min_logprob is the smallest log-probability of a token. A user's own
-# answers can lack all numbers. In multiple choice a beam is an option, and `unconditional` its
-# log-probability without the question. Stated: JSON of an answer's stated confidences, by
-# estimator
+# Beams, samples or options. A user's own answers can lack all numbers.
 BEAMS = Table.parse(
     "beams",
     "generate_beams",
     f"{CHECKPOINT_FILE} question_id! beam!:int text logprob?:real n_tokens?:int "
     "entropy?:real self_certainty?:real margin?:real min_logprob?:real unconditional?:real "
     "stated?",
+    beam="number of the beam or sample, from 0",
+    logprob="summed log-probability of the tokens",
+    n_tokens="number of tokens, with the last one",
+    entropy="mean entropy of the tokens",
+    self_certainty="mean divergence of the uniform from the tokens' distributions",
+    margin="mean difference between the two most probable tokens",
+    min_logprob="least log-probability of a token",
+    unconditional="log-probability of an option without the question",
+    stated="JSON of a user's confidences, by estimator",
 )
 Beams = Annotated[pd.DataFrame, BEAMS]
 
@@ -72,22 +137,33 @@ CLUSTERS = Table.parse(
     "clusters",
     "cluster_answers",
     f"{CHECKPOINT_FILE} question_id! cluster!:int answer probability:real members:texts",
+    members="distinct texts of the candidate, best first",
 )
 Clusters = Annotated[pd.DataFrame, CLUSTERS]
 
-# Entailed: whether the answer `one` to the question entails the answer `other`
 ENTAILMENTS = Table.parse(
-    "entailments", "cluster_answers", "question! one! other! entailed:flag"
+    "entailments",
+    "cluster_answers",
+    "question! one! other! entailed:flag",
+    one="answer that may entail `other`",
+    other="answer that may be entailed",
+    entailed="whether `one` entails `other`",
 )
 
 LABELS = Table.parse(
-    "labels", "judge_answers", f"{CHECKPOINT_FILE} question_id! cluster!:int label source"
+    "labels",
+    "judge_answers",
+    f"{CHECKPOINT_FILE} question_id! cluster!:int label source",
+    source="origin of the label",
 )
 Labels = Annotated[pd.DataFrame, LABELS]
 
-# Labels that users give with their answers; `answer` is lower case without full stops
+# Labels that users give with their answers
 GIVEN_LABELS = Table.parse(
-    "given_labels", "import_answers", "dataset@ question_id! answer! label"
+    "given_labels",
+    "import_answers",
+    "dataset@ question_id! answer! label",
+    answer="the answer without case and full stops",
 )
 GivenLabels = Annotated[pd.DataFrame, GIVEN_LABELS]
 
@@ -103,6 +179,10 @@ TRAINING = Table.parse(
     "training",
     "train_adapters",
     "model@ dataset@ recipe@ trained_on@ seed@ step!:int loss:real lr:real seconds:real",
+    step="optimiser step, from 1",
+    loss="binary cross-entropy",
+    lr="learning rate",
+    seconds="duration of the step",
 )
 Training = Annotated[pd.DataFrame, TRAINING]
 
@@ -112,14 +192,17 @@ SCORES = Table.parse(
     f"{CHECKPOINT_FILE} answers@ answers_of! recipe! trained_on! train_dataset! seed!:int "
     "question_id! confidence:real",
     place="model checkpoint dataset recipe answers",
+    answers="kind of scored answers, such as `transfer`",
+    answers_of="checkpoint that gave the answers",
 )
 Scores = Annotated[pd.DataFrame, SCORES]
 
-# Checkpoint: the one that answered. Confidence: P(yes)
 VERIFIED = Table.parse(
     "verified",
     "score_with_verifier",
     "verifier@ model@ dataset@ checkpoint! question_id! confidence:real",
+    verifier="key of `verifiers`",
+    confidence="the verifier's probability of yes",
 )
 Verified = Annotated[pd.DataFrame, VERIFIED]
 
@@ -128,14 +211,16 @@ REPLIES = Table.parse(
     "replies",
     "ask_checkpoint or ask_server",
     f"{CHECKPOINT_FILE} estimator@ question_id! sample!:int text",
+    sample="number of the reply, from 0",
 )
 Replies = Annotated[pd.DataFrame, REPLIES]
 
-# Answers: number of predictions on the test split. Unsaid: number without a stated confidence
 UNSAID = Table.parse(
     "unsaid",
     "read_confidences",
     "model@ dataset@ estimator@ checkpoint! answers:int unsaid:int",
+    answers="predictions on the test split",
+    unsaid="answers without a readable confidence",
 )
 Unsaid = Annotated[pd.DataFrame, UNSAID]
 
@@ -148,18 +233,17 @@ PREDICTIONS = Table.parse(
 )
 Predictions = Annotated[pd.DataFrame, PREDICTIONS]
 
-# Same answers: number of questions with two equivalent answers; missing without texts
 CONTRAST_SETS = Table.parse(
     "contrast_sets",
     "count_contrast_sets",
     "model! dataset! earlier! later! size:int improvement:int regression:int kept:flag "
     "same_answers?:int",
     place="model dataset",
+    same_answers="questions with two equal answers; missing for predictions",
 )
 ContrastSets = Annotated[pd.DataFrame, CONTRAST_SETS]
 
-# Seed: a seed, or "mean". Pairs: number of pairs with a defined contrast metric, "1 of 3";
-# empty for scope full
+# Pairs are empty for the scope full.
 METRICS = Table.parse(
     "metrics",
     "compute_metrics",
@@ -168,11 +252,8 @@ METRICS = Table.parse(
 )
 Metrics = Annotated[pd.DataFrame, METRICS]
 
-# Lower_5pct, significant: the paper's one-sided test, for the marks in its tables. P-values are
-# two-sided. Simultaneous interval, p_adjusted, in_best_set: for all pairs of a block together,
-# so that the best can be chosen from the same data; in_best_set is true if `other` cannot be
-# distinguished from the best. Significant and in_best_set are missing without a test. Seeds:
-# the interval and test over seeds and questions
+# The paper's one-sided test is for the marks in its tables. Simultaneous columns are for all
+# pairs of a block together, so that the best can be chosen from the same data.
 SIGNIFICANCE = Table.parse(
     "significance",
     "compare_estimators",
@@ -180,13 +261,20 @@ SIGNIFICANCE = Table.parse(
     f"lower_5pct?:real significant?:flag {INTERVAL} p_value?:real p_holm?:real "
     "simultaneous_lower?:real simultaneous_upper?:real p_adjusted?:real in_best_set?:flag "
     f"{OVER_SEEDS} seeds_p_value?:real",
+    block="block of rows that are compared",
+    best="best estimator of the block",
+    other="estimator that is compared with the best",
+    difference="advantage of the best estimator, in units of the metric",
+    lower_5pct="5 % quantile of the difference, for the paper's marks",
+    significant="whether `lower_5pct` is above 0; missing without a test",
+    simultaneous_lower="ends of the simultaneous interval for all pairs of the block",
+    simultaneous_upper="ends of the simultaneous interval for all pairs of the block",
+    p_adjusted="two-sided p-value for all pairs of the block",
+    in_best_set="whether no estimator of the block is above `other`; missing without a test",
+    seeds_p_value="two-sided p-value over seeds and questions",
 )
 Significance = Annotated[pd.DataFrame, SIGNIFICANCE]
 
-# Value: on the data, mean over seeds. By seed: the values of single seeds. Claims: replicates
-# for intervals of metrics that need both gained and lost questions, else empty; all NaN if
-# there are too few. Improvement, regression: questions of the pair with fewest of the rarer
-# kind. Drawn: digest of the draws; replicates are paired if it is equal
 REPLICATES = Table.parse(
     "replicates",
     "resample_metrics",
@@ -194,25 +282,44 @@ REPLICATES = Table.parse(
     "claims:reals improvement?:int regression?:int drawn seeds:ints by_seed:reals "
     "noise?:real n_effective:real",
     place="model dataset estimator",
+    replicates="values on the bootstrap replicates",
+    claims=(
+        "replicates for intervals that need gained and lost questions; missing if "
+        "these are too few, empty for other metrics"
+    ),
+    improvement=(
+        "gained and lost questions of the pair with the fewest; missing if not both are needed"
+    ),
+    regression=(
+        "gained and lost questions of the pair with the fewest; missing if not both are needed"
+    ),
+    drawn="digest of the draws; equal for paired replicates",
+    seeds="seeds of the estimator",
+    by_seed="value for each of `seeds`",
+    noise="variance between seeds that the questions cause",
+    n_effective="number of questions if all weighed as much as the heaviest",
 )
 Replicates = Annotated[pd.DataFrame, REPLICATES]
 
-# Value: mean over seeds. SmoothECE has no interval; its noise floor is its mean over labels
-# drawn from the confidences, and p_calibrated is the p-value of calibration. Improvement,
-# regression: questions of the pair with fewest of the rarer kind, for metrics that need both;
-# too few give no interval
+# SmoothECE has no interval; its noise floor is its mean over labels drawn from the confidences.
 INTERVALS = Table.parse(
     "intervals",
     "resample_metrics",
     f"{CELL} {MEASURE} value?:real {INTERVAL} {OVER_SEEDS} improvement?:int regression?:int "
     "noise_floor?:real p_calibrated?:real",
     place="model dataset estimator",
+    improvement=(
+        "gained and lost questions of the pair with the fewest; missing if not both are needed"
+    ),
+    regression=(
+        "gained and lost questions of the pair with the fewest; missing if not both are needed"
+    ),
+    noise_floor="SmoothECE of labels drawn from the confidences; missing for other metrics",
+    p_calibrated="p-value of the test of calibration; missing for other metrics",
 )
 Intervals = Annotated[pd.DataFrame, INTERVALS]
 
-# Other model: the later checkpoint's, or empty within a model. Estimator and seed: empty for
-# accuracy. Difference: later - earlier. P-value: two-sided; Holm's correction covers all pairs
-# of a model, or all pairs of two models
+# Holm's correction covers all pairs of a model, or all pairs of two models.
 STATES = Table.parse(
     "states",
     "compare_states",
@@ -220,22 +327,28 @@ STATES = Table.parse(
     f"earlier_value?:real later_value?:real difference?:real {INTERVAL} p_value?:real "
     "p_holm?:real",
     place="dataset",
+    other_model="model of the later checkpoint, if it is another one",
+    metric="accuracy, auc, brier or smece",
+    earlier_value="value at this checkpoint",
+    later_value="value at this checkpoint",
+    difference="later minus earlier value",
 )
 States = Annotated[pd.DataFrame, STATES]
 
-# Slope: per checkpoint
 TRENDS = Table.parse(
     "trends",
     "compare_states",
     f"model! dataset! estimator! metric! seed! n_checkpoints:int slope?:real {INTERVAL} "
     "p_value?:real",
     place="dataset",
+    metric="accuracy, auc, brier or smece",
+    n_checkpoints="number of checkpoints",
+    slope="change of the value per checkpoint",
 )
 Trends = Annotated[pd.DataFrame, TRENDS]
 
 # A threshold selected on the earlier checkpoint and checked on the later one, on the questions
-# with two answers. Verdict: kept, broken, undecided, or empty without a threshold. Labels to
-# decide: labelled answers above the threshold; infinite if no number decides
+# with two answers
 AT_THRESHOLD = (
     "model! dataset! earlier! later! train_dataset! estimator! seed!:int target!:real"
 )
@@ -252,30 +365,65 @@ THRESHOLDS = Table.parse(
     "precision_change_upper_97_5pct?:real "
     "coverage_change?:real coverage_change_lower_2_5pct?:real "
     "coverage_change_upper_97_5pct?:real",
+    delta="allowed probability of an error, in (0, 1)",
+    threshold="lowest confidence of an answer that is given",
+    verdict="kept, broken or undecided; empty without a threshold",
+    labels_to_decide=(
+        "labels above the threshold that a verdict needs; infinite if none suffice"
+    ),
+    least_abstention="smallest share of abstentions that meets the target",
+    confident_regressions="lost questions above the threshold at both checkpoints",
+    earlier_answered="answers above the threshold",
+    earlier_correct="correct answers among them",
+    earlier_precision="share of correct answers among them",
+    earlier_coverage="share of answers above the threshold",
+    later_answered="answers above the threshold",
+    later_correct="correct answers among them",
+    later_precision="share of correct answers among them",
+    later_precision_lower_2_5pct="ends of their 95 % intervals",
+    later_precision_upper_97_5pct="ends of their 95 % intervals",
+    later_coverage="share of answers above the threshold",
+    precision_change="later minus earlier value",
+    precision_change_lower_2_5pct="ends of their 95 % intervals",
+    precision_change_upper_97_5pct="ends of their 95 % intervals",
+    coverage_change="later minus earlier value",
+    coverage_change_lower_2_5pct="ends of their 95 % intervals",
+    coverage_change_upper_97_5pct="ends of their 95 % intervals",
 )
 Thresholds = Annotated[pd.DataFrame, THRESHOLDS]
 
-# Selective prediction on all questions of a checkpoint: aurc, augrc and prr
+# Selective prediction on all questions of a checkpoint
 SELECTIVE = Table.parse(
     "selective",
     "check_thresholds",
     "model! dataset! checkpoint! train_dataset! estimator! seed!:int metric! value?:real",
+    metric="aurc, augrc or prr",
 )
 Selective = Annotated[pd.DataFrame, SELECTIVE]
 
-# What sheets of labels certify. Labels: fresh, or carried if unchanged
+# What sheets of labels certify
 LABEL_CURVE = Table.parse(
     "label_curve",
     "persistcal label-curve",
     "labels! n_labels!:int n_sheets:int target:real threshold?:real precision?:real "
     "coverage?:real certified:real below_target:real",
+    labels="fresh, or carried if unchanged answers keep their labels",
+    n_labels="answers of the later checkpoint that are labelled",
+    n_sheets="sheets of this size that were drawn",
+    threshold="median of the certified thresholds",
+    precision="median precision of all answers at or above them",
+    coverage="median share of questions that they answer",
+    certified="share of the sheets that certify a threshold",
+    below_target="share of the sheets that certify a threshold below the target",
 )
 
-# Answered: who answers above the threshold, which is both, earlier, later or neither
 THRESHOLD_CELLS = Table.parse(
     "threshold_cells",
     "check_thresholds",
     f"{AT_THRESHOLD} answered! earlier_correct!:flag later_correct!:flag n_questions:int",
+    answered="which answers are above the threshold: both, earlier, later or neither",
+    earlier_correct="whether this answer is correct",
+    later_correct="whether this answer is correct",
 )
 ThresholdCells = Annotated[pd.DataFrame, THRESHOLD_CELLS]
 
@@ -285,70 +433,95 @@ CONFIDENT_REGRESSIONS = Table.parse(
     "check_thresholds",
     f"{AT_THRESHOLD} question_id! earlier_confidence:real later_confidence:real "
     "earlier_answer? later_answer?",
+    earlier_confidence="confidence in this answer",
+    later_confidence="confidence in this answer",
+    earlier_answer="text of this answer",
+    later_answer="text of this answer",
 )
 ConfidentRegressions = Annotated[pd.DataFrame, CONFIDENT_REGRESSIONS]
 
 ACCURACIES = Table.parse(
-    "accuracies", "compute_accuracies", "model! checkpoint! dataset! split accuracy:real n:int"
+    "accuracies",
+    "compute_accuracies",
+    "model! checkpoint! dataset! split accuracy:real n:int",
 )
 Accuracies = Annotated[pd.DataFrame, ACCURACIES]
 
-# Difference: ours - paper. Lower, upper: our 95 % bootstrap interval. Bold: best of its block.
-# Underline: not significantly worse
 PAPER_COMPARISON = Table.parse(
     "paper_comparison",
     "compare_with_paper",
     f"table! {CELL} {MEASURE} ours?:real paper:real difference?:real lower?:real "
     "upper?:real inside?:flag bold?:flag paper_bold:flag underline?:flag "
     "paper_underline:flag settings",
+    table="key of `tables`",
+    ours="our value",
+    paper="the paper's value",
+    difference="our value minus the paper's",
+    lower="ends of our 95 % interval",
+    upper="ends of our 95 % interval",
+    inside="whether the paper's value is in our interval",
+    bold="whether the value is the best of the block",
+    paper_bold="whether the value is the best of the block",
+    underline="whether the value is not significantly worse than the best",
+    paper_underline="whether the value is not significantly worse than the best",
+    settings="settings of the study that differ from the paper's",
 )
 PaperComparison = Annotated[pd.DataFrame, PAPER_COMPARISON]
 
-# AUC: of the full set, mean over seeds; the checkpoint's weights score its own answers
+# The checkpoint's weights score its own answers; values are means over seeds.
 TRANSFER = Table.parse(
     "transfer",
     "measure_transfer",
     "model! dataset! recipe! trained_on! checkpoint! auc?:real n:int",
+    auc="AUC on all questions",
 )
 Transfer = Annotated[pd.DataFrame, TRANSFER]
 
-# Layers from 1
 VARIANCES = Table.parse(
-    "variances", "measure_variance", f"{CHECKPOINT_FILE} question_id! layer!:int variance:real"
+    "variances",
+    "measure_variance",
+    f"{CHECKPOINT_FILE} question_id! layer!:int variance:real",
+    variance="variance over seeds, summed over hidden units",
 )
 Variances = Annotated[pd.DataFrame, VARIANCES]
 
-# Spearman's rho of variance with the order of checkpoints, over questions
 CORRELATIONS = Table.parse(
     "correlations",
     "correlate_variance",
     "model! dataset! layer!:int mean_rho?:real median_rho?:real n:int",
+    mean_rho=(
+        "mean and median over questions of Spearman's correlation with the order of checkpoints"
+    ),
+    median_rho=(
+        "mean and median over questions of Spearman's correlation with the order of checkpoints"
+    ),
 )
 Correlations = Annotated[pd.DataFrame, CORRELATIONS]
 
-# Attribute: the feature of a question that the baseline uses
 CONFOUNDS = Table.parse(
     "confounds",
     "measure_confounds",
     f"model! dataset! attribute! n_groups:int delta0_balanced?:real {INTERVAL} "
     "contrast_auc?:real full_auc?:real",
+    attribute="attribute of the question or answer",
+    n_groups="distinct values of the attribute",
+    delta0_balanced="Δ₀ᵇ, in [−1, 1]",
+    contrast_auc="AUC on contrast sets",
+    full_auc="AUC on all questions",
 )
 Confounds = Annotated[pd.DataFrame, CONFOUNDS]
 
-# Distance: evaluation checkpoints from the earlier to the later. Kept: large enough for the
-# contrast metrics, which are means over kept pairs. The value, conditioned by odds, can be
-# undefined, for example without regressions
+# The value, conditioned by odds, can be undefined, for example without regressions.
 PAIRS = Table.parse(
     "pairs",
     "measure_pairs",
     f"{CELL} earlier! later! distance:int size:int improvement:int regression:int kept:flag "
     "metric! value?:real",
+    distance="positions between the checkpoints, from 1",
 )
 Pairs = Annotated[pd.DataFrame, PAIRS]
 
-# Change: a name in `study.pairs`. Questions: total size of the contrast sets of its pairs.
-# Value: conditioned by odds, mean over seeds. Control: another kind of change, and its model;
-# above control: the value minus the control's
+# Values are conditioned by odds.
 CHANGES = Table.parse(
     "changes",
     "measure_changes",
@@ -357,78 +530,117 @@ CHANGES = Table.parse(
     f"{INTERVAL} {OVER_SEEDS} control control_model above_control?:real "
     "above_lower_2_5pct?:real above_upper_97_5pct?:real above_seeds_lower_2_5pct?:real "
     "above_seeds_upper_97_5pct?:real",
+    change="kind of change, a key of `study.pairs`",
+    n_pairs="pairs of this kind",
+    questions="questions in their contrast sets",
+    lost_before=(
+        "mean confidence in lost questions at the earlier checkpoint, whose answers are right"
+    ),
+    lost_after="the same at the later checkpoint, whose answers are wrong",
+    control="kind of change that is the control",
+    control_model="model of the control",
+    above_control="value minus the control's value",
+    above_lower_2_5pct="ends of its paired 95 % interval over questions",
+    above_upper_97_5pct="ends of its paired 95 % interval over questions",
+    above_seeds_lower_2_5pct="ends of its 95 % interval over seeds and questions",
+    above_seeds_upper_97_5pct="ends of its 95 % interval over seeds and questions",
 )
 Changes = Annotated[pd.DataFrame, CHANGES]
 
-# Min contrast: questions of the smallest contrast set that is kept. Improvement, regression:
-# questions of all kept pairs. Kept: the pairs. Pairs: number of pairs with a defined metric,
-# "1 of 3". Chosen: whether the study keeps the same pairs
 MIN_CONTRAST = Table.parse(
     "min_contrast",
     "measure_pairs",
     f"{CELL} metric! min_contrast!:int improvement:int regression:int kept pairs "
     "value?:real chosen:flag",
+    min_contrast="smallest size of a kept contrast set",
+    improvement="gained and lost questions of all kept pairs",
+    regression="gained and lost questions of all kept pairs",
+    kept="number of kept pairs",
+    chosen="whether the study keeps the same pairs",
 )
 MinContrast = Annotated[pd.DataFrame, MIN_CONTRAST]
 
-# By: margin between the first two candidates, reference answer, category, the answer's rarity,
-# length or popularity, or all. n_contrast: improvements and regressions of the kept pairs.
-# Flips: their share of the questions with two answers. The value is conditioned by odds, mean
-# over seeds
+# Values are conditioned by odds.
 SUBSETS = Table.parse(
     "subsets",
     "measure_subsets",
     "model@ dataset@ by! group! n_answers:int accuracy:real n_contrast:int improvement:int "
     "regression:int flips?:real train_dataset! estimator! scope! metric! value?:real",
+    by="kind of groups, such as margin or category",
+    group="group of questions, such as a category",
+    n_answers="answers in the group",
+    n_contrast="contrast questions in the group, over all pairs",
+    flips="share of contrast questions among those that both checkpoints answered",
 )
 Subsets = Annotated[pd.DataFrame, SUBSETS]
 
-# First, second: checkpoints. Known: test questions that the reference checkpoint answers
-# correctly; gone: the known questions that another checkpoint answers wrongly. Category: empty
-# for all questions
 AGREEMENTS = Table.parse(
     "agreements",
     "measure_agreement",
     "model! dataset! first! second! category! known:int gone_first:int gone_second:int "
     "gone_both:int kappa?:real",
+    first="the two checkpoints",
+    second="the two checkpoints",
+    category="category of the questions; empty for all",
+    known="questions that the reference checkpoint answers correctly",
+    gone_first="known questions that this checkpoint loses",
+    gone_second="known questions that this checkpoint loses",
+    gone_both="known questions that both lose",
 )
 Agreements = Annotated[pd.DataFrame, AGREEMENTS]
 
-# Headroom: contrast AUC of the oracle minus contrast AUC of the verifier. Error rate: errors of
-# the verifier's backbone on the contrast questions. n: questions in a kept contrast set
+# On the questions in a kept contrast set
 HEADROOM = Table.parse(
     "headroom",
     "measure_headroom",
     f"model! dataset! headroom?:real {INTERVAL} error_rate?:real n:int",
+    headroom="contrast AUC of the oracle minus the verifier's",
+    error_rate="share of wrong answers of the verifier's backbone",
 )
 Headroom = Annotated[pd.DataFrame, HEADROOM]
 
 WEIGHT_SIMILARITIES = Table.parse(
-    "weight_similarities", "compare_weights", "model! earlier! later! cosine:real n_weights:int"
+    "weight_similarities",
+    "compare_weights",
+    "model! earlier! later! cosine:real n_weights:int",
+    cosine="cosine of the weights as vectors",
+    n_weights="number of compared weights",
 )
 WeightSimilarities = Annotated[pd.DataFrame, WEIGHT_SIMILARITIES]
 
-# Group: contrast, non_contrast or all. Lower, upper: 95 % Wilson interval. Kappa: agreement
-# with the judge
 AUDIT_AGREEMENTS = Table.parse(
     "audit_agreements",
     "summarise_audit",
     "group! measure! count:int n:int share?:real lower?:real upper?:real kappa?:real",
+    group="contrast, non_contrast or all",
+    measure="counted property",
+    count="answers with the property",
+    n="number of labelled answers",
+    share="count / n",
+    lower="ends of the 95 % Wilson interval",
+    upper="ends of the 95 % Wilson interval",
 )
 AuditAgreements = Annotated[pd.DataFrame, AUDIT_AGREEMENTS]
 
-# Estimator: empty if the number needs no confidences. Metric: accuracy_earlier,
-# accuracy_later, contrast_size, improvement, regression (questions), or a contrast metric by
-# odds. Audited: questions that a person labelled
 CORRECTIONS = Table.parse(
     "corrections",
     "correct_results",
     "model! dataset! earlier! later! train_dataset! estimator! metric! judged?:real "
     f"corrected?:real {INTERVAL} n_questions:int n_audited:int",
+    metric=(
+        "accuracy_earlier, accuracy_later, contrast_size, improvement, regression "
+        "or a contrast metric"
+    ),
+    judged="number by the judge's labels",
+    corrected="number after correction by a person's labels",
+    n_audited="questions that a person labelled",
 )
 Corrections = Annotated[pd.DataFrame, CORRECTIONS]
 
 MISSING = Table.parse(
-    "missing", "import_release", "model! dataset! estimator! checkpoint! path!"
+    "missing",
+    "import_release",
+    "model! dataset! estimator! checkpoint! path!",
+    path="missing file of the archive",
 )
 Missing = Annotated[pd.DataFrame, MISSING]

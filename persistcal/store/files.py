@@ -117,21 +117,6 @@ def sha256(path: FilePath) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _digest_beside(path: FilePath) -> Path:
-    return Path(path).with_name(f".{Path(path).name}.sha256")
-
-
-def keep_digest(path: FilePath) -> None:
-    """Write the digest of a file to a hidden file next to it."""
-    write_whole(_digest_beside(path), sha256(path))
-
-
-def is_edited(path: FilePath) -> bool:
-    """Return whether a file has changed since `keep_digest`."""
-    kept = _digest_beside(path)
-    return kept.exists() and kept.read_text(encoding="utf-8") != sha256(path)
-
-
 class Digests:
     """Cache of digests, so that each version of a large file is read only once.
 

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from persistcal.store.files import FilePath, digest, is_edited, keep_digest, written_whole
+from persistcal.store.files import FilePath, digest, written_whole
 from persistcal.store.sheets import escape_formula, unescape_formula
 
 log = logging.getLogger(__name__)
@@ -53,14 +53,17 @@ class Table(NamedTuple):
     key: tuple[str, ...]  # columns that identify a row
     file_columns: tuple[str, ...] = ()  # columns with one value per file, such as the model
     place: tuple[str, ...] = ()  # columns that name a file's path, by default `file_columns`
+    meanings: tuple[tuple[str, str], ...] = ()  # of columns that mean this in no other table
 
     @classmethod
-    def parse(cls, name: str, rule: str, columns: str, *, place: str = "") -> "Table":
+    def parse(
+        cls, name: str, rule: str, columns: str, /, *, place: str = "", **meanings: str
+    ) -> "Table":
         """Return a table from a text that describes its columns.
 
         A column is a name, then ``@`` if it has one value per file, ``!`` if it belongs to the
         key or ``?`` if values can be missing, then a colon and a name in `TYPES` unless it is
-        text.
+        text. `meanings` explain columns, with unit or range.
 
         >>> table = Table.parse("labels", "judge", "model@ id! n!:int label share?:real")
         >>> table.file_columns, table.key, table.schema.types[1], table.schema.names[-1]
@@ -75,7 +78,14 @@ class Table(NamedTuple):
         per_file, key = (
             tuple(column for column, mark, _ in described if mark == wanted) for wanted in "@!"
         )
-        return cls(name, rule, pa.schema(fields), key, per_file, tuple(place.split()))
+        if unknown := meanings.keys() - {column for column, _, _ in described}:
+            raise ValueError(
+                f"table '{name}' explains {min(unknown)!r}, which it does not have"
+            )
+        path_columns = tuple(place.split())
+        return cls(
+            name, rule, pa.schema(fields), key, per_file, path_columns, (*meanings.items(),)
+        )
 
     def but(self, *names: str) -> list[str]:
         """Return the names of all columns except `names`."""
@@ -293,16 +303,10 @@ def write_csv(frame: pd.DataFrame, path: FilePath, table: Table) -> None:
     whole = [f.name for f in table.schema if f.nullable and f.type == TYPES["int"]]
     with written_whole(path) as part:  # pandas turns int columns with missing values into float
         content.astype(dict.fromkeys(whole, "Int64")).to_csv(part, index=False)
-    keep_digest(path)
 
 
 def read_csv(path: FilePath, table: Table) -> pd.DataFrame:
-    """Return the rows of the CSV file `path`; raise TableError if it was edited."""
-    if is_edited(path):
-        raise TableError(
-            f"{path}: the file has changed since it was written; delete it, so that "
-            f"{table.rule} makes it again."
-        )
+    """Return the rows of the CSV file `path`; raise TableError if they have another schema."""
     types = pyarrow.csv.ConvertOptions(column_types=table.schema, strings_can_be_null=False)
     try:
         content = pyarrow.csv.read_csv(path, convert_options=types)

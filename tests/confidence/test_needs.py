@@ -74,7 +74,6 @@ def test_unknown_needs_are_refused(needs):
         ("@estimator(needs=needs())", "has an argument that is no literal"),
         ("@estimator(needed=())", "unexpected keyword argument 'needed'"),
         ("@estimator(required=('layers',))", "required is .* a tuple of 'asks', 'prompt'"),
-        ("NEEDS = ('logprob',)", r"write @estimator\(needs=\('logprob',\)\)"),
     ],
 )
 def test_wrong_registrations_are_refused_with_the_config(tmp_path, line, message):
