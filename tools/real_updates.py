@@ -68,7 +68,7 @@ LINES = {
 TUNED = "Gemma 3 12B, tuned to state its confidence"
 
 
-class Update(NamedTuple):
+class PublishedUpdate(NamedTuple):
     """Two versions of a model; `predictions` contains their answers to shared questions."""
 
     label: str
@@ -110,7 +110,9 @@ def read_answers(path: Path) -> pd.DataFrame:
     )
 
 
-def find_updates(answers: pd.DataFrame, lines: Mapping[str, Mapping[str, str]]) -> list[Update]:
+def find_updates(
+    answers: pd.DataFrame, lines: Mapping[str, Mapping[str, str]]
+) -> list[PublishedUpdate]:
     """Return each update with the answers to the questions that both versions answered."""
     updates = []
     for label, versions in labels(lines):
@@ -119,11 +121,11 @@ def find_updates(answers: pd.DataFrame, lines: Mapping[str, Mapping[str, str]]) 
         shared = rows[rows["question_id"].isin(counts.index[counts == 2])]
         if shared.empty:
             raise SystemExit(f"No question is answered by both versions of {label}.")
-        updates.append(Update(label, versions, shared))
+        updates.append(PublishedUpdate(label, versions, shared))
     return updates
 
 
-def measure(update: Update, *, n_replicates: int = N_REPLICATES) -> Measured:
+def measure(update: PublishedUpdate, *, n_replicates: int = N_REPLICATES) -> Measured:
     """Return the results of an update."""
     rows = update.predictions.assign(estimator="stated")
     compared = persistcal.compare(
@@ -191,7 +193,9 @@ def random_effects_mean(
 
 
 def tabulate(
-    updates: Sequence[Update], whole_lines: Sequence[Update], tuned: Update
+    updates: Sequence[PublishedUpdate],
+    whole_lines: Sequence[PublishedUpdate],
+    tuned: PublishedUpdate,
 ) -> pd.DataFrame:
     """Return the rows of docs/data/real_updates.csv: name, value, low and high.
 
@@ -220,7 +224,7 @@ def tabulate(
     return table.dropna(subset="value")
 
 
-class Results:
+class ResultsOfUpdates:
     """The rows of docs/data/real_updates.csv."""
 
     def __init__(self, table: pd.DataFrame) -> None:
@@ -250,7 +254,7 @@ def number(value: float, digits: int) -> str:
     return re.sub(r"^(−?)0\.", r"\1.", text)
 
 
-def change_table(results: Results, names: Sequence[str]) -> list[str]:
+def change_table(results: ResultsOfUpdates, names: Sequence[str]) -> list[str]:
     """Return the table about changed answers in Markdown."""
     lines = [
         "| update | questions | accuracy | gained, lost | change AUC | Δ₀ᵇ "
@@ -271,7 +275,7 @@ def change_table(results: Results, names: Sequence[str]) -> list[str]:
     return lines
 
 
-def use_table(results: Results, names: Sequence[str]) -> list[str]:
+def use_table(results: ResultsOfUpdates, names: Sequence[str]) -> list[str]:
     """Return the table about calibration and thresholds in Markdown."""
     lines = [
         "| update | mean confidence | SmoothECE (noise floor) | threshold for 95 % | answered "
@@ -301,7 +305,7 @@ def use_table(results: Results, names: Sequence[str]) -> list[str]:
 
 def write_tables(table: pd.DataFrame, text: str) -> str:
     """Return the page with its tables made anew from the results."""
-    results, names = Results(table), [label for label, _ in labels(LINES)]
+    results, names = ResultsOfUpdates(table), [label for label, _ in labels(LINES)]
     for title, lines in (
         ("changes", change_table(results, [*names, TUNED])),
         ("use", use_table(results, [*names, TUNED])),
@@ -319,7 +323,7 @@ def write_tables(table: pd.DataFrame, text: str) -> str:
 def draw(table: pd.DataFrame, file: Path) -> None:
     """Draw the change AUC of every update, and the mean over updates."""
     mpl.use("Agg")
-    results, names = Results(table), [label for label, _ in labels(LINES)]
+    results, names = ResultsOfUpdates(table), [label for label, _ in labels(LINES)]
     figure, axes = plt.subplots(figsize=(7.6, 4.6), layout="constrained")
     axes.axvline(0.5, color="0.4", linestyle="--", linewidth=1)
     for y, label in enumerate([*names, ""]):
@@ -356,7 +360,7 @@ def main() -> None:
     table = tabulate(
         find_updates(answers, LINES),
         find_updates(answers, ends),
-        Update(TUNED, (before, after), tuned),
+        PublishedUpdate(TUNED, (before, after), tuned),
     )
     table.to_csv(DATA, index=False, float_format="%.6g")
     PAGE.write_text(write_tables(table, PAGE.read_text(encoding="utf-8")), encoding="utf-8")
