@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
+from persistcal.questions.labels import word_form
 from persistcal.report.layout import EVERY
 from study.check_estimators import check_chosen, check_decoding, check_estimator
 from study.check_served import check_estimator_of_served, check_served
@@ -41,6 +42,7 @@ def check_config(config: dict[str, Any]) -> None:
     for name, table in study.every_table.items():
         _check_conditioning(study, name, table)
     _check_labels(study, estimators)
+    _check_judge_words(config["judge"].get("labels"))
     judges = study.estimates and not study.has_own_options
     if config["analyses"]["audit"]["filled"] and not judges:
         raise ConfigError(
@@ -108,6 +110,24 @@ def listed_pairs(config: dict[str, Any]) -> list[tuple[str, list[str]]]:
         else {"study.pairs": [] if isinstance(pairs, str) else pairs}
     )
     return [(key, pair) for key, members in lists.items() for pair in members]
+
+
+def _check_judge_words(labels: dict[str, str] | None) -> None:
+    """Refuse words of a judge that are read alike, or that never mean right or wrong."""
+    if labels is None:
+        return
+    by_form: dict[str, str] = {}
+    for word in map(str, labels):
+        if (other := by_form.setdefault(word_form(word), word)) != word:
+            raise ConfigError(
+                f"config: judge.labels has '{other}' and '{word}', which are read alike; keep "
+                "one."
+            )
+    for needed in ("correct", "incorrect"):
+        if needed not in labels.values():
+            raise ConfigError(
+                f"config: judge.labels has no word for {needed}; add the judge's."
+            )
 
 
 def _check_labels(study: Study, estimators: Iterable[str]) -> None:

@@ -10,7 +10,9 @@ from snakemake.io import ancient, expand
 
 from persistcal.confidence.registry import PASSED, file_of, registration_of
 from persistcal.judge.human_labels import human_labels_digest
+from persistcal.judge.messages import ONE, TOGETHER, split_prompt
 from persistcal.models.checkpoint import local_digests
+from persistcal.questions.labels import JudgeError
 from persistcal.questions.templates import check_fields
 from persistcal.store.code import code_digest
 from persistcal.store.files import Digests
@@ -58,10 +60,7 @@ class Inputs:
 
         Lines --- separate its parts; each part has needed and optional fields.
         """
-        file = Path(self.find_file(path))
-        if not file.exists():
-            raise WorkflowError(f"config: {key} is {path}, and there is no such file.")
-        prompt = file.read_text(encoding="utf-8")
+        prompt = self._read(path, key)
         texts = prompt.split("\n---\n", len(parts) - 1)
         if len(texts) < len(parts):
             raise WorkflowError(f"config: {key} ({path}) has no line ---; add it.")
@@ -71,6 +70,13 @@ class Inputs:
             except ValueError as error:
                 raise WorkflowError(f"{error}.") from None
         return prompt
+
+    def _read(self, path: str, key: str) -> str:
+        """Return the text of the file that the config names under `key`."""
+        file = Path(self.find_file(path))
+        if not file.exists():
+            raise WorkflowError(f"config: {key} is {path}, and there is no such file.")
+        return file.read_text(encoding="utf-8")
 
     def confidence_prompt(self) -> str:
         """Return the prompt about an answer; per job, or Snakemake would fill its braces."""
@@ -278,11 +284,18 @@ class Inputs:
         judge = self.config["judge"]
         if not self.study.judge.asks_server:
             return {key: judge[key] for key in ("backend", *self.study.judge.needs)}
-        name = "judge_together" if judge.get("together") else "judge"
-        fields = ["question", "references", "answers" if judge.get("together") else "answer"]
-        parts: tuple[Fields, Fields] = ([], []), (fields, [])
-        prompt = self.read_prompt(self.config["prompts"][name], f"prompts.{name}", *parts)
-        return {"model": judge["model"], "prompt": prompt, "request": judge.get("request", {})}
+        together = judge.get("together")
+        name = "judge_together" if together else "judge"
+        path = self.config["prompts"][name]
+        prompt = self._read(path, f"prompts.{name}")
+        try:
+            split_prompt(prompt, TOGETHER if together else ONE)
+        except JudgeError as error:
+            sentence = str(error).replace("The judge's prompt", f"prompts.{name} ({path})")
+            raise WorkflowError(f"config: {sentence}") from None
+        labels = {"labels": judge["labels"]} if "labels" in judge else {}
+        request = judge.get("request", {})
+        return {"model": judge["model"], "prompt": prompt, "request": request, **labels}
 
     def judge_settings(self) -> Config:
         """Return all settings of the judge, such as a server's address and limits."""

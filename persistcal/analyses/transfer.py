@@ -62,12 +62,16 @@ class Headroom(NamedTuple):
 
 
 def headroom(replicates: Replicates, *, dataset: str, verifier: str, oracle: str) -> Headroom:
-    """Return the headroom of estimators trained on `dataset`; NaN if an AUC is undefined."""
+    """Return the headroom of estimators trained on `dataset`; NaN if an AUC is undefined.
+
+    Its interval is over the paper's replicates, which keep the numbers of gained and lost
+    questions, as in the released code.
+    """
     key = ("odds", "contrast", "auc")
     better, worse = (
         replicates.estimators.index((dataset, name)) for name in (oracle, verifier)
     )
-    observed, drawn = replicates.observed[key], replicates.for_claims(key)
+    observed, drawn = replicates.observed[key], replicates.replicated[key]
     low, high = np.quantile(drawn[better] - drawn[worse], [0.025, 0.975])
     return Headroom(float(observed[better] - observed[worse]), float(low), float(high))
 
@@ -85,19 +89,24 @@ def contrast_questions(
     return [str(question) for question in questions[places]]
 
 
-def error_rate(answers: pd.DataFrame, question_ids: Collection[str]) -> float:
-    """Return the share of questions without a correct answer; NaN without questions.
+class Errors(NamedTuple):
+    """Share of wrong answers, and the number of answers."""
 
-    Only b among a, b and c is right:
+    error_rate: float
+    n_answered: int
+
+
+def error_rate(answers: pd.DataFrame, question_ids: Collection[str]) -> Errors:
+    """Return the share of wrong answers to `question_ids`; NaN without an answer.
+
+    Questions without an answer are left out, as in the paper's released code. Here c has none:
 
     >>> answers = pd.DataFrame({"question_id": ["a", "b"], "correct": [False, True]})
-    >>> round(error_rate(answers, ["a", "b", "c"]), 3)
-    0.667
+    >>> error_rate(answers, ["a", "b", "c"])
+    Errors(error_rate=0.5, n_answered=2)
     """
-    if not question_ids:
-        return float("nan")
-    right = set(answers.loc[answers["correct"], "question_id"])
-    return 1 - sum(question in right for question in question_ids) / len(question_ids)
+    asked = answers.loc[answers["question_id"].isin(question_ids), "correct"]
+    return Errors(1 - float(asked.mean()) if len(asked) else float("nan"), len(asked))
 
 
 def variance_table(question_ids: Sequence[str], variances: NDArray[np.float64]) -> pd.DataFrame:

@@ -24,7 +24,7 @@ from persistcal.judge.messages import (
     read_reply,
     read_results,
 )
-from persistcal.questions.labels import JudgeError
+from persistcal.questions.labels import JudgeError, Words
 from persistcal.server.client import LONGEST_TRANSFER_S, ModelServer, in_json
 from persistcal.server.spending import (
     REFUSAL_CODES,
@@ -52,14 +52,14 @@ def ask_one_by_one(
     server: ModelServer, bodies: dict[str, Body], folder: str, settings: JudgeSettings
 ) -> None:
     """Send `bodies`, requests by key, to the judge, and keep the replies in `folder`."""
-    replies = Replies(folder)
+    replies = Replies(folder, settings.labels)
     with hold_lock(f"{folder}/lock", waiting=WAITING):
         missing = replies.missing(bodies)
         incoming = _Incoming(replies, missing)
         try:
             ask_at_once(
                 missing,
-                partial(_ask_one, server),
+                partial(_ask_one, server, settings.labels),
                 incoming.keep,
                 server=server,
                 budget=settings.budget,
@@ -70,10 +70,10 @@ def ask_one_by_one(
             incoming.keep_held()
 
 
-def _ask_one(server: ModelServer, key: str, body: Body) -> Reply:
+def _ask_one(server: ModelServer, words: Words, key: str, body: Body) -> Reply:
     """Return the reply to the request `body`; a person decides if it has no label."""
     together = asked_together(key)
-    read = in_json(partial(read_reply, together=together))
+    read = in_json(partial(read_reply, together=together, words=words))
     try:
         reply = server.call(partial(server.send, "post", endpoint_of(body), read, body=body))
     except UnreadableError as error:
@@ -192,7 +192,7 @@ def ask_in_batches(
     The lock is held while submitting and collecting, not while waiting, so
     batches of several jobs run side by side.
     """
-    replies, ledger = Replies(folder), Ledger(f"{folder}/spending.csv")
+    replies, ledger = Replies(folder, settings.labels), Ledger(f"{folder}/spending.csv")
     records = f"{folder}/batches"
     for _ in range(BATCH_ROUNDS):
         with hold_lock(f"{folder}/lock", waiting=WAITING):
@@ -324,7 +324,7 @@ def _collect(
     if not record.exists():
         return  # another job was faster
     bodies, cost = record.bodies(), record.state()[1]
-    found, unanswered, refused = read_results(_lines(server, batch), set(bodies))
+    found, unanswered, refused = read_results(_lines(server, batch), set(bodies), replies.words)
     found = {key: reply._replace(text=server.quote(reply.text)) for key, reply in found.items()}
     log.info("Batch %s is %s: %d replies", batch.id, batch.status, len(found))
     try:

@@ -8,7 +8,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from persistcal.questions.labels import LABELS, JudgeError, parse_label, parse_labels
+from persistcal.questions.labels import (
+    LABELS,
+    OWN_WORDS,
+    JudgeError,
+    Words,
+    parse_label,
+    parse_labels,
+)
 from persistcal.questions.templates import check_fields
 from persistcal.server.spending import (
     LIMITS,
@@ -47,6 +54,7 @@ class JudgeSettings:
     batch_requests: int = 50_000  # in the largest batch
     first_wait_s: float = 1
     together: bool = False  # all candidates of a question in one request
+    labels: Words = field(default_factory=lambda: OWN_WORDS)  # by the words of a reply
     undecided: str = "stop"  # or go on, with answers that wait for a person "not_attempted"
 
     @property
@@ -115,9 +123,8 @@ def requests_about(
 def request_body(candidates: Sequence[Candidate], settings: JudgeSettings) -> Body:
     """Return the request that asks for the labels of `candidates`, answers to one question.
 
-    There is one candidate or, with `settings.together`, a numbered list of several.
-    References are listed one per line; a match with any reference counts. Limits of the
-    reply's length hold per candidate.
+    There is one candidate or, with `settings.together`, a numbered list of several. A match
+    with any reference counts. Limits of the reply's length hold per candidate.
     """
     question, references, answer = candidates[0]
     if not references:
@@ -133,6 +140,7 @@ def request_body(candidates: Sequence[Candidate], settings: JudgeSettings) -> Bo
     values = {
         "{question}": question,
         "{references}": "\n".join(f"- {reference}" for reference in references),
+        "{references_line}": str(list(references)) if references[1:] else references[0],
         place: listed if settings.together else answer,
     }
     # In one pass, because a value can contain the name of a field.
@@ -140,22 +148,27 @@ def request_body(candidates: Sequence[Candidate], settings: JudgeSettings) -> Bo
     filled = places.sub(lambda match: values[match[0]], user)
     limits = {name: fields[name] * len(candidates) for name in LIMITS if name in fields}
     messages = [{"role": "system", "content": system}, {"role": "user", "content": filled}]
-    return {"messages": messages, **fields, **limits}
+    return {"messages": messages if system else messages[1:], **fields, **limits}
 
 
 def split_prompt(prompt: str, place: str = ONE) -> tuple[str, str]:
     """Split a prompt file at its line ``---`` into system message and user message.
 
-    Only the user message has fields: ``{question}``, ``{references}`` and `place`, which is
+    Without such a line it is a user message alone, and the system message is empty. Only the
+    user message has fields: ``{question}``; ``{references}``, a line each, or
+    ``{references_line}``, a text or a list of texts on one line; and `place`, which is
     ``{answer}`` or ``{answers}``.
     """
     system, line, user = prompt.partition("\n---\n")
+    name = "The judge's prompt"
     if not line:
-        raise JudgeError("The judge's prompt has no line '---' between its two parts; add it.")
+        system, user = "", prompt
+    on_one_line = "{references_line}" in user and "{references}" not in user
+    needed = ["question", "references_line" if on_one_line else "references"]
     try:
-        check_fields(system, "The judge's prompt above its line '---'", [])
-        needed = ["question", "references", place.strip("{}")]
-        check_fields(user, "The judge's prompt below its line '---'", needed)
+        check_fields(system, f"{name} above its line '---'", [])
+        name = f"{name} below its line '---'" if line else name
+        check_fields(user, name, [*needed, place.strip("{}")])
     except ValueError as error:
         raise JudgeError(f"{error}.") from error
     return system.strip(), user.strip()
@@ -174,7 +187,16 @@ def no_labels(together: int | None, reason: str, text: str) -> Reply:
     return Reply((None,) * (together or 1), reason, text)
 
 
-def read_reply(parsed: Any, together: int | None = None) -> Reply:  # noqa: ANN401
+def read_labels(text: str, together: int | None, words: Words) -> tuple[str | None, ...]:
+    """Return the labels in a reply about one candidate or about several `together`."""
+    return parse_labels(text, together, words) if together else (parse_label(text, words),)
+
+
+def read_reply(
+    parsed: Any,  # noqa: ANN401
+    together: int | None = None,
+    words: Words = OWN_WORDS,
+) -> Reply:
     """Read the labels in the JSON of a chat completion, or raise BadReplyError.
 
     `together` is the number of candidates, if listed.
@@ -185,12 +207,12 @@ def read_reply(parsed: Any, together: int | None = None) -> Reply:  # noqa: ANN4
         text, refusal = message.get("content"), message.get("refusal")
     except (AttributeError, IndexError, KeyError, TypeError):
         raise BadReplyError("not a chat completion") from None
-    words = next((part for part in (refusal, text) if part and isinstance(part, str)), "")
+    reason = next((part for part in (refusal, text) if part and isinstance(part, str)), "")
     if refusal or finish == "content_filter":
-        return no_labels(together, "refusal", words)
+        return no_labels(together, "refusal", reason)
     if not isinstance(text, str):
-        return no_labels(together, "malformed", words)
-    labels = parse_labels(text, together) if together else (parse_label(text),)
+        return no_labels(together, "malformed", reason)
+    labels = read_labels(text, together, words)
     return Reply(labels, "malformed" if None in labels else "", text)
 
 
@@ -201,7 +223,8 @@ def check_labelled(replies: Collection[Reply]) -> None:
     text = next(iter(replies)).text
     raise JudgeError(
         f"None of the judge's first {len(replies)} replies is a label; one is {text!r:.200}. "
-        "Check judge.model, judge.request and prompts.judge. None of these replies is kept."
+        "Check judge.model, judge.request, judge.labels and prompts.judge. None of these "
+        "replies is kept."
     )
 
 
@@ -213,7 +236,9 @@ class Results(NamedTuple):
     refused: list[str]
 
 
-def read_results(lines: Iterable[str], wanted: Collection[str]) -> Results:
+def read_results(
+    lines: Iterable[str], wanted: Collection[str], words: Words = OWN_WORDS
+) -> Results:
     """Read the output and error lines of a batch, in any order.
 
     If two replies with one key have different labels, a person decides. Lines that are not
@@ -232,7 +257,7 @@ def read_results(lines: Iterable[str], wanted: Collection[str]) -> Results:
             continue
         together = asked_together(key)
         try:
-            reply = _read_row(row, together, results)
+            reply = _read_row(row, together, words, results)
         except (ValueError, OverflowError, TypeError, AttributeError, RecursionError) as bad:
             reply = no_labels(together, "malformed", f"{bad}: {line}")
         if reply is None:
@@ -244,12 +269,14 @@ def read_results(lines: Iterable[str], wanted: Collection[str]) -> Results:
     return results
 
 
-def _read_row(row: dict[str, Any], together: int | None, results: Results) -> Reply | None:
+def _read_row(
+    row: dict[str, Any], together: int | None, words: Words, results: Results
+) -> Reply | None:
     """Return the reply in a row of a batch's results; note a failure among `results`."""
     response = row.get("response") or {}
     body, status = response.get("body") or {}, int(response.get("status_code") or 0)
     if status == 200:
-        return read_reply(body, together)
+        return read_reply(body, together, words)
     error = row.get("error") or body.get("error") or {}
     error = error if isinstance(error, dict) else {"message": error}
     code, message = error.get("code"), f"{error.get('code')}: {error.get('message')}"
@@ -261,10 +288,14 @@ def _read_row(row: dict[str, Any], together: int | None, results: Results) -> Re
 
 
 class Replies:
-    """The replies in the folder of a judge, shared by all jobs."""
+    """The replies in the folder of a judge, shared by all jobs.
 
-    def __init__(self, folder: str) -> None:
-        self._folder = folder
+    Missing labels are read again from the stored texts with `words`, so that new words of a
+    reply need no new request.
+    """
+
+    def __init__(self, folder: str, words: Words = OWN_WORDS) -> None:
+        self._folder, self.words = folder, words
         self._cache = ReplyCache(f"{folder}/cache")
 
     def get(self, key: str) -> Reply | None:
@@ -278,10 +309,18 @@ class Replies:
             reply = Reply(("damaged",), "", "")
         is_known = all(label is None or label in LABELS for label in reply.labels)
         if is_known and len(reply.labels) == (asked_together(key) or 1):
-            return reply
+            return self._read_again(reply, asked_together(key))
         path = self._cache.path(key)
         log.warning("%s is damaged; the candidates in it are judged again.", path)
         return None
+
+    def _read_again(self, reply: Reply, together: int | None) -> Reply:
+        """Return a reply with missing labels from its text, unless the judge refused."""
+        if reply.reason != "malformed":
+            return reply
+        read = read_labels(reply.text, together, self.words)
+        labels = tuple(a or b for a, b in zip(reply.labels, read, strict=True))
+        return Reply(labels, "malformed" if None in labels else "", reply.text)
 
     def present(self, keys: Iterable[str]) -> dict[str, Reply]:
         """Return the replies to those requests that have one."""

@@ -60,7 +60,7 @@ def judge_candidates(
         for key, (body, group) in requests_about(distinct.values(), settings).items()
         if not human.keys() >= set(map(candidate_id, group))
     }
-    kept = Replies(folder)
+    kept = Replies(folder, settings.labels)
     replies = kept.present(requests)
     missing = {key: body for key, (body, _) in requests.items() if key not in replies}
     log.info(

@@ -3,7 +3,7 @@
 import re
 import string
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -36,6 +36,10 @@ CHARGE = re.compile(r"(?<=\b[^\W\d_])-(?=\s)|(?:(?<=\b[^\W\d_])|(?<=\b[^\W\d_]{2
 PLUS_SHARP = re.compile(r"(?<=[\w+])\+|(?<=\w)#")
 FINAL_A = re.compile(r"(?<=\w\s)a(?=\W*$)")
 NUMBERED = re.compile(r"\s*\(?(\d+)\s*[.:)]\s*(.*)")
+# What a judge's reply can have around its labels
+FENCE = re.compile(r"^\s*(```|~~~)\w*\s*$", re.MULTILINE)
+EMPHASIS = re.compile(r"[*`]|(?<!\w)__|__(?!\w)")
+HEADING = re.compile(r"labels?\s*:\s*", re.IGNORECASE)
 
 
 class JudgeError(RuntimeError):
@@ -245,41 +249,67 @@ def judge_by_exact_match(answer: str, references: Iterable[str]) -> str:
     return CORRECT if form in map(benchmark_form, references) else INCORRECT
 
 
-def parse_label(reply: str) -> str | None:
-    """Return the label if `reply` consists only of it, otherwise None.
+Words = Mapping[str, str]  # a judge's words for labels, such as {"R": "correct"}
+OWN_WORDS: Words = {label: label for label in LABELS}
 
-    Case, surrounding white space, a final full stop and the underscore are ignored. A label
-    inside a sentence is not read, because the sentence can mean the opposite.
 
-    >>> parse_label(" Not attempted. ")
-    'not_attempted'
+def word_form(word: str) -> str:
+    """Return a judge's word without case, underscores and repeated spaces.
+
+    >>> [word_form(word) for word in ("NOT ATTEMPTED", "not_attempted")]
+    ['not attempted', 'not attempted']
+    """
+    return " ".join(word.casefold().replace("_", " ").split())
+
+
+def _without_markup(reply: str) -> str:
+    """Return a reply without code fences, emphasis and "Label:" before its text."""
+    plain = EMPHASIS.sub("", FENCE.sub("", reply)).strip()
+    return HEADING.sub("", plain, count=1)
+
+
+def parse_label(reply: str, words: Words = OWN_WORDS) -> str | None:
+    """Return the label if `reply` consists only of one of the `words`, otherwise None.
+
+    Case, surrounding white space, a final full stop and the underscore are ignored, as are a
+    code fence, emphasis such as ``**`` and "Label:" before the word. A label inside a sentence
+    is not read, because the sentence can mean the opposite.
+
+    >>> [parse_label(" Not attempted. "), parse_label("**Label:** `CORRECT`")]
+    ['not_attempted', 'correct']
     >>> parse_label("It is not CORRECT") is None
     True
+    >>> parse_label("W", {"R": "correct", "W": "incorrect"})
+    'incorrect'
     """
-    word = "_".join(reply.strip().removesuffix(".").casefold().split())
-    return word if word in LABELS else None
+    by_form = {word_form(word): label for word, label in words.items()}
+    return by_form.get(word_form(_without_markup(reply).removesuffix(".")))
 
 
-def parse_labels(reply: str, n: int) -> tuple[str | None, ...]:
+def parse_labels(reply: str, n: int, words: Words = OWN_WORDS) -> tuple[str | None, ...]:
     r"""Return the labels of `n` candidates from the lines of `reply`, one line each, in order.
 
     A line can begin with the number of the candidate, ``2.`` or ``2:`` or ``(2)``; with a wrong
     number it is unreadable. After an unreadable line only numbered lines are read, because the
-    candidates of other lines are uncertain.
+    candidates of other lines are uncertain. Code fences and a line "Labels:" do not count, and
+    each line is read like `parse_label`.
 
     >>> parse_labels("Here they are:\n2: CORRECT\nINCORRECT", 3)
     (None, 'correct', None)
+    >>> parse_labels("```\n**1.** R\n**2.** W\n```", 2, {"R": "correct", "W": "incorrect"})
+    ('correct', 'incorrect')
     """
-    lines = [line for line in reply.splitlines() if line.strip()][:n]
+    plain = (_without_markup(line) for line in reply.splitlines())
+    lines = [line for line in plain if line][:n]
     if len(lines) < n:
         return (None,) * n
     labels: list[str | None] = []
     in_step = True
     for number, line in enumerate(lines, start=1):
         if numbered := NUMBERED.fullmatch(line):
-            label = parse_label(numbered[2]) if numbered[1] == str(number) else None
+            label = parse_label(numbered[2], words) if numbered[1] == str(number) else None
         else:
-            label = parse_label(line) if in_step else None
+            label = parse_label(line, words) if in_step else None
         in_step = in_step and label is not None
         labels.append(label)
     return tuple(labels)

@@ -593,9 +593,10 @@ Agreements = Annotated[pd.DataFrame, AGREEMENTS]
 HEADROOM = Table.parse(
     "headroom",
     "measure_headroom",
-    f"model! dataset! headroom?:real {INTERVAL} error_rate?:real n:int",
+    f"model! dataset! headroom?:real {INTERVAL} error_rate?:real n_answered:int n:int",
     headroom="contrast AUC of the oracle minus the verifier's",
     error_rate="share of wrong answers of the verifier's backbone",
+    n_answered="questions that the verifier's backbone answers",
 )
 Headroom = Annotated[pd.DataFrame, HEADROOM]
 

@@ -19,18 +19,18 @@ LABELS = {
 
 
 def replicates(verifier, oracle):
-    """Contrast AUCs on the data and on replicates for claims; the paper's replicates are 0."""
+    """Contrast AUCs on the data and on the paper's replicates; those for claims are 0."""
     key, n = ("odds", "contrast", "auc"), len(oracle) - 1
     others = {("fitted", "contrast", "auc"): 0.9, ("odds", "full", "auc"): 0.9}
     of_both = np.array([verifier, oracle])
     return Replicates(
         [("d", "gcm"), ("d", "oracle")],
         {key: of_both[:, 0], **{k: np.array([v, 0.0]) for k, v in others.items()}},
-        dict.fromkeys([key, *others], np.zeros((2, n))),
+        {key: of_both[:, 1:], **{k: np.zeros((2, n)) for k in others}},
         {k: [{0: 0.5}] * 2 for k in [key, *others]},
         {k: np.zeros(2) for k in [key, *others]},
         dict.fromkeys([key, *others], np.inf),
-        {key: of_both[:, 1:], **{k: np.zeros((2, n)) for k in others}},
+        dict.fromkeys([key, *others], np.zeros((2, n))),
     )
 
 
@@ -88,7 +88,8 @@ def test_a_row_is_the_headroom_and_the_error_rate_of_the_backbone():
         "headroom": pytest.approx(-0.05),
         "lower_2_5pct": pytest.approx(-0.0975),
         "upper_97_5pct": pytest.approx(-0.0025),
-        "error_rate": 0.75,  # of q0, q1, q3 and q4 it knows q0
+        "error_rate": pytest.approx(2 / 3),  # of q0, q1 and q3 it knows q0
+        "n_answered": 3,
         "n": 4,
     }
 
@@ -96,9 +97,9 @@ def test_a_row_is_the_headroom_and_the_error_rate_of_the_backbone():
 def test_figure():
     rows = pd.DataFrame(
         [
-            ("m", "d", 0.02, -0.01, 0.05, 0.4, 100),
-            ("n", "e", 0.2, 0.1, 0.3, 0.6, 100),
-            ("n", "d", None, None, None, 0.6, 0),
+            ("m", "d", 0.02, -0.01, 0.05, 0.4, 90, 100),
+            ("n", "e", 0.2, 0.1, 0.3, 0.6, 100, 100),
+            ("n", "d", None, None, None, 0.6, 0, 0),
         ],
         columns=artifacts.HEADROOM.schema.names,
     )

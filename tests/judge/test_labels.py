@@ -171,12 +171,17 @@ def test_two_numbers_are_the_same_only_if_they_are(one, other):
 # The words of a judge model ----------------------------------------------------
 
 WORDS = st.sampled_from(
-    "CORRECT|Incorrect.|not attempted|NOT_ATTEMPTED|2: CORRECT|(1) correct|| |Labels:|3.|"
+    "CORRECT|Incorrect.|not attempted|NOT_ATTEMPTED|2: CORRECT|(1) correct|| |Key:|3.|"
     "99) INCORRECT|\x1c|Ⅷ: CORRECT|²: CORRECT".split("|")
 )
 
 
-@given(st.lists(WORDS | st.text(), max_size=12).map("\n".join), st.integers(1, 6))
+UNMARKED = st.characters(exclude_characters="*`_~")
+
+
+@given(
+    st.lists(WORDS | st.text(alphabet=UNMARKED), max_size=12).map("\n".join), st.integers(1, 6)
+)
 def test_labels_of_lines_agree_with_an_obvious_reading(reply, n):
     lines = [line for line in reply.splitlines() if line.strip()]
     labels = parse_labels(reply, n)
@@ -204,8 +209,16 @@ def test_labels_of_lines_agree_with_an_obvious_reading(reply, n):
         ("", (None, None)),
         ("CORRECT INCORRECT", (None, None)),
         # a line too many at the beginning must not shift the others
-        ("Labels:\nCORRECT\nINCORRECT", (None, None)),
-        ("Labels:\n1: CORRECT\n2: INCORRECT", (None, None)),
+        ("Key:\nCORRECT\nINCORRECT", (None, None)),
+        ("Key:\n1: CORRECT\n2: INCORRECT", (None, None)),
+        # what models put around labels
+        ("Labels:\nCORRECT\nINCORRECT", ("correct", "incorrect")),
+        ("**Labels:**\n\n1: CORRECT\n2: INCORRECT", ("correct", "incorrect")),
+        ("```\n1. CORRECT\n2. INCORRECT\n```", ("correct", "incorrect")),
+        ("```text\nCORRECT\nNOT_ATTEMPTED\n```", ("correct", "not_attempted")),
+        ("**1.** CORRECT\n**2. INCORRECT**", ("correct", "incorrect")),
+        ("1. Label: `CORRECT`\n2. __NOT ATTEMPTED__", ("correct", "not_attempted")),
+        ("1. **NOT CORRECT**\n2. *CORRECT*", (None, "correct")),
         ("CORRECT\nHm\nINCORRECT", ("correct", None)),
         ("2. CORRECT\n1. INCORRECT", (None, None)),
         ("1. CORRECT\n1. INCORRECT", ("correct", None)),

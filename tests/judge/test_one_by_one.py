@@ -49,6 +49,16 @@ def test_each_distinct_candidate_is_asked_once_and_kept(fake):
     assert fake.asked.total() == 21
 
 
+def test_new_words_are_read_from_the_replies_that_are_kept(fake):
+    some = candidates(2)
+    fake.replies = {
+        one.answer: completion(letter) for one, letter in zip(some, "YX", strict=True)
+    }
+    assert fake.ask(some) == "??"
+    assert fake.ask(some, labels={"Y": "correct", "x": "incorrect"}) == "RW"
+    assert fake.asked.total() == 2
+
+
 def test_no_key_and_no_reference_say_so(fake):
     with pytest.raises(JudgeError, match="environment variable JUDGE_KEY is empty"):
         fake.ask(candidates(1), api_key=" ")

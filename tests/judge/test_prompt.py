@@ -54,15 +54,25 @@ def test_places_of_the_prompt_are_filled_in_one_pass():
     system, user = split_prompt(PROMPT)
     assert "any one of them is enough" in system
     assert user.endswith("Label:")
-    with pytest.raises(JudgeError, match="line '---'"):
-        split_prompt("{question}{references}{answer}")
     for prompt, said in (
         ("s\n---\n{question}{answer}", r"below its line '---' lacks the field \{references\}"),
         (f"{{question}}{PROMPT}", r"above its line '---' has the unknown field \{question\}"),
         (f"{PROMPT}{{answer}}", r"below its line '---' has the field \{answer\} 2 times"),
+        ("{question}{answer}", r"prompt lacks the field \{references\}"),
+        ("{question}{references}{references_line}{answer}", r"field \{references_line\}"),
     ):
         with pytest.raises(JudgeError, match=said):
             split_prompt(prompt)
+
+
+@pytest.mark.parametrize(
+    ("references", "line"), [(["Oslo"], "Oslo"), (["Oslo", "d'Or"], """['Oslo', "d'Or"]""")]
+)
+def test_a_published_prompt_is_one_message_with_references_on_one_line(references, line):
+    prompt = "Question: {question}\nGold target: {references_line}\nPredicted: {answer}\n"
+    [message] = body_of([candidate_of("Which?", references, "Rome")], prompt)["messages"]
+    content = f"Question: Which?\nGold target: {line}\nPredicted: Rome"
+    assert message == {"role": "user", "content": content}
 
 
 def test_replies_that_were_paid_one_by_one_keep_their_keys():

@@ -22,8 +22,9 @@ def measure_headroom(
 ) -> Headroom:
     """Return a verifier's headroom, and its backbone's error rate on contrast questions.
 
-    `compared` are the verifier and the oracle. The answers of the evaluation `checkpoints`
-    define the contrast sets, which count from `min_contrast` questions on.
+    Questions that the backbone does not answer have no part in its error rate. `compared` are
+    the verifier and the oracle. The answers of the evaluation `checkpoints` define the contrast
+    sets, which count from `min_contrast` questions on.
     """
     asked = answers[answers["split"] == "test"]
     ids = contrast_questions(
@@ -35,9 +36,12 @@ def measure_headroom(
     measured = headroom(
         from_table(replicates), dataset=dataset, verifier=verifier, oracle=oracle
     )
-    error = error_rate(backbone[backbone["split"] == "test"], ids)
-    log.info("Headroom %.3f, backbone wrong on %.1f %%", measured.headroom, 100 * error)
-    return pd.DataFrame([{**measured._asdict(), "error_rate": error, "n": len(ids)}])
+    errors = error_rate(backbone[backbone["split"] == "test"], ids)
+    log.info(
+        "Headroom %.3f, backbone wrong on %.1f %% of %d answers to %d questions",
+        *(measured.headroom, 100 * errors.error_rate, errors.n_answered, len(ids)),
+    )
+    return pd.DataFrame([{**measured._asdict(), **errors._asdict(), "n": len(ids)}])
 
 
 if __name__ == "__main__":
