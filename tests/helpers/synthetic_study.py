@@ -1,5 +1,6 @@
 """A finished study, made up: what the page is tested on, at any size."""
 
+from dataclasses import replace
 from typing import get_type_hints
 
 import numpy as np
@@ -9,6 +10,7 @@ from make_page import make_page
 from persistcal.evaluation.evaluate import evaluate
 from persistcal.evaluation.replicates import Replicates, replicate_metrics, to_table
 from persistcal.evaluation.significance import compare_blocks, intervals
+from persistcal.evaluation.thresholds import check_thresholds
 from persistcal.report.grid import as_csv, fill_cells, lay_out
 from persistcal.report.latex import results_table
 from persistcal.report.layout import block_name
@@ -139,6 +141,50 @@ def invent(
     )
     config = "study: {models: [m], datasets: [quiz]}\n"
     return {"made": study_tables(**made), "shown": shown, "config": config, "weights": []}
+
+
+def spread_over_places(invented):
+    """Return an invented study of two models and two datasets with the same numbers."""
+    made, shown = invented["made"], invented["shown"]
+    tables = {}
+    for name, rows in vars(made).items():
+        if not isinstance(rows, pd.DataFrame) or rows.empty or "dataset" not in rows:
+            continue
+        models = ["m", "n"] if "model" in rows else [None]
+        copies = [
+            rows.assign(**({"model": model} if model else {}), dataset=dataset)
+            for model in models
+            for dataset in ("quiz", "test")
+        ]
+        trained = "train_dataset" in rows
+        copies = [c.assign(train_dataset=c["dataset"]) if trained else c for c in copies]
+        tables[name] = pd.concat(copies, ignore_index=True)
+    labels = shown.labels | {
+        "models": {"m": "M", "n": "N"},
+        "datasets": {"quiz": "Quiz", "test": "Test"},
+    }
+    places = {
+        "labels": labels,
+        "checkpoints": {model: shown.checkpoints["m"] for model in "mn"},
+        "min_contrast": dict.fromkeys(labels["datasets"], 5),
+        "earlier": {model: shown.earlier["m"] for model in "mn"},
+        "descriptions": {},
+        "main": list(labels["estimators"]),
+    }
+    checkpoints = {model: ["c2", "c3", "c4"] for model in "mn"}
+    answers = tables["predictions"].drop_duplicates(
+        ["model", "dataset", "checkpoint", "question_id"]
+    )
+    checked = check_thresholds(
+        [tables["predictions"]],
+        checkpoints,
+        answers.assign(answer=""),
+        precision=0.8,
+        n_replicates=200,
+    )
+    files = TableFiles("thresholds", checked.thresholds.to_csv(index=False), "")
+    made = replace(made, **tables, tables=[files])
+    return invented | {"made": made, "shown": replace(shown, **places)}
 
 
 def replicates_of(members, drawn, **more):

@@ -387,7 +387,7 @@ def test_what_the_page_holds_is_the_studys(texts):
 
 
 def test_the_same_study_makes_the_same_page(tmp_path, texts):
-    again, _ = write_page(tmp_path, invent())
+    again, _ = write_page(tmp_path, with_controls(invent(), ("c3", "c4")))
     for name in ("study-data", "explorer-data"):
         assert held(again, name) == held(texts[0], name)
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 from browser import open_browser, resize, visit, wait_for_frames
-from synthetic_study import NAMES, invent, write_page
+from synthetic_study import NAMES, invent, spread_over_places, write_page
 
 pytestmark = pytest.mark.slow
 
@@ -246,6 +246,89 @@ def test_hostile_texts_are_shown_as_text(page, shown):
     assert run(shown, "return window.hacked") is None
     assert count(shown, "img, b > script") == 0
     assert "<script>window.hacked = 3</script>" in text_of(shown, ".says")
+
+
+@pytest.fixture(scope="module")
+def two_by_two(tmp_path_factory):
+    """The page of two models on two datasets, with six estimators and thresholds."""
+    folder = tmp_path_factory.mktemp("two")
+    write_page(folder, spread_over_places(invent(estimators=[*NAMES, "mine"])))
+    return folder / "index.html"
+
+
+def visible_headlines(browser):
+    return run(
+        browser,
+        "return [...document.querySelectorAll('h1')].filter((h) => h.checkVisibility())"
+        ".map((h) => h.textContent)",
+    )
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_six_estimators_fit_on_the_first_screen(browser, two_by_two, theme):
+    resize(browser, 1280, 800)
+    visit(browser, two_by_two)
+    run(browser, "document.documentElement.dataset.theme = arguments[0]", theme)
+    bottom = "return document.querySelector('.verdicts').getBoundingClientRect().bottom"
+    assert run(browser, bottom) <= 800
+    assert count(browser, ".verdict:not([hidden]) tbody tr") == 6
+    [headline] = visible_headlines(browser)
+    assert headline.startswith("Did confidence follow what the model learned? ")
+    contrast = run(
+        browser,
+        "const ground = getComputedStyle(document.querySelector('.verdicts')).backgroundColor;"
+        "return [ground, ...new Set([...document.querySelectorAll('.verdicts .word')]"
+        ".map((n) => getComputedStyle(n).color))]",
+    )
+    ground, *inks = (luminance_of(colour) for colour in contrast)
+    for ink in inks:
+        low, high = sorted([ground, ink])
+        assert (high + 0.05) / (low + 0.05) >= 4  # WCAG 2.2 asks 3 of large or bold text
+
+
+def luminance_of(colour):
+    channels = [int(c) / 255 for c in colour[4:-1].split(",")]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_a_narrow_first_screen_stacks_the_answers_of_an_estimator(shown, page):
+    resize(shown, 420, 900)
+    visit(shown, page)
+    edges = run(
+        shown,
+        "return [...document.querySelectorAll('.verdicts tbody tr:first-child > *')]"
+        ".map((n) => [n.getBoundingClientRect().left, n.getBoundingClientRect().top])",
+    )
+    lefts, tops = zip(*edges, strict=True)
+    assert len(set(lefts)) == 1 and list(tops) == sorted(set(tops))
+    assert run(shown, "return document.documentElement.scrollWidth") <= 420
+
+
+def test_the_choice_of_model_and_dataset_changes_the_verdict(browser, two_by_two):
+    resize(browser, 1280, 800)
+    visit(browser, two_by_two)
+    assert count(browser, ".verdict") == 4
+    assert len(visible_headlines(browser)) == 1
+    choose(browser, "part", "2")
+    shown = "return [...document.querySelectorAll('.verdict')].filter((n) => !n.hidden)"
+    assert run(browser, f"{shown}.map((n) => n.dataset.part)") == ["2"]
+    assert "N · Quiz" in run(browser, f"{shown}[0].textContent")
+
+
+def test_all_verdicts_are_printed(browser, two_by_two):
+    visit(browser, two_by_two)
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    assert len(visible_headlines(browser)) == 4
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+
+def test_one_estimator_has_a_verdict_of_its_own(tmp_path, browser):
+    write_page(tmp_path, invent(estimators=["self_consistency"], tables=False))
+    visit(browser, tmp_path / "index.html")
+    assert count(browser, ".verdicts tbody tr") == 1
+    [headline] = visible_headlines(browser)
+    assert "Self consistency" in headline
 
 
 @pytest.mark.parametrize("width", [360, 1000, 2000])

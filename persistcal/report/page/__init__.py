@@ -8,4 +8,5 @@ contents: the contents of the page, gathered from the study's tables, as arrays
 overview: the page's texts about a study
 sentences: sentences about estimators, and about an update, that the study's numbers support
 tables: the study's tables, for the page and the summary
+verdict: the verdict on an update: a mark, a word and a number for each question
 """

@@ -129,10 +129,11 @@ def pair_metrics(part: Part) -> list[list[dict[str, float | None]]]:
 
     Δ₀ᵇ, change AUC and contrast AUC are means over seeds, and None where undefined.
     """
-    return [[_on_pair(runs, pair) for pair in part.pairs] for runs in part.members.values()]
+    return [[on_pair(runs, pair) for pair in part.pairs] for runs in part.members.values()]
 
 
-def _on_pair(runs: Runs, pair: ContrastSet) -> dict[str, float | None]:
+def on_pair(runs: Runs, pair: ContrastSet) -> dict[str, float | None]:
+    """Return an estimator's metrics of one contrast set, see `pair_metrics`."""
     metrics = {
         name: CONTRAST_METRICS[name] for name in ("delta0_balanced", "change_auc", "auc")
     }

@@ -15,7 +15,6 @@ from persistcal.report.change_views import LEVEL, pair_title
 from persistcal.report.layout import place_title
 from persistcal.report.page.contents import Contents, Part, StudyTables
 from persistcal.report.page.sentences import (
-    Update,
     calibration_texts,
     change_text,
     choose_update,
@@ -25,6 +24,7 @@ from persistcal.report.page.sentences import (
     sentence,
 )
 from persistcal.report.page.tables import short, short_interval
+from persistcal.report.page.verdict import adjusted_p
 from persistcal.report.threshold_views import threshold_sentences
 
 
@@ -62,7 +62,7 @@ def sentences(study: Contents) -> Iterator[Sentence]:
         stages = study.stages[part.subject.model]
         update = choose_update(part, {name: stage.label for name, stage in stages.items()})
         if update:
-            yield Sentence(title, change_text(part, update, _adjusted_p(study, part, update)))
+            yield Sentence(title, change_text(part, update, adjusted_p(study, part, update)))
         trained = list(dict.fromkeys(t for t, _ in members if t != dataset)) or [dataset]
         for train_dataset in trained:
             # Untrained estimators are shown next to adapters that were trained on another
@@ -139,16 +139,17 @@ def _interval(row: Mapping[Hashable, Any], prefix: str = "") -> str:
     return short_interval(row[f"{prefix}lower_2_5pct"], row[f"{prefix}upper_97_5pct"])
 
 
-def _adjusted_p(study: Contents, part: Part, update: Update) -> float | None:
-    """Return the adjusted p-value of an update's accuracies, if the study has its table."""
+def pairs_that_differ(study: Contents, part: Part) -> list[tuple[str, str]]:
+    """Return how many pairs of checkpoints differ in accuracy, if there are several."""
     if "states" not in study.rows:
-        return None
-    ends = [part.answers.checkpoints[k] for k in update[:2]]
-    key = [part.subject.model, "", part.subject.dataset, *ends, "accuracy"]
-    columns = ["model", "other_model", "dataset", "earlier", "later", "metric"]
-    rows = study.rows["states"]
-    matching = rows[(rows[columns].fillna("") == key).all(axis=1)]
-    return float(matching["p_holm"].iloc[0]) if len(matching) else None
+        return []
+    rows = study.rows["states"].fillna({"other_model": ""})
+    key = [part.subject.model, "", part.subject.dataset, "accuracy"]
+    pairs = rows[(rows[["model", "other_model", "dataset", "metric"]] == key).all(axis=1)]
+    if len(pairs) < 2:
+        return []
+    n_different = int((pairs["p_holm"] < LEVEL).sum())
+    return [(f"{n_different} of {len(pairs)} pairs", "of checkpoints differ in accuracy")]
 
 
 def of_thresholds(study: Contents, thresholds: pd.DataFrame) -> Iterator[Sentence]:

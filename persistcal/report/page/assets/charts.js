@@ -15,8 +15,11 @@ const ticksBetween = (low, high, step) => {
   return ticks;
 };
 
+// Without a second ask, answers that flip by themselves move confidence, too.
+const CHANCE = 'chance, if no answer flips by itself';
+
 function heroFacet(title, points, looks, main) {
-  const values = (name) => points.flatMap((p) => [p[name][0], p[name][1], p[name][2]]).filter((v) => v !== null);
+  const values = (name) => points.flatMap((p) => [...p[name], name === 'contrast' ? p.control : null]).filter((v) => v !== null);
   const range = (name, must) => {
     const all = [...values(name), ...must];
     const low = Math.max(0, Math.floor((Math.min(...all) - 0.03) * 10) / 10);
@@ -30,16 +33,17 @@ function heroFacet(title, points, looks, main) {
     const nodes = [];
     for (const tick of ticksBetween(x0, x1, 0.1)) nodes.push(line(x(tick), top, x(tick), height - bottom, 'gridline'), text(x(tick), height - bottom + 16, tick.toFixed(1), { 'text-anchor': 'middle' }));
     for (const tick of ticksBetween(y0, y1, 0.1)) nodes.push(line(left, y(tick), width - right, y(tick), 'gridline'), text(left - 8, y(tick) + 4, tick.toFixed(1), { 'text-anchor': 'end' }));
-    nodes.push(line(left, y(0.5), width - right, y(0.5), 'chance'), text(width - right, y(0.5) + 14, 'chance', { 'text-anchor': 'end' }));
+    nodes.push(line(left, y(0.5), width - right, y(0.5), 'chance'), text(width - right, y(0.5) + 14, CHANCE, { 'text-anchor': 'end' }));
     nodes.push(text((left + width - right) / 2, height - 6, 'AUC on all questions', { 'text-anchor': 'middle', class: 'strong' }));
-    nodes.push(s('text', { transform: `translate(12 ${(top + height - bottom) / 2}) rotate(-90)`, 'text-anchor': 'middle', class: 'strong' }, 'AUC on contrast sets'));
+    nodes.push(s('text', { transform: `translate(12 ${(top + height - bottom) / 2}) rotate(-90)`, 'text-anchor': 'middle', class: 'strong' }, 'change AUC'));
     const shown = points.slice().sort((a, b) => main.has(a.estimator) - main.has(b.estimator));
     for (const p of shown) {
       const look = looks[p.estimator];
       const [fx, fy] = [x(p.full[0]), y(p.contrast[0])];
-      const about = `${p.label}\nContrast sets ${short(p.contrast[0])} [${short(p.contrast[1])}, ${short(p.contrast[2])}]\nAll questions ${short(p.full[0])} [${short(p.full[1])}, ${short(p.full[2])}]`;
+      const about = `${p.label}\nChange AUC ${withInterval(p.contrast)}${p.control === null ? '' : `\nsame weights, asked again: ${short(p.control)}`}\nAll questions ${withInterval(p.full)}`;
       nodes.push(s('g', { class: `${look.class}${main.has(p.estimator) ? '' : ' faded'}`, 'data-tip': about, 'data-estimator': p.estimator },
         p.contrast[1] !== null && line(fx, y(p.contrast[1]), fx, y(p.contrast[2]), 'whisker'),
+        p.control !== null && [line(fx, fy, fx, y(p.control), 'gridline'), s('circle', { cx: fx, cy: y(p.control), r: 4, class: 'control' })],
         p.full[1] !== null && line(x(p.full[1]), fy, x(p.full[2]), fy, 'whisker'),
         glyph(look, fx, fy, main.has(p.estimator) ? 17 : 13), s('circle', { cx: fx, cy: fy, r: 13, class: 'hit' })));
     }
@@ -57,14 +61,14 @@ function heroFacet(title, points, looks, main) {
     }
     return canvas(width, height, nodes);
   };
-  const rows = points.map((p) => [p.label, withInterval(p.full), withInterval(p.contrast)]);
+  const rows = points.map((p) => [p.label, withInterval(p.full), withInterval(p.contrast), short(p.control)]);
   return h('div', {}, title && h('h3', {}, title),
-    points.length ? chart(draw, `${title || 'AUC'}: contrast sets against all questions`) : h('p', { class: 'note' }, 'No contrast set is large enough, so nothing can be drawn.'),
-    numbers(`AUC, ${title || ''}`, ['Estimator', 'All questions', 'Contrast sets'], rows));
+    points.length ? chart(draw, `${title || 'AUC'}: change AUC against AUC on all questions`) : h('p', { class: 'note' }, 'No contrast set is large enough, so nothing can be drawn.'),
+    numbers(`AUC, ${title || ''}`, ['Estimator', 'All questions', 'Change AUC', 'Same weights, asked again'], rows));
 }
 
 // Many estimators: a row for each, the one that follows knowledge best on top.
-const MEASURES = [['follows', 'Δ₀ᵇ', 0], ['contrast', 'Contrast-set AUC', 0.5], ['full', 'Full-set AUC', 0.5]];
+const MEASURES = [['follows', 'Δ₀ᵇ', 0], ['contrast', 'Change AUC', 0.5], ['full', 'Full-set AUC', 0.5]];
 const withInterval = (of) => (of[1] === null ? short(of[0]) : `${short(of[0])} [${short(of[1])}, ${short(of[2])}]`);
 
 function heroRows(title, points, looks) {

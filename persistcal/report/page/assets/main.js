@@ -167,6 +167,7 @@ async function start() {
   drawAnalyses(study);
   const drawPart = (k) => {
     const part = study.parts[k];
+    document.querySelectorAll('.verdict').forEach((node) => { node.hidden = Number(node.dataset.part) !== k; });
     document.querySelectorAll('.part-name').forEach((node) => { node.textContent = study.parts.length > 1 ? part.label : ''; });
     drawAccuracy(study, part);
     byId('flows').replaceChildren(...(part.flows.length ? flowChart(part.checkpoints, part.flows) : [h('p', { class: 'note' }, 'There is only one checkpoint.')]));

@@ -1,0 +1,284 @@
+"""The verdict on an update, which the terminal, its JSON and the page's first screen show.
+
+One answer per question: does accuracy change, did confidence follow, is it calibrated at the
+later checkpoint, and does a threshold keep its precision? Each answer rests on a test and has a
+mark: shown, the opposite is shown, or the data cannot tell.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from persistcal.evaluation.predictions import ABSENT
+from persistcal.evaluation.proportions import compare_accuracies, exact_interval
+from persistcal.evaluation.reliability import checkpoint_calibration
+from persistcal.evaluation.replicates import Replicates
+from persistcal.evaluation.thresholds import BROKEN, KEPT, UNDECIDED, rank_verdicts
+from persistcal.report.change_views import LEVEL
+from persistcal.report.layout import Member
+from persistcal.report.page.contents import Contents, Part
+from persistcal.report.page.sentences import Update, changed_positions, choose_update
+from persistcal.report.page.tables import short, short_interval
+from persistcal.report.threshold_views import ENDS, percent
+
+SHOWN, OPPOSITE, OPEN, NONE = "✓", "✗", "?", "–"
+MEANING = {
+    SHOWN: "shown by a test",
+    OPPOSITE: "the opposite is shown",
+    OPEN: "the data cannot tell",
+    NONE: "nothing to test",
+}
+FOLLOWED, NOT_SHOWN, AGAINST = "followed", "not shown to have followed", "moved against"
+TOO_FEW = "too few changed questions"
+NO_THRESHOLD = "none"
+_CHANGE_AUC = ("odds", "contrast", "change_auc")
+_THRESHOLD_MARKS = {KEPT: SHOWN, BROKEN: OPPOSITE, UNDECIDED: OPEN}
+MOST_NAMED = 4  # estimators in a clause of the headline
+
+
+class Answer(NamedTuple):
+    """The answer to a question: a mark, a word, the number and interval behind it, a text."""
+
+    mark: str
+    word: str
+    value: float = np.nan
+    lower: float = np.nan
+    upper: float = np.nan
+    text: str = ""
+
+
+class Threshold(NamedTuple):
+    """A threshold's precision and coverage at both checkpoints, means over seeds."""
+
+    earlier_precision: float
+    later_precision: float
+    earlier_coverage: float
+    later_coverage: float
+
+
+class Rated(NamedTuple):
+    """The answers about an estimator; a baseline, which knows no question, has none."""
+
+    member: Member
+    label: str
+    follows: Answer | None = None
+    calibrated: Answer | None = None
+    threshold: Answer | None = None
+    threshold_values: Threshold | None = None
+    target: float = np.nan
+
+    @property
+    def is_baseline(self) -> bool:
+        """Return whether the confidence is the same for all questions of a checkpoint."""
+        return self.follows is None
+
+
+class Verdict(NamedTuple):
+    """The verdict on one model and dataset; `rows` are in order of quality."""
+
+    title: str
+    update: Update
+    n_questions: int
+    gained: int
+    lost: int
+    accuracy: Answer
+    rows: list[Rated]
+    chance: str  # what the line of chance means
+
+    @property
+    def headline(self) -> str:
+        """Return one sentence that answers whether confidence followed."""
+        groups: dict[str, list[str]] = {}
+        for row in self.rows:
+            if row.follows:
+                groups.setdefault(row.follows.word, []).append(row.label)
+        clauses = [f"{_CLAUSES.get(word, word)} {_names(g)}" for word, g in groups.items()]
+        text = "; ".join(clauses) or "no estimator rates single questions"
+        return f"{text[:1].upper()}{text[1:]}."
+
+
+_CLAUSES = {
+    FOLLOWED: "yes for",
+    "followed (one ask)": "yes, by one ask, for",
+    "followed in order only": "in order only for",
+    "followed in order only (one ask)": "in order only, by one ask, for",
+    "moved with the labels": "it moved with the labels for",
+    "moved with the labels, in order only": "it moved with the labels, in order only, for",
+    NOT_SHOWN: "not shown for",
+    AGAINST: "the wrong way for",
+    TOO_FEW: "too few changed questions to tell for",
+}
+
+
+def _names(labels: Sequence[str]) -> str:
+    """Return labels in one list, the first four by name.
+
+    >>> _names(["A", "B"]), _names(["A", "B", "C", "D", "E", "F"])
+    ('A and B', 'A, B, C, D and 2 more')
+    """
+    shown = [*labels[:MOST_NAMED]]
+    if len(labels) > MOST_NAMED:
+        shown.append(f"{len(labels) - MOST_NAMED} more")
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+
+def verdicts(study: Contents) -> list[Verdict | None]:
+    """Return the verdict on each part of a study, None without two compared checkpoints."""
+    return [
+        _verdict(study, part, replicates)
+        for part, replicates in zip(study.parts, study.replicates, strict=True)
+    ]
+
+
+def _verdict(study: Contents, part: Part, replicates: Replicates) -> Verdict | None:
+    labels = {name: stage.label for name, stage in study.stages[part.subject.model].items()}
+    update = choose_update(part, labels)
+    if update is None:
+        return None
+    known = part.answers.correct[[update.earlier, update.later]]
+    known = known[:, (known != ABSENT).all(axis=0)]
+    if not known.size:
+        return None
+    gained, lost = map(len, changed_positions(part, update))
+    chosen = {m: runs for m, runs in part.members.items() if m[1] in study.main}
+    thresholds = _thresholds(study, part, update)
+    tail = LEVEL / 2 / max(1, len(chosen))
+    rows = []
+    for member, runs in chosen.items():
+        row = Rated(member, part.subject.name(member, study.labels))
+        if not all(_is_constant(run[k]) for run in runs for k in update[:2]):
+            row = row._replace(
+                follows=_follows(replicates, member, tail),
+                calibrated=_calibrated(part, runs, update, study.shown.seed),
+            )
+            if member in thresholds:
+                answer, values = _threshold(thresholds[member])
+                target = float(thresholds[member][0]["target"])
+                row = row._replace(threshold=answer, threshold_values=values, target=target)
+        rows.append(row)
+    rows.sort(key=lambda row: (row.is_baseline, -_or(row.follows, -1.0)))
+    return Verdict(
+        part.subject.title(study.labels),
+        update,
+        known.shape[1],
+        gained,
+        lost,
+        _accuracy(known, adjusted_p(study, part, update)),
+        rows,
+        "chance, if no answer flips by itself",
+    )
+
+
+def _or(answer: Answer | None, default: float) -> float:
+    return default if answer is None or np.isnan(answer.value) else answer.value
+
+
+def _is_constant(confidence: np.ndarray) -> bool:
+    known = confidence[~np.isnan(confidence)]
+    return not known.size or bool(np.ptp(known) == 0)
+
+
+def adjusted_p(study: Contents, part: Part, update: Update) -> float | None:
+    """Return the p-value of an update's accuracies, adjusted for all pairs of the model."""
+    if "states" not in study.rows:
+        return None
+    ends = [part.answers.checkpoints[k] for k in update[:2]]
+    key = [part.subject.model, "", part.subject.dataset, *ends, "accuracy"]
+    columns = ["model", "other_model", "dataset", "earlier", "later", "metric"]
+    rows = study.rows["states"]
+    matching = rows[(rows[columns].fillna("") == key).all(axis=1)]
+    return float(matching["p_holm"].iloc[0]) if len(matching) else None
+
+
+def _accuracy(known: np.ndarray, p_holm: float | None) -> Answer:
+    test = compare_accuracies(*known)
+    mark, word = OPEN, "can be chance"
+    if (test.p_value if p_holm is None else p_holm) < LEVEL:
+        mark, word = (SHOWN, "rises") if test.difference > 0 else (OPPOSITE, "falls")
+    ends = f"{short(test.earlier)} → {short(test.later)}"
+    interval = short_interval(test.lower, test.upper)
+    text = f"{ends}, by {short(test.difference)} {interval}"
+    return Answer(mark, word, test.difference, test.lower, test.upper, text)
+
+
+def _follows(replicates: Replicates, member: Member, tail: float) -> Answer:
+    """Return whether the interval of the change AUC is above chance."""
+    place = replicates.estimators.index(member)
+    value = float(replicates.observed[_CHANGE_AUC][place])
+    low, high = np.quantile(replicates.for_claims(_CHANGE_AUC)[place], [tail, 1 - tail])
+    if np.isnan(low):
+        return Answer(OPEN, TOO_FEW, value)
+    mark, word = OPEN, NOT_SHOWN
+    if low > 0.5 or high < 0.5:
+        mark, word = (SHOWN, FOLLOWED) if low > 0.5 else (OPPOSITE, AGAINST)
+    text = f"change AUC {short(value)} {short_interval(low, high)}"
+    return Answer(mark, word, value, float(low), float(high), text)
+
+
+def _calibrated(part: Part, runs: list[np.ndarray], update: Update, seed: int) -> Answer:
+    correct = part.answers.correct[update.later]
+    answered = correct != ABSENT
+    right = correct[answered] == 1
+    tested = checkpoint_calibration(
+        [run[update.later, answered] for run in runs], right, seed=seed
+    )
+    mark, word = OPEN, "no error shown"
+    if tested.p_calibrated < LEVEL:
+        mark, word = OPPOSITE, "not calibrated"
+        if tested.p_mean < LEVEL:
+            word = f"{'over' if tested.confidence > tested.accuracy else 'under'}-confident"
+    low, high = exact_interval(int(right.sum()), len(right))
+    text = (
+        f"says {short(tested.confidence)}, right {short(tested.accuracy)} "
+        f"{short_interval(low, high)}"
+    )
+    return Answer(mark, word, tested.confidence - tested.accuracy, text=text)
+
+
+def _thresholds(
+    study: Contents, part: Part, update: Update
+) -> dict[Member, list[dict[str, Any]]]:
+    """Return the rows of the table THRESHOLDS of an update, the seeds of each estimator."""
+    if "thresholds" not in study.rows:
+        return {}
+    rows = study.rows["thresholds"]
+    ends = [part.answers.checkpoints[k] for k in update[:2]]
+    key = [part.subject.model, part.subject.dataset, *ends]
+    of_part = rows[(rows[["model", "dataset", "earlier", "later"]] == key).all(axis=1)]
+    grouped = of_part.groupby(["train_dataset", "estimator"], sort=False)
+    return {(str(a), str(b)): group.to_dict("records") for (a, b), group in grouped}  # type: ignore[misc]
+
+
+def _threshold(seeds: Sequence[Mapping[str, Any]]) -> tuple[Answer, Threshold | None]:
+    target = seeds[0]["target"]
+    selected = [row for row in seeds if isinstance(row["verdict"], str) and row["verdict"]]
+    if not selected:
+        least = np.mean([row["least_abstention"] for row in seeds])
+        text = f"no threshold is sure to give {percent(target)}"
+        if not np.isnan(least):
+            text += (
+                f"; one gives it for {percent(1 - float(least))} of questions, perhaps by luck"
+            )
+        return Answer(NONE, NO_THRESHOLD, text=text), None
+    verdict = rank_verdicts([row["verdict"] for row in selected])
+    of_seeds = pd.DataFrame(selected)
+    values = Threshold(*(float(of_seeds[name].mean()) for name in Threshold._fields))
+    precisions = of_seeds["later_precision"]
+    low, high = float(precisions.min()), float(precisions.max())
+    if len(selected) == 1:
+        low, high = (float(of_seeds[end].iloc[0]) for end in ENDS)
+    broke = f"{of_seeds['confident_regressions'].mean():,.0f}"
+    earlier, later = map(percent, (values.earlier_coverage, values.later_coverage))
+    text = (
+        f"{percent(values.later_precision)} right [{100 * low:.0f}, {100 * high:.0f}]; answers "
+        f"{earlier.removesuffix(' %')} → {later} of questions; {broke} confident "
+        f"{'answer' if broke == '1' else 'answers'} broke"
+    )
+    word = verdict
+    if len(seeds) > 1:
+        same = sum(row["verdict"] == verdict for row in selected)
+        word += f" ({same} of {len(seeds)} seeds)"
+    mark = _THRESHOLD_MARKS[verdict]
+    return Answer(mark, word, values.later_precision, low, high, text), values

@@ -1,0 +1,132 @@
+"""The verdict on an update: marks, words and numbers, by hand."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from synthetic_study import invent
+
+from persistcal.report.page.contents import gather
+from persistcal.report.page.verdict import (
+    NONE,
+    OPEN,
+    OPPOSITE,
+    SHOWN,
+    Answer,
+    Rated,
+    Verdict,
+    _accuracy,
+    _threshold,
+    verdicts,
+)
+
+
+@pytest.fixture(scope="module")
+def study():
+    invented = invent(n=200)
+    return gather(invented["made"], invented["shown"])
+
+
+@pytest.fixture(scope="module")
+def verdict(study):
+    [verdict] = verdicts(study)
+    return verdict
+
+
+def test_estimators_are_in_order_of_their_change_auc_and_baselines_come_last(verdict):
+    values = [row.follows.value for row in verdict.rows if not row.is_baseline]
+    assert values == sorted(values, reverse=True)
+    assert [row.label for row in verdict.rows if row.is_baseline] == ["End correct"]
+    assert verdict.rows[-1].is_baseline
+
+
+def test_gained_and_lost_questions_are_those_of_the_labels(study, verdict):
+    answers = study.made.predictions.query("estimator == 'end_correct'")
+    right = answers.pivot(index="question_id", columns="checkpoint", values="correct")
+    assert verdict.gained == (~right["c2"] & right["c4"]).sum() > 0
+    assert verdict.lost == (right["c2"] & ~right["c4"]).sum() > 0
+    assert verdict.n_questions == 200
+
+
+@pytest.mark.parametrize(
+    ("n_gained", "n_lost", "mark", "word"),
+    [
+        (12, 1, SHOWN, "rises"),  # p = 2 (1 + 13) / 2¹³ = .0034
+        (1, 12, OPPOSITE, "falls"),
+        (5, 1, OPEN, "can be chance"),  # p = 2 (1 + 6) / 2⁶ = .22
+    ],
+)
+def test_accuracy_changes_if_mcnemars_test_shows_it(n_gained, n_lost, mark, word):
+    earlier = np.repeat([0, 1, 1], [n_gained, n_lost, 20])
+    later = np.repeat([1, 0, 1], [n_gained, n_lost, 20])
+    answer = _accuracy(np.stack([earlier, later]), None)
+    assert (answer.mark, answer.word) == (mark, word)
+    assert answer.value == pytest.approx((n_gained - n_lost) / (20 + n_gained + n_lost))
+
+
+def test_an_adjusted_p_value_replaces_that_of_one_pair():
+    earlier, later = np.repeat([0, 1], [12, 20]), np.ones(32)
+    assert _accuracy(np.stack([earlier, later]), 0.2).mark == OPEN
+
+
+def seed_of_threshold(verdict, precision):
+    """A row of THRESHOLDS: coverage rises from 30 % to 40 %, and two answers broke."""
+    return {
+        "verdict": verdict,
+        "target": 0.8,
+        "least_abstention": 0.75,
+        "earlier_precision": 0.85,
+        "later_precision": precision,
+        "later_precision_lower_2_5pct": precision - 0.1,
+        "later_precision_upper_97_5pct": precision + 0.05,
+        "earlier_coverage": 0.3,
+        "later_coverage": 0.4,
+        "confident_regressions": 2,
+    }
+
+
+def test_the_worst_seed_decides_the_verdict_on_a_threshold():
+    answer, values = _threshold(
+        [seed_of_threshold("kept", 0.9), seed_of_threshold("broken", 0.6)]
+    )
+    assert (answer.mark, answer.word) == (OPPOSITE, "broken (1 of 2 seeds)")
+    assert values.later_precision == pytest.approx((0.9 + 0.6) / 2)
+    assert answer.text == (
+        "75 % right [60, 90]; answers 30 → 40 % of questions; 2 confident answers broke"
+    )
+
+
+def test_a_missing_threshold_has_no_verdict():
+    answer, values = _threshold([seed_of_threshold(np.nan, np.nan)])
+    assert (answer.mark, answer.word, values) == (NONE, "none", None)
+    assert "for 25 % of questions" in answer.text  # 1 − .75
+
+
+def test_the_headline_groups_estimators_by_their_word():
+    rows = [
+        Rated(("quiz", name), name, follows=Answer(SHOWN, word))
+        for name, word in [
+            ("A", "followed"),
+            ("B", "not shown to have followed"),
+            ("C", "followed"),
+        ]
+    ]
+    rows.append(Rated(("quiz", "end"), "end"))
+    verdict = Verdict("t", None, 9, 2, 1, Answer(OPEN, "can be chance"), rows, "chance")
+    assert verdict.headline == "Yes for A and C; not shown for B."
+
+
+def test_a_single_checkpoint_has_no_verdict():
+    invented = invent(checkpoints=("c1",), n_earlier=0, tables=False)
+    assert verdicts(gather(invented["made"], invented["shown"])) == [None]
+
+
+def test_a_checkpoint_without_change_says_so_for_each_estimator():
+    invented = invent(n=60)
+    rows = invented["made"].predictions
+    first = rows[rows["checkpoint"] == "c2"].set_index(["estimator", "seed", "question_id"])
+    key = pd.MultiIndex.from_frame(rows[["estimator", "seed", "question_id"]])
+    same = rows.assign(correct=first["correct"].reindex(key).to_numpy())
+    study = gather(invented["made"], invented["shown"])
+    tables = study.made.__class__(**{**vars(study.made), "predictions": same})
+    [verdict] = verdicts(gather(tables, invented["shown"]))
+    assert (verdict.gained, verdict.lost, verdict.accuracy.word) == (0, 0, "can be chance")
