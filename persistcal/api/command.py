@@ -15,6 +15,7 @@ from math import isnan
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import typer
@@ -32,6 +33,7 @@ from persistcal.evaluation.metrics import MEASURES
 from persistcal.evaluation.relabelling import curve_sizes
 from persistcal.evaluation.replicates import MIN_REPLICATES
 from persistcal.evaluation.thresholds import BROKEN, UNDECIDED
+from persistcal.imports.scales import PROBABILITIES, parse_scale
 from persistcal.report.threshold_views import exit_code
 from persistcal.store import artifacts
 from persistcal.store.files import check_writable, write_whole
@@ -47,9 +49,10 @@ app = typer.Typer(
 Files = Annotated[
     list[str],
     typer.Argument(
-        help="Answers or predictions (CSV, JSONL, parquet, also with .gz), logs of "
-        "lm-evaluation-harness (samples_*.jsonl) or Inspect (.eval), in the order of the "
-        "checkpoints; - is standard input. A checkpoint's name is the column `checkpoint`, "
+        help="Answers or predictions (CSV, TSV, JSON, parquet, also with .gz), logs of "
+        "lm-evaluation-harness (samples_*.jsonl) or Inspect (.eval, .json), in the order of "
+        "the checkpoints; a folder, or a pattern in quotes, is a version with a log per task; "
+        "- is standard input. A checkpoint's name is the column `checkpoint`, "
         "--names, or the part in which the names of the files differ."
     ),
 ]
@@ -112,6 +115,39 @@ SHARED: dict[str, Any] = {
             "other samples rate it."
         ),
     ],
+    "scale": Annotated[
+        str | None,
+        typer.Option(help="Scale of the confidences: its greatest value, or 1:5 for 1 to 5."),
+    ],
+    "words": Annotated[
+        str | None,
+        typer.Option(help="CSV file with word and confidence, for confidences in words."),
+    ],
+    "uncertainty": Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="The confidence is 1 minus this column."),
+    ],
+    "missing": Annotated[
+        str | None,
+        typer.Option(
+            help="'drop' leaves out answers without a confidence or a label; 0.5 or another "
+            "number counts as a missing confidence."
+        ),
+    ],
+    "pool": Annotated[
+        bool | None,
+        typer.Option("--pool", help="All logs of a folder are one dataset."),
+    ],
+    "scorer": Annotated[
+        str | None, typer.Option(help="Scorer of Inspect whose score is the label.")
+    ],
+    "errored": Annotated[
+        str | None,
+        typer.Option(
+            help="Samples of Inspect that ended with an error: 'drop' leaves the question out, "
+            "'incorrect' counts them as wrong."
+        ),
+    ],
     "normalisation": Annotated[
         str | None,
         typer.Option(
@@ -149,7 +185,26 @@ def _reading(**options: Any) -> Reading:  # noqa: ANN401
         column_name, is_pair, column = word.partition("=")
         if not (column_name and is_pair and column):
             raise typer.BadParameter(f"--columns is {word!r}; write it as confidence=conf.")
-        columns[column_name] = column
+        if columns.setdefault(column_name, column) != column:
+            raise typer.BadParameter(f"--columns gives {column_name} twice; keep one.")
+    uncertainty = options.pop("uncertainty")
+    if uncertainty and columns.setdefault("confidence", uncertainty) != uncertainty:
+        raise typer.BadParameter("--uncertainty and --columns name two columns; keep one.")
+    try:
+        scale = parse_scale(
+            options.pop("scale"), options.pop("words"), is_uncertainty=bool(uncertainty)
+        )
+    except OSError as error:
+        raise ValueError(f"--words {error.filename}: {error.strerror}.") from None
+    missing = options["missing"]
+    if missing not in (None, "drop") and not PROBABILITIES.holds(
+        np.array(PROBABILITIES.number(missing))
+    ):
+        raise typer.BadParameter(f"--missing is {missing!r}; give 'drop', or a number to 1.")
+    if options["errored"] not in (None, "drop", "incorrect"):
+        raise typer.BadParameter(
+            f"--errored is {options['errored']!r}, and can be 'drop' or 'incorrect'."
+        )
     if options["deployed"] not in (None, "first"):
         raise typer.BadParameter(f"--deployed is {options['deployed']!r}, and can be 'first'.")
     if options["normalisation"] not in (None, *SCORES):
@@ -157,7 +212,7 @@ def _reading(**options: Any) -> Reading:  # noqa: ANN401
             f"--normalisation is {options['normalisation']!r}, and can be {', '.join(SCORES)}."
         )
     given = {name: value for name, value in options.items() if value is not None}
-    return Reading(columns=columns, **given)
+    return Reading(columns=columns, scale=scale, **given)
 
 
 @app.command(
@@ -430,7 +485,7 @@ def _standard_input(files: list[str]) -> Iterator[list[str]]:
         return
     content = sys.stdin.buffer.read()
     start = content.lstrip()[:4]
-    ending = "parquet" if start == b"PAR1" else "jsonl" if start[:1] == b"{" else "csv"
+    ending = "parquet" if start == b"PAR1" else "jsonl" if start[:1] in (b"{", b"[") else "csv"
     if content.startswith(b"\x1f\x8b"):
         raise ValueError("standard input is compressed; unpack it first, as zcat does.")
     with tempfile.TemporaryDirectory() as folder:

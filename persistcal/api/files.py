@@ -2,12 +2,16 @@
 
 import logging
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import partial
+from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 
@@ -25,26 +29,46 @@ from persistcal.api.rating import rate_answers, rate_options
 from persistcal.imports import answers as own_answers
 from persistcal.imports import options as own_options
 from persistcal.imports import predictions as own_predictions
-from persistcal.imports.answer_files import LOGS, columns_and_scores, read_answers, read_options
+from persistcal.imports.answer_files import (
+    LOGS,
+    columns_and_scores,
+    is_inspect_log,
+    read_answers,
+    read_options,
+)
 from persistcal.imports.answers import name_stated
-from persistcal.imports.predictions import imported_answers
+from persistcal.imports.predictions import ScaleError, imported_answers
+from persistcal.imports.scales import (
+    PROBABILITIES,
+    Scale,
+    explain_scale,
+    is_missing,
+    missing_error,
+    scale_remedy,
+)
 from persistcal.store import artifacts
 from persistcal.store.user_files import (
+    TABLES,
+    TRUTHS,
     UserTableError,
     kind_of,
     name_files_in_errors,
+    plain_name,
     read_batches,
+    round_narrow,
 )
 
 log = logging.getLogger(__name__)
+
+GIVEN = "(labels are given)"  # in place of references
 
 PREDICTIONS, ANSWERS, OPTIONS = "predictions", "answers", "scored options"  # kinds of files
 KNOWN = {*own_answers.KNOWN, *own_options.KNOWN, *own_predictions.KNOWN}
 # Other names of columns, for the remedy of an error
 OTHER_NAMES = {
     "confidence": ("conf", "prob", "probability", "p_true", "score", "certainty"),
-    "question_id": ("id", "qid", "idx", "index", "sample_id", "example_id"),
-    "correct": ("is_correct", "accuracy", "acc", "right", "hit", "label"),
+    "question_id": ("id", "qid", "item_id", "idx", "index", "sample_id", "example_id", "item"),
+    "correct": ("is_correct", "correctness", "accuracy", "acc", "right", "hit", "label"),
     "answer": ("response", "prediction", "output", "completion", "generation"),
     "references": ("reference", "target", "gold", "ground_truth", "reference_answer"),
     "question": ("prompt", "input", "query"),
@@ -53,6 +77,11 @@ OTHER_NAMES = {
 # The time in the name of a log of lm-evaluation-harness or Inspect
 STAMP = re.compile(
     r"[_-]?\d{4}-\d\d-\d\dT\d\d[-:]\d\d[-:]\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d[-:]?\d\d)?(?=_|$)_?"
+)
+
+
+LOG_NAME = re.compile(
+    r"^samples_.*\.jsonl(\.gz)?$|-predictions\.jsonl(\.gz)?$|\.eval$"  # of the three tools
 )
 
 
@@ -69,6 +98,11 @@ class Reading:
     deployed: str | None = None  # "first": the first answer to a question, which others rate
     unlabelled: str | None = None  # a file whose answers without a label count as incorrect
     normalisation: str | None = None  # of the options of multiple choice
+    scale: Scale = PROBABILITIES  # of the confidences in the files
+    missing: str | None = None  # "drop" answers without a confidence or label, or a number
+    pool: bool = False  # whether the logs of a version are one dataset
+    scorer: str | None = None  # of Inspect, whose score is the label
+    errored: str | None = None  # "drop" samples of Inspect with an error, or "incorrect"
 
     def check_use(self, kind: str, file: str) -> None:
         """Refuse options that have no meaning for files of a kind."""
@@ -79,9 +113,19 @@ class Reading:
             "--samples or --beams": self.beams,
             "--normalisation": self.normalisation,
             "--columns": self.columns or None,
+            "--scale, --words or --uncertainty": (
+                None if self.scale == PROBABILITIES else self.scale
+            ),
+            "--missing": self.missing,
+            "--scorer": self.scorer,
+            "--errored": self.errored,
         }
         useful = {
-            PREDICTIONS: {"--columns"},
+            PREDICTIONS: {
+                "--columns",
+                "--scale, --words or --uncertainty",
+                "--missing",
+            },
             ANSWERS: given.keys() - {"--normalisation"},
             OPTIONS: {"--labels", "--normalisation"},
         }[kind]
@@ -92,9 +136,23 @@ class Reading:
                 )
 
 
+class Source(NamedTuple):
+    """A file, and the checkpoint and the dataset that it belongs to if it does not say so."""
+
+    file: str
+    checkpoint: str
+    dataset: str = DEFAULTS["dataset"]
+    category: str = ""  # of the questions, if several files are one dataset
+
+
 def read_study(files: Sequence[str], reading: Reading = Reading()) -> PredictionTables:
-    """Read files of answers, of scored options or of predictions."""
+    """Read files of answers, of scored options or of predictions.
+
+    A folder, or a pattern such as ``v1/*.jsonl``, contains the files of one version.
+    """
     _check_files(files, reading)
+    versions = {name: files_of_version(name) for name in files}
+    arguments, files = files, [file for listed in versions.values() for file in listed]
     kinds, unnamed = [], []
     for file in files:
         kind, columns = _kind_and_columns(file, reading)
@@ -108,7 +166,8 @@ def read_study(files: Sequence[str], reading: Reading = Reading()) -> Prediction
             raise ValueError(
                 f"{file}: has a column checkpoint, so --names has no meaning; leave one out."
             )
-    named = dict(zip(files, reading.names or name_checkpoints(files), strict=True))
+    names = dict(zip(arguments, reading.names or name_checkpoints(arguments), strict=True))
+    sources = _sources(versions, {n: name.strip() for n, name in names.items()}, reading.pool)
     kind = kinds[0]
     for file, other in zip(files, kinds, strict=True):
         if other != kind:
@@ -118,27 +177,124 @@ def read_study(files: Sequence[str], reading: Reading = Reading()) -> Prediction
             )
     reading.check_use(kind, files[0])
     read = {PREDICTIONS: _read_predictions, ANSWERS: _read_answers, OPTIONS: _read_options}
-    return read[kind](named, unnamed, reading)
+    study = read[kind](sources, unnamed, reading)
+    _check_spellings(study.checkpoints)
+    return study
+
+
+def files_of_version(argument: str) -> list[str]:
+    """Return the files of one version: a file itself, or the logs or tables of a folder."""
+    path = Path(argument)
+    if path.is_dir():
+        every = sorted(file for file in path.rglob("*") if file.is_file())
+        found = [str(file) for file in every if LOG_NAME.search(file.name)]
+        tables = [
+            str(f)
+            for f in every
+            if f.parent == path and kind_of(f.name) in (*TABLES, ".jsonl", ".parquet")
+        ]
+        if not (found := found or tables):
+            raise ValueError(
+                f"{argument}: the folder has no log (samples_*.jsonl, *-predictions.jsonl, "
+                "*.eval) and no table; name the files."
+            )
+        return found
+    if path.exists() or not set("*?[") & set(argument):
+        return [argument]
+    start = Path(path.anchor or ".")
+    if not (found := sorted(map(str, start.glob(str(path.relative_to(path.anchor)))))):
+        raise ValueError(f"{argument}: no file has such a name; correct the pattern.")
+    return found
+
+
+def task_of(file: str) -> str:
+    """Return the task of a log by the name of its file.
+
+    >>> task_of("v1/samples_mmlu_law_2026-01-01T08-16-28.840983.jsonl")
+    'mmlu_law'
+    >>> task_of("v1/task-003-arc_easy-predictions.jsonl")
+    'arc_easy'
+    >>> task_of("2026-01-01T08-16-28+00-00_arc-easy_2UrQ6kzPqSNXcGJ8RmdxkT.eval")
+    'arc-easy'
+    """
+    name = Path(file).name.removesuffix(".gz")
+    name = STAMP.sub("", name.removesuffix(kind_of(name)))
+    name = re.sub(r"^task-\d+-", "", name.removeprefix("samples_")).removesuffix("-predictions")
+    return re.sub(r"_\w{22}$", "", name)
+
+
+def _sources(
+    versions: Mapping[str, Sequence[str]], names: Mapping[str, str], pool: bool
+) -> list[Source]:
+    """Return each file with its checkpoint; files of a folder are a dataset each."""
+    several = any(list(listed) != [argument] for argument, listed in versions.items())
+    if not several:
+        if pool:
+            raise ValueError("--pool has no meaning without folders of logs; leave it out.")
+        return [Source(argument, names[argument]) for argument in versions]
+    sources, tasks_of = [], {}
+    for argument, listed in versions.items():
+        tasks: dict[str, str] = {}
+        for file in listed:
+            if (first := tasks.setdefault(task_of(file), file)) != file:
+                raise ValueError(
+                    f"{argument}: {first} and {file} are both of the task {task_of(file)}; "
+                    "keep one, or name the files by a pattern in quotes."
+                )
+        tasks_of[argument] = set(tasks)
+        for task, file in tasks.items():
+            of_file = (DEFAULTS["dataset"], task) if pool else (task, "")
+            sources.append(Source(file, names[argument], *of_file))
+    every = set.union(*tasks_of.values())
+    for argument, present in tasks_of.items():
+        if lacking := sorted(every - present):
+            raise ValueError(
+                f"{argument}: has no log of the task {', '.join(lacking[:3])}, and another "
+                "version has; add it, or name the files of each version by a pattern in quotes."
+            )
+    return sources
+
+
+def _pooled(rows: pd.DataFrame, source: Source) -> pd.DataFrame:
+    """Return the rows of a file, with ids that no other file of its dataset has."""
+    if not source.category:
+        return rows
+    ids = source.category + ":" + rows["question_id"].astype(str)
+    return rows.assign(question_id=ids, category=source.category)
+
+
+def _check_spellings(by_model: Mapping[str, Sequence[str]]) -> None:
+    """Refuse names of checkpoints that differ only in spaces."""
+    for model, names in by_model.items():
+        first: dict[str, str] = {}
+        for name in names:
+            if (same := first.setdefault(" ".join(name.split()), name)) != name:
+                raise ValueError(
+                    f"{model}: the checkpoints {same!r} and {name!r} differ only in spaces; "
+                    "write a checkpoint in one way."
+                )
 
 
 def _kind_and_columns(file: str, reading: Reading) -> tuple[str, set[str]]:
     """Return what a file contains, and its columns by the names that they have here."""
     known = {*KNOWN, *reading.columns.values()}
-    renamed = {given: column for column, given in reading.columns.items()}
-    if kind_of(file) == ".eval":
+    if is_inspect_log(file):
         return ANSWERS, set()
     with name_files_in_errors(file):
         present, scores_options = columns_and_scores(file, known)
-    columns = {renamed.get(name, name) for name in present}
+    matched = match_columns(present, KNOWN, reading.columns)
+    columns = {matched.get(name, name) for name in present}
     if not {"confidence", "answer", "option_logprobs", "doc_id"} & columns:
         lacking = [name for name in OTHER_NAMES if name not in columns]
         spare = [name for name in present if name not in known]
+        further = partial(_scale_option, file)
         raise ValueError(
             f"{file}: has neither the column 'confidence' of predictions nor the column "
-            f"'answer' of answers; {_remedy(lacking, spare)}."
+            f"'answer' of answers; {_remedy(lacking, spare, further)}."
         )
     # Predictions can have their answers' texts; without labels answers are matched.
-    if "confidence" in columns and ("correct" in columns or "answer" not in columns):
+    is_labelled = "correct" in columns or not {"question", "references", "label"} & columns
+    if "confidence" in columns and (is_labelled or "answer" not in columns):
         return PREDICTIONS, columns
     is_scored = "option_logprobs" in columns or ("doc_id" in columns and scores_options)
     return OPTIONS if is_scored else ANSWERS, columns
@@ -146,14 +302,15 @@ def _kind_and_columns(file: str, reading: Reading) -> tuple[str, set[str]]:
 
 def _check_files(files: Sequence[str], reading: Reading) -> None:
     """Refuse files that are missing or repeated, and names that do not fit them."""
-    for file in files:
+    for file in map(str, chain.from_iterable(map(files_of_version, files))):
         if not Path(file).exists():
             raise ValueError(f"{file}: there is no such file; correct its name.")
         if not Path(file).is_file():
             raise ValueError(f"{file}: is a folder or a pipe; give a file, or - for stdin.")
     if len(set(files)) < len(files):
         raise ValueError(f"{', '.join(files)}: a file is given twice; name each once.")
-    if reading.names and len(set(reading.names)) != len(files):
+    given = {" ".join(name.split()) for name in reading.names} - {""}
+    if reading.names and len(given) != len(files):
         raise ValueError(
             f"--names gives {', '.join(reading.names)} for {len(files)} files; give each file "
             "a name of its own."
@@ -175,12 +332,16 @@ def name_checkpoints(files: Sequence[str]) -> list[str]:
     ['v1', 'v2']
     """
     stems = [Path(file).name.removesuffix(".gz") for file in files]
-    stems = [stem.removesuffix(kind_of(stem)) for stem in stems]
+    stems = [
+        stem if Path(file).is_dir() else stem.removesuffix(kind_of(stem))
+        for file, stem in zip(files, stems, strict=True)
+    ]
     folders = [Path(file).parent.name for file in files]
     unstamped = [STAMP.sub("", stem) for stem in stems]
     for names in (_models_of_logs(files), unstamped, folders, stems):
-        if len(set(names)) == len(files) and all(names):
-            return _differing_parts(names)
+        parts = _differing_parts(names) if names else []
+        if len(set(parts)) == len(files) and all(parts):
+            return parts
     raise ValueError(
         f"{', '.join(files)}: the names of the files and of their folders do not distinguish "
         "the checkpoints; rename the files, give --names, or add a column checkpoint."
@@ -210,13 +371,38 @@ def _models_of_logs(files: Sequence[str]) -> list[str]:
     return [header.eval.model.replace("/", "_") for header in headers]
 
 
+def match_columns(
+    present: Sequence[str], wanted: Collection[str], given: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the meaning of columns by name: as given, exact, or but for case and spaces.
+
+    >>> match_columns(["Question ID", "conf", "x"], {"question_id"}, {"confidence": "conf"})
+    {'conf': 'confidence', 'Question ID': 'question_id'}
+    """
+    matched = {column: name for name, column in given.items() if column in present}
+    taken = set(given)
+    matched |= {n: n for n in present if n in wanted and n not in matched and n not in taken}
+    taken |= set(matched.values())
+    alike = {plain_name(name): name for name in wanted if name not in taken}
+    counts = Counter(plain_name(name) for name in present if name not in matched)
+    for name in present:
+        key = plain_name(name)
+        if name not in matched and key in alike and counts[key] == 1:
+            matched[name] = alike[key]
+    return matched
+
+
 def choose_columns(
     present: Sequence[str],
     needed: Collection[str],
     optional: Collection[str],
     given: Mapping[str, str],
+    further: Callable[[Mapping[str, str]], str] = lambda _: "",
 ) -> dict[str, str]:
-    """Return the columns to read by their names in a file; refuse unclear names."""
+    """Return the columns to read by their names in a file; refuse unclear names.
+
+    `further` returns the options that the file needs besides the names of columns.
+    """
     for column, given_column in given.items():
         option = f"--columns {column}={given_column}"
         if column not in needed and column not in optional:
@@ -232,12 +418,16 @@ def choose_columns(
             raise UserTableError(
                 f"{option}: it has a column {column!r}, too; rename one of them"
             )
-    chosen = {given_column: column for column, given_column in given.items()}
-    chosen |= {n: n for n in present if n not in chosen and (n in needed or n in optional)}
+    for given_column, n in Counter(given.values()).items():
+        if n > 1:
+            raise UserTableError(f"--columns gives {given_column!r} {n} times; keep one")
+    chosen = match_columns(present, {*needed, *optional}, given)
     spare = [name for name in present if name not in chosen]
     lacking = [name for name in needed if name not in chosen.values()]
     if lacking:
-        raise UserTableError(f"column {lacking[0]!r} is missing; {_remedy(lacking, spare)}")
+        raise UserTableError(
+            f"column {lacking[0]!r} is missing; {_remedy(lacking, spare, further)}"
+        )
     for name in spare:
         if close := get_close_matches(name, set(optional) - set(chosen.values()), 1, 0.85):
             raise UserTableError(
@@ -247,7 +437,11 @@ def choose_columns(
     return chosen
 
 
-def _remedy(lacking: Sequence[str], spare: Sequence[str]) -> str:
+def _remedy(
+    lacking: Sequence[str],
+    spare: Sequence[str],
+    further: Callable[[Mapping[str, str]], str] = lambda _: "",
+) -> str:
     """Return the option with the user's own columns, if any can be meant."""
     by_lower = {name.lower(): name for name in reversed(spare)}
     guesses = {
@@ -258,10 +452,49 @@ def _remedy(lacking: Sequence[str], spare: Sequence[str]) -> str:
     }
     if guesses:
         words = " ".join(f"{column}={given_column}" for column, given_column in guesses.items())
-        return f"give --columns {words} if these are meant"
+        return f"give --columns {words}{further(guesses)} if these are meant"
     if spare:
         return f"if {spare[0]!r} is meant, give --columns {lacking[0]}={spare[0]}"
     return "add it to every row"
+
+
+def _values(file: str, column: str) -> list[object]:
+    """Return the values of one column of a file."""
+    batches = read_batches(file, known=KNOWN, choose=lambda _: {column: column})
+    return [value for batch in batches for value in batch.column(column).to_pylist()]
+
+
+def _scale_option(file: str, guesses: Mapping[str, str]) -> str:
+    """Return the option that the confidences of a file need, after the names of columns."""
+    with name_files_in_errors(file):
+        present = columns_and_scores(file, KNOWN)[0]
+        named = match_columns(present, KNOWN, guesses)
+        column = next((given for given, name in named.items() if name == "confidence"), None)
+        option = scale_remedy(_values(file, column)) if column else ""
+    return f" {option}" if option else ""
+
+
+def _version_column(files: Sequence[str], given: Mapping[str, str]) -> dict[str, str]:
+    """Return the column that names the version of each file, if it is `model`."""
+    if len(files) < 2 or {"checkpoint", "model"} & given.keys():
+        return {}
+    models = []
+    for file in files:
+        matched = match_columns(columns_and_scores(file, KNOWN)[0], KNOWN, {})
+        column = next((name for name, meaning in matched.items() if meaning == "model"), None)
+        if column is None or "checkpoint" in matched.values():
+            return {}
+        models.append((column, set(_values(file, column))))
+    names = {name for _, values in models for name in values}
+    is_one_each = all(len(values) == 1 for _, values in models) and len(names) == len(files)
+    return {"checkpoint": models[0][0]} if is_one_each else {}
+
+
+def _note_matched(matched: Mapping[str, str]) -> list[str]:
+    if not matched:
+        return []
+    names = ", ".join(f"{given!r} is {name}" for given, name in matched.items())
+    return [f"Columns that differ only in case or spaces: {names}."]
 
 
 def _note_ignored(ignored: Sequence[str]) -> list[str]:
@@ -273,39 +506,46 @@ def _note_ignored(ignored: Sequence[str]) -> list[str]:
 
 
 def _check_names(
-    names: Mapping[str, str], unnamed: Collection[str], frames: Sequence[pd.DataFrame]
+    sources: Sequence[Source], unnamed: Collection[str], frames: Sequence[pd.DataFrame]
 ) -> None:
     """Refuse a file named like a checkpoint in the column of another file."""
-    for file, rows in zip(names, frames, strict=True):
+    for (file, *_), rows in zip(sources, frames, strict=True):
         stated = set() if file in unnamed else set(rows["checkpoint"].astype(str))
-        for file_of in unnamed:
-            if names[file_of] in stated:
+        for other in sources:
+            if other.file in unnamed and other.checkpoint in stated:
                 raise ValueError(
-                    f"{file_of}: has no column 'checkpoint', so its checkpoint is called "
-                    f"{names[file_of]!r}, and {file} has another checkpoint of this name; add "
-                    "the column, or rename the file."
+                    f"{other.file}: has no column 'checkpoint', so its checkpoint is called "
+                    f"{other.checkpoint!r}, and {file} has another checkpoint of this name; "
+                    "add the column, or rename the file."
                 )
 
 
 def _read_predictions(
-    files: Mapping[str, str], unnamed: Collection[str], reading: Reading
+    sources: Sequence[Source], unnamed: Collection[str], reading: Reading
 ) -> PredictionTables:
     frames: list[pd.DataFrame] = []
     ignored: list[str] = []
-    for file, name in files.items():
-        with name_files_in_errors(file):
-            defaults = {**DEFAULTS, "checkpoint": name}
-            defaults |= {"correct": "0"} if file == reading.unlabelled else {}
-            batches = _prediction_batches(file, defaults, reading.columns, ignored)
-            rows = own_predictions.collect_rows(batches)
+    matched: dict[str, str] = {}
+    files = [source.file for source in sources]
+    for source in sources:
+        with name_files_in_errors(source.file):
+            batches = _prediction_batches(source, files, reading, ignored, matched)
+            try:
+                rows = own_predictions.collect_rows(batches, scale=reading.scale, lenient=True)
+            except ScaleError as error:
+                raise _scale_error(str(error), source.file, files, reading) from None
             frame = _select_estimators(rows, reading.estimators)
+        if source.file == reading.unlabelled:
+            frame["no_correct"] = False
         if len(files) > 1:
-            frame["row"] = [f"{row} of {file}" for row in frame["row"]]
-        frames.append(frame)
-    _check_names(files, unnamed, frames)
+            frame["row"] = [f"{row} of {source.file}" for row in frame["row"]]
+        frames.append(_pooled(frame, source).astype({"question_id": "category"}))
+    _check_names(sources, unnamed, frames)
     rows = pd.concat(frames, ignore_index=True) if frames[1:] else frames[0]
     for name in own_predictions.NAMES:
         rows[name] = pd.api.types.union_categoricals([frame[name] for frame in frames])
+    with name_files_in_errors(*files):
+        rows, notes = _complete(rows, reading.missing)
     checkpoints, predictions = checkpoints_by_model(rows), {}
     with name_files_in_errors(*files):
         own_predictions.check_spelling(rows)
@@ -317,8 +557,43 @@ def _read_predictions(
             predictions[model, dataset, IMPORTED] = stack(
                 [(chosen, place)], artifacts.PREDICTIONS
             )
-    notes = _note_ignored(ignored)
+    notes += [*_note_matched(matched), *_note_ignored(ignored)]
     return PredictionTables(checkpoints, predictions, imported_answers(rows), notes=notes)
+
+
+def _complete(rows: pd.DataFrame, missing: str | None) -> tuple[pd.DataFrame, list[str]]:
+    """Return predictions without missing values, and notes; refuse them unless `missing`."""
+    lacking = {name: rows[f"no_{name}"].to_numpy(bool) for name in own_predictions.WORTH}
+    kept = rows.drop(columns=[f"no_{name}" for name in lacking])
+    if not (is_lacking := np.any(list(lacking.values()), axis=0)).any():
+        return kept, []
+    counts = {name: int(values.sum()) for name, values in lacking.items()}
+    if missing is None or (missing != "drop" and counts["correct"]):
+        raise missing_error(counts, first=f"row {rows['row'][is_lacking].iloc[0]}")
+    if missing != "drop":
+        kept.loc[is_lacking, "confidence"] = float(missing)
+        return kept, [f"{counts['confidence']:,} missing confidences count as {missing}."]
+    key = [*PLACE, "checkpoint", "question_id"]
+    answers = pd.MultiIndex.from_frame(rows[key].astype(str))
+    left_out = answers.isin(answers[is_lacking])
+    n_answers = len(answers[left_out].unique())
+    note = f"Left out: {n_answers:,} answers without a confidence or a label."
+    return kept[~left_out].reset_index(drop=True), [note]
+
+
+def _scale_error(
+    problem: str, file: str, files: Sequence[str], reading: Reading
+) -> UserTableError:
+    """Return the refusal of confidences on another scale, with the options that read them."""
+    present = columns_and_scores(file, {*KNOWN, *reading.columns.values()})[0]
+    named = match_columns(present, KNOWN, reading.columns)
+    column = next(given for given, name in named.items() if name == "confidence")
+    remedy = explain_scale(_values(file, column))
+    if version := _version_column(files, reading.columns):
+        remedy += (
+            f"; and --columns checkpoint={version['checkpoint']}, as its values are versions"
+        )
+    return UserTableError(f"{problem.partition(';')[0]}; {remedy}")
 
 
 def _select_estimators(rows: pd.DataFrame, estimators: Sequence[str]) -> pd.DataFrame:
@@ -332,19 +607,36 @@ def _select_estimators(rows: pd.DataFrame, estimators: Sequence[str]) -> pd.Data
 
 
 def _prediction_batches(
-    file: str, defaults: Mapping[str, str], columns: Mapping[str, str], ignored: list[str]
+    source: Source,
+    files: Sequence[str],
+    reading: Reading,
+    ignored: list[str],
+    matched: dict[str, str],
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a file of predictions, with the columns that it can lack."""
+    defaults = {**DEFAULTS, "checkpoint": source.checkpoint, "dataset": source.dataset}
+    if source.file == reading.unlabelled:
+        defaults["correct"] = "0"
     needed = [name for name in own_predictions.KNOWN if name not in defaults]
     needed.remove("train_dataset")
 
+    def further(guesses: Mapping[str, str]) -> str:
+        version = _version_column(files, reading.columns)
+        named = "".join(f" {name}={column}" for name, column in version.items())
+        known = {**reading.columns, **guesses}
+        has_scale = reading.scale != PROBABILITIES
+        return named + ("" if has_scale else _scale_option(source.file, known))
+
     def choose(present: Sequence[str]) -> dict[str, str]:
-        chosen = choose_columns(present, needed, [*defaults, "train_dataset"], columns)
+        optional = [*defaults, "train_dataset"]
+        chosen = choose_columns(present, needed, optional, reading.columns, further)
         ignored.extend(name for name in present if name not in chosen)
+        given = reading.columns.values()
+        matched.update({g: n for g, n in chosen.items() if g != n and g not in given})
         return chosen
 
-    columns_known = {*own_predictions.KNOWN, *columns.values()}
-    for batch in read_batches(file, known=columns_known, choose=choose):
+    columns_known = {*own_predictions.KNOWN, *reading.columns.values()}
+    for batch in read_batches(source.file, known=columns_known, choose=choose):
         for name, value in defaults.items():
             if name not in batch.schema.names:
                 batch = batch.append_column(name, pa.array([value] * len(batch)))
@@ -352,44 +644,116 @@ def _prediction_batches(
 
 
 def _read_answers(
-    files: Mapping[str, str], unnamed: Collection[str], reading: Reading
+    sources: Sequence[Source], unnamed: Collection[str], reading: Reading
 ) -> PredictionTables:
     parts: list[pd.DataFrame] = []
+    failed: dict[str, list[str]] = {}
     ignored: list[str] = []
-    for file, name in files.items():
-        defaults = {"model": "model", "checkpoint": name, "dataset": "dataset"}
-        entry = {"file": file}
-        entry |= {"labels": reading.labels} if reading.labels else {}
-        entry |= {"filter": reading.filter} if reading.filter else {}
-        prepare = partial(_prepare_answers, columns=reading.columns, ignored=ignored)
-        parts.append(
-            read_answers(entry, several=len(files) > 1, defaults=defaults, prepare=prepare)
+    matched: dict[str, str] = {}
+    several = len(sources) > 1
+    for source in sources:
+        lacking: list[bool] = []
+        prepare = partial(
+            _prepare_answers,
+            source=source,
+            reading=reading,
+            ignored=ignored,
+            matched=matched,
+            lacking=lacking,
         )
-    _check_names(files, unnamed, parts)
-    with name_files_in_errors(*files):
-        rows, left_out = _test_rows(parts)
+        entry = {"file": source.file}
+        for name in ("labels", "filter", "scorer", "errored"):
+            entry |= {name: getattr(reading, name)} if getattr(reading, name) else {}
+        rows = read_answers(entry, several=several, defaults=_names_of(source), prepare=prepare)
+        failed[source.file] = rows.attrs.pop("failed")
+        rows["no_label"] = lacking or False
+        parts.append(_pooled(rows, source))
+    _check_names(sources, unnamed, parts)
+    with name_files_in_errors(*(source.file for source in sources)):
+        rows, notes = _test_rows(parts)
+        rows, left_out = _labelled(rows, reading.missing)
+        rows, errors = _without_errors(rows, sources, failed, reading.errored)
         inputs = rate_answers(
-            rows, reading.estimators, beams=reading.beams, is_deployed=bool(reading.deployed)
+            rows,
+            reading.estimators,
+            beams=reading.beams,
+            is_deployed=bool(reading.deployed),
+            missing=reading.missing,
         )
-    inputs.notes += [*left_out, *_note_ignored(ignored)]
+    inputs.notes += [
+        *notes,
+        *left_out,
+        *errors,
+        *_note_matched(matched),
+        *_note_ignored(ignored),
+    ]
     return inputs
 
 
+def _names_of(source: Source) -> dict[str, str]:
+    return {
+        "model": DEFAULTS["model"],
+        "checkpoint": source.checkpoint,
+        "dataset": source.dataset,
+    }
+
+
+def _labelled(rows: pd.DataFrame, missing: str | None) -> tuple[pd.DataFrame, list[str]]:
+    """Return answers with labels, and notes; refuse missing labels unless they are dropped."""
+    lacking = rows["no_label"].to_numpy(bool)
+    if not lacking.any():
+        return rows, []
+    if missing != "drop":
+        counts = {"correct": int(lacking.sum())}
+        raise missing_error(counts, first=str(rows.loc[lacking, "place"].iloc[0]))
+    # All checkpoints answer the same questions.
+    questions = pd.MultiIndex.from_frame(rows[["dataset", "question_id"]])
+    left_out = questions.isin(questions[lacking])
+    n = len(questions[left_out].unique())
+    note = f"Left out: {n:,} questions with {lacking.sum():,} answers without a label."
+    return rows[~left_out].reset_index(drop=True), [note]
+
+
+def _without_errors(
+    rows: pd.DataFrame,
+    sources: Sequence[Source],
+    failed: Mapping[str, Sequence[str]],
+    errored: str | None,
+) -> tuple[pd.DataFrame, list[str]]:
+    """Return answers without questions whose sample failed at any version, and notes."""
+    notes = [
+        f"{file}: {len(ids):,} questions have a sample that ended with an error or a limit."
+        for file, ids in failed.items()
+        if ids
+    ]
+    if not notes or errored != "drop":
+        return rows, notes + ["They count as wrong."] * bool(notes)
+    ids = {
+        (source.dataset, f"{source.category}:{name}" if source.category else name)
+        for source in sources
+        for name in failed[source.file]
+    }
+    left_out = pd.MultiIndex.from_frame(rows[["dataset", "question_id"]]).isin(ids)
+    notes.append(f"Left out at all versions: {len(ids):,} of these questions.")
+    return rows[~left_out].reset_index(drop=True), notes
+
+
 def _read_options(
-    files: Mapping[str, str], unnamed: Collection[str], reading: Reading
+    sources: Sequence[Source], unnamed: Collection[str], reading: Reading
 ) -> PredictionTables:
     parts: list[pd.DataFrame] = []
     normalisation, notes = reading.normalisation or "none", []
-    for file, name in files.items():
+    for source in sources:
+        file = source.file
         entry, start = {"file": file}, file.removesuffix("-predictions.jsonl")
         if start != file and Path(requests := f"{start}-requests.jsonl").exists():
             entry["requests"] = requests
             notes.append(f"The texts of {file} are those of {requests}.")
-        defaults = {"model": "model", "checkpoint": name, "dataset": "dataset"}
-        several = len(files) > 1
-        parts.append(read_options(entry, normalisation, several=several, defaults=defaults))
-    _check_names(files, unnamed, parts)
-    with name_files_in_errors(*files):
+        several, defaults = len(sources) > 1, _names_of(source)
+        rows = read_options(entry, normalisation, several=several, defaults=defaults)
+        parts.append(_pooled(rows, source))
+    _check_names(sources, unnamed, parts)
+    with name_files_in_errors(*(source.file for source in sources)):
         rows, left_out = _test_rows(parts)
         inputs = rate_options(rows, reading.estimators, normalisation=normalisation)
     inputs.notes += [*notes, *left_out]
@@ -408,28 +772,62 @@ def _test_rows(parts: Sequence[pd.DataFrame]) -> tuple[pd.DataFrame, list[str]]:
 
 
 def _prepare_answers(
-    rows: pd.DataFrame, columns: Mapping[str, str], ignored: list[str]
+    rows: pd.DataFrame,
+    *,
+    source: Source,
+    reading: Reading,
+    ignored: list[str],
+    matched: dict[str, str],
+    lacking: list[bool],
 ) -> pd.DataFrame:
-    """Return the known columns of a file of answers; labels can be 1 and 0 in `correct`."""
+    """Return the known columns of a file of answers; labels can be 1 and 0 in `correct`.
+
+    `lacking` receives whether each row has no label, if the file has labels only.
+    """
+    columns = reading.columns
     stated = [str(name) for name in rows if name_stated(str(name)) and name not in columns]
     named = [name for name in columns if name_stated(name)]
     needed = [name for name in own_answers.NEEDED if name not in own_answers.NAMES[:3]]
     optional = [*own_answers.NAMES[:3], *own_answers.OPTIONAL, *stated, *named, "correct"]
-    if {"correct", "label"} & {*columns, *map(str, rows)}:
+    present = match_columns([*map(str, rows)], {"correct", "label"}, columns).values()
+    if {"correct", "label"} & {*present}:
         needed.remove("references")  # labels are given
         optional.append("references")
-    chosen = choose_columns([*map(str, rows)], needed, optional, columns)
+    further = partial(_scale_option, source.file)
+    chosen = choose_columns([*map(str, rows)], needed, optional, columns, further)
     ignored.extend(str(name) for name in rows if name not in chosen)
+    given = columns.values()
+    matched.update({g: n for g, n in chosen.items() if g != n and g not in given})
     renamed = rows[list(chosen)].rename(columns=chosen)
-    if "references" not in renamed:
-        renamed["references"] = "(labels are given)"
-    if "correct" not in renamed:
-        return renamed
-    if "label" in renamed:
+    for name in filter(name_stated, map(str, renamed)):
+        renamed[name] = _confidences(renamed[name].tolist(), name, reading.scale)
+    if "correct" in renamed and "label" in renamed:
         raise UserTableError("has the columns 'label' and 'correct'; keep one")
-    meaning = {"1": "correct", "true": "correct", "0": "incorrect", "false": "incorrect"}
-    words = [str(value).strip().lower().removesuffix(".0") for value in renamed.pop("correct")]
-    for row, word in enumerate(words, start=1):
-        if word not in meaning:
-            raise UserTableError(f"row {row} has {word!r} in the column correct; give 1 or 0")
-    return renamed.assign(label=[meaning[word] for word in words])
+    if "correct" in renamed:
+        labels = list(map(_label_of, renamed.pop("correct"), range(1, len(renamed) + 1)))
+        renamed["label"] = labels
+        lacking.extend(label == "" for label in labels)
+    elif "references" not in renamed:
+        lacking.extend(map(is_missing, renamed["label"]))
+    return renamed if "references" in renamed else renamed.assign(references=GIVEN)
+
+
+def _label_of(value: object, row: int) -> str:
+    """Return the label of a value of `correct`, or "" if it is missing."""
+    truth = TRUTHS.get(str(value).strip().lower())
+    if truth is None and not is_missing(value):
+        raise UserTableError(f"row {row} has {value!r} in the column correct; give 1 or 0")
+    return "" if truth is None else "correct" if truth else "incorrect"
+
+
+def _confidences(values: list[object], name: str, scale: Scale) -> list[object]:
+    """Return a column of confidences in [0, 1], with None for missing ones."""
+    empty = np.array([is_missing(value) for value in values])
+    numbers = np.array([scale.number(value) for value in values])
+    if (wrong := ~empty & ~scale.holds(numbers)).any():
+        row = int(np.flatnonzero(wrong)[0])
+        raise UserTableError(
+            f"the {name} {values[row]!r} of row {row + 1} is not valid; {explain_scale(values)}"
+        )
+    numbers = scale.confidence(round_narrow(numbers, name))
+    return [None if lacks else x for lacks, x in zip(empty, numbers.tolist(), strict=True)]

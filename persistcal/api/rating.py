@@ -15,7 +15,6 @@ from persistcal.api.inputs import (
     stack,
 )
 from persistcal.confidence.estimate import (
-    NEITHER,
     RATED,
     AnswerTables,
     Estimation,
@@ -36,6 +35,7 @@ from persistcal.imports.answers import (
     stated_names,
 )
 from persistcal.imports.options import ScoredOptions
+from persistcal.imports.scales import missing_error
 from persistcal.judge.backends import Lexical
 from persistcal.judge.run import label_answers
 from persistcal.questions.labels import normalise
@@ -55,6 +55,8 @@ Parts = list[tuple[pd.DataFrame, dict[str, str]]]  # tables of one checkpoint an
 
 TABLES = {table.name: table for table in (ANSWERS, BEAMS, CLUSTERS, LABELS, QUESTIONS)}
 
+_TREATED = {None: "are refused", "drop": "are left out"}  # missing confidences
+
 _NOTES = {
     "equal": "Answers are samples: every answer to a question counts equally.",
     "softmax": "Answers are beams: they weigh by the softmax of their log-probabilities.",
@@ -63,9 +65,18 @@ _NOTES = {
 
 
 def rate_answers(
-    rows: pd.DataFrame, asked: Sequence[str], *, beams: bool | None, is_deployed: bool
+    rows: pd.DataFrame,
+    asked: Sequence[str],
+    *,
+    beams: bool | None,
+    is_deployed: bool,
+    missing: str | None = None,
 ) -> PredictionTables:
-    """Group, label and rate tidy answers; without `beams` refuse those that could be either."""
+    """Group, label and rate tidy answers; without `beams` refuse those that could be either.
+
+    Predictions without a stated confidence are refused, or count as the number in `missing`, or
+    are left out if it is "drop".
+    """
     checkpoints = checkpoints_by_model(rows)
     weighting, found = _weighting(rows, beams), beam_table(rows)
     distinct, needed = _requirements(checkpoints)
@@ -95,7 +106,8 @@ def rate_answers(
         *left_out,
     ]
     inputs = PredictionTables(checkpoints, {}, **tables, notes=notes)
-    _rate(inputs, functions, stack(candidates, BEAMS), weighting, is_deployed=is_deployed)
+    found = stack(candidates, BEAMS)
+    _rate(inputs, functions, found, weighting, is_deployed=is_deployed, missing=missing)
     return inputs
 
 
@@ -266,8 +278,10 @@ def _rate(
     weighting: str,
     *,
     is_deployed: bool = False,
+    missing: str | None = None,
 ) -> None:
-    """Add the predictions with each estimator's confidences; note missing confidences."""
+    """Add the predictions with each estimator's confidences; treat missing confidences."""
+    unsaid: list[pd.DataFrame] = []
     for model, dataset in distinct_rows(inputs.answers, PLACE):
         place = {"model": model, "dataset": dataset}
         names = inputs.checkpoints[model]
@@ -292,11 +306,37 @@ def _rate(
                 sampled=weighting == "equal",
             )
             rated = estimate(settings, tables)
-            lacking = rated[rated["unsaid"]].groupby("checkpoint", sort=False).size()
+            lacking = rated[rated["unsaid"]]
+            unsaid.append(lacking[["checkpoint", "question_id"]].assign(**place))
+            if missing not in (None, "drop"):
+                rated.loc[rated["unsaid"], "confidence"] = float(missing)
             inputs.notes += [
                 f"{name}: {n:,} answers of {model}, {checkpoint} to {dataset} state no "
-                f"confidence and count as {NEITHER:g}."
-                for checkpoint, n in lacking.items()
+                f"confidence and {_TREATED.get(missing, f'count as {missing}')}."
+                for checkpoint, n in lacking.groupby("checkpoint", sort=False).size().items()
             ]
             rows = join_predictions(tables.predictions(names, "test"), rated[RATED], name)
             inputs.predictions[model, dataset, name] = stack([(rows, place)], PREDICTIONS)
+    lacking = pd.concat(unsaid, ignore_index=True)
+    if len(lacking) and missing is None:
+        raise missing_error({"confidence": len(lacking)}, first=_place_of(lacking.iloc[0]))
+    if len(lacking) and missing == "drop":
+        _leave_out(inputs, lacking.drop_duplicates())
+
+
+def _place_of(row: pd.Series) -> str:
+    return f"question {row['question_id']!r} of {row['dataset']} at {row['checkpoint']}"
+
+
+def _leave_out(inputs: PredictionTables, answers: pd.DataFrame) -> None:
+    """Remove the answers of some checkpoints to some questions from all tables."""
+    key = [*PLACE, "checkpoint", "question_id"]
+    left_out = pd.MultiIndex.from_frame(answers[key])
+
+    def keep(table: pd.DataFrame) -> pd.DataFrame:
+        rows = pd.MultiIndex.from_frame(table[key].astype(str))
+        return table[~rows.isin(left_out)].reset_index(drop=True)
+
+    inputs.answers = keep(inputs.answers)
+    inputs.clusters, inputs.labels = keep(inputs.clusters), keep(inputs.labels)
+    inputs.predictions = {name: keep(table) for name, table in inputs.predictions.items()}

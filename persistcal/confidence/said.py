@@ -3,14 +3,17 @@
 Each reader returns None if a reply can be read in no way or in several ways.
 """
 
+import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import numpy as np
 import pandas as pd
 
 from persistcal.confidence.evidence import KEY, Evidence
 from persistcal.models.prompts import OPEN, THOUGHTS
+
+log = logging.getLogger(__name__)
 
 _NUMBER = re.compile(
     r"(?<![\w.,/−-])(\d+(?:\.\d*)?|\.\d+)"
@@ -21,7 +24,7 @@ _DIGIT = re.compile(r"(?<![A-Za-z])\d")
 
 _GUESS = re.compile(r"\b([GP])(\d+)\s*[:.)]", re.IGNORECASE)
 
-# Words that turn a statement against the answer, or make its number a bound (# is the number)
+# Words that turn a statement against the answer, beside the clause of its expression
 _DOUBTFUL = re.compile(
     r"""n['’]?t\b | [<>≤≥≦≧⩽⩾±≠] | \#\s*\+ | \b(?:
     not|no|non|never|neither|nor|none|cannot|without|hardly|barely|scarcely|seldom|rarely
@@ -51,6 +54,17 @@ _NEUTRAL = set(
     true with would""".split()
 )
 
+# Words that may be around a number, too; any other word makes a reply unreadable
+_AROUND_NUMBERS = _NEUTRAL | set(
+    """about absolutely am approximately around based believe can certain certainly certainty
+    chance completely confidently degree estimate estimated extremely fairly fully give given
+    guess have here high in level likely most on p percent percentage pretty quite roughly say should
+    so state stated sure there there's totally value very was yes""".split()
+)
+_AROUND_NUMBERS |= {"here's", "i've", "okay", "ok", "well", "thank", "thanks", "you"}
+# Punctuation that leaves a number as it is: no comparison, plus or minus sign
+_HARMLESS = re.compile(r"[\w\s.,:;!~≈∼#()\[\]{}\"'“”‘’„«»=→|/–—✓✔✅-]*")
+
 _CLAUSE = re.compile(r"[,;:!.]+(?:\s|$)|\s[–—-]\s")
 
 _MARKUP = str.maketrans("", "", "*_`")
@@ -70,14 +84,15 @@ def probability(reply: str) -> float | None:
     """Return the probability in the first line with a number, or None.
 
     A probability is a number from 0 to 1, a percentage or a fraction. A line with several
-    different numbers is not read, nor a number above 1 without a unit, nor a line that might
-    contradict the answer or give a bound.
+    different numbers is not read, nor a number above 1 without a unit, nor a line with words
+    besides harmless ones such as "I am about # sure", as they might contradict the answer or
+    give a bound.
 
     >>> [probability(text) for text in ("0.85.", "Sure, 85 %", "I say 4/5")]
     [0.85, 0.85, 0.8]
     >>> [probability(text) for text in ("85", "0.6 or 0.7", "-0.5", "0,8", "unknown")]
     [None, None, None, None, None]
-    >>> [probability(text) for text in ("90% sure it's wrong", "< 0.1", "Incorrect: 0.9")]
+    >>> [probability(text) for text in ("90% sure it's wrong", "< 0.1", "85 % falsch")]
     [None, None, None]
     """
     lines = [line.strip() for line in answer_part(reply).splitlines()]
@@ -93,7 +108,9 @@ def probability(reply: str) -> float | None:
     heading = next((text for text in reversed(lines[:place]) if text), "")
     following = lines[place + 1] if lines[place + 1 :] else ""
     statement = f"{heading.lower()} {rest}" if heading.endswith(":") else rest
-    if _DOUBTFUL.search(f"{statement} {following}" if following[:1].islower() else statement):
+    whole = f"{statement} {following.lower()}" if following[:1].islower() else statement
+    whole = whole.replace("->", "→").replace("per cent", "percent")
+    if not _HARMLESS.fullmatch(whole) or not _is_neutral(whole, _AROUND_NUMBERS):
         return None
     is_bare = {match[0].rstrip(".") for match in _NUMBER.finditer(line)} <= {"0", "1"}
     if is_bare and (not _is_neutral(rest) or re.search(r"\banswer\W*#", rest)):
@@ -101,9 +118,10 @@ def probability(reply: str) -> float | None:
     return values[0]
 
 
-def _is_neutral(text: str) -> bool:
+def _is_neutral(text: str, words: Collection[str] = _NEUTRAL) -> bool:
     """Return whether no word of a text changes the meaning of its neighbours."""
-    return set(re.findall(r"[^\W_]+(?:['’-][^\W_]+)*|\w+-|-\w+", text)) <= _NEUTRAL
+    found = re.findall(r"[^\W_]+(?:['’-][^\W_]+)*|\w+-|-\w+", text)
+    return {word.replace("’", "'") for word in found} <= set(words)
 
 
 def _value(number: str, percent: str | None, parts: str | None) -> float:
@@ -168,14 +186,21 @@ def rate_replies(
 ) -> pd.Series:
     """Return the mean of the values that `read` finds in the replies about each answer.
 
-    Unreadable replies are left out. The confidence is missing if all replies are unreadable.
+    Unreadable replies are left out, and the log counts them. The confidence is missing if all
+    replies are unreadable.
     """
     assert evidence.replies is not None
     texts = evidence.replies.groupby(KEY, sort=False)["text"].agg(list)
     asked = texts.reindex(pd.MultiIndex.from_frame(answers[KEY]))
     means: list[float | None] = []
+    unread: list[str] = []
     for (_, row), replies in zip(answers.iterrows(), asked, strict=True):
         values = [read(text, row) for text in replies]
         readable = [value for value in values if value is not None]
+        unread += [text for text, value in zip(replies, values, strict=True) if value is None]
         means.append(float(np.mean(readable)) if readable else None)
+    if unread:
+        examples = ", ".join(f"{text[:60]!r}" for text in dict.fromkeys(unread[:3]))
+        n = sum(map(len, asked))
+        log.warning("%d of %d replies are unreadable, such as %s", len(unread), n, examples)
     return pd.Series(means, answers.index, dtype="Float64")

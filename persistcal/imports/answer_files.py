@@ -1,5 +1,6 @@
 """Read a file of imported answers or scored options in any supported format."""
 
+import re
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from persistcal.imports import harness_logs, options
 from persistcal.imports.answers import KNOWN, LISTS, NAMES, tidy_answers
 from persistcal.imports.inspect_logs import inspect_rows
 from persistcal.store.user_files import (
+    JSON,
     UserTableError,
     columns_of,
     kind_of,
@@ -16,7 +18,8 @@ from persistcal.store.user_files import (
     read_file,
 )
 
-LOG_KEYS = {"labels", "filter", "requests"}  # keys of an entry that apply only to logs
+# Keys of an entry that apply only to logs
+LOG_KEYS = {"labels", "filter", "requests", "scorer", "errored"}
 LOGS = (harness_logs.LM_EVAL_KEYS, harness_logs.OLMES_KEYS)  # columns of logs in JSON lines
 
 
@@ -35,8 +38,13 @@ def read_answers(
     file, labelled = entry["file"], entry.get("labels") == "log"
     used: set[str] = set()
     with name_files_in_errors(file):
-        if kind_of(file) == ".eval":
-            rows, used = inspect_rows(file, labelled=labelled), {"labels"}
+        is_inspect = is_inspect_log(file)
+        if is_inspect:
+            scorer, errored = entry.get("scorer"), entry.get("errored")
+            rows = inspect_rows(
+                file, labelled=labelled or bool(scorer), scorer=scorer, errored=errored
+            )
+            used = {"labels", "scorer", "errored"}
         else:
             rows = read_file(file, known=KNOWN, lists=LISTS)
         columns = set(rows.columns)
@@ -49,15 +57,26 @@ def read_answers(
                 "contains scores of options, not answers; in a study, set decoding.strategy to "
                 "options"
             )
-        elif kind_of(file) != ".eval":
+        elif not is_inspect:
             rows = prepare(rows)
+        failed = rows.attrs.get("failed", [])
         rows = _named(rows, entry, used, defaults or {})
-        return tidy_answers(rows, file=Path(file).name if several else "")
+        tidy = tidy_answers(rows, file=Path(file).name if several else "")
+        tidy.attrs["failed"] = failed
+        return tidy
+
+
+def is_inspect_log(file: str) -> bool:
+    """Return whether a file is a log of Inspect, which is `.eval` or one JSON object."""
+    if kind_of(file) != ".json" or not Path(file).is_file():
+        return kind_of(file) == ".eval"
+    with Path(file).open("rb") as opened:
+        return bool(re.match(rb'\s*\{\s*"version":\s*\d+,\s*"status"', opened.read(1000)))
 
 
 def columns_and_scores(file: str, known: Collection[str]) -> tuple[list[str], bool]:
     """Return the columns of a file, and whether it is a log that scores given options."""
-    rows = read_file(file, known=known) if kind_of(file) == ".jsonl" else None
+    rows = read_file(file, known=known) if kind_of(file) in JSON else None
     columns = columns_of(file, known=known) if rows is None else [*map(str, rows)]
     if not set(columns) >= harness_logs.LM_EVAL_KEYS:
         return columns, set(columns) >= harness_logs.OLMES_KEYS

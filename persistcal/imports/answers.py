@@ -194,7 +194,7 @@ def question_table(rows: pd.DataFrame) -> pd.DataFrame:
         index=first.groupby("dataset").cumcount(),
         references=references,
         any_of=references.map(len) > 1,
-        category="",
+        category=first["category"] if "category" in first else "",
         excluded=False,
         options=None,
         gold=None,

@@ -14,15 +14,29 @@ if TYPE_CHECKING:
     from inspect_ai.model import ChatCompletionChoice
 
 STATED = "stated_confidence"  # a scorer of this name gives the confidence of an answer
+REMEDY = (
+    ", or in the command give --errored drop, which leaves the question out at all versions, "
+    "or --errored incorrect"
+)
+FAILED = "(ended with an error or a limit)"  # in place of an answer that counts as wrong
 CHOICE = "choice"  # Inspect's scorer of multiple choice, which records the chosen options
 SCORES = {"C": CORRECT, "I": INCORRECT, "N": NOT_ATTEMPTED, 1.0: CORRECT, 0.0: INCORRECT}
 
 
-def inspect_rows(path: str, *, labelled: bool = False) -> pd.DataFrame:
-    """Return the answers of a log (`.eval`) in the columns of `persistcal.imports.answers`.
+def inspect_rows(
+    path: str,
+    *,
+    labelled: bool = False,
+    scorer: str | None = None,
+    errored: str | None = None,
+) -> pd.DataFrame:
+    """Return the answers of a log in the columns of `persistcal.imports.answers`.
 
     Each completion in each epoch is one sample. The user's last message is the question. The
-    answer to multiple choice is the text of the chosen option, or else the completion.
+    answer to multiple choice is the text of the chosen option, or else the completion. The
+    label is the only score, or the score of `scorer`. Samples that ended with an error or a
+    limit are refused, unless `errored` is "drop", which leaves their answers out, or
+    "incorrect", which counts them as wrong.
     """
     try:
         from inspect_ai.log import read_eval_log
@@ -32,22 +46,37 @@ def inspect_rows(path: str, *, labelled: bool = False) -> pd.DataFrame:
             "that runs the workflow, or write its answers to a JSONL file"
         ) from error
     log = read_eval_log(path)
-    if log.status != "success":
+    samples = log.samples or []
+    if log.status != "success" and not (errored and samples):
         raise UserTableError(
             f"is the log of a run with status {log.status!r}, so answers can be missing; run "
-            "inspect eval-retry"
+            f"inspect eval-retry{REMEDY}"
         )
-    samples = log.samples or []
+    failed = [s for s in samples if s.error is not None or s.limit is not None]
+    if failed and not errored:
+        _refuse_failed(failed[0])
+    failed_ids = {str(sample.id) for sample in failed}
+    samples = [
+        sample
+        for sample in samples
+        if sample not in failed and not (errored == "drop" and str(sample.id) in failed_ids)
+    ]
     for sample in samples:
         _check(sample, labelled=labelled)
     most = max((len(sample.output.choices) for sample in samples), default=1)
     rows = pd.DataFrame(
         [
-            _row(sample, (sample.epoch - 1) * most + number, choice, labelled=labelled)
+            _row(sample, (sample.epoch - 1) * most + number, choice, labelled, scorer)
             for sample in samples
             for number, choice in enumerate(sample.output.choices, start=1)
         ]
+        + [
+            _failed_row(sample, (sample.epoch - 1) * most + number, labelled)
+            for sample in (failed if errored == "incorrect" else [])
+            for number in range(1, most + 1)
+        ]
     )
+    rows.attrs["failed"] = sorted(failed_ids)
     if "token_logprobs" in rows and rows["token_logprobs"].isna().all():
         rows = rows.drop(columns="token_logprobs")
     if not any(STATED in (sample.scores or {}) for sample in samples):
@@ -55,16 +84,33 @@ def inspect_rows(path: str, *, labelled: bool = False) -> pd.DataFrame:
     return rows if labelled else rows.drop(columns="label", errors="ignore")
 
 
+def _refuse_failed(sample: "EvalSample") -> None:
+    location = f"sample {sample.id!r}, epoch {sample.epoch}"
+    if sample.limit is None:
+        raise UserTableError(f"{location} ended with an error; run inspect eval-retry{REMEDY}")
+    raise UserTableError(
+        f"{location} was stopped by its {sample.limit.type} limit ({sample.limit.limit:g}), so "
+        f"its answer can be incomplete; raise it and run it again{REMEDY}"
+    )
+
+
+def _failed_row(sample: "EvalSample", number: int, labelled: bool) -> dict[str, Any]:
+    """Return the wrong answer of a sample that ended with an error or a limit."""
+    target = _options(sample, sample.target) if sample.choices else sample.target
+    return {
+        "question_id": str(sample.id),
+        "question": _question(sample),
+        "references": [target] if isinstance(target, str) else list(target),
+        "sample": str(number),
+        "answer": FAILED,
+        "token_logprobs": None,
+        "confidence": None,
+        "label": INCORRECT if labelled else "",
+    }
+
+
 def _check(sample: "EvalSample", *, labelled: bool) -> None:
     location = f"sample {sample.id!r}, epoch {sample.epoch}"
-    if sample.error is not None:
-        raise UserTableError(f"{location} ended with an error; run inspect eval-retry")
-    if sample.limit is not None:
-        raise UserTableError(
-            f"{location} was stopped by its {sample.limit.type} limit "
-            f"({sample.limit.limit:g}), so its answer can be incomplete; raise it and run "
-            "it again"
-        )
     if sample.choices and CHOICE not in (sample.scores or {}):
         raise UserTableError(
             f"{location} has choices, but no score of the scorer {CHOICE}, which records the "
@@ -86,7 +132,11 @@ def _check(sample: "EvalSample", *, labelled: bool) -> None:
 
 
 def _row(
-    sample: "EvalSample", number: int, choice: "ChatCompletionChoice", *, labelled: bool
+    sample: "EvalSample",
+    number: int,
+    choice: "ChatCompletionChoice",
+    labelled: bool,
+    scorer: str | None,
 ) -> dict[str, Any]:
     target, answer = sample.target, choice.message.text
     if sample.choices:
@@ -105,7 +155,7 @@ def _row(
         "answer": answer,
         "token_logprobs": None if tokens is None else [token.logprob for token in tokens],
         "confidence": stated.value if stated else None,
-        "label": _label(sample) if labelled else "",
+        "label": _label(sample, scorer) if labelled else "",
     }
 
 
@@ -133,13 +183,21 @@ def _question(sample: "EvalSample") -> str:
     return asked[-1]
 
 
-def _label(sample: "EvalSample") -> str:
-    """Return the label for a sample's only score."""
+def _label(sample: "EvalSample", scorer: str | None) -> str:
+    """Return the label for a sample's only score, or for the score of `scorer`."""
     scores = sample.scores or {}
-    values = [score.value for name, score in scores.items() if name != STATED]
+    if scorer and scorer not in scores:
+        listed = ", ".join(scores) or "none"
+        raise UserTableError(
+            f"sample {sample.id!r}, epoch {sample.epoch} has no score of {scorer}; its scorers "
+            f"are {listed}"
+        )
+    named = [scorer] if scorer else [name for name in scores if name != STATED]
+    values = [scores[name].value for name in named]
     if len(values) == 1 and isinstance(values[0], str | int | float) and values[0] in SCORES:
         return SCORES[values[0]]
     raise UserTableError(
-        f"sample {sample.id!r}, epoch {sample.epoch} has the scores {values}, but `labels: "
-        "log` needs one, of C, I, N, 1 or 0; let the judge label"
+        f"sample {sample.id!r}, epoch {sample.epoch} has the scores {values} "
+        f"({', '.join(named)}), but `labels: log` needs one, of C, I, N, 1 or 0; name a scorer "
+        "(in the command, --scorer NAME), or let the judge label"
     )

@@ -252,7 +252,8 @@ class ScoredOptions:
 
     def _number(self, part: pd.DataFrame, dataset: str) -> NDArray[np.int64]:
         """Return the questions' row numbers in their dataset; append new questions to it."""
-        part = part[["place", "question_id", *OF_QUESTION, "version"]]
+        part = part.assign(category=part["category"] if "category" in part else "")
+        part = part[["place", "question_id", *OF_QUESTION, "version", "category"]]
         earlier = self._asked.get(dataset, part.iloc[:0])
         new = part[~part["question_id"].isin(earlier["question_id"])]
         asked = pd.concat([earlier, new], ignore_index=True) if len(new) else earlier
@@ -311,7 +312,6 @@ class ScoredOptions:
                 references=pd.Series(right, dtype=object),
                 options=asked["options"].map(list),
                 any_of=False,
-                category="",
                 excluded=False,
                 truths=None,
             )

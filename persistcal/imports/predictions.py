@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from persistcal.evaluation.predictions import partly_shared, spelling_error
+from persistcal.imports.scales import PROBABILITIES, Scale, is_missing
 from persistcal.store import user_files
 from persistcal.store.artifacts import ANSWERS
 from persistcal.store.user_files import TRUTHS, UserTableError, check_copy, refuse, round_narrow
@@ -22,6 +23,11 @@ log = logging.getLogger(__name__)
 NAMES = ("model", "dataset", "checkpoint", "question_id", "train_dataset", "estimator")
 OPTIONAL = ("train_dataset",)  # by default the dataset itself
 KNOWN = (*NAMES, "seed", "confidence", "correct")
+WORTH = ("confidence", "correct")  # columns whose values can be missing, if a caller allows it
+
+
+class ScaleError(UserTableError):
+    """Confidences are not on the scale on which they are read."""
 
 
 def check_columns(columns: Sequence[str]) -> dict[str, str]:
@@ -37,10 +43,14 @@ def collect_rows(
     *,
     checkpoints: Mapping[str, Collection[str]] | None = None,
     datasets: Collection[str] = (),
+    scale: Scale = PROBABILITIES,
+    lenient: bool = False,
 ) -> pd.DataFrame:
     """Return the rows that a study reads, or all rows without `checkpoints`.
 
-    `row` is the row number in the file, from 1. A row takes about 50 bytes.
+    `row` is the row number in the file, from 1. A row takes about 50 bytes. If `lenient`,
+    confidences can be missing (NaN), and labels too: the columns ``no_confidence`` and
+    ``no_correct`` are true in these rows.
     """
     places: dict[str, dict[str, int]] = {name: {} for name in NAMES}
     parts: list[dict[str, NDArray[Any]]] = []
@@ -61,7 +71,7 @@ def collect_rows(
         if checkpoints is not None:
             wanted = _wanted(codes, places, checkpoints, datasets, skipped)
         part: dict[str, NDArray[Any]] = {name: codes[name][wanted] for name in NAMES}
-        numbers = _numbers(batch.filter(pa.array(wanted)), row[wanted])
+        numbers = _numbers(batch.filter(pa.array(wanted)), row[wanted], scale, lenient)
         parts.append(part | {"row": row[wanted], **numbers})
     for (kind, name), count in skipped.items():
         log.warning("Skipped %d rows of %s %r, which is not in the study", count, kind, name)
@@ -79,10 +89,10 @@ def collect_rows(
             frame[name] = pd.Categorical.from_codes(column, pd.Index(list(places[name])))
         else:
             frame[name] = column
-    kind = batch.schema.field("confidence").type
+    kind, numbers = batch.schema.field("confidence").type, frame["confidence"]
     if pa.types.is_floating(kind):  # as batches have it, before they became numbers of float64
-        stored = frame["confidence"].astype(kind.to_pandas_dtype())
-        frame["confidence"] = round_narrow(stored, "confidence")
+        numbers = numbers.astype(kind.to_pandas_dtype())
+    frame["confidence"] = scale.confidence(round_narrow(numbers, "confidence"))
     return pd.DataFrame(frame, copy=False)
 
 
@@ -124,9 +134,11 @@ def _wanted(
     return wanted
 
 
-def _numbers(batch: pa.RecordBatch, row: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+def _numbers(
+    batch: pa.RecordBatch, row: NDArray[np.int64], scale: Scale, lenient: bool
+) -> dict[str, NDArray[Any]]:
     """Return the checked numbers and labels of a batch; `row` holds its row numbers."""
-    seed, confidence = (_floats(batch.column(name)) for name in ("seed", "confidence"))
+    seed, confidence = _floats(batch.column("seed")), _on_scale(batch, scale)
     label = batch.column("correct")
     if pa.types.is_floating(label.type) or pa.types.is_integer(label.type):
         correct = _floats(label)
@@ -135,18 +147,53 @@ def _numbers(batch: pa.RecordBatch, row: NDArray[np.int64]) -> dict[str, NDArray
         codes = _codes(batch, "correct", words)
         values = [TRUTHS.get(word.strip().lower(), np.nan) for word in words]
         correct = np.array([*values, np.nan])[codes]
+    missing = {
+        f"no_{name}": _are_missing(batch.column(name)) if lenient else np.zeros(len(row), bool)
+        for name in WORTH
+    }
+    shown_scale = f"[{scale.low:g}, {scale.high:g}]"
     for name, wrong, remedy in (
         ("seed", ~((seed == np.floor(seed)) & (np.abs(seed) < 2**53)), "give a whole number"),
-        ("confidence", ~((confidence >= 0) & (confidence <= 1)), "give a number in [0, 1]"),
+        ("confidence", ~scale.holds(confidence), f"give a number in {shown_scale}"),
         ("correct", ~((correct == 0) | (correct == 1)), "give 0 or 1"),
     ):
+        wrong = wrong & ~missing.get(f"no_{name}", np.zeros(len(row), bool))
         values = batch.column(name).filter(pa.array(wrong))[:3].to_pylist()
-        _check(wrong, row, values, f"{name} is not valid", remedy)
+        kind = ScaleError if name == "confidence" else UserTableError
+        _check(wrong, row, values, f"{name} is not valid", remedy, kind)
+    correct = np.where(missing["no_correct"], 0, correct)
     return {
         "seed": seed.astype(np.int64),
         "confidence": confidence,
         "correct": correct.astype(bool),
+        **(missing if lenient else {}),
     }
+
+
+def _on_scale(batch: pa.RecordBatch, scale: Scale) -> NDArray[np.float64]:
+    """Return the confidences as numbers on their scale, NaN if they cannot be read."""
+    column = batch.column("confidence")
+    numbers = np.array(_floats(column))
+    unread = np.isnan(numbers) if not scale.words else np.ones(len(numbers), bool)
+    if not unread.any() or pa.types.is_floating(column.type):
+        return numbers
+    texts = column.filter(pa.array(unread)).cast(pa.string()).dictionary_encode()
+    values = [scale.number(text) for text in texts.dictionary.to_pylist()]
+    codes = pc.fill_null(texts.indices.cast(pa.int64()), len(values)).to_numpy()
+    numbers[unread] = np.array([*values, np.nan])[codes]
+    return numbers
+
+
+def _are_missing(column: pa.Array) -> NDArray[np.bool_]:
+    """Return which values of a column are missing."""
+    if pa.types.is_floating(column.type):
+        return np.isnan(_floats(column))
+    if pa.types.is_integer(column.type) or pa.types.is_boolean(column.type):
+        return column.is_null().to_numpy(zero_copy_only=False)
+    words = column.cast(pa.string()).dictionary_encode()
+    is_empty = [is_missing(word) for word in words.dictionary.to_pylist()]
+    codes = pc.fill_null(words.indices.cast(pa.int64()), len(is_empty)).to_numpy()
+    return np.array([*is_empty, True])[codes]
 
 
 def _floats(column: pa.Array) -> NDArray[np.float64]:
@@ -164,12 +211,13 @@ def _check(
     values: Sequence[object],
     problem: str,
     remedy: str,
+    kind: type[UserTableError] = UserTableError,
 ) -> None:
     """Refuse `wrong` rows; the message shows the first `values`."""
     if wrong.any():
         places = [f"row {number}" for number in row[wrong][:3]]
         shown = pd.DataFrame({"place": places, "value": values[: len(places)]}, dtype=object)
-        raise refuse(problem, shown, "value", remedy)
+        raise kind(str(refuse(problem, shown, "value", remedy)))
 
 
 def check_predictions(

@@ -1,4 +1,4 @@
-"""Read users' JSONL, CSV and parquet files, with or without gzip, and check their rows.
+"""Read users' CSV, JSON and parquet files, with or without gzip, and check their rows.
 
 Texts that look like numbers stay texts.
 """
@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -30,10 +30,15 @@ log = logging.getLogger(__name__)
 
 DELIMITERS = ",;\t"
 BATCH = 1 << 17  # rows
+BLOCK = 1 << 20  # bytes of CSV; no row can be longer
+TABLES, JSON = (".csv", ".tsv"), (".jsonl", ".ndjson", ".json")  # kinds of text files
+FORMATS = "give .csv, .tsv, .jsonl, .json or .parquet"
 EMPTY = "is empty; give a heading and a row for each answer"
 DIGITS = {"float16": 3, "float32": 6}  # significant decimal digits of these types
 # Labels in files
-TRUTHS = {"0": 0.0, "0.0": 0.0, "false": 0.0, "1": 1.0, "1.0": 1.0, "true": 1.0}
+TRUTHS = dict.fromkeys(["1", "1.0", "true", "t", "yes", "y", "correct", "right"], 1.0)
+TRUTHS |= dict.fromkeys(["0", "0.0", "false", "f", "no", "n", "incorrect", "wrong"], 0.0)
+_DELIMITER_LINE = re.compile(r"\ufeff?\"?sep=([,;\t])\"?\r?\n", re.IGNORECASE)  # of Excel
 # Lists of texts or numbers that were written as text: ["UK"], ['a' 'b'], [-2,7], []
 _LIST = re.compile(r"""\[\s*(?:(['"]).*\1\s*|[-+.,\s\d]*)\]""", re.DOTALL)
 
@@ -44,6 +49,8 @@ def name_files_in_errors(*files: str) -> Iterator[None]:
     try:
         yield
     except (ValueError, pa.ArrowException, OSError) as error:
+        if "straddling object" in str(error):
+            error = ValueError("a row is longer than 1 MB; leave out its long text")
         if isinstance(error, OSError) and error.errno is not None:
             raise  # an error of the disk, not of the file's content
         raise UserTableError(f"{', '.join(files)}: {error}.") from error
@@ -72,7 +79,7 @@ def read_file(
 def read_rows(
     content: bytes, kind: str, *, known: Collection[str], lists: Collection[str] = ()
 ) -> pd.DataFrame:
-    """Return the rows of the `content` of a .csv, .jsonl or .parquet file, also in gzip.
+    """Return the rows of the `content` of a CSV, JSON or parquet file, also in gzip.
 
     Numbers in CSV and JSON stay texts. The `known` names of columns determine the delimiter of
     a CSV file. A field in its columns `lists` that begins with ``[`` is parsed as JSON. An
@@ -82,21 +89,21 @@ def read_rows(
     if not content.strip():
         raise ValueError(EMPTY)
     if kind == ".parquet":
-        return _parquet(content)
-    if kind == ".csv":
+        return _parquet(content, known)
+    if kind in TABLES:
         return _csv(_decode(content), known, lists)
-    if kind == ".jsonl":
+    if kind in JSON:
         return pd.DataFrame(_json_objects(_decode(content)), dtype=object)
-    raise ValueError(f"files of kind {kind!r} are not read; give .jsonl, .csv or .parquet")
+    raise ValueError(f"files of kind {kind!r} are not read; {FORMATS}")
 
 
 def columns_of(path: str, *, known: Collection[str]) -> list[str]:
-    """Return the names of a file's columns; a JSONL file is read completely for this."""
+    """Return the names of a file's columns; a JSON file is read completely for this."""
     kind = kind_of(path)
-    if kind == ".csv":
-        return _heading(path, known)[1]
+    if kind in TABLES:
+        return _heading(path, known).names
     if kind == ".parquet":
-        return pq.read_schema(path).names
+        return _checked_names(pq.read_schema(path).names, known)
     return list(read_file(path, known=known).columns)
 
 
@@ -112,27 +119,71 @@ def _decode(content: bytes, *, whole: bool = True) -> str:
         raise ValueError(f"is not UTF-8 text ({byte}); save it as UTF-8") from error
 
 
+def _checked_names(names: list[str], known: Collection[str]) -> list[str]:
+    """Return the names of columns; refuse a known name that is there twice, in any case."""
+    expected = set(map(plain_name, known))
+    for name, count in Counter(map(plain_name, names)).items():
+        same = [given for given in names if plain_name(given) == name]
+        if count > 1 and name in expected and len(set(same)) < count:
+            raise ValueError(f"column {same[0]!r} is there twice; keep one")
+    return names
+
+
+def plain_name(name: object) -> str:
+    """Return the name of a column without case, spaces and hyphens.
+
+    >>> plain_name(" Question ID")
+    'question_id'
+    """
+    return re.sub(r"[\s_-]+", "_", str(name).strip().casefold())
+
+
 def delimiter_of(text: str, known: Collection[str]) -> str:
     """Return the delimiter that gives the heading of `text` most `known` names."""
+    if line := _DELIMITER_LINE.match(text):
+        return line[1]
     heading = re.split(r"[\r\n]", text.lstrip("\r\n")[:10_000], maxsplit=1)[0]
 
     def count(delimiter: str) -> int:
         names = next(csv.reader([heading], delimiter=delimiter), [])
-        return len(set(names) & set(known)) if len(names) > 1 else 0
+        return len({*map(plain_name, names)} & expected) if len(names) > 1 else 0
+
+    expected = {*map(plain_name, known)}
 
     return max(DELIMITERS, key=count)
 
 
-def _heading(path: str, known: Collection[str]) -> tuple[str, list[str]]:
-    """Return the delimiter and the column names of a CSV file."""
+class Heading(NamedTuple):
+    """The delimiter and the column names of a CSV file, and how many lines precede them."""
+
+    delimiter: str
+    names: list[str]
+    skipped: int
+
+
+def _heading(path: str, known: Collection[str]) -> Heading:
     with pa.input_stream(path) as file:  # decompresses .gz files
         beginning = file.read(1 << 16)
     text = _decode(beginning, whole=False).lstrip("\r\n")
     if not text.strip():
         raise ValueError(EMPTY)
     delimiter = delimiter_of(text, known)
-    first = re.split("[\r\n]", text, maxsplit=1)
-    return delimiter, next(csv.reader(first, delimiter=delimiter), [])
+    named = _DELIMITER_LINE.sub("", text, count=1)
+    first = re.split("[\r\n]", named, maxsplit=1)
+    names = next(csv.reader(first, delimiter=delimiter), [])
+    return Heading(delimiter, _checked_names(names, known), int(named != text))
+
+
+def _check_quotes(path: str, delimiter: str) -> None:
+    """Refuse a CSV file with an open quote, which would make later rows a part of its value."""
+    n_quotes = 0
+    with pa.input_stream(path) as file:
+        while block := file.read(BLOCK):
+            n_quotes += block.count(b'"')
+    if n_quotes % 2:
+        content = _decode(_unzipped(Path(path).read_bytes()))
+        for _ in _csv_lines(content, delimiter):
+            pass
 
 
 def read_batches(
@@ -140,28 +191,33 @@ def read_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a large file in batches; values of CSV and JSONL are texts.
 
-    Only JSONL is read at once. `choose` receives the column names before a row is read, raises
+    Only JSON is read at once. `choose` receives the column names before a row is read, raises
     an error if they are wrong, and returns the new name of each column to read.
     """
     kind = kind_of(path)
     if kind == ".parquet":
         with pq.ParquetFile(path) as file:
-            chosen = choose(file.schema_arrow.names)
+            chosen = choose(_checked_names(file.schema_arrow.names, known))
             yield from _renamed(file.iter_batches(BATCH, columns=list(chosen)), chosen)
-    elif kind == ".jsonl":
+    elif kind in JSON:
         rows = read_file(path, known=known)
         chosen = choose(list(rows.columns))
         texts = [
             pa.array([_as_text(v, name) for v in rows[name]], pa.string()) for name in chosen
         ]
         yield pa.RecordBatch.from_arrays(texts, names=list(chosen.values()))
-    elif kind == ".csv":
-        delimiter, columns = _heading(path, known)
+    elif kind in TABLES:
+        delimiter, columns, skipped = _heading(path, known)
         chosen = choose(columns)
+        _check_quotes(path, delimiter)
         with pyarrow.csv.open_csv(
             path,
-            read_options=pyarrow.csv.ReadOptions(use_threads=False),
-            parse_options=pyarrow.csv.ParseOptions(delimiter=delimiter),
+            read_options=pyarrow.csv.ReadOptions(
+                use_threads=False, block_size=BLOCK, skip_rows=skipped
+            ),
+            parse_options=pyarrow.csv.ParseOptions(
+                delimiter=delimiter, newlines_in_values=True
+            ),
             # As text, so that errors about wrong values can name the row.
             convert_options=pyarrow.csv.ConvertOptions(
                 column_types=dict.fromkeys(columns, pa.string()), include_columns=list(chosen)
@@ -169,7 +225,7 @@ def read_batches(
         ) as reader:
             yield from _renamed(reader, chosen)
     else:
-        raise ValueError("is no .csv, .jsonl or .parquet file; save it as one")
+        raise ValueError(f"files of kind {kind!r} are not read; {FORMATS}")
 
 
 def _renamed(
@@ -197,11 +253,12 @@ def _unzipped(content: bytes) -> bytes:
         raise ValueError(f"is not a whole gzip file ({error}); compress it again") from error
 
 
-def _parquet(content: bytes) -> pd.DataFrame:
+def _parquet(content: bytes, known: Collection[str]) -> pd.DataFrame:
     try:
         table = pq.read_table(pa.BufferReader(content))
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise ValueError(f"is not a whole parquet file ({error}); write it again") from error
+    _checked_names(table.column_names, known)
     # Arrays would turn integers in columns with missing values into floats.
     rows = list(zip(*map(_values, table.column_names, table.columns), strict=True))
     return pd.DataFrame(rows, columns=table.column_names, dtype=object)
@@ -217,8 +274,10 @@ def _values(name: str, column: pa.ChunkedArray) -> list[Any]:
 
 
 def _csv(text: str, known: Collection[str], lists: Collection[str]) -> pd.DataFrame:
-    rows = _csv_lines(text, delimiter_of(text, known))
+    delimiter = delimiter_of(text, known)
+    rows = _csv_lines(_DELIMITER_LINE.sub("", text, count=1), delimiter)
     _, names = next(rows, (0, []))
+    _checked_names(names, known)
     fields: list[list[object]] = []
     for line, row in rows:
         if len(row) != len(names):
@@ -227,7 +286,9 @@ def _csv(text: str, known: Collection[str], lists: Collection[str]) -> pd.DataFr
                 "text that holds the delimiter in double quotes"
             )
         named = zip(names, row, strict=True)
-        fields.append([_json_list(f, n, line) if n in lists else f for n, f in named])
+        fields.append(
+            [_json_list(f, n, line) if plain_name(n) in lists else f for n, f in named]
+        )
     return pd.DataFrame(fields, columns=names, dtype=object)
 
 
@@ -258,25 +319,46 @@ def _csv_lines(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _json_objects(text: str) -> Iterator[dict[str, object]]:
-    """Yield the object of each line that is not blank; numbers stay texts."""
+    """Yield the objects of a JSON array, or of each line that is not blank.
+
+    Numbers stay texts.
+    """
+    if text.lstrip().startswith("["):
+        yield from _json_array(text)
+        return
     lines = text.rstrip().split("\n")
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
-            row = json.loads(
-                line,
-                object_pairs_hook=_object,
-                parse_int=str,
-                parse_float=str,
-                parse_constant=lambda name: None if name == "NaN" else name,
-            )
+            row = _json(line)
         except (ValueError, RecursionError) as error:
             cut = ", or write the file again: it may be cut off" * (number == len(lines))
             raise ValueError(f"line {number} is not JSON ({error}); correct it{cut}") from error
         if not isinstance(row, dict):
             raise ValueError(f"line {number} is not a JSON object; write {{…}} in each line")
         yield row
+
+
+def _json_array(text: str) -> Iterator[dict[str, object]]:
+    try:
+        rows = _json(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"is no JSON array ({error}); correct it") from error
+    for number, row in enumerate(rows, start=1):
+        if not isinstance(row, dict):
+            raise ValueError(f"element {number} of the array is not a JSON object; write {{…}}")
+        yield row
+
+
+def _json(text: str) -> Any:  # noqa: ANN401
+    return json.loads(
+        text,
+        object_pairs_hook=_object,
+        parse_int=str,
+        parse_float=str,
+        parse_constant=lambda name: None if name == "NaN" else name,
+    )
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -401,14 +483,32 @@ def lists_of_texts(
 def round_narrow(values: NDArray[Any], name: str) -> NDArray[Any]:
     """Return float32 rounded to 6 significant digits, and float16 to 3, as float64.
 
-    0.1 as float16 is 0.09998, which would break ties between differences of confidences. The
-    log contains a line about each rounding; other types are returned unchanged.
+    0.1 as float16 is 0.09998, which would break ties between differences of confidences. Values
+    that were float32 before they became text or float64 are recognised: all are exact in
+    float32, and some are no decimal numbers of 12 digits. The log contains a line about each
+    rounding; other values are returned unchanged.
+
+    >>> round_narrow(np.array([float(np.float32(0.1)), 0.5]), "confidence").tolist()
+    [0.1, 0.5]
     """
-    digits = DIGITS.get(str(values.dtype).lower())  # pandas writes Float32
+    kind = str(values.dtype.newbyteorder("=")) if isinstance(values, np.ndarray) else ""
+    digits = DIGITS.get((kind or str(values.dtype)).lower())  # pandas writes Float32
+    if digits is None and kind == "float64" and _was_float32(values):
+        digits = DIGITS["float32"]
     if digits is None:
         return values
     log.info("%s: %s, rounded to %d significant digits", name, values.dtype, digits)
-    wide = np.asarray(values, float)
+    return _round_digits(np.asarray(values, float), digits)
+
+
+def _was_float32(values: NDArray[np.float64]) -> bool:
+    with np.errstate(over="ignore"):
+        present = values[np.isfinite(values)]
+        is_exact = bool((present.astype(np.float32) == present).all())
+    return is_exact and bool((_round_digits(present, 12) != present).any())
+
+
+def _round_digits(wide: NDArray[np.float64], digits: int) -> NDArray[np.float64]:
     exponent = np.floor(np.log10(wide, where=wide > 0, out=np.zeros_like(wide)))
     scale = 10.0 ** (digits - 1 - exponent)
     return np.round(wide * scale) / scale

@@ -337,8 +337,8 @@ def test_labels_can_come_with_answers_and_stated_confidences_with_labels(tmp_pat
     study = read_study([str(path)], Reading(columns={"correct": "is_correct"}))
     assert study.answers["correct"].tolist() == [True, False]
     assert set(study.labels["source"]) == {"given"}
-    rows.assign(is_correct=["1", "yes", "0", "1"]).to_csv(path, index=False)
-    with pytest.raises(ValueError, match="row 2 has 'yes' in the column correct; give 1 or 0"):
+    rows.assign(is_correct=["1", "so so", "0", "1"]).to_csv(path, index=False)
+    with pytest.raises(ValueError, match="row 2 has 'so so' in the column correct; give 1 or"):
         read_study([str(path)], Reading(columns={"correct": "is_correct"}))
     one = rows.iloc[[0, 2]].assign(confidence=[0.9, 0.2])
     one.rename(columns={"is_correct": "correct"}).to_csv(path, index=False)
@@ -399,8 +399,11 @@ def test_a_deployed_answer_is_rated_by_the_other_samples(tmp_path, capsys):
 
 def test_a_pipe_or_a_folder_is_no_file(tmp_path):
     os.mkfifo(tmp_path / "pipe.csv")
-    for path in (tmp_path, tmp_path / "pipe.csv"):
-        with pytest.raises(ValueError, match="is a folder or a pipe; give a file, or - for"):
+    for path, problem in (
+        (tmp_path, "the folder has no log"),
+        (tmp_path / "pipe.csv", "a pipe"),
+    ):
+        with pytest.raises(ValueError, match=problem):
             read_study([str(path)])
 
 
@@ -456,7 +459,7 @@ def test_stated_confidences_rate_answers(tmp_path, capsys):
     ]
     train = {"split": "train", "question_id": "t", "question": "T?"}
     pd.DataFrame([*rows, rows[0] | train]).to_csv(path, index=False)
-    study = read_study([str(path)])
+    study = read_study([str(path)], Reading(missing="0.5"))
     found = {
         name: rows["confidence"].tolist() for (*_, name), rows in study.predictions.items()
     }
@@ -464,7 +467,7 @@ def test_stated_confidences_rate_answers(tmp_path, capsys):
     said = " ".join(study.notes)
     assert "words: 1 answers of model, b to dataset state no confidence and count" in said
     assert "Left out: 1 answers of the split train" in said
-    chosen = read_study([str(path)], Reading(estimators=["words"]))
+    chosen = read_study([str(path)], Reading(estimators=["words"], missing="0.5"))
     assert [name for *_, name in chosen.predictions] == ["words"]
     assert run("metrics", path, "--estimator", "word") == 1
     assert "no estimator is 'word'; choose from " in capsys.readouterr().err

@@ -32,7 +32,8 @@ I say 4/5 | I am about 80 percent sure. | 0.8 (80%) | 0.1, no</think>0.8""",
     0.7: """The probability that the answer is correct is approximately 0.7.
 The most likely value is 0.7""",
     0.9: """I'm 90% sure it's right. | Yes, 90% | Correct: 0.9 | 0.9 (high confidence) | ~0.9
-There is a 90% chance that it is correct""",
+There is a 90% chance that it is correct
+I’m 90% sure. | I believe the answer is correct: 90 % | My confidence is very high: 0.9""",
 }
 LINES = {
     "Sure, here it is:\n\n0.8\n\nQuestion: 1 + 1?\nProbability: 0.9": 0.8,
@@ -55,6 +56,12 @@ Incorrect: 0.9 | 0.9 that it's in-correct | 0.9, untrue | The answer is false, 0
 0.2 probability of error | I have 20% doubt | The risk is 0.2 | unlikely, 0.9 | barely 20%
 90% that it is another city | hardly 0.9 | 0.9 if it means the capital | 90% failure
 90% mistaken | 90% inaccurate | uncertainty 0.1
+"""
+# other words, also of other languages, are not understood, so the reply is not read
+READ[None] += """
+85% falsch | nicht 85 % sicher | faux à 85 % | 不正确 85% | 90% bogus | lack of confidence: 90%
+low confidence: 0.9 | 不正确, 85% | Falsch. 85% | 85% (falsch) | Falsch: 0.9 | ❌ 0.9
+85 % неверно | 90% incorrecto | 90% BS | zero confidence, 0.9 | confidence lost: 90%
 """
 # bounds
 READ[None] += """

@@ -156,7 +156,7 @@ WRONG = [
     ("confidence", "high", r"confidence is not valid \(row 3: 'high'\)"),
     ("confidence", float("nan"), r"confidence is not valid \(row 3: "),
     ("correct", 2, r"correct is not valid \(row 3: '?2.*give 0 or 1"),
-    ("correct", "yes", r"correct is not valid \(row 3: 'yes'\)"),
+    ("correct", "perhaps", r"correct is not valid \(row 3: 'perhaps'\)"),
     ("correct", float("nan"), r"correct is not valid \(row 3: "),
     ("seed", 1.5, r"seed is not valid \(row 3: '?1.5'?\); give a whole number"),
     ("seed", 2.0**53, r"seed is not valid \(row 3"),
@@ -365,7 +365,7 @@ GOOD = GOOD.to_csv(index=False)
         ("p.csv", b"seed," + GOOD.encode(), "column 'seed' is there twice; keep one"),
         ("p.parquet", b"PAR1" + bytes(99) + b"PAR1", "p.parquet: "),
         ("p.parquet", b"model,checkpoint\n", "p.parquet: "),
-        ("p.xls", GOOD.encode(), "is no .csv, .jsonl or .parquet file; save it as one"),
+        ("p.xls", GOOD.encode(), "files of kind .* are not read; give .csv, .tsv"),
     ],
 )
 def test_what_is_not_certain_is_refused_with_the_file(tmp_path, name, content, message):

@@ -249,9 +249,9 @@ JSONL = {  # after a split
 }
 OTHER = [
     ("q.jsonl", "{}".encode("utf-16"), "holds zero bytes, as UTF-16 does; save"),
-    ("q.jsonl", b"[" * 100_000, "line 1 is not JSON .maximum recursion depth"),
+    ("q.jsonl", b"[" * 100_000, "is no JSON array .maximum recursion depth"),
     ("q.csv.gz", CUT, "is not a whole gzip file"),
-    ("q.xz", b"x", r"files of kind '\.xz' are not read; give \.jsonl, \.csv or"),
+    ("q.xz", b"x", r"files of kind '\.xz' are not read; give \.csv, \.tsv"),
     ("q.parquet", b"question,answers\n", r"is not a whole parquet file \(.*write it again"),
     ("q.parquet", b"PAR1" + bytes(99) + b"PAR1", "is not a whole parquet file"),
 ]

@@ -1,0 +1,154 @@
+"""Confidences as people write them: on another scale, in words, as uncertainty, or missing."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from persistcal.store.user_files import UserTableError, read_file
+
+Array = NDArray[np.float64]
+
+MISSING = {"", "nan", "na", "n/a", "<na>", "null", "none"}  # texts of a missing value
+MOST_WORDS = 12  # that a message lists
+_NUMBER = re.compile(r"[+-]?(?:\d+[.,]?\d*|[.,]\d+)(?:e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
+_RANGE = re.compile(r"(?:(?P<low>[\d.]+):)?(?P<high>[\d.]+)", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The scale of a column of confidences; `words` have values in [0, 1]."""
+
+    low: float = 0.0
+    high: float = 1.0
+    words: Mapping[str, float] = field(default_factory=dict)
+    is_uncertainty: bool = False
+
+    def number(self, value: object) -> float:
+        """Return a value as a number on this scale, NaN if it is missing or cannot be read.
+
+        >>> scale = Scale(0, 100, {"sure": 0.9})
+        >>> [scale.number(value) for value in ("82", "82,5", "82 %", "Sure", 7, "perhaps")]
+        [82.0, 82.5, 82.0, 90.0, 7.0, nan]
+        """
+        text = str(value).strip().casefold()
+        if text in self.words:
+            return self._raw(self.words[text])
+        share = text.removesuffix("%").rstrip()
+        if isinstance(value, bool) or not _NUMBER.fullmatch(share):
+            return np.nan
+        number = float(share.replace(",", "."))
+        return number if share == text else self._raw(number / 100)
+
+    def _raw(self, probability: float) -> float:
+        return self.low + probability * (self.high - self.low)
+
+    def holds(self, numbers: Array) -> NDArray[np.bool_]:
+        """Return which numbers are on the scale."""
+        return (numbers >= self.low) & (numbers <= self.high)
+
+    def confidence(self, numbers: Array) -> Array:
+        """Return numbers on this scale as confidences."""
+        shares = numbers
+        if (self.low, self.high) != (0, 1):
+            shares = (numbers - self.low) / (self.high - self.low)
+        return 1 - shares if self.is_uncertainty else shares
+
+
+PROBABILITIES = Scale()
+
+
+def parse_scale(text: str | None, words: str | None, *, is_uncertainty: bool) -> Scale:
+    """Return the scale of the options ``--scale`` and ``--words``.
+
+    >>> parse_scale("1:5", None, is_uncertainty=False)
+    Scale(low=1.0, high=5.0, words={}, is_uncertainty=False)
+    """
+    low, high = 0.0, 1.0
+    if text is not None:
+        match = _RANGE.fullmatch(text.strip())
+        if not match or float(match["low"] or 0) >= float(match["high"]):
+            raise ValueError(
+                f"--scale is {text!r}; write the greatest value, such as 100, or both ends, "
+                "such as 1:5."
+            )
+        low, high = float(match["low"] or 0), float(match["high"])
+    return Scale(low, high, read_words(words) if words else {}, is_uncertainty)
+
+
+def read_words(file: str) -> dict[str, float]:
+    """Return the confidence of each word in a file with the columns word and confidence."""
+    rows = read_file(file, known=("word", "confidence"))
+    if not {"word", "confidence"} <= set(rows):
+        raise UserTableError(f"{file}: needs the columns word and confidence; add them.")
+    words: dict[str, float] = {}
+    for word, value in zip(rows["word"], rows["confidence"], strict=True):
+        number, key = PROBABILITIES.number(value), str(word).strip().casefold()
+        if not 0 <= number <= 1:
+            raise UserTableError(
+                f"{file}: the confidence of {word!r} is {value!r}; give a number from 0 to 1."
+            )
+        if words.setdefault(key, number) != number:
+            raise UserTableError(f"{file}: the word {word!r} has two confidences; keep one.")
+    return words
+
+
+def is_missing(value: object) -> bool:
+    """Return whether a value of a file is a missing confidence or label."""
+    return value is None or value != value or str(value).strip().casefold() in MISSING
+
+
+def missing_error(counts: Mapping[str, int], *, first: str) -> UserTableError:
+    """Return the refusal of missing values, with the number of rows by column."""
+    listed = " and ".join(f"{name} is missing in {n:,} rows" for name, n in counts.items() if n)
+    half = " --missing 0.5 counts a missing confidence as 0.5." * (not counts.get("correct"))
+    return UserTableError(
+        f"{listed}, first in {first}; fill them in, or give --missing drop, which leaves these "
+        f"answers out.{half}".removesuffix(".")
+    )
+
+
+def scale_remedy(values: Iterable[object]) -> str:
+    """Return the options that read the values of a column, or "" for probabilities.
+
+    >>> scale_remedy(["12", "82", "100"])
+    '--scale 100'
+    >>> scale_remedy(["1", "5", "3"]), scale_remedy(["0.5", "7%"])
+    ('--scale 1:5', '')
+    """
+    present = [value for value in dict.fromkeys(values) if not is_missing(value)]
+    numbers = np.array([PROBABILITIES.number(value) for value in present])
+    words = [str(v) for v, number in zip(present, numbers, strict=True) if np.isnan(number)]
+    if words:
+        return "--words FILE"
+    if not len(numbers) or PROBABILITIES.holds(numbers).all() or numbers.min() < 0:
+        return ""
+    top = numbers.max()
+    if top <= 5 and numbers.min() >= 1 and (numbers % 1 == 0).all():
+        return "--scale 1:5"
+    return f"--scale {next((size for size in (10, 100) if top <= size), int(np.ceil(top)))}"
+
+
+def explain_scale(values: Sequence[object]) -> str:
+    """Return what is wrong with a column of confidences, and the options that read it."""
+    remedy = scale_remedy(values)
+    present = [value for value in dict.fromkeys(values) if not is_missing(value)]
+    numbers = np.array([PROBABILITIES.number(value) for value in present])
+    if remedy == "--words FILE":
+        words = [str(v) for v, number in zip(present, numbers, strict=True) if np.isnan(number)]
+        shown = ", ".join(sorted(words)[:MOST_WORDS]) + ", …" * (len(words) > MOST_WORDS)
+        return (
+            f"give {remedy}, a CSV file with the columns word and confidence and a row for "
+            f"each of: {shown}"
+        )
+    if remedy:
+        both = " (--scale 1:10 if 1 is the least)" * (
+            remedy == "--scale 10" and bool(numbers.min() >= 1)
+        )
+        return (
+            f"the values go from {numbers.min():g} to {numbers.max():g}; give {remedy} if "
+            f"{remedy.split()[-1].split(':')[-1]} is certainty{both}"
+        )
+    return "give a number in [0, 1], or in another scale its ends, such as --scale 1:5"
