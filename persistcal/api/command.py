@@ -180,7 +180,7 @@ def reads_files(command: Callable[..., None]) -> Callable[..., None]:
 
 def _reading(**options: Any) -> Reading:  # noqa: ANN401
     """Return the options of a command as `Reading`."""
-    columns = {}
+    columns: dict[str, str] = {}
     for word in options.pop("columns") or []:
         column_name, is_pair, column = word.partition("=")
         if not (column_name and is_pair and column):

@@ -190,6 +190,7 @@ def compare_inputs(
     inputs: PredictionTables, settings: Settings, step: Step = lambda _: None
 ) -> Comparison:
     """Evaluate, resample and compare all predictions."""
+    inputs.check_pairs()
     metrics = compute_metrics(inputs, settings, step)
     drawn, ends = [], []
     for (model, dataset, name), rows in inputs.predictions.items():
@@ -258,7 +259,15 @@ def smooth_ece(correct: ArrayLike, confidence: ArrayLike) -> float:
     >>> round(smooth_ece([0, 1] * 5, [0.9] * 10), 3)
     0.4
     """
-    labels, stated = np.asarray(correct), np.asarray(confidence, float)
+    labels, stated = np.asarray(correct), np.asarray(confidence)
+    try:
+        if np.iscomplexobj(stated) or np.iscomplexobj(labels):
+            raise TypeError("complex numbers")
+        stated = stated.astype(float)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"A confidence is not a number ({error}); give probabilities."
+        ) from None
     if stated.shape != labels.shape or stated.ndim != 1:
         raise ValueError(
             f"correct has the shape {labels.shape} and confidence {stated.shape}; give one "

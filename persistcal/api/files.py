@@ -158,8 +158,12 @@ def read_study(files: Sequence[str], reading: Reading = Reading()) -> Prediction
         kind, columns = _kind_and_columns(file, reading)
         kinds.append(kind)
         is_log = not columns or any(keys <= columns for keys in LOGS)
-        if reading.columns and is_log:
-            raise ValueError(f"{file}: is a log, so --columns has no meaning; leave it out.")
+        for option, is_given in (
+            ("--columns", reading.columns),
+            ("--scale, --words or --uncertainty", reading.scale != PROBABILITIES),
+        ):
+            if is_given and is_log:
+                raise ValueError(f"{file}: is a log, so {option} has no meaning; leave it out.")
         if "checkpoint" not in columns:
             unnamed.append(file)
         elif reading.names:
@@ -302,6 +306,9 @@ def _kind_and_columns(file: str, reading: Reading) -> tuple[str, set[str]]:
 
 def _check_files(files: Sequence[str], reading: Reading) -> None:
     """Refuse files that are missing or repeated, and names that do not fit them."""
+    for column, n in Counter(reading.columns.values()).items():
+        if n > 1:
+            raise ValueError(f"--columns gives {column!r} {n} times; keep one.")
     for file in map(str, chain.from_iterable(map(files_of_version, files))):
         if not Path(file).exists():
             raise ValueError(f"{file}: there is no such file; correct its name.")
@@ -418,9 +425,6 @@ def choose_columns(
             raise UserTableError(
                 f"{option}: it has a column {column!r}, too; rename one of them"
             )
-    for given_column, n in Counter(given.values()).items():
-        if n > 1:
-            raise UserTableError(f"--columns gives {given_column!r} {n} times; keep one")
     chosen = match_columns(present, {*needed, *optional}, given)
     spare = [name for name in present if name not in chosen]
     lacking = [name for name in needed if name not in chosen.values()]
@@ -800,7 +804,8 @@ def _prepare_answers(
     matched.update({g: n for g, n in chosen.items() if g != n and g not in given})
     renamed = rows[list(chosen)].rename(columns=chosen)
     for name in filter(name_stated, map(str, renamed)):
-        renamed[name] = _confidences(renamed[name].tolist(), name, reading.scale)
+        numbers = _confidences(renamed[name].tolist(), name, reading.scale)
+        renamed[name] = pd.Series(numbers, renamed.index, dtype=object)
     if "correct" in renamed and "label" in renamed:
         raise UserTableError("has the columns 'label' and 'correct'; keep one")
     if "correct" in renamed:

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from numbers import Real
 from typing import Any
 
@@ -104,6 +105,30 @@ class PredictionTables:
         """Return each model and dataset."""
         places = dict.fromkeys((model, dataset) for model, dataset, _ in self.predictions)
         return [{"model": model, "dataset": dataset} for model, dataset in places]
+
+    def check_pairs(self) -> None:
+        """Refuse predictions without two checkpoints of a model that share a question."""
+        if all(len(names) < 2 for names in self.checkpoints.values()):
+            listed = "; ".join(
+                f"{model}: {', '.join(names)}" for model, names in self.checkpoints.items()
+            )
+            versions = (
+                " If the models are versions, name them in the column checkpoint (in the "
+                "command, --columns checkpoint=model)."
+            ) * (len(self.checkpoints) > 1)
+            raise ValueError(
+                f"No model has two checkpoints to compare ({listed}); give a later one, or "
+                f"compute the metrics of one with persistcal.evaluate (persistcal metrics)."
+                f"{versions}"
+            )
+        for rows in self.predictions.values():
+            sets = [set(ids) for _, ids in rows.groupby("checkpoint")["question_id"]]
+            if any(one & other for one, other in combinations(sets, 2)):
+                return
+        raise ValueError(
+            "No two checkpoints of a model answered a question in common; write question_id in "
+            "one way at all checkpoints."
+        )
 
     def assumptions(self, settings: Settings) -> list[str]:
         """Return sentences on the order of the checkpoints, the files and the contrast sets."""
@@ -227,7 +252,11 @@ def _by_place(
         if not is_chosen.any():
             raise ValueError(f"No row has one of the checkpoints {', '.join(checkpoints)}.")
         rows = rows[is_chosen]
-    rows["confidence"] = round_narrow(rows["confidence"].to_numpy(), "confidence")
+    stated = rows["confidence"].to_numpy()
+    if stated.dtype == object:  # numbers of float32, for example, in a column of any type
+        numbers = pd.to_numeric(rows["confidence"], errors="coerce").to_numpy(float)
+        stated = stated if np.isnan(numbers).any() else numbers
+    rows["confidence"] = round_narrow(stated, "confidence")
     for dataset, group in rows.groupby("dataset", sort=False):
         if error := spelling_error(group):
             raise ValueError(f"{dataset}: {error}.")

@@ -34,7 +34,7 @@ from persistcal.imports.answers import (
     question_table,
     stated_names,
 )
-from persistcal.imports.options import ScoredOptions
+from persistcal.imports.options import ScoredOptions, log_ties
 from persistcal.imports.scales import missing_error
 from persistcal.judge.backends import Lexical
 from persistcal.judge.run import label_answers
@@ -123,6 +123,7 @@ def rate_options(
     scored = ScoredOptions(distinct, Wanted(datasets, places, needed, {}))
     scored.add(rows)
     scored.check(needed)
+    ties = log_ties(scored)
     made: dict[str, Parts] = {}
     for table, place, part in scored.tables():
         made.setdefault(table.name, []).append((part, place))
@@ -133,6 +134,7 @@ def rate_options(
     notes = [
         f"Options are scored by their {SCORES[normalisation]}; the best one is the answer, and "
         "it is correct if it is the right option of the question.",
+        *map(str, ties),
         f"Rated by {', '.join(functions)}.",
         *left_out,
     ]

@@ -19,7 +19,7 @@ from persistcal.api.inputs import (
 )
 from persistcal.evaluation import relabelling
 from persistcal.evaluation.contrast import Pairs
-from persistcal.evaluation.predictions import ABSENT, Series, arrange
+from persistcal.evaluation.predictions import ABSENT, Series, arrange, drop_noise
 from persistcal.evaluation.thresholds import answer_above, check_target, check_thresholds
 from persistcal.judge.run import same_answers
 from persistcal.report.threshold_views import percent, threshold_sentences
@@ -154,7 +154,7 @@ class Relabelling:
         self.inputs = inputs
         # Of the questions that both checkpoints answered
         self.ids: np.ndarray = answers.questions[both]
-        self.later_confidence = answers.confidence[chosen][1, both]
+        self.later_confidence = drop_noise(answers.confidence[chosen][1, both])
         self.correct = answers.correct[:, both]
 
     def with_carried(self) -> relabelling.LaterAnswers:

@@ -58,8 +58,8 @@ _NEUTRAL = set(
 _AROUND_NUMBERS = _NEUTRAL | set(
     """about absolutely am approximately around based believe can certain certainly certainty
     chance completely confidently degree estimate estimated extremely fairly fully give given
-    guess have here high in level likely most on p percent percentage pretty quite roughly say should
-    so state stated sure there there's totally value very was yes""".split()
+    guess have here high in level likely most on p percent percentage pretty quite roughly say
+    should so state stated sure there there's totally value very was yes""".split()
 )
 _AROUND_NUMBERS |= {"here's", "i've", "okay", "ok", "well", "thank", "thanks", "you"}
 # Punctuation that leaves a number as it is: no comparison, plus or minus sign

@@ -7,6 +7,7 @@ root of the number of questions. Accuracies need only the first guess, and their
 """
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ LEVEL, POWER = 0.05, 0.8
 # Standard errors in a difference that a two-sided test finds: 1.96 + 0.84
 MULTIPLE = float(norm.ppf(1 - LEVEL / 2) + norm.ppf(POWER))
 MOST_QUESTIONS = 10_000_000
+LEAST_DIFFERENCE = 1e-6
 
 
 def questions_needed(difference: float, error: float, n: int) -> int:
@@ -31,6 +33,8 @@ def questions_needed(difference: float, error: float, n: int) -> int:
     >>> questions_needed(0.1, 0.05, 1000), questions_needed(0.05, 0.05, 1000)
     (1963, 7849)
     """
+    if difference < LEAST_DIFFERENCE:
+        raise ValueError(f"difference is {difference:g}; give at least {LEAST_DIFFERENCE:g}")
     needed = n * (MULTIPLE * error / difference) ** 2
     return int(np.ceil(needed - 1e-9 * needed))  # rounding adds no question
 
@@ -247,11 +251,13 @@ def findable(guess: Guess, difference: float | None = None) -> list[Findable]:
 
 def check_share(name: str, value: float) -> None:
     """Refuse a number that is not between 0 and 1."""
-    if not 0 < value < 1:
-        raise ValueError(f"{name} is {value:g}; give a number between 0 and 1")
+    if not isinstance(value, Real) or not 0 < value < 1:
+        shown = f"{value:g}" if isinstance(value, Real) else repr(value)
+        raise ValueError(f"{name} is {shown}; give a number between 0 and 1")
 
 
 def check_count(name: str, value: float, most: int = MOST_QUESTIONS) -> None:
     """Refuse a number that cannot count questions."""
-    if not (1 <= value <= most and value == value // 1):
-        raise ValueError(f"{name} is {value:,}; give a whole number from 1 to {most:,}")
+    if not isinstance(value, Real) or not (1 <= value <= most and value == value // 1):
+        shown = f"{value:,}" if isinstance(value, Real) else repr(value)
+        raise ValueError(f"{name} is {shown}; give a whole number from 1 to {most:,}")

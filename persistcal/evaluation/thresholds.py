@@ -16,7 +16,14 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binom
 
 from persistcal.evaluation.contrast import Pairs, choose_pairs
-from persistcal.evaluation.predictions import ABSENT, AnswerArrays, Array, Mask, arrange
+from persistcal.evaluation.predictions import (
+    ABSENT,
+    AnswerArrays,
+    Array,
+    Mask,
+    arrange,
+    drop_noise,
+)
 from persistcal.evaluation.proportions import compare_accuracies, exact_interval
 from persistcal.evaluation.selective import selective_rows
 from persistcal.store.artifacts import (
@@ -69,9 +76,11 @@ class Check(NamedTuple):
 
 def check_target(precision: float, delta: float = 0.1) -> None:
     """Refuse a target or an error probability outside (0, 1)."""
-    for name, value in (("precision", precision), ("delta", delta)):
+    for name, value, usual in (("precision", precision, 0.9), ("delta", delta, 0.1)):
         if not 0 < value < 1:
-            raise ValueError(f"{name} is {value}; give a number between 0 and 1, such as 0.9.")
+            raise ValueError(
+                f"{name} is {value}; give a number between 0 and 1, such as {usual}."
+            )
 
 
 def answer_above(threshold: float, confidence: ArrayLike, correct: ArrayLike) -> Selection:
@@ -366,7 +375,7 @@ def _check_pair(
     ends = {"earlier": answers.checkpoints[pair[0]], "later": answers.checkpoints[pair[1]]}
     for series, confidence in answers.confidence.items() if len(shared) else ():
         key: Row = {**ends, **series._asdict(), "target": precision}
-        earlier, later = confidence[list(pair)][:, shared]
+        earlier, later = drop_noise(confidence[list(pair)][:, shared])
         best = least_abstention(earlier, first, precision=precision)
         row = {**key, "delta": delta, "n_questions": len(shared), "verdict": ""}
         row["least_abstention"] = 1 - best.coverage if best else np.nan

@@ -5,9 +5,11 @@ lm-evaluation-harness writes ``samples_*.jsonl``; OLMES, olmo-eval and DataDecid
 """
 
 import ast
+import logging
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,8 @@ import pandas as pd
 from persistcal.imports.answers import number_of
 from persistcal.questions.labels import CORRECT, INCORRECT
 from persistcal.store.user_files import UserTableError, read_file
+
+log = logging.getLogger(__name__)
 
 LM_EVAL_KEYS = {"doc_id", "doc", "target", "arguments", "resps"}  # required in every line
 OLMES_KEYS = {"doc_id", "native_id", "model_output", "label"}
@@ -106,16 +110,29 @@ def _one_per_document(
     """Return one line for each document: the line of the filter, or the first line."""
     by_filter: dict[str, dict[str, Line]] = {}
     first: dict[str, Line] = {}
+    repeated: list[int] = []
     for line in lines:
         of_filter = by_filter.setdefault(str(line.get("filter", "none")), {})
         document = str(line["doc_id"])
         earlier = of_filter.get(document, first.setdefault(document, line))
-        if document in of_filter or earlier["resps"] != line["resps"]:
+        if earlier["resps"] != line["resps"] or earlier["doc"] != line["doc"]:
             raise UserTableError(
-                f"rows {earlier['row']} and {line['row']} are both of document {document}; "
-                "give each run's log as a separate file"
+                f"rows {earlier['row']} and {line['row']} are both of document {document}, and "
+                "differ, so the log has the lines of two runs or tasks; keep the lines of one "
+                "of them, or write the lines of each to a file of its own"
             )
-        of_filter[document] = line
+        if document not in of_filter:
+            of_filter[document] = line
+        elif _same_output(earlier, line) or not (filtered or labelled):
+            repeated.append(line["row"])
+        else:
+            raise UserTableError(
+                f"rows {earlier['row']} and {line['row']} are two outputs of filters for "
+                f"document {document}, and no key 'filter' names them; keep the lines of one "
+                "filter, or leave out `filter` and `labels`"
+            )
+    if repeated:
+        log.warning("Skipped %d lines that repeat a document's responses", len(repeated))
     filters = ", ".join(by_filter)
     if filtered is None:
         if labelled and len(by_filter) > 1:
@@ -133,6 +150,14 @@ def _one_per_document(
             f"is {lacking[0]}; take another filter, or none"
         )
     return list(chosen.values())
+
+
+def _same_output(one: Line, other: Line) -> bool:
+    """Return whether two lines differ only in their number."""
+    return all(
+        one.get(name) == other.get(name) or (one.get(name) != one.get(name))
+        for name in {*one, *other} - {"row"}
+    )
 
 
 def _responses(line: Line) -> list[str]:
@@ -440,6 +465,11 @@ def _with_unconditional(outputs: Sequence[Line]) -> list[Line]:
 
 def _texts(requests: str) -> dict[str, Line]:
     """Return the question and options of each document by its id."""
+    if not Path(requests).read_bytes().strip():
+        raise UserTableError(
+            f"{requests} is empty; copy the requests of the run again, or delete the file to "
+            "read the log without texts"
+        )
     lines = read_file(requests, known=_REQUEST_KEYS)
     if not set(lines.columns) >= _REQUEST_KEYS:
         raise UserTableError(

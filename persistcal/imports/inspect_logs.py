@@ -197,7 +197,7 @@ def _label(sample: "EvalSample", scorer: str | None) -> str:
     if len(values) == 1 and isinstance(values[0], str | int | float) and values[0] in SCORES:
         return SCORES[values[0]]
     raise UserTableError(
-        f"sample {sample.id!r}, epoch {sample.epoch} has the scores {values} "
-        f"({', '.join(named)}), but `labels: log` needs one, of C, I, N, 1 or 0; name a scorer "
-        "(in the command, --scorer NAME), or let the judge label"
+        f"sample {sample.id!r}, epoch {sample.epoch} has the scores {values}, "
+        "but `labels: log` needs one, of C, I, N, 1 or 0; name a scorer (in the command, "
+        f"--scorer NAME, of {', '.join(scores)}), or let the judge label"
     )

@@ -4,6 +4,7 @@ Texts are stored once for each dataset, and only numbers for each checkpoint, so
 suffices for hundreds of files.
 """
 
+import logging
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -39,6 +40,8 @@ from persistcal.store.user_files import (
     refuse,
     texts,
 )
+
+log = logging.getLogger(__name__)
 
 NEEDED = (*NAMES, "question", "options", "option_logprobs", "gold")
 # The column that a normalisation needs
@@ -188,6 +191,27 @@ class Scored(NamedTuple):
     numbers: NDArray[np.float64]  # `NUMBERS`, a row each, of all options
 
 
+class Ties(NamedTuple):
+    """Questions of a checkpoint with several best options, of which the first one counts."""
+
+    place: str
+    n_tied: int
+    n: int
+    accuracy: float  # with the first of the best options, as lm-evaluation-harness has it
+    random_accuracy: float  # expected if one of the best options is drawn at random
+
+    def __str__(self) -> str:
+        """Return a sentence with both accuracies."""
+        return (
+            f"{self.place}: {self.n_tied:,} of {self.n:,} questions have several best options, "
+            f"of which the first counts, as in lm-evaluation-harness: accuracy "
+            f"{self.accuracy:.3f}, with a random one {self.random_accuracy:.3f}."
+        )
+
+
+MOST_TIES = 0.01  # share of tied questions that is not worth a warning
+
+
 class ScoredOptions:
     """Collect rows of `tidy_options` file by file, and check that the files are consistent."""
 
@@ -300,6 +324,24 @@ class ScoredOptions:
             may_be_equal = self._checkpoints[model]
             check_copy(f"scores on {dataset}", model, checkpoint, first, may_be_equal)
 
+    def ties(self) -> Iterator[Ties]:
+        """Yield the ties of each model, checkpoint and dataset that has some."""
+        for place, parts in self._scored.items():
+            asked = self._asked[place[-1]]
+            counts = []
+            for part in parts:
+                questions = asked.iloc[part.questions]
+                ends = np.cumsum(questions["options"].map(len))[:-1]
+                for scores, gold in zip(
+                    np.split(part.numbers[0], ends), questions["gold"], strict=True
+                ):
+                    best = scores == scores.max()
+                    counts.append((best.sum(), best[gold], np.argmax(best) == gold))
+            n_best, holds_gold, first_is_gold = np.array(counts, float).T
+            if (n_tied := int((n_best > 1).sum())) > 0:
+                accuracies = float(first_is_gold.mean()), float((holds_gold / n_best).mean())
+                yield Ties(", ".join(place), n_tied, len(counts), *accuracies)
+
     def tables(self) -> Iterator[tuple[Table, dict[str, str], pd.DataFrame]]:
         """Yield tables with their keys: QUESTIONS of each dataset, then those of each place."""
         questions = {}
@@ -347,3 +389,11 @@ class ScoredOptions:
             }
         )
         return table.reindex(columns=BEAMS.schema.names).reset_index(drop=True), scores
+
+
+def log_ties(scored: ScoredOptions) -> list[Ties]:
+    """Return the ties of all checkpoints, and warn of frequent ones."""
+    found = list(scored.ties())
+    for ties in found:
+        (log.warning if ties.n_tied > MOST_TIES * ties.n else log.info)("%s", ties)
+    return found

@@ -1,6 +1,7 @@
 """Thresholds in sentences, as a table and as a figure: terminal, page and notebooks."""
 
 from collections.abc import Hashable, Mapping, Sequence
+from math import ceil, log10
 from typing import Any
 
 import numpy as np
@@ -26,10 +27,11 @@ ENDS = ["later_precision_lower_2_5pct", "later_precision_upper_97_5pct"]
 def percent(share: float) -> str:
     """Return a share in percent, with enough decimals to differ from 100 %.
 
-    >>> percent(0.814), percent(0.996), percent(1.0)
-    ('81 %', '99.6 %', '100 %')
+    >>> percent(0.814), percent(0.996), percent(1.0), percent(0.99999)
+    ('81 %', '99.6 %', '100 %', '99.999 %')
     """
-    return f"{100 * share:.{1 if 0.99 < share < 1 else 0}f} %"
+    decimals = max(1, ceil(-log10(1 - share)) - 2) if 0.99 < share < 1 else 0
+    return f"{100 * share:.{decimals}f} %"
 
 
 def threshold_sentences(thresholds: pd.DataFrame, labels: Names) -> list[str]:

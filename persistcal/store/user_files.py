@@ -485,7 +485,7 @@ def round_narrow(values: NDArray[Any], name: str) -> NDArray[Any]:
 
     0.1 as float16 is 0.09998, which would break ties between differences of confidences. Values
     that were float32 before they became text or float64 are recognised: all are exact in
-    float32, and some are no decimal numbers of 12 digits. The log contains a line about each
+    float32, or are so to ten decimals, and some have more digits. The log contains a line about each
     rounding; other values are returned unchanged.
 
     >>> round_narrow(np.array([float(np.float32(0.1)), 0.5]), "confidence").tolist()
@@ -504,8 +504,12 @@ def round_narrow(values: NDArray[Any], name: str) -> NDArray[Any]:
 def _was_float32(values: NDArray[np.float64]) -> bool:
     with np.errstate(over="ignore"):
         present = values[np.isfinite(values)]
-        is_exact = bool((present.astype(np.float32) == present).all())
-    return is_exact and bool((_round_digits(present, 12) != present).any())
+        narrow = present.astype(np.float32).astype(float)
+    if (narrow == present).all():
+        return bool((_round_digits(present, 12) != present).any())
+    # JSON of pandas has ten decimals: 0.1000000015.
+    is_json = present.max() > 0.1 and (np.round(narrow, 10) == present).all()
+    return bool(is_json and (_round_digits(present, 6) != present).any())
 
 
 def _round_digits(wide: NDArray[np.float64], digits: int) -> NDArray[np.float64]:

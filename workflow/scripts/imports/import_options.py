@@ -2,7 +2,7 @@
 
 from persistcal.imports.answer_files import read_options
 from persistcal.imports.answers import Wanted
-from persistcal.imports.options import ScoredOptions
+from persistcal.imports.options import ScoredOptions, log_ties
 from persistcal.store.artifacts import ANSWERS, BEAMS, QUESTIONS
 from persistcal.store.jobs import Job, log, run
 from persistcal.store.user_files import digests_of, name_files_in_errors
@@ -33,6 +33,7 @@ def import_options(
         log.warning("Skipped %d rows, which the study does not read", skipped)
     with name_files_in_errors(*files):
         scored.check(wanted.needed)
+    log_ties(scored)
     for table, place, frame in scored.tables():
         if table is BEAMS:
             with name_files_in_errors(*files):
