@@ -26,6 +26,7 @@ from persistcal.api.inputs import (
     stack,
 )
 from persistcal.api.rating import rate_answers, rate_options
+from persistcal.evaluation.predictions import drop_noise
 from persistcal.imports import answers as own_answers
 from persistcal.imports import options as own_options
 from persistcal.imports import predictions as own_predictions
@@ -834,5 +835,5 @@ def _confidences(values: list[object], name: str, scale: Scale) -> list[object]:
         raise UserTableError(
             f"the {name} {values[row]!r} of row {row + 1} is not valid; {explain_scale(values)}"
         )
-    numbers = scale.confidence(round_narrow(numbers, name))
+    numbers = drop_noise(scale.confidence(round_narrow(numbers, name)))
     return [None if lacks else x for lacks, x in zip(empty, numbers.tolist(), strict=True)]

@@ -12,7 +12,13 @@ import pandas as pd
 
 from persistcal.evaluation.contrast import Pairs, choose_pairs
 from persistcal.evaluation.draws import MIN_DIRECTION
-from persistcal.evaluation.predictions import ABSENT, arrange, partly_shared, spelling_error
+from persistcal.evaluation.predictions import (
+    ABSENT,
+    arrange,
+    drop_noise,
+    partly_shared,
+    spelling_error,
+)
 from persistcal.evaluation.replicates import MIN_REPLICATES
 from persistcal.store import artifacts
 from persistcal.store.user_files import round_narrow
@@ -256,7 +262,8 @@ def _by_place(
     if stated.dtype == object:  # numbers of float32, for example, in a column of any type
         numbers = pd.to_numeric(rows["confidence"], errors="coerce").to_numpy(float)
         stated = stated if np.isnan(numbers).any() else numbers
-    rows["confidence"] = round_narrow(stated, "confidence")
+    stated = round_narrow(stated, "confidence")
+    rows["confidence"] = drop_noise(stated) if stated.dtype == np.float64 else stated
     for dataset, group in rows.groupby("dataset", sort=False):
         if error := spelling_error(group):
             raise ValueError(f"{dataset}: {error}.")

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from persistcal.evaluation.predictions import partly_shared, spelling_error
+from persistcal.evaluation.predictions import drop_noise, partly_shared, spelling_error
 from persistcal.imports.scales import PROBABILITIES, Scale, is_missing
 from persistcal.store import user_files
 from persistcal.store.artifacts import ANSWERS
@@ -92,7 +92,8 @@ def collect_rows(
     kind, numbers = batch.schema.field("confidence").type, frame["confidence"]
     if pa.types.is_floating(kind):  # as batches have it, before they became numbers of float64
         numbers = numbers.astype(kind.to_pandas_dtype())
-    frame["confidence"] = scale.confidence(round_narrow(numbers, "confidence"))
+    exact = scale.confidence(round_narrow(numbers, "confidence"))
+    frame["confidence"] = drop_noise(exact)
     return pd.DataFrame(frame, copy=False)
 
 

@@ -34,6 +34,7 @@ BLOCK = 1 << 20  # bytes of CSV; no row can be longer
 TABLES, JSON = (".csv", ".tsv"), (".jsonl", ".ndjson", ".json")  # kinds of text files
 FORMATS = "give .csv, .tsv, .jsonl, .json or .parquet"
 EMPTY = "is empty; give a heading and a row for each answer"
+LEAST_FLOAT32 = 1e-3  # smaller numbers do not show whether they were float32
 DIGITS = {"float16": 3, "float32": 6}  # significant decimal digits of these types
 # Labels in files
 TRUTHS = dict.fromkeys(["1", "1.0", "true", "t", "yes", "y", "correct", "right"], 1.0)
@@ -485,8 +486,8 @@ def round_narrow(values: NDArray[Any], name: str) -> NDArray[Any]:
 
     0.1 as float16 is 0.09998, which would break ties between differences of confidences. Values
     that were float32 before they became text or float64 are recognised: all are exact in
-    float32, or are so to ten decimals, and some have more digits. The log contains a line about each
-    rounding; other values are returned unchanged.
+    float32, or are so to ten decimals, and some have more digits. The log contains a line about
+    each rounding; other values are returned unchanged.
 
     >>> round_narrow(np.array([float(np.float32(0.1)), 0.5]), "confidence").tolist()
     [0.1, 0.5]
@@ -503,7 +504,7 @@ def round_narrow(values: NDArray[Any], name: str) -> NDArray[Any]:
 
 def _was_float32(values: NDArray[np.float64]) -> bool:
     with np.errstate(over="ignore"):
-        present = values[np.isfinite(values)]
+        present = values[np.isfinite(values) & (values > LEAST_FLOAT32)]
         narrow = present.astype(np.float32).astype(float)
     if (narrow == present).all():
         return bool((_round_digits(present, 12) != present).any())

@@ -313,7 +313,7 @@ def test_noise_of_a_mean_over_seeds_changes_no_verdict(predictions, noise):
     )
     assert exact.equals(moved)
     exact, moved = (
-        table[table["metric"].isin(["auc", "delta0", "delta0_balanced", "change_auc"])]
+        table[table["metric"].isin(["auc", "delta0", "delta0_balanced", "change_auc", "brier"])]
         for table in map(persistcal.evaluate, (predictions, noisy))
     )
     assert exact.equals(moved)
