@@ -3,14 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
-from persistcal.confidence.registry import (
-    DISTRIBUTIONS,
-    KEYS,
-    SEVERAL,
-    Registration,
-    registered,
-    registration_of,
-)
+from persistcal.confidence.estimators.catalogue import ESTIMATORS, registration_of
+from persistcal.confidence.registry import DISTRIBUTIONS, KEYS, SEVERAL, Registration
 from study.schema import ConfigError, check_names
 from study.study import Study
 
@@ -88,7 +82,7 @@ def _check_folders(study: Study, name: str, recipe: str) -> None:
 
 def _check_function(function: str, key: str) -> None:
     if not function.endswith(".py"):
-        check_names(key, [function], registered())
+        check_names(key, [function], ESTIMATORS)
     try:
         registration_of(function)
     except ValueError as error:

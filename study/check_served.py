@@ -1,6 +1,7 @@
 """Check the config of checkpoints behind an API before any request costs money."""
 
-from persistcal.confidence.registry import OF_TOKENS, registration_of
+from persistcal.confidence.estimators.catalogue import registration_of
+from persistcal.confidence.registry import OF_TOKENS
 from study.schema import ConfigError
 from study.study import PRICES, Study
 

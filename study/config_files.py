@@ -10,7 +10,7 @@ import yaml
 from snakemake.common.configfile import load_configfile
 from snakemake.utils import update_config
 
-from persistcal.confidence.registry import registered, registration_of
+from persistcal.confidence.estimators.catalogue import ESTIMATORS, registration_of
 from study.schema import LOADER, ConfigError
 from study.study import Config
 
@@ -71,14 +71,14 @@ def settle_estimators(config: Config) -> None:
     catalogue = config["estimators"]
     if not isinstance(catalogue, dict):
         return
-    for name, (_, registration) in registered().items():
+    for name, registration in ESTIMATORS.items():
         if not registration.required:
             catalogue.setdefault(name, {"function": name})
     _add_stated(config)
     for name, entry in catalogue.items():
         if not isinstance(entry, dict) or "recipe" in entry:
             continue
-        if name in registered():
+        if name in ESTIMATORS:
             entry.setdefault("function", name)
         try:
             function = str(entry["function"])

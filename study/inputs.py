@@ -8,7 +8,8 @@ from typing import Any
 from snakemake.exceptions import WorkflowError
 from snakemake.io import ancient, expand
 
-from persistcal.confidence.registry import PASSED, file_of, registration_of
+from persistcal.confidence.estimators.catalogue import file_of, registration_of
+from persistcal.confidence.registry import PASSED
 from persistcal.judge.human_labels import human_labels_digest
 from persistcal.judge.messages import ONE, TOGETHER, split_prompt
 from persistcal.models.checkpoint import local_digests
@@ -537,6 +538,7 @@ class Inputs:
         return {
             "estimator": estimator,
             "function": entry["function"],
+            **registration_of(entry["function"]).for_jobs(),
             "dataset": dataset,
             "equivalence": self.config["equivalence"],
             "compares_answers": entry.get("compares_answers", False),

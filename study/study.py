@@ -5,7 +5,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from persistcal.confidence.registry import registration_of
+from persistcal.confidence.estimators.catalogue import registration_of
 from persistcal.judge.backends import BACKENDS, Backend
 from persistcal.report.layout import EVERY, comparison_blocks, expand_tables, sections
 from persistcal.training.methods import METHODS, Method

@@ -13,7 +13,7 @@ from pandas.io.formats.style import Styler
 from persistcal.analyses.accuracy import accuracies
 from persistcal.answers.options import has_options
 from persistcal.api.inputs import IMPORTED, PLACE, PredictionTables, Settings, stack
-from persistcal.confidence.registry import registered
+from persistcal.confidence.estimators.catalogue import ESTIMATORS as CATALOGUE
 from persistcal.evaluation.metrics import names as metric_names
 from persistcal.report.change_views import states as table_of_states
 from persistcal.report.change_views import states_figure
@@ -32,7 +32,7 @@ BLOCK = [*PLACE, "train_dataset"]
 # Display names of the estimators that need only the answers of the evaluated checkpoints
 ESTIMATORS = {
     name: registration.label
-    for name, (_, registration) in registered().items()
+    for name, registration in CATALOGUE.items()
     if registration.reads_answers_only
 }
 # The table of that name of the workflow, with every metric; these come first

@@ -21,8 +21,9 @@ from persistcal.confidence.estimate import (
     estimate,
     join_predictions,
 )
+from persistcal.confidence.estimators.catalogue import registration_of
 from persistcal.confidence.evidence import check_needs
-from persistcal.confidence.registry import SEVERAL, registration_of
+from persistcal.confidence.registry import SEVERAL
 from persistcal.imports.answers import (
     Wanted,
     beam_table,
@@ -306,6 +307,7 @@ def _rate(
                 evaluation=names,
                 equivalence={"backend": "lexical"},
                 sampled=weighting == "equal",
+                **registration_of(function).for_jobs(),
             )
             rated = estimate(settings, tables)
             lacking = rated[rated["unsaid"]]

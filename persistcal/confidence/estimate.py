@@ -24,7 +24,6 @@ from persistcal.confidence.evidence import (
     check_needs,
     rate,
 )
-from persistcal.confidence.registry import Registration, file_of, registration_of
 from persistcal.models.checkpoint import Checkpoint
 from persistcal.questions.question_list import asked_by
 from persistcal.store import artifacts
@@ -52,6 +51,10 @@ class Estimation(EntrySettings):
     split: str = "test"  # with the rated answers
     posthoc: str | None = None  # calibration on the earlier checkpoints' train answers
     compares_answers: bool = False
+    # Registered: the function's module in `estimators`, and what it needs of the answers
+    family: str = ""
+    needs: Sequence[str] = ()
+    may_lack: bool = False  # whether confidences can be missing
 
 
 @dataclass(frozen=True)
@@ -92,11 +95,11 @@ def estimate(settings: Estimation, tables: AnswerTables, *, threads: int = 1) ->
     An answer without a readable stated confidence has the confidence `NEITHER` and is marked as
     `unsaid`.
     """
-    function, registration = find_estimator(settings.function)
+    function = find_estimator(settings.function, settings.family)
     beams, clusters = (
         table.drop(columns=["model", "dataset"]) for table in (tables.beams, tables.clusters)
     )
-    check_needs(settings.estimator, registration.needs, beams)
+    check_needs(settings.estimator, settings.needs, beams)
     asked = tables.predictions(settings.evaluation, settings.split)
     labelled = tables.predictions(settings.earlier, "train")
     fitted_at = settings.evaluation if settings.fit_at == "each" else []
@@ -129,7 +132,7 @@ def estimate(settings: Estimation, tables: AnswerTables, *, threads: int = 1) ->
             questions=tables.questions,
             **{field.name: getattr(settings, field.name) for field in fields(EntrySettings)},
         )
-        may_lack = registration.may_lack or tables.replies is not None
+        may_lack = settings.may_lack or tables.replies is not None
 
         def rated(predictions: pd.DataFrame) -> pd.DataFrame:
             given = predictions.drop(columns="correct")
@@ -169,19 +172,19 @@ def _check_said(estimator: str, checkpoints: pd.Series, unsaid: NDArray[np.bool_
             )
 
 
-def find_estimator(function: str) -> tuple[Estimator, Registration]:
-    """Return the function that the config names, and its registration."""
-    name, file = Path(function).stem, file_of(function)
+def find_estimator(function: str, family: str = "") -> Estimator:
+    """Return the function in a user's file, or in a family of the project's estimators."""
+    name = Path(function).stem
     if function.endswith(".py"):
-        spec = importlib.util.spec_from_file_location(name, file)
-        assert spec and spec.loader, file
+        spec = importlib.util.spec_from_file_location(name, function)
+        assert spec and spec.loader, function
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
     else:
-        module = importlib.import_module(f"persistcal.confidence.estimators.{file.stem}")
+        module = importlib.import_module(f"persistcal.confidence.estimators.{family}")
     if not callable(estimator := getattr(module, name, None)):
         raise ValueError(f"{function}: define a function {name}(answers, evidence) in it.")
-    return estimator, registration_of(function)
+    return estimator
 
 
 def _loader(

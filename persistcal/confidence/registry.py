@@ -1,17 +1,13 @@
 """Registrations of estimators: their display names, needs and config keys.
 
-The Snakefile reads registrations from source files without running them. The arguments of
-`estimator` are literals for this reason, and this module needs no other package.
+`persistcal.confidence.estimators.catalogue` has the project's. The Snakefile reads those of
+users from their files without running them, so the arguments of `estimator` are literals.
 """
 
 import ast
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 from typing import Any, TypeVar
-
-FAMILIES = Path(__file__).parent / "estimators"
 
 SEVERAL = "several_answers"
 
@@ -40,6 +36,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 class Registration:
     """Display name, needs and config keys of an estimator."""
 
+    family: str = ""  # its module in `estimators`, for functions of the project
     label: str = ""  # by default the name in the config
     needs: tuple[str, ...] = ()  # columns of BEAMS that must not be empty, and `SEVERAL`
     required: tuple[str, ...] = ()  # keys of `KEYS` that its entry in the config must have
@@ -67,6 +64,10 @@ class Registration:
         more_needed = (self.required, self.reads_weights, self.fitted, self.compares_answers)
         return set(self.reads) <= {"evaluation"} and not any(more_needed) and not self.may_lack
 
+    def for_jobs(self) -> dict[str, Any]:
+        """Return the fields that a job of the estimator needs."""
+        return {"family": self.family, "needs": self.needs, "may_lack": self.may_lack}
+
     def defaults(self) -> dict[str, Any]:
         """Return the defaults of keys in the config's entry."""
         flags = ("reads_weights", "fitted", "by_checkpoint", "compares_answers")
@@ -75,13 +76,13 @@ class Registration:
 
 
 def estimator(label: str = "", **settings: Any) -> Callable[[Function], Function]:  # noqa: ANN401
-    """Register a function as an estimator, with the fields of `Registration` as literals.
+    """Register a user's function as an estimator, with fields of `Registration` as literals.
 
     >>> @estimator("Brevity", needs=("n_tokens",))
     ... def brevity(answers, evidence):
     ...     return 1 / (1 + evidence.beams["n_tokens"])
     """
-    Registration(label, **settings)
+    Registration(label=label, **settings)
     return lambda function: function
 
 
@@ -105,36 +106,6 @@ def _registration(call: ast.Call) -> Registration:
             "('logprob',)"
         ) from None
     try:
-        return Registration(*values, **named)
+        return Registration("", *values, **named)
     except (TypeError, ValueError) as error:
         raise ValueError(f"@{ast.unparse(call)}: {error}") from error
-
-
-@cache
-def registered() -> dict[str, tuple[Path, Registration]]:
-    """Return the file and the registration of each of the project's estimators, by name."""
-    return {
-        name: (path, registration)
-        for path in sorted(FAMILIES.glob("[a-z]*.py"))
-        for name, registration in registrations(path.read_text(encoding="utf-8")).items()
-    }
-
-
-def file_of(function: str) -> Path:
-    """Return the file of an estimator's function, the project's or a user's."""
-    return Path(function) if function.endswith(".py") else registered()[function][0]
-
-
-def registration_of(function: str) -> Registration:
-    """Return the registration of an estimator's function, the project's or a user's.
-
-    A function without the decorator, or in a file that does not exist, has the default.
-    """
-    if not function.endswith(".py"):
-        return registered()[function][1]
-    path = Path(function)
-    try:
-        text = path.read_text(encoding="utf-8") if path.exists() else ""
-        return registrations(text).get(path.stem, Registration())
-    except (ValueError, SyntaxError) as error:
-        raise ValueError(f"{path}: {error}") from error

@@ -239,7 +239,8 @@ def test_a_script_reads_the_files_that_its_rule_names(tmp_path, monkeypatch):
             rows = table[table["checkpoint"] == name].reindex(columns=kind.schema.names)
             artifacts.write(rows, path, kind, values={**place, "checkpoint": name})
     estimation = {"estimator": "mine", "function": "self_consistency", "dataset": "quiz"}
-    estimation |= {"read": list("kmn"), "earlier": ["k"], "evaluation": ["m", "n"]}
+    estimation |= {"family": "meaning", "needs": ["several_answers"], "read": list("kmn")}
+    estimation |= {"earlier": ["k"], "evaluation": ["m", "n"]}
     settings = {**place, "estimation": {**estimation, "equivalence": {}}}
     execute(estimate_confidences, Job(inputs, {"predictions": "predictions"}, settings, 1))
     rows = artifacts.read("predictions", artifacts.PREDICTIONS)

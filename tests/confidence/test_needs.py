@@ -1,28 +1,54 @@
 """Answers that lack what an estimator needs are refused."""
 
+import inspect
+from importlib import import_module
+from pathlib import Path
+
 import pandas as pd
 import pytest
 from configs import overlaid
 
 from persistcal.confidence.estimate import find_estimator
+from persistcal.confidence.estimators import catalogue
 from persistcal.confidence.evidence import check_needs
-from persistcal.confidence.registry import KNOWN, SEVERAL, registered, registrations
+from persistcal.confidence.registry import KNOWN, SEVERAL, registrations
 from persistcal.store import artifacts
+from persistcal.store.code import imported_files
 from study.check import check_config
 from study.schema import ConfigError
 
+ROOT = Path(__file__).parents[2]
 BEAMS = pd.DataFrame(
     {"checkpoint": list("aabb"), "question_id": "q1", "logprob": [-1.0, -2.0, None, -1.0]}
 )
 
 
-def test_registered_estimators_are_functions_of_their_files():
-    """The file, which is read and not run, contains each function under its name."""
-    for name, (path, registration) in registered().items():
-        function, found = find_estimator(name)
-        module = function.__module__.rpartition(".")[2]
-        assert (function.__name__, module, found) == (name, path.stem, registration)
+def test_the_catalogue_names_the_functions_of_the_families_and_no_others():
+    takes_evidence = {
+        name
+        for path in catalogue.FAMILIES.glob("[a-z]*.py")
+        for name, function in vars(
+            import_module(f"persistcal.confidence.estimators.{path.stem}")
+        ).items()
+        if inspect.isfunction(function)
+        and not name.startswith("_")
+        and function.__module__.endswith(path.stem)
+        and list(inspect.signature(function).parameters)[:2] == ["answers", "evidence"]
+    }
+    assert takes_evidence == set(catalogue.ESTIMATORS)
+    for name, registration in catalogue.ESTIMATORS.items():
+        function = find_estimator(name, registration.family)
+        assert function.__module__.rpartition(".")[2] == registration.family
         assert registration.label
+
+
+def test_an_additional_estimator_reruns_no_other():
+    """The catalogue is no part of the code of a job."""
+    for script in ("estimate_confidences", "rate_at_checkpoint", "read_confidences"):
+        path = ROOT / "workflow/scripts/confidences" / f"{script}.py"
+        imported = imported_files(path, ROOT)
+        assert ROOT / "persistcal/confidence/estimate.py" in imported
+        assert not imported & set(catalogue.FAMILIES.glob("[a-z]*.py"))
 
 
 def test_what_each_estimator_needs():
@@ -40,7 +66,7 @@ def test_what_each_estimator_needs():
     needs["base_probability"] = ("logprob", "n_tokens")
     needs["self_certainty"] = ("logprob", "self_certainty")
     needs["probability_margin"] = ("logprob", "margin")
-    found = {name: registration.needs for name, (_, registration) in registered().items()}
+    found = {name: registration.needs for name, registration in catalogue.ESTIMATORS.items()}
     assert {name: each for name, each in found.items() if each} == needs
 
 
@@ -91,7 +117,7 @@ def test_a_users_function_has_the_defaults_of_its_decorator(tmp_path):
     text = "from persistcal.confidence.registry import estimator\n\n\n"
     decorator = '@estimator("Brevity", needs=("logprob",), reads_weights=True, reads=())'
     function.write_text(text + decorator + FUNCTION)
-    assert find_estimator(str(function))[1].needs == ("logprob",)
+    assert catalogue.registration_of(str(function)).needs == ("logprob",)
     entry = {"function": str(function), "reads": []}
     config = overlaid({"estimators": {"brevity": entry}})
     completed = {**entry, "label": "Brevity", "reads_weights": True}

@@ -18,6 +18,7 @@ from persistcal.confidence.asking import (
     replies_of_weights,
 )
 from persistcal.confidence.estimate import AnswerTables, Estimation
+from persistcal.confidence.estimators.catalogue import registration_of
 from persistcal.confidence.said import guesses, on_scale, probability
 from persistcal.store import artifacts
 
@@ -171,6 +172,7 @@ def rated(function, replies, **changes):
     )
     how = {"estimator": "mine", "dataset": "quiz", "read": ["m"], "earlier": []}
     how |= {"evaluation": ["m"], "equivalence": {}, "function": function, **changes}
+    how |= registration_of(function).for_jobs()
     found, counts = read_confidences(
         AnswerTables(QUESTIONS.assign(checkpoint=""), *tables, replies=of_each({"m": said})),
         estimation=Estimation(**how),

@@ -8,6 +8,7 @@ from tiny_models import save_tiny
 
 from persistcal.answers.clusters import label_predictions, take_predictions
 from persistcal.confidence.estimate import AnswerTables, Estimation
+from persistcal.confidence.estimators.catalogue import registration_of
 from persistcal.store import artifacts
 
 PROMPT = "Prompt: {question}\nAnswer: {answer}\nTrue? "
@@ -40,7 +41,8 @@ def predictions(tables, read, judged, verified=None, records=None, **changes):
     names = read, read, judged
     chosen = [t[t["checkpoint"].isin(list(n))] for t, n in zip(others, names, strict=True)]
     about = {"estimator": "mine", "dataset": "quiz", "equivalence": {"backend": "lexical"}}
-    estimation = Estimation(**{**about, "read": list(read), **changes})
+    registered = registration_of(changes["function"]).for_jobs()
+    estimation = Estimation(**{**about, "read": list(read), **registered, **changes})
     given = AnswerTables(questions, *chosen, verified=verified, checkpoints=records)
     return estimate_confidences(given, estimation=estimation, threads=1)
 

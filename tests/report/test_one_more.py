@@ -18,11 +18,12 @@ LINE = """    "closeness": Measure("Nähe", r"$N$", contrast_closeness, lower_is
 """
 ESTIMATOR = '''
 
-@estimator("Kürze", needs=("several_answers",))
 def brevity(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return one over the number of characters."""
     return 1 / answers["answer"].str.len()
 '''
+ENTRY = """    "brevity": Registration("meaning", "Kürze", needs=("several_answers",)),
+"""
 STUDY = """
 import json
 from pathlib import Path
@@ -85,6 +86,9 @@ def extended(tmp_path_factory):
     metrics.write_text(text.replace("MEASURES = {\n", "MEASURES = {\n" + LINE), "utf-8")
     with (folder / "persistcal/confidence/estimators/meaning.py").open("a") as file:
         file.write(ESTIMATOR)
+    catalogue = folder / "persistcal/confidence/estimators/catalogue.py"
+    text = catalogue.read_text(encoding="utf-8")
+    catalogue.write_text(text.replace("ESTIMATORS = {\n", "ESTIMATORS = {\n" + ENTRY), "utf-8")
     folders = [folder, ROOT / "tests/helpers", ROOT / "workflow/scripts/report"]
     done = subprocess.run(
         [sys.executable, "-c", STUDY],

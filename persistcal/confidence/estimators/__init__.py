@@ -1,12 +1,12 @@
-"""Estimators without an adapter: registered functions in five families.
+"""Estimators without an adapter: functions in five families, and their catalogue.
 
 Each estimator receives `answers`, the predictions to rate (columns checkpoint, question_id,
 question, answer, probability), and the study's `Evidence`, and returns one confidence in
-[0, 1] per row. The decorator registers the display name, the needs and the config keys; see
-`persistcal.confidence.registry`.
+[0, 1] per row. The catalogue has the display name, the needs and the config keys of each.
 
 Modules
 -------
+catalogue: registrations of all functions, which the Snakefile imports
 meaning: self-consistency, semantic entropy, similarities of the answers, controls
 probabilities: probabilities of the answer's tokens, of sequences and of options
 probes: linear probes on hidden states, and the choice of their layer

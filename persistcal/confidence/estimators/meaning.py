@@ -13,7 +13,6 @@ import pandas as pd
 from persistcal.answers.clusters import Pair, PairTest
 from persistcal.confidence import uncertainty
 from persistcal.confidence.evidence import Evidence
-from persistcal.confidence.registry import estimator
 from persistcal.confidence.uncertainty import Candidates, jaccard, own_beams, rate_candidates
 from persistcal.questions.labels import normalise
 
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from rouge_score.rouge_scorer import RougeScorer
 
 
-@estimator("Self-consistency", needs=("several_answers",))
 def self_consistency(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return the probability of each prediction's cluster.
 
@@ -31,7 +29,6 @@ def self_consistency(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     return answers["probability"].clip(upper=1)
 
 
-@estimator("Semantic entropy", needs=("several_answers",))
 def semantic_entropy(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return exp of minus the entropy of the clusters' probabilities.
 
@@ -46,7 +43,6 @@ def semantic_entropy(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     )
 
 
-@estimator("Semantic entropy, Monte Carlo", needs=("logprob", "several_answers"))
 def semantic_sequence_entropy(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return exp of minus the mean log-probability of the answers' clusters.
 
@@ -60,7 +56,6 @@ def semantic_sequence_entropy(answers: pd.DataFrame, evidence: Evidence) -> pd.S
     )
 
 
-@estimator("Number of meanings", needs=("several_answers",))
 def semantic_sets(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return one over the number of clusters; empty answers are one cluster.
 
@@ -70,7 +65,6 @@ def semantic_sets(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     return rate_candidates(answers, evidence, lambda c: 1 / len(np.unique(c.groups)))
 
 
-@estimator("Degree matrix", needs=("several_answers",))
 def degree_matrix(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return the mean Jaccard similarity of two answers, one minus the paper's U_Deg.
 
@@ -82,7 +76,6 @@ def degree_matrix(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     ).clip(0, 1)
 
 
-@estimator("Eccentricity", needs=("several_answers",))
 def eccentricity(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return exp of minus the eccentricity of the graph of Jaccard similarities.
 
@@ -96,7 +89,6 @@ def eccentricity(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     )
 
 
-@estimator("Laplacian eigenvalues", needs=("several_answers",))
 def laplacian_eigenvalues(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return one over the sum of eigenvalues of the graph of Jaccard similarities.
 
@@ -111,7 +103,6 @@ def laplacian_eigenvalues(answers: pd.DataFrame, evidence: Evidence) -> pd.Serie
     return rate_candidates(answers, evidence, inverse_sum)
 
 
-@estimator("Lexical similarity", needs=("several_answers",))
 def lexical_similarity(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return the mean ROUGE-L of two different answers.
 
@@ -148,7 +139,6 @@ def rouge_l(first: str, second: str) -> float:
     return _scorer().score(first, second)["rougeL"].fmeasure
 
 
-@estimator("CoCoA", needs=("logprob", "several_answers"))
 def cocoa(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return exp of the best beam's log-probability times the share that disagrees with it.
 
@@ -163,7 +153,6 @@ def cocoa(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     return pd.Series(rated).clip(upper=1)
 
 
-@estimator("End-correct baseline")
 def end_correct(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return i / (m - 1) at the i-th of m evaluation checkpoints.
 
@@ -173,12 +162,6 @@ def end_correct(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     return answers["checkpoint"].map(dict(zip(evidence.evaluation, places, strict=True)))
 
 
-@estimator(
-    "Self-consistency, surrogate",
-    needs=("several_answers",),
-    reads=("last_earlier", "evaluation"),
-    compares_answers=True,
-)
 def self_consistency_surrogate(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return the probability that the last earlier checkpoint gives to each prediction.
 
@@ -236,9 +219,6 @@ def surrogate_confidences(
     return mass.reindex(predictions.index, fill_value=0.0).clip(upper=1)
 
 
-@estimator(
-    "Self-consistency, copy", needs=("several_answers",), reads=("last_earlier", "evaluation")
-)
 def self_consistency_copy(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return the last earlier checkpoint's self-consistency, 0 where it has no answer.
 

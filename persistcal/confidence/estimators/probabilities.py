@@ -6,11 +6,9 @@ from scipy.special import entr
 
 from persistcal.confidence import uncertainty
 from persistcal.confidence.evidence import KEY, Evidence
-from persistcal.confidence.registry import estimator
 from persistcal.confidence.uncertainty import own_beams, rate_candidates
 
 
-@estimator("Sequence probability", needs=("logprob",))
 def sequence_probability(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return the probability of the best beam with the prediction's text."""
     logprob = own_beams(answers, evidence)["logprob"]
@@ -18,7 +16,6 @@ def sequence_probability(answers: pd.DataFrame, evidence: Evidence) -> pd.Series
     return np.exp(logprob).clip(upper=1)
 
 
-@estimator("Perplexity", needs=("logprob", "n_tokens"))
 def perplexity(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return exp of the mean log-probability of the best beam's tokens: one over perplexity.
 
@@ -30,7 +27,6 @@ def perplexity(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     return pd.Series(np.exp(best["logprob"] / best["n_tokens"])).clip(upper=1)
 
 
-@estimator("Mean token entropy", needs=("logprob", "entropy"))
 def mean_token_entropy(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return exp of minus the mean entropy of the distributions of the best beam's tokens.
 
@@ -40,7 +36,6 @@ def mean_token_entropy(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     return pd.Series(np.exp(-own_beams(answers, evidence)["entropy"])).clip(upper=1)
 
 
-@estimator("Least token probability", needs=("logprob", "min_logprob"))
 def min_token_probability(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return the probability of the best beam's least probable token.
 
@@ -50,7 +45,6 @@ def min_token_probability(answers: pd.DataFrame, evidence: Evidence) -> pd.Serie
     return pd.Series(np.exp(own_beams(answers, evidence)["min_logprob"])).clip(upper=1)
 
 
-@estimator("Self-certainty", needs=("logprob", "self_certainty"))
 def self_certainty(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return s / (1 + s) of the best beam's self-certainty s, which has no greatest value.
 
@@ -61,7 +55,6 @@ def self_certainty(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     return certainty / (1 + certainty)
 
 
-@estimator("Probability margin", needs=("logprob", "margin"))
 def probability_margin(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return the mean difference between the two greatest probabilities, over tokens.
 
@@ -74,7 +67,6 @@ def probability_margin(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     return own_beams(answers, evidence)["margin"].clip(0, 1)
 
 
-@estimator("Sequence entropy", needs=("logprob", "several_answers"))
 def sequence_entropy(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return exp of minus the Monte-Carlo entropy of the model's answers.
 
@@ -89,14 +81,12 @@ def sequence_entropy(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     )
 
 
-@estimator("Option probability", reads=())
 def option_probability(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return the softmax of the chosen option's score over the options of its question."""
     # Summed floats can exceed 1 by a rounding error.
     return answers["probability"].clip(upper=1)
 
 
-@estimator("Option margin", needs=("several_answers",))
 def option_margin(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return the difference between the two greatest probabilities.
 
@@ -108,7 +98,6 @@ def option_margin(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     return (answers["probability"] - runner_up.to_numpy()).clip(0, 1)
 
 
-@estimator("Option entropy", needs=("several_answers",))
 def option_entropy(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return one minus the options' entropy divided by the logarithm of their number.
 

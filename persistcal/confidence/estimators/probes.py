@@ -14,7 +14,6 @@ from sklearn.preprocessing import StandardScaler
 from persistcal.confidence.estimators.meaning import semantic_entropy
 from persistcal.confidence.evidence import Evidence, rate_by_checkpoint
 from persistcal.confidence.hidden_states import blocks, last_hidden_states
-from persistcal.confidence.registry import estimator
 from persistcal.models.prompts import question_suffix
 
 log = logging.getLogger(__name__)
@@ -196,7 +195,6 @@ def read_states(
     return np.concatenate(read, axis=1)
 
 
-@estimator("Linear probe", optional=("layer",), reads_weights=True, fitted=True)
 def linear_probe(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return the confidence of one probe, fitted on the train split of the earlier checkpoints.
 
@@ -206,7 +204,6 @@ def linear_probe(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     return rate_with_probe(answers, evidence, evidence.labelled["correct"], with_answer)
 
 
-@estimator("Question probe", optional=("layer",), reads_weights=True, fitted=True)
 def question_probe(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return the probability that the checkpoint answers the question correctly.
 
@@ -219,13 +216,6 @@ def question_probe(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     return rate_with_probe(answers, evidence, evidence.labelled["correct"], question_alone)
 
 
-@estimator(
-    "Entropy probe",
-    needs=("several_answers",),
-    required=("fit_at",),
-    optional=("layer",),
-    reads_weights=True,
-)
 def entropy_probe(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return the probability that the semantic entropy of the question is low.
 
@@ -236,7 +226,7 @@ def entropy_probe(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     2024, arXiv:2406.15927.
     """
     if evidence.fit_at == "training":
-        low = has_low_entropy(evidence.labelled, evidence)
+        low = _has_low_entropy(evidence.labelled, evidence)
         return rate_with_probe(answers, evidence, low, with_answer)
 
     def ask(rows: pd.DataFrame, model: Any, tokenizer: Any) -> ArrayLike:  # noqa: ANN401
@@ -244,7 +234,7 @@ def entropy_probe(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
         train = evidence.train[evidence.train["checkpoint"] == rows["checkpoint"].iloc[0]]
         settings = evidence.layer, evidence.estimator
         states = read_states(model, tokenizer, with_answer(train), *settings)
-        low = has_low_entropy(train, evidence)
+        low = _has_low_entropy(train, evidence)
         place, probe = fit_at_layer(states, low, train["question_id"], evidence.estimator)
         rated = read_states(model, tokenizer, with_answer(rows), *settings)[place]
         return probe_confidence(probe, rated)
@@ -252,7 +242,7 @@ def entropy_probe(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     return rate_by_checkpoint(answers, evidence, ask)
 
 
-def has_low_entropy(answers: pd.DataFrame, evidence: Evidence) -> NDArray[np.bool_]:
+def _has_low_entropy(answers: pd.DataFrame, evidence: Evidence) -> NDArray[np.bool_]:
     """Return whether the semantic entropy of each answer's question is at most `best_split`."""
     entropy = -np.log(semantic_entropy(answers, evidence).to_numpy(float))
     return entropy <= best_split(entropy)

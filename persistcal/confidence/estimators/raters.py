@@ -14,7 +14,6 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from persistcal.answers.decode import ending_tokens, eos_tokens
 from persistcal.confidence.evidence import KEY, Evidence, rate_by_checkpoint
-from persistcal.confidence.registry import estimator
 from persistcal.confidence.uncertainty import own_beams
 from persistcal.confidence.verbalised import (
     check_digit_logits,
@@ -40,7 +39,6 @@ def _prompts(rows: pd.DataFrame, evidence: Evidence) -> list[str]:
     return [confidence_prompt(evidence.prompt, *pair) for pair in pairs]
 
 
-@estimator("Verbalised", optional=("prompt",), reads_weights=True, by_checkpoint=True)
 def verbalised(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return the mean digit that the model would give its answer, over nine.
 
@@ -57,9 +55,6 @@ def verbalised(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     return rate_by_checkpoint(answers, evidence, ask)
 
 
-@estimator(
-    "P(True)", required=("words",), optional=("prompt",), reads_weights=True, by_checkpoint=True
-)
 def p_true(answers: pd.DataFrame, evidence: Evidence, shown: str = "") -> pd.Series:
     """Return the probability of the estimator's first word after `shown` and its prompt.
 
@@ -78,14 +73,6 @@ def p_true(answers: pd.DataFrame, evidence: Evidence, shown: str = "") -> pd.Ser
     return rate_by_checkpoint(answers, evidence, ask)
 
 
-@estimator(
-    "P(True), few-shot",
-    required=("words",),
-    optional=("prompt",),
-    reads_weights=True,
-    fitted=True,
-    by_checkpoint=True,
-)
 def p_true_few_shot(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return the probability of the estimator's first word after examples and its prompt.
 
@@ -117,13 +104,6 @@ def judged_examples(labelled: pd.DataFrame, n: int) -> pd.DataFrame:
     return first.iloc[np.argsort(turn.to_numpy(), kind="stable")]
 
 
-@estimator(
-    "Earlier checkpoint as the rater",
-    needs=("logprob", "n_tokens"),
-    required=("rater",),
-    reads_weights=True,
-    by_checkpoint=True,
-)
 def base_probability(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return the geometric mean of the probabilities that the rater gives the answer's tokens.
 
@@ -211,7 +191,6 @@ def _steps(prompt: list[int], whole: list[int], n: int) -> list[tuple[list[int],
     return [(prompt + text[:place], token) for place, token in enumerate(tokens)]
 
 
-@estimator("Verifier", required=("verifier",))
 def verifier(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return the verifier's probability that each prediction is right.
 

@@ -5,13 +5,11 @@ import json
 import pandas as pd
 
 from persistcal.confidence.evidence import KEY, Evidence
-from persistcal.confidence.registry import estimator
 from persistcal.confidence.said import guesses, on_scale, probability, rate_replies
 from persistcal.confidence.uncertainty import grouped
 from persistcal.questions.labels import same_answer
 
 
-@estimator("Stated", may_lack=True)
 def stated(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return the mean of the confidences that were stated with each prediction.
 
@@ -28,7 +26,6 @@ def stated(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     return matched.set_axis(answers.index).astype("Float64")
 
 
-@estimator("Said probability", required=("asks", "prompt"), may_lack=True)
 def said_probability(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return the mean of the probabilities in the replies about each answer.
 
@@ -38,7 +35,6 @@ def said_probability(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     return rate_replies(answers, evidence, lambda reply, _: probability(reply))
 
 
-@estimator("Said probability, top 4", required=("asks", "prompt"), may_lack=True)
 def said_guesses(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return the probability of the first guess that matches each answer, 0 without a match.
 
@@ -63,7 +59,6 @@ def said_guesses(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     return rate_replies(answers, evidence, read)
 
 
-@estimator("Said expression", required=("asks", "prompt", "scale"), may_lack=True)
 def said_words(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return the mean probability, on the estimator's scale, of the replies about each answer.
 
