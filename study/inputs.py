@@ -18,7 +18,7 @@ from persistcal.questions.templates import check_fields
 from persistcal.store.code import code_digest
 from persistcal.store.files import Digests
 from study.paths import Paths
-from study.study import PRICES, Answered, Config, Evaluated, Scores, Study
+from study.study import PRICES, Answered, AnswerSet, Config, Evaluated, Scores, Study
 from study.wildcards import of_each, one_of
 
 Files = list[str]
@@ -30,6 +30,11 @@ RATED: Fields = (
 
 # Keys of a dataset that do not decide its questions
 NOT_OF_SOURCES = ("label", "source", "min_contrast", "train_datasets")
+
+
+def split_scored(answers: str) -> str:
+    """Return the split of the answers in a file of scores, see `Scores`."""
+    return "train" if answers == "train" else "test"
 
 
 def existing(path: str, remedy: str) -> str:
@@ -302,9 +307,9 @@ class Inputs:
         """Return all settings of the judge, such as a server's address and limits."""
         return {key: value for key, value in self.config["judge"].items() if key != "clusters"}
 
-    def human_labels(self, model: str, checkpoint: str, dataset: str) -> str:
+    def human_labels(self, model: str, checkpoint: str, dataset: str, split: str) -> str:
         """Return a digest of a person's labels since the job first ran."""
-        place = {"model": model, "checkpoint": checkpoint, "dataset": dataset}
+        place = {"model": model, "checkpoint": checkpoint, "dataset": dataset, "split": split}
         return human_labels_digest(
             f"{self.paths.results}/judge/queue.csv",
             self.paths.consulted.format(**place),
@@ -348,7 +353,8 @@ class Inputs:
         """Return the answers that a file of scores is about."""
         rows = self.study.scorings(model, checkpoint, dataset, recipe, answers)
         names = dict.fromkeys(row["answers_of"] for row in rows)
-        return expand(self.paths.clusters, model=model, checkpoint=names, dataset=dataset)
+        place = {"model": model, "dataset": dataset, "split": split_scored(answers)}
+        return expand(self.paths.clusters, checkpoint=names, **place)
 
     def adapters_that_score(
         self, model: str, checkpoint: str, dataset: str, recipe: str, answers: str
@@ -364,7 +370,7 @@ class Inputs:
     def scoring_settings(self, answers: str) -> Config:
         """Return the split that is scored, and how."""
         return {
-            "split": "train" if answers == "train" else "test",
+            "split": split_scored(answers),
             "prompt": self.confidence_prompt(),
             "batch_size": self.config["scoring"]["batch_size"],
             "head": self.config["scoring"]["head"],
@@ -432,7 +438,7 @@ class Inputs:
         """Return the answers for the variance of hidden states."""
         recipe = self.config["analyses"]["hidden_state_variance"]["recipe"]
         return [
-            Answered(model, checkpoint, dataset)
+            Answered(model, checkpoint, dataset, "test")
             for model, dataset in self.study.analysed("hidden_state_variance")
             for checkpoint in self.study.training_sets(model, recipe)
         ]
@@ -441,8 +447,26 @@ class Inputs:
 
     def checkpoints_judged(self, model: str, estimator: str) -> list[str]:
         """Return the checkpoints with labels that an estimator reads, in order of training."""
-        fitted = self.study.is_fitted(estimator)
-        return (self.study.earlier(model) if fitted else []) + self.study.evaluation(model)
+        rows = self.study.answers_judged(model, estimator)
+        return list(dict.fromkeys(row.checkpoint for row in rows))
+
+    def answers_read_at(
+        self, model: str, estimator: str, checkpoint: str, answers: str
+    ) -> list[AnswerSet]:
+        """Return the answers that an estimator reads to rate `answers` of one checkpoint."""
+        rated = AnswerSet(checkpoint, split_scored(answers))
+        return self.study.answers_read(model, estimator, rated)
+
+    def answers_judged_at(
+        self, model: str, estimator: str, checkpoint: str, answers: str
+    ) -> list[AnswerSet]:
+        """Return the answers with labels that `answers_read_at` needs."""
+        rated = AnswerSet(checkpoint, split_scored(answers))
+        return self.study.answers_judged(model, estimator, rated)
+
+    def checkpoint_asked(self, model: str, checkpoint: str) -> list[AnswerSet]:
+        """Return the answers that a checkpoint is asked about."""
+        return [AnswerSet(checkpoint, self.study.split_rated(model, checkpoint))]
 
     def read_at(self, model: str, estimator: str, checkpoint: str) -> list[str]:
         """Return the checkpoints that an estimator reads to rate one of them."""
@@ -450,11 +474,6 @@ class Inputs:
         groups = [name for name in entry["reads"] if name != "evaluation"]
         groups += ["earlier"] if entry.get("fitted") else []
         return self.study.in_groups(model, groups, checkpoint)
-
-    def judged_at(self, model: str, estimator: str, checkpoint: str) -> list[str]:
-        """Return the checkpoints of `read_at` with labels that are read, too."""
-        fitted = self.config["estimators"][estimator].get("fitted")
-        return self.read_at(model, estimator, checkpoint) if fitted else [checkpoint]
 
     def verifier_files(self, verifier: str) -> dict[str, Any]:
         """Return the checkpoint that judges, its files if made here, and its adapter."""
@@ -567,7 +586,7 @@ class Inputs:
             "read": read,
             "earlier": [name for name in read if name in self.study.earlier(model)],
             "evaluation": [checkpoint],
-            "split": "train" if answers == "train" else "test",
+            "split": split_scored(answers),
         }
 
     def asking(self, model: str, checkpoint: str, estimator: str) -> Config:
@@ -644,11 +663,12 @@ class Inputs:
             return []
         datasets = study.chosen["datasets"]
         return [
-            Answered(model, checkpoint, dataset)
+            Answered(model, checkpoint, dataset, split)
             for model, dataset in dict.fromkeys((row.model, row.dataset) for row in evaluated)
             for checkpoint in (study.checkpoints if dataset in datasets else study.evaluation)(
                 model
             )
+            for split in study.splits_shown(model, checkpoint, dataset)
         ]
 
     def shown_on_page(self, pattern: str, evaluated: Iterable[Evaluated]) -> Files:
@@ -678,7 +698,10 @@ class Inputs:
         }
         return {
             "datasets": list(self.config["datasets"]),
-            "places": [row._asdict() for row in study.answered],
+            "places": [
+                dict(zip(("model", "checkpoint", "dataset"), place, strict=True))
+                for place in study.places_answered
+            ],
             "needed": {
                 m: {c: study.splits_needed(m, c) for c in study.checkpoints(m)}
                 for m in study.chosen["models"]

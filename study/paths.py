@@ -26,13 +26,15 @@ class Paths:
 
         answered = "{model}/{checkpoint}/{dataset}"
         self.contexts = f"{results}/contexts/{answered}.parquet"
-        self.beams = f"{results}/beams/{answered}.parquet"
-        self.clusters = f"{results}/clusters/{answered}.parquet"
-        self.labels = f"{results}/labels/{answered}.parquet"
-        self.answers = f"{results}/answers/{answered}.parquet"
+        # A file per split, so that a target makes only the splits that it reads
+        self.answered = f"{answered}/{{split}}"
+        self.beams = f"{results}/beams/{self.answered}.parquet"
+        self.clusters = f"{results}/clusters/{self.answered}.parquet"
+        self.labels = f"{results}/labels/{self.answered}.parquet"
+        self.answers = f"{results}/answers/{self.answered}.parquet"
         self.replies = f"{results}/replies/{answered}/{{estimator}}.parquet"
         self.scores = f"{results}/scores/{answered}/{{recipe}}/{{answers}}.parquet"
-        self.consulted = f"{results}/judge/consulted/{answered}.csv"
+        self.consulted = f"{results}/judge/consulted/{self.answered}.csv"
 
         trained = "{model}/{dataset}/{recipe}/{trained_on}/seed{seed}"
         self.adapter = f"{results}/adapters/{trained}"

@@ -197,8 +197,7 @@ class JobResources:
         judge, decoding = self.config["judge"], self.config["decoding"]
         if not self.study.judge.asks_server:
             return 0
-        splits = self.study.splits_asked(job["model"], job["checkpoint"])
-        questions = self.n_questions(job["dataset"], *splits)
+        questions = self.n_questions(job["dataset"], job["split"])
         if judge.get("together"):
             return questions
         samples = decoding["strategy"] == "sample"
@@ -216,8 +215,7 @@ class JobResources:
             n_bytes = self.size(job["model"]) * BYTES_PER_WEIGHT
             n_bytes *= 2 if row == "change_checkpoint" else 1  # in float32
         elif row == "generate_beams":
-            splits = study.splits_asked(job["model"], job["checkpoint"])
-            questions = self.n_questions(job["dataset"], *splits)
+            questions = self.n_questions(job["dataset"], job["split"])
             n_bytes = questions * BYTES_PER_QUESTION / shards
         elif row == "train_adapters":
             recipe = study.recipe(job["recipe"])
@@ -240,7 +238,7 @@ class JobResources:
         """Return the requests and tokens of a job of a rule in `ASKED_OF_SERVERS`."""
         config, place = self.config, (job["model"], job["checkpoint"])
         if rule == "sample_from_server":
-            replies, splits = config["decoding"], self.study.splits_asked(*place)
+            replies, splits = config["decoding"], [job["split"]]
             prompt = QUESTION_TOKENS + EXAMPLE_TOKENS * config["prompts"]["few_shot"]
         else:
             replies = config["estimators"][job["estimator"]]["asks"]

@@ -31,11 +31,19 @@ class Place(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """The answers of one checkpoint to one dataset."""
+    """The answers of one checkpoint to one split of a dataset."""
 
     model: str
     checkpoint: str
     dataset: str
+    split: str
+
+
+class AnswerSet(NamedTuple):
+    """The answers of one checkpoint to one split."""
+
+    checkpoint: str
+    split: str
 
 
 class Evaluated(NamedTuple):
@@ -265,13 +273,27 @@ class Study:
                 needed.setdefault("test", f"estimators.{name}")
         return needed
 
-    def splits_asked(self, model: str, checkpoint: str = "") -> list[str]:
-        """Return the splits that a checkpoint answers; a verifier's model answers one."""
-        if not self.api(model, checkpoint):
-            return ["train", "test"] if model in self.chosen["models"] else ["test"]
-        confounded = model in self.config["analyses"]["confounds"]["models"]
-        needed = {*self.splits_needed(model, checkpoint), *(["train"] if confounded else [])}
-        return [split for split in ("train", "test") if split in needed]
+    def splits_asked(self, model: str) -> list[str]:
+        """Return the splits that a checkpoint can be asked; a verifier's model answers one."""
+        return ["train", "test"] if model in self.chosen["models"] else ["test"]
+
+    def splits(self, dataset: str) -> list[str]:
+        """Return the splits that can be answered; a dataset can have others for training."""
+        return ["test"] if self.train_elsewhere(dataset) else ["train", "test"]
+
+    def splits_shown(self, model: str, checkpoint: str, dataset: str) -> list[str]:
+        """Return the splits of a checkpoint's answers in accuracies and on the page.
+
+        Test answers are shown. A training checkpoint behind an API or in a user's files can
+        lack them.
+        """
+        in_files = self.has_own_answers and checkpoint in self.earlier(model)
+        if in_files:
+            return self.splits(dataset)
+        is_paid = self.api(model, checkpoint) and checkpoint in self.earlier(model)
+        if is_paid and "test" not in self.splits_needed(model, checkpoint):
+            return ["train"]
+        return ["test"]
 
     def split_rated(self, model: str, checkpoint: str) -> str:
         """Return the split of a checkpoint's rated answers: estimators are fitted on train."""
@@ -402,6 +424,53 @@ class Study:
         fitted = ["earlier"] if self.is_fitted(estimator) else []
         reads = self.config["estimators"][estimator]["reads"]
         return self.in_groups(model, [*reads, *fitted])
+
+    def answers_read(
+        self, model: str, estimator: str, rated: AnswerSet | None = None
+    ) -> list[AnswerSet]:
+        """Return the answers that an estimator without adapters reads.
+
+        It reads the test answers of its groups of checkpoints, to rate those of `evaluation`;
+        or the split of the answers that are `rated`, if its jobs rate one checkpoint. Labelled
+        train answers of the training checkpoints fit it, and train answers of each rated
+        checkpoint fit a probe at each.
+        """
+        entry = self.config["estimators"][estimator]
+        groups, split = list(entry["reads"]), "test"
+        asked, fitted_at = self.evaluation(model), entry.get("fit_at") == "each"
+        if rated:
+            groups = [name for name in groups if name != "evaluation"]
+            asked, split = [rated.checkpoint], rated.split
+        read = self.in_groups(model, groups, *([rated.checkpoint] if rated else []))
+        calibrates = self.is_fitted(estimator) and not rated
+        fitted = calibrates or bool(entry.get("fitted"))
+        learnt = [*(self.earlier(model) if fitted else []), *(asked if fitted_at else [])]
+        return [
+            AnswerSet(checkpoint, each)
+            for checkpoint in self.in_groups(model, [], *read, *learnt)
+            for each in ("train", "test")
+            if (each == split and checkpoint in read)
+            or (each == "train" and checkpoint in learnt)
+        ]
+
+    def answers_judged(
+        self, model: str, estimator: str, rated: AnswerSet | None = None
+    ) -> list[AnswerSet]:
+        """Return the answers with labels that an estimator reads, in order of training."""
+        entry = self.config["estimators"][estimator]
+        asked = [rated] if rated else [AnswerSet(c, "test") for c in self.evaluation(model)]
+        fitted = entry.get("fitted") if rated else self.is_fitted(estimator)
+        learnt = [AnswerSet(c, "train") for c in (self.earlier(model) if fitted else [])]
+        if entry.get("fit_at") == "each":
+            learnt += [AnswerSet(row.checkpoint, "train") for row in asked]
+        order = self.group(model, "all")
+        rows = dict.fromkeys([*learnt, *asked])
+        return sorted(rows, key=lambda row: (order.index(row.checkpoint), row.split == "test"))
+
+    def answers_to_verify(self, verifier: str, model: str, dataset: str) -> list[AnswerSet]:
+        """Return the answers that `verifier` judges, see `splits_to_verify`."""
+        rows = self.splits_to_verify(verifier, model, dataset)
+        return [AnswerSet(*row) for row in rows.items()]
 
     def splits_to_verify(self, verifier: str, model: str, dataset: str) -> dict[str, str]:
         """Return the split of `dataset` that `verifier` judges, by checkpoint.
@@ -575,9 +644,27 @@ class Study:
 
     @cached_property
     def answered(self) -> list[Answered]:
-        """The answers to the study's own datasets, in the order of the tables."""
+        """The answers that the study shows, in the order of the tables."""
         return [
-            Answered(model, checkpoint, dataset)
+            Answered(*place, split)
+            for place in self.places_answered
+            for split in self.splits_shown(*place)
+        ]
+
+    @cached_property
+    def answers_in_files(self) -> list[Answered]:
+        """All answers of imported files; a split without rows has an empty file."""
+        return [
+            Answered(*place, split)
+            for place in self.places_answered
+            for split in self.splits(place[-1])
+        ]
+
+    @cached_property
+    def places_answered(self) -> list[tuple[str, str, str]]:
+        """Model, checkpoint and dataset of the answers to the study's own datasets."""
+        return [
+            (model, checkpoint, dataset)
             for model in self.chosen["models"]
             for checkpoint in self.checkpoints(model)
             for dataset in self.chosen["datasets"]

@@ -38,12 +38,19 @@ def uncompared(value: Any) -> Function:  # noqa: ANN401
     return derive
 
 
-def for_each(function: Function, pattern: str) -> Function:
-    """Fill `pattern` for each checkpoint that `function` returns, per job."""
-    checkpoints = per_job(function)
+def for_each(function: Function, pattern: str, **fixed: str | list[str]) -> Function:
+    """Fill `pattern` for each checkpoint or named tuple that `function` returns, per job.
+
+    `fixed` contains further wildcards of the pattern, such as the split.
+    """
+    rows_of = per_job(function)
 
     def paths(wildcards: Any) -> list[str]:  # noqa: ANN401
-        return expand(pattern, **{**wildcards, "checkpoint": checkpoints(wildcards)})
+        rows = [
+            row._asdict() if hasattr(row, "_asdict") else {"checkpoint": row}
+            for row in rows_of(wildcards)
+        ]
+        return [p for row in rows for p in expand(pattern, **{**wildcards, **fixed, **row})]
 
     return paths
 

@@ -287,6 +287,12 @@ def take_predictions(
     return asked.merge(first, on="question_id", validate="one_to_one")
 
 
+def take_answers(questions: pd.DataFrame, clusters: pd.DataFrame) -> pd.DataFrame:
+    """Return `take_predictions` of all splits that are answered."""
+    splits = [take_predictions(questions, clusters, split=name) for name in ("train", "test")]
+    return pd.concat(splits, ignore_index=True)
+
+
 def label_predictions(predictions: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
     """Add whether each prediction is correct, and drop predictions without a label.
 

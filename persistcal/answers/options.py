@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from persistcal.answers.clusters import label_predictions, take_predictions
+from persistcal.answers.clusters import label_predictions, take_answers
 from persistcal.questions.labels import CORRECT, INCORRECT
 from persistcal.store import artifacts
 
@@ -101,9 +101,5 @@ def option_answers(
     """Return the tables LABELS and ANSWERS of options that are clustered."""
     labels = clusters[["question_id", "cluster"]].copy()
     labels["label"], labels["source"] = zip(*option_labels(questions, clusters), strict=True)
-    taken = [
-        take_predictions(questions, clusters, split=split).assign(split=split)
-        for split in ("train", "test")
-    ]
-    answers = label_predictions(pd.concat(taken), labels)
+    answers = label_predictions(take_answers(questions, clusters), labels)
     return labels, answers[artifacts.ANSWERS.schema.names]

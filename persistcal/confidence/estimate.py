@@ -97,7 +97,8 @@ def estimate(settings: Estimation, tables: AnswerTables, *, threads: int = 1) ->
     """
     function = find_estimator(settings.function, settings.family)
     beams, clusters = (
-        table.drop(columns=["model", "dataset"]) for table in (tables.beams, tables.clusters)
+        table.loc[:, ~table.columns.isin(["model", "dataset", "split"])]
+        for table in (tables.beams, tables.clusters)
     )
     check_needs(settings.estimator, settings.needs, beams)
     asked = tables.predictions(settings.evaluation, settings.split)

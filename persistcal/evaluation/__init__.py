@@ -5,7 +5,7 @@ Modules
 contrast: questions that exactly one of two checkpoints answers correctly, and conditioning
 draws: bootstrap draws of questions: counts, and weights of gained and lost questions
 evaluate: all metrics of one model and dataset, for any counts of the questions
-loops: the loop over answers for many replicates of large studies, compiled by numba
+loops: loops over answers for many replicates at once, compiled by numba
 metrics: AUC, Brier score, SmoothECE and gaps, and the names of all metrics
 power: the smallest detectable difference, and the number of questions for it
 predictions: predictions as arrays by question, with ties joined and spellings checked

@@ -46,7 +46,6 @@ from persistcal.evaluation.predictions import Array, Mask
 Counts = NDArray[np.uint8]
 PSEUDO = 0.5  # expected weight of a pseudo-question; a question has 1
 PSEUDO_AUC = PSEUDO / 2  # expected weight of a pseudo-question of the change AUC
-SETTLED_AT_ONCE = 64  # questions; hardly any class needs more to get full
 MIN_DIRECTION = 5  # gained, and lost, questions that an interval needs by default
 
 
@@ -143,6 +142,8 @@ def count_draws(part: Component, sequences: Sequences) -> Counts:
     >>> counts[:2].sum(axis=0).tolist(), counts[2].tolist()
     ([2, 2, 2, 2], [1, 1, 1, 1])
     """
+    from persistcal.evaluation.loops import settle
+
     counts = sequences.counts[part.questions]
     short = np.zeros(counts.shape[1], bool)
     for rows in (slice(part.n_first), slice(part.n_first, None)):
@@ -150,39 +151,11 @@ def count_draws(part: Component, sequences: Sequences) -> Counts:
         place[part.questions[rows]] = np.arange(len(part.questions[rows]))
         # remove surplus questions from the end, add missing ones from the following part
         surplus = counts[rows].sum(axis=0, dtype=int) - len(counts[rows])
-        short |= _settle(counts[rows], place, sequences.before, surplus, -1)
-        short |= _settle(counts[rows], place, sequences.after, -surplus, 1)
+        short |= settle(counts[rows], place, sequences.before, surplus, -1)
+        short |= settle(counts[rows], place, sequences.after, -surplus, 1)
     for column in np.flatnonzero(short):
         counts[:, column] = _walk(part, sequences, sequences.replicates[column])
     return counts
-
-
-def _settle(
-    counts: Counts,
-    place: NDArray[np.intp],
-    nearby: NDArray[np.unsignedinteger],
-    missing: NDArray[np.intp],
-    change: int,
-) -> Mask:
-    """Add `change` to the counts of a class's questions, in order, until none is missing.
-
-    `counts`, (n, n_columns), is modified in place. `place` is the row of each question, -1
-    outside the class. `nearby`, (n_columns, reach), contains the questions in order, and
-    `missing` the number to take, if positive. Returns True for columns with too few questions.
-    """
-    left = missing.copy()
-    columns = np.flatnonzero(left > 0)
-    for start in range(0, nearby.shape[1], SETTLED_AT_ONCE):
-        rows = place[nearby[columns, start : start + SETTLED_AT_ONCE]]
-        is_taken = rows >= 0
-        is_taken &= np.cumsum(is_taken, axis=1) <= left[columns, None]
-        taken = columns[np.nonzero(is_taken)[0]]
-        np.add.at(counts, (rows[is_taken], taken), np.int8(change).astype(counts.dtype))
-        left[columns] -= is_taken.sum(axis=1)
-        columns = columns[left[columns] > 0]
-        if not columns.size:
-            break
-    return left > 0
 
 
 def _walk(part: Component, sequences: Sequences, replicate: int) -> NDArray[np.intp]:

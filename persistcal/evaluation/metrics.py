@@ -16,7 +16,6 @@ from persistcal.evaluation.predictions import Array, Mask
 from persistcal.evaluation.smooth_ece import smooth_ece
 
 CHUNK = 2**23  # weights that are held as floats at a time, if that leaves 8 columns
-SMALL = 2**24  # weights up to which NumPy is fast enough, without the time to compile a loop
 
 
 def as_columns(weights: ArrayLike | None, n: int) -> tuple[NDArray, NDArray]:
@@ -60,49 +59,17 @@ def auc(
     >>> float(auc([0.9, 0.4, 0.4, 0.9], [1, 1, 0, 0]))
     0.5
     """
-    stated, right = np.asarray(confidence, float), np.asarray(correct, bool)
-    weight, columns = as_columns(weights, len(stated))
-    placed = np.arange(len(stated)) if rows is None else rows
-    count = _count_pairs if len(stated) * columns.shape[1] <= SMALL else _count_many_pairs
-    won, pairs = count(stated, right, placed, columns)
-    area = np.divide(won, pairs, out=np.full(len(won), np.nan), where=pairs > 0)
-    return area.reshape(weight.shape[1:])[()]
-
-
-def _count_pairs(
-    stated: Array, right: Mask, rows: NDArray[np.intp], weights: NDArray
-) -> tuple[Array, Array]:
-    """Count (correct, incorrect) pairs, and the pairs that the correct one wins; ties are ½."""
-    order = np.argsort(stated, kind="stable")
-    correct, incorrect = order[right[order]], order[~right[order]]
-    below, up_to = (
-        np.searchsorted(stated[incorrect], stated[correct], side) for side in ("left", "right")
-    )
-    tied = below < up_to
-    won, pairs = np.empty((2, weights.shape[1]))
-    for start in range(0, len(won), 128):  # columns with sums that fit into a cache
-        chunk = slice(start, start + 128)
-        rights = weights[rows[correct], chunk].astype(float)
-        wrongs = np.zeros((len(incorrect) + 1, rights.shape[1]))
-        np.cumsum(weights[rows[incorrect], chunk], axis=0, dtype=float, out=wrongs[1:])
-        ties = wrongs[up_to[tied]] - wrongs[below[tied]]
-        won[chunk] = np.einsum("ij,ij->j", rights, wrongs[below])
-        won[chunk] += np.einsum("ij,ij->j", rights[tied], ties) / 2
-        pairs[chunk] = rights.sum(axis=0) * wrongs[-1]
-    return won, pairs
-
-
-def _count_many_pairs(
-    stated: Array, right: Mask, rows: NDArray[np.intp], weights: NDArray
-) -> tuple[Array, Array]:
-    """Return the same as `_count_pairs`, by a loop that is compiled at its first use."""
     from persistcal.evaluation.loops import compilable, count_pairs
 
+    stated, right = np.asarray(confidence, float), np.asarray(correct, bool)
+    weight, columns = as_columns(weights, len(stated))
     order = np.lexsort((right, stated))
     level = np.cumsum(np.diff(stated[order], prepend=np.nan) != 0)
-    won, pairs = np.empty((2, weights.shape[1]))
-    count_pairs(rows[order], right[order], level, compilable(weights), won, pairs)
-    return won, pairs
+    won, pairs = np.empty((2, columns.shape[1]))
+    placed = order if rows is None else rows[order]
+    count_pairs(placed, right[order], level, compilable(columns), won, pairs)
+    area = np.divide(won, pairs, out=np.full(len(won), np.nan), where=pairs > 0)
+    return area.reshape(weight.shape[1:])[()]
 
 
 def squared_error(confidence: ArrayLike, correct: ArrayLike) -> Array:

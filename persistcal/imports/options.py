@@ -361,13 +361,16 @@ class ScoredOptions:
             yield QUESTIONS, {"dataset": dataset}, questions[dataset]
         for named, parts in self._scored.items():
             place = dict(zip(PLACE, named, strict=True))
+            asked = questions[place["dataset"]]
             beams, scores = self._beams(place["dataset"], parts)
-            yield BEAMS, place, beams
             clusters = scored_clusters(beams, scores)
-            labels, answers = option_answers(questions[place["dataset"]], clusters)
-            yield CLUSTERS, place, clusters
-            yield LABELS, place, labels
-            yield ANSWERS, place, answers
+            labels, answers = option_answers(asked, clusters)
+            made = [(BEAMS, beams), (CLUSTERS, clusters), (LABELS, labels), (ANSWERS, answers)]
+            for split in ("train", "test"):
+                ids = asked.loc[asked["split"] == split, "question_id"]
+                for kind, rows in made:
+                    is_in_split = rows["question_id"].isin(ids)
+                    yield kind, {**place, "split": split}, rows[is_in_split]
 
     def _beams(
         self, dataset: str, parts: list[Scored]

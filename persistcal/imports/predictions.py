@@ -275,6 +275,6 @@ def _check_distinct(rows: pd.DataFrame, model: str, may_be_equal: Mapping[str, b
 
 def imported_answers(predictions: pd.DataFrame) -> pd.DataFrame:
     """Return the table ANSWERS; all estimators have the same, so the first is read."""
-    answers = predictions.drop_duplicates([*ANSWERS.file_columns, "question_id"])
-    answers = answers.assign(split="test", answer=None, probability=float("nan"))
+    answers = predictions.assign(split="test", answer=None, probability=float("nan"))
+    answers = answers.drop_duplicates([*ANSWERS.file_columns, "question_id"])
     return answers[[*ANSWERS.file_columns, *ANSWERS.schema.names]]

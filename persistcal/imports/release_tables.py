@@ -279,9 +279,12 @@ def release_tables(
             for checkpoint, revision in model.revisions.items():
                 read = read_candidates(root, name, model.repo, revision, dataset.splits)
                 keys = {**place, "checkpoint": checkpoint}
-                yield artifacts.BEAMS, keys, read.beams
-                yield artifacts.CLUSTERS, keys, read.clusters
-                yield artifacts.LABELS, keys, read.labels
+                for split, span in dataset.splits.items():
+                    ids = {question_id(name, index) for index in range(*span)}
+                    for table in (artifacts.BEAMS, artifacts.CLUSTERS, artifacts.LABELS):
+                        rows = getattr(read, table.name)
+                        is_in_split = rows["question_id"].isin(ids)
+                        yield table, {**keys, "split": split}, rows[is_in_split]
                 answers |= {(checkpoint, split): a for split, a in read.answers.items()}
                 missing += [(key, name, "candidates", checkpoint, p) for p in read.missing]
             estimated[key] = read_estimates(root, model, dataset, answers, seeds=seeds)
@@ -295,7 +298,8 @@ def release_tables(
             answer_rows = imported_answers(rows.assign(**place))
             for checkpoint in estimates.model.evaluation:
                 of_checkpoint = answer_rows[answer_rows["checkpoint"] == checkpoint]
-                yield artifacts.ANSWERS, {**place, "checkpoint": checkpoint}, of_checkpoint
+                keys = {**place, "checkpoint": checkpoint, "split": "test"}
+                yield artifacts.ANSWERS, keys, of_checkpoint
             for checkpoint in estimates.model.revisions:
                 rows = transfer_scores(checkpoint, estimates, excluded)
                 keys = {**place, "checkpoint": checkpoint, "answers": "transfer"}

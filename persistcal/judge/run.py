@@ -10,7 +10,7 @@ import pandas as pd
 
 from persistcal.answers.clusters import (
     label_predictions,
-    take_predictions,
+    take_answers,
     warn_if_none_is_correct,
 )
 from persistcal.answers.options import has_options, option_labels
@@ -116,15 +116,12 @@ def label_answers(
     labels = clusters[["question_id", "cluster"]].assign(
         label=[label for label, _ in sourced], source=[source for _, source in sourced]
     )
-    predictions = pd.concat(
-        take_predictions(questions, clusters, split=split).assign(split=split)
-        for split in ("train", "test")
-    )
-    answers = label_predictions(predictions, labels)[ANSWERS.schema.names]
+    answers = label_predictions(take_answers(questions, clusters), labels)
+    answers = answers[ANSWERS.schema.names]
     log.info("Labels: %s", labels["label"].value_counts().to_dict())
-    for split, correct in answers.groupby("split")["correct"]:
-        percent = 100 * correct.mean()
-        log.info("%.0f %% of %d %s answers are correct", percent, len(correct), split)
+    if len(answers):
+        percent = 100 * answers["correct"].mean()
+        log.info("%.0f %% of %d answers are correct", percent, len(answers))
     warn_if_none_is_correct(answers["correct"], "answers")
     return labels, answers
 

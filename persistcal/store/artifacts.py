@@ -26,6 +26,7 @@ OVER_SEEDS = "n_seeds:int seeds_lower_2_5pct?:real seeds_upper_97_5pct?:real"
 CELL = "model! dataset! train_dataset! estimator!"  # a cell of a table of results
 MEASURE = "conditioning! scope! metric!"
 CHECKPOINT_FILE = "model@ checkpoint@ dataset@"
+SPLIT_FILE = f"{CHECKPOINT_FILE} split@"  # train or test
 
 # Columns that mean the same in several tables; others are explained where a table has them
 SHARED = {
@@ -118,7 +119,7 @@ Facts = Annotated[pd.DataFrame, FACTS]
 BEAMS = Table.parse(
     "beams",
     "generate_beams",
-    f"{CHECKPOINT_FILE} question_id! beam!:int text logprob?:real n_tokens?:int "
+    f"{SPLIT_FILE} question_id! beam!:int text logprob?:real n_tokens?:int "
     "entropy?:real self_certainty?:real margin?:real min_logprob?:real unconditional?:real "
     "stated?",
     beam="number of the beam or sample, from 0",
@@ -136,7 +137,7 @@ Beams = Annotated[pd.DataFrame, BEAMS]
 CLUSTERS = Table.parse(
     "clusters",
     "cluster_answers",
-    f"{CHECKPOINT_FILE} question_id! cluster!:int answer probability:real members:texts",
+    f"{SPLIT_FILE} question_id! cluster!:int answer probability:real members:texts",
     members="distinct texts of the candidate, best first",
 )
 Clusters = Annotated[pd.DataFrame, CLUSTERS]
@@ -153,7 +154,7 @@ ENTAILMENTS = Table.parse(
 LABELS = Table.parse(
     "labels",
     "judge_answers",
-    f"{CHECKPOINT_FILE} question_id! cluster!:int label source",
+    f"{SPLIT_FILE} question_id! cluster!:int label source",
     source="origin of the label",
 )
 Labels = Annotated[pd.DataFrame, LABELS]
@@ -167,11 +168,11 @@ GIVEN_LABELS = Table.parse(
 )
 GivenLabels = Annotated[pd.DataFrame, GIVEN_LABELS]
 
-# The train and test split; imported predictions have neither texts nor probabilities
+# Imported predictions have neither texts nor probabilities
 ANSWERS = Table.parse(
     "answers",
     "judge_answers",
-    f"{CHECKPOINT_FILE} question_id! split answer? probability?:real correct:flag",
+    f"{SPLIT_FILE} question_id! answer? probability?:real correct:flag",
 )
 Answers = Annotated[pd.DataFrame, ANSWERS]
 

@@ -331,7 +331,7 @@ def study(tmp_path, tokenizer):
     tokenizer.save_pretrained(tmp_path / "model")
     write_record(tmp_path / "model", tmp_path / "a.json")
     questions = questions_table(9, 0).assign(
-        split=["few_shot"] * 4 + ["test", "train", "test", "unused", "test"],
+        split=["few_shot"] * 4 + ["train"] * 3 + ["unused", "train"],
         question=[f"Capital {i}?" for i in range(9)],
         references=[[f"Lima {i}", "x"] for i in range(9)],
         category=["list", "fact"] * 4 + ["list"],
@@ -366,7 +366,7 @@ def test_script_writes_the_beams_of_asked_questions(study, tokenizer):
 
 
 def test_script_with_nothing_to_ask_writes_an_empty_table(study):
-    assert run_script(study[0], splits=["nothing"]).empty
+    assert run_script(study[0], split="test").empty
 
 
 def test_beams_take_no_more_memory_than_is_reckoned(tokenizer, monkeypatch):

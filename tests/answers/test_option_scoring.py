@@ -117,10 +117,10 @@ def test_the_script_gives_a_beam_for_each_option_in_shards_and_merged(tmp_path):
     path = tmp_path / "questions.parquet"
     artifacts.write(questions, path, artifacts.QUESTIONS, values={"dataset": "atlas"})
     whole, merged = tmp_path / "whole.parquet", tmp_path / "merged.parquet"
-    beams_job(tmp_path, whole, splits=["train"], n_examples=0)
+    beams_job(tmp_path, whole, n_examples=0)
     shards = [tmp_path / f"shard{n}.parquet" for n in range(2)]
     for shard, output in enumerate(shards):
-        beams_job(tmp_path, output, splits=["train"], shard=shard, n_shards=2)
+        beams_job(tmp_path, output, shard=shard, n_shards=2)
     merge_job(merge_beams, tmp_path, shards, merged)
     assert merged.read_bytes() == whole.read_bytes()
     beams = artifacts.read(whole, artifacts.BEAMS)

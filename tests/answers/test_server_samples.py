@@ -119,7 +119,7 @@ def test_the_script_makes_a_table_of_beams(fake, tmp_path, monkeypatch):
     how = {"folder": str(tmp_path), "replies": str(tmp_path / "replies")}
     beams = sample_from_server(
         questions().sample(frac=1, random_state=1),
-        splits=["test"],
+        split="test",
         few_shot=FewShot(1),
         served=fake.served(),
         draws=DRAWS,
@@ -133,7 +133,7 @@ def test_the_script_makes_a_table_of_beams(fake, tmp_path, monkeypatch):
     options = questions().assign(options=[["a", "b"]] * 6)
     with pytest.raises(ValueError, match="Options are compared by"):
         sample_from_server(
-            options, splits=[], few_shot=None, served=None, draws=None, reach=None, **how
+            options, split="", few_shot=None, served=None, draws=None, reach=None, **how
         )
     shown = "Prompt: Shown?\nAnswer: Norway\n\nPrompt: Fact 2?\nAnswer:"
     assert shown in {body["prompt"] for body in fake.bodies}

@@ -236,8 +236,13 @@ def test_a_script_reads_the_files_that_its_rule_names(tmp_path, monkeypatch):
     for kind, table in zip(kinds, TABLES[1:], strict=True):
         inputs[kind.name] = [f"{kind.name}/{name}.parquet" for name in "kmn"]
         for name, path in zip("kmn", inputs[kind.name], strict=True):
-            rows = table[table["checkpoint"] == name].reindex(columns=kind.schema.names)
-            artifacts.write(rows, path, kind, values={**place, "checkpoint": name})
+            rows = table[table["checkpoint"] == name]
+            if "split" in table:
+                rows = rows[rows["split"] == "test"]
+            rows = rows.reindex(columns=kind.schema.names)
+            artifacts.write(
+                rows, path, kind, values={**place, "checkpoint": name, "split": "test"}
+            )
     estimation = {"estimator": "mine", "function": "self_consistency", "dataset": "quiz"}
     estimation |= {"family": "meaning", "needs": ["several_answers"], "read": list("kmn")}
     estimation |= {"earlier": ["k"], "evaluation": ["m", "n"]}

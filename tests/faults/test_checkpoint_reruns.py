@@ -82,7 +82,7 @@ def pretrained(tmp_path_factory):
     return folder
 
 
-BEAMS = "out/beams/atlas/p20/atlas.parquet"
+BEAMS = "out/beams/atlas/p20/atlas/test.parquet"
 
 
 def test_a_touch_of_pretrained_files_reruns_nothing(pretrained):

@@ -52,7 +52,7 @@ def test_answers_and_the_audit_sheet(tmp_path):
             analyses={"audit": audit},
         )
 
-    target = "out/beams/m1/late/quiz.parquet"
+    target = "out/beams/m1/late/quiz/test.parquet"
     assert replanned(tmp_path, write(), target, "answers.csv") == {"import_answers": 1}
     snakemake(tmp_path, "out/audit/m1/quiz.csv", "--cores", "1", configs=write())
     sheet = pd.read_csv(tmp_path / "out/audit/m1/quiz.csv", dtype=str)

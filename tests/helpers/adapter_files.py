@@ -27,7 +27,8 @@ def write_checkpoints(folder, names, layers=2, **sizes):
             for c, answer in enumerate(ANSWERS)
         ]
         clusters = pd.DataFrame(rows, columns=artifacts.CLUSTERS.schema.names)
-        how = {"values": {"model": "tiny", "checkpoint": name, "dataset": "atlas"}}
+        about |= {"model": "tiny", "checkpoint": name, "split": "train"}
+        how = {"values": about}
         path = folder / f"clusters/{name}.parquet"
         artifacts.write(clusters, path, artifacts.CLUSTERS, **how)
         right = np.where(clusters["cluster"] == seed % 2, "correct", "incorrect")

@@ -6,7 +6,7 @@ from estimate_confidences import estimate_confidences
 from records import write_record
 from tiny_models import save_tiny
 
-from persistcal.answers.clusters import label_predictions, take_predictions
+from persistcal.answers.clusters import label_predictions, take_answers
 from persistcal.confidence.estimate import AnswerTables, Estimation
 from persistcal.confidence.estimators.catalogue import registration_of
 from persistcal.store import artifacts
@@ -25,11 +25,15 @@ def answers_of(questions, clusters, right):
     labels = clusters[["question_id", "cluster"]].assign(
         label=clusters["question_id"].isin(right).map({True: "correct", False: "incorrect"})
     )
-    parts = [
-        take_predictions(questions, clusters, split=split).assign(split=split)
-        for split in ("train", "test")
-    ]
-    return label_predictions(pd.concat(parts), labels)[artifacts.ANSWERS.schema.names]
+    answers = label_predictions(take_answers(questions, clusters), labels)
+    return with_splits(answers, questions)[["split", *artifacts.ANSWERS.schema.names]]
+
+
+def with_splits(rows, questions):
+    """Add the split of each row's question."""
+    return rows.assign(
+        split=rows["question_id"].map(questions.set_index("question_id")["split"])
+    )
 
 
 def predictions(tables, read, judged, verified=None, records=None, **changes):
@@ -63,7 +67,7 @@ def ask_tiny_models(folder, function, said, right, models=None, beams=None, **se
             given, clusters = beams[name]
         answers = answers_of(questions, clusters, right(seed))
         for kind, frame in (("beams", given), ("clusters", clusters), ("answers", answers)):
-            tables.setdefault(kind, {})[name] = frame
+            tables.setdefault(kind, {})[name] = with_splits(frame, questions)
     *earlier, last = said
     return predictions(
         (questions, *(of_each(tables[kind]) for kind in ("beams", "clusters", "answers"))),

@@ -12,7 +12,7 @@ from persistcal.store.jobs import Job, execute
 NAMES = ["a", "b"]
 
 
-ABOUT = {"model": "tiny", "checkpoint": "a", "dataset": "atlas"}
+ABOUT = {"model": "tiny", "checkpoint": "a", "dataset": "atlas", "split": "train"}
 
 
 def beams_job(study, output, **changes):
@@ -22,7 +22,7 @@ def beams_job(study, output, **changes):
     search |= {"batch_size": 2, "memory_gb": 16.0}  # eight are saved together
     for record in (few_shot, search):
         record |= {key: changes.pop(key) for key in set(record) & set(changes)}
-    settings = {"splits": ["train", "test"], "backend": "transformers", **ABOUT}
+    settings = {"backend": "transformers", **ABOUT}
     settings |= {"few_shot": few_shot, "search": search, **changes}
     inputs = {"checkpoint": study / "a.json", "questions": study / "questions.parquet"}
     execute(generate_beams, job_of(inputs, {"beams": output}, settings))

@@ -15,30 +15,37 @@ POSTHOC = {"self_consistency_posthoc": "isotonic", "gcm_posthoc": "isotonic"}
 
 
 def tables_of(tree, models, datasets, posthoc=POSTHOC):
-    """Return the tables of an unpacked release by name and by what they are about."""
+    """Return the tables of an unpacked release by name and subject, splits together."""
     how = {"recipes": RECIPES, "seeds": SEEDS, "posthoc": posthoc}
     made, tables = release_tables(tree, models=models, datasets=datasets, **how), {}
     for table, about, frame in made:
         artifacts.check(frame[table.schema.names], table, table.name)
-        tables[table.name, *about.values()] = frame
+        key = (table.name, *(value for name, value in about.items() if name != "split"))
+        tables[key] = pd.concat([tables[key], frame]) if key in tables else frame
     return tables
 
 
 def run_import(root, archive, digest, models=MODELS, datasets=DATASETS):
     """Import the archive into `root`; return the list of what is missing."""
-    answered = [
+    asked = [
         {"model": model, "checkpoint": checkpoint, "dataset": dataset}
         for model, about in models.items()
         for checkpoint in {**about["earlier"], **about["evaluation"]}
         for dataset in datasets
     ]
-    of_answers = "{model}/{checkpoint}/{dataset}"
+    answered = [
+        {**place, "split": split}
+        for place in asked
+        for split in ("train", "test")
+        if split in datasets[place["dataset"]]
+    ]
+    of_answers = "{model}/{checkpoint}/{dataset}/{split}"
     places = {
         "questions": ("{dataset}", [{"dataset": dataset} for dataset in datasets]),
         **{kind: (of_answers, answered) for kind in ("beams", "clusters", "labels")},
         "scores": (
-            f"{of_answers}/{{recipe}}",
-            [{**a, "answers": "transfer", "recipe": r} for a, r in product(answered, RECIPES)],
+            "{model}/{checkpoint}/{dataset}/{recipe}",
+            [{**a, "answers": "transfer", "recipe": r} for a, r in product(asked, RECIPES)],
         ),
         "predictions": (
             "{model}/{dataset}",
@@ -46,7 +53,12 @@ def run_import(root, archive, digest, models=MODELS, datasets=DATASETS):
         ),
         "answers": (
             of_answers,
-            [a for a in answered if a["checkpoint"] in models[a["model"]]["evaluation"]],
+            [
+                place
+                for place in answered
+                if place["checkpoint"] in models[place["model"]]["evaluation"]
+                and place["split"] == "test"
+            ],
         ),
     }
     files = {

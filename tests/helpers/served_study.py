@@ -51,7 +51,9 @@ def compare_with_file(folder, checkpoints):
     questions = artifacts.read(out / "questions" / "quiz.parquet", artifacts.QUESTIONS)
     parts = []
     for checkpoint in checkpoints:
-        beams = artifacts.read(out / f"beams/served/{checkpoint}/quiz.parquet", artifacts.BEAMS)
+        beams = artifacts.read(
+            out / f"beams/served/{checkpoint}/quiz/test.parquet", artifacts.BEAMS
+        )
         parts.append(beams.assign(model="served", checkpoint=checkpoint, dataset="quiz"))
     beams = pd.concat(parts)
     rows = beams.merge(questions[["question_id", "question", "references"]])

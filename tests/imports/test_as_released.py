@@ -3,13 +3,13 @@
 import pandas as pd
 import pytest
 import yaml
-from estimation import of_each, predictions
+from estimation import of_each, predictions, with_splits
 from gather_confidences import gather_confidences
 from release_archive import DATASETS, MODELS, SEEDS, Release
 from release_import import tables_of
 from workflow_runs import ROOT
 
-from persistcal.answers.clusters import label_predictions, take_predictions
+from persistcal.answers.clusters import label_predictions, take_answers
 from persistcal.evaluation.evaluate import evaluate
 from persistcal.store.artifacts import ANSWERS
 from study.config_files import over_defaults
@@ -50,12 +50,9 @@ class AsReleased:
         """The predictions of a checkpoint with their labels, as `judge_answers` gives them."""
         place = MODEL, DATASET, checkpoint
         asked, clusters = self.tables["questions", DATASET], self.tables["clusters", *place]
-        taken = [
-            take_predictions(asked, clusters, split=split).assign(split=split)
-            for split in ("train", "test")
-        ]
-        labelled = label_predictions(pd.concat(taken), self.tables["labels", *place])
-        return labelled[ANSWERS.schema.names]
+        taken = take_answers(asked, clusters)
+        labelled = label_predictions(taken, self.tables["labels", *place])
+        return with_splits(labelled, asked)[["split", *ANSWERS.schema.names]]
 
     def answers_of(self, checkpoints):
         return of_each({c: self.answers[c] for c in checkpoints})

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from import_options import import_options
 from own_rows import ONE, wanted, write_rows
@@ -48,9 +49,15 @@ def write(folder, rows, kind="jsonl", name="options"):
 def run(folder, entries, *, checkpoints="ab", normalisation="none", needs=None, equal=False):
     """Import files; the tables of each checkpoint."""
     of_study = wanted(checkpoints, needs=needs)
-    outputs = {n: [f"{folder}/{n}/{c}.parquet" for c in checkpoints] for n in TABLES}
+    places = [
+        {**place, "split": split} for place in of_study.places for split in ("train", "test")
+    ]
+    outputs = {
+        n: [f"{folder}/{n}/{p['checkpoint']}/{p['split']}.parquet" for p in places]
+        for n in TABLES
+    }
     outputs["questions"] = [f"{folder}/questions.parquet"]
-    about = {f"{name}_of": of_study.places for name in TABLES}
+    about = {f"{name}_of": places for name in TABLES}
     about["questions_of"] = [{"dataset": "quiz"}]
     import_options(
         Job({}, outputs, about, 1),
@@ -59,12 +66,19 @@ def run(folder, entries, *, checkpoints="ab", normalisation="none", needs=None, 
         known={"m1": dict.fromkeys(checkpoints, equal)},
         wanted=of_study,
     )
-    outputs["questions"] *= len(checkpoints)  # which all have the same
+    outputs["questions"] *= len(places)  # which all have the same
+    tables: dict = {}
+    for i, place in enumerate(places):
+        of_checkpoint = tables.setdefault(place["checkpoint"], {})
+        for n in TABLES:
+            rows = artifacts.read(outputs[n][i], getattr(artifacts, n.upper()))
+            if n == "questions":
+                of_checkpoint[n] = rows
+            else:
+                of_checkpoint.setdefault(n, []).append(rows.assign(split=place["split"]))
     return {
-        checkpoint: {
-            n: artifacts.read(outputs[n][i], getattr(artifacts, n.upper())) for n in TABLES
-        }
-        for i, checkpoint in enumerate(checkpoints)
+        checkpoint: {n: t if n == "questions" else pd.concat(t) for n, t in of_one.items()}
+        for checkpoint, of_one in tables.items()
     }
 
 

@@ -96,7 +96,7 @@ def test_labels_may_be_numbers_words_or_flags(tmp_path, suffix, labels):
 def test_a_job_writes_a_table_for_each_model_and_answers_for_each_checkpoint(tmp_path):
     good().to_csv(tmp_path / "p.csv", index=False)
     places = [{"model": m, "dataset": "quiz"} for m in SAME]
-    answered = [{**place, "checkpoint": c} for place in places for c in "ab"]
+    answered = [{**place, "checkpoint": c, "split": "test"} for place in places for c in "ab"]
     made = {"predictions": places, "answers": answered}
     outputs = {n: [str(tmp_path / f"{n}{i}") for i in range(len(of))] for n, of in made.items()}
     about = {f"{name}_of": of for name, of in made.items()}

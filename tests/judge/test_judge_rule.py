@@ -54,7 +54,7 @@ def test_script_judges_only_what_is_read(fake, tmp_path, monkeypatch, caplog):
     assert set(labels["source"]) == {"judge-1"}
     assert "third" not in fake.asked
     assert answers["correct"].tolist() == [True, False, True]
-    assert "67 % of 3 test answers are correct" in caplog.text  # two of three
+    assert "67 % of 3 answers are correct" in caplog.text  # two of three
     labels, _ = judge_answers(*tables, **LEXICAL)
     assert len(labels) == 9
     assert set(labels["source"]) == {"lexical"}
@@ -94,6 +94,7 @@ def test_a_back_end_is_one_class(monkeypatch, request):
     study = Study(config)
     assert study.judged_clusters is None and not study.judge.asks_server
     job = {"model": "olmo3-7b", "checkpoint": "step566000", "dataset": "triviaqa"}
+    job["split"] = "test"
     assert JobResources(study).judge_requests("judge_answers", job) == 0
     inputs = Inputs(study, ROOT)
     how = {**LEXICAL, "judge": inputs.label_settings(), "reached": inputs.judge_settings()}
@@ -123,11 +124,14 @@ rule all:
         "after.txt"
 rule cluster_answers:
     output:
-        clusters="results/clusters/{{model}}/{{checkpoint}}/{{dataset}}.parquet",
+        clusters="results/clusters/{{model}}/{{checkpoint}}/{{dataset}}/{{split}}.parquet",
 include: "{root}/workflow/rules/judgements.smk"
 rule after:
     input:
-        expand(rules.judge_answers.output.labels, model="m", checkpoint=["a", "b"], dataset="d")
+        expand(
+            rules.judge_answers.output.labels,
+            model="m", checkpoint=["a", "b"], dataset="d", split="test",
+        )
     output:
         "after.txt"
     shell:
@@ -139,9 +143,9 @@ rule after:
 def test_the_rule_reruns_what_a_label_concerns_and_nothing_for_a_ceiling(fake, tmp_path):
     (tmp_path / "Snakefile").write_text(SNAKEFILE.format(root=ROOT))
     for checkpoint, some in {"a": candidates(2), "b": candidates(4)}.items():
-        about = {"model": "m", "checkpoint": checkpoint, "dataset": "d"}
+        about = {"model": "m", "checkpoint": checkpoint, "dataset": "d", "split": "test"}
         questions, clusters = tables_of(some)
-        place = tmp_path / "results" / "clusters" / "m" / checkpoint / "d.parquet"
+        place = tmp_path / "results" / "clusters" / "m" / checkpoint / "d/test.parquet"
         artifacts.write(clusters, place, artifacts.CLUSTERS, values=about)
         path = tmp_path / "results" / "questions" / "d.parquet"
         artifacts.write(questions, path, artifacts.QUESTIONS, values=about)
@@ -159,10 +163,10 @@ def test_the_rule_reruns_what_a_label_concerns_and_nothing_for_a_ceiling(fake, t
         warm_python.run(
             "snakemake", options.split(), 120, folder=tmp_path, **environment
         ).check_returncode()
-        return sorted(path.parent.name for path in tmp_path.glob("logs/**/*.log"))
+        return sorted(path.parts[-3] for path in tmp_path.glob("logs/**/*.log"))
 
     def labels(checkpoint):
-        path = tmp_path / f"results/labels/m/{checkpoint}/d.parquet"
+        path = tmp_path / f"results/labels/m/{checkpoint}/d/test.parquet"
         table = artifacts.read(path, artifacts.LABELS)
         return table.loc[table["cluster"] == 0, "source"].tolist()
 
@@ -173,8 +177,8 @@ def test_the_rule_reruns_what_a_label_concerns_and_nothing_for_a_ceiling(fake, t
     with pytest.raises(subprocess.CalledProcessError):  # b went on without a label
         run(undecided="stop")
     assert labels("a") == ["judge-1"] * 2
-    assert not (tmp_path / "results/labels/m/b/d.parquet").exists()
-    said = (tmp_path / "logs/judge_answers/m/b/d.log").read_text()
+    assert not (tmp_path / "results/labels/m/b/d/test.parquet").exists()
+    said = (tmp_path / "logs/judge_answers/m/b/d/test.log").read_text()
     assert "1 answer waits for a person" in said
     fake.folder = tmp_path / "results" / "judge"
     fake.fill_in(fact_2="correct")

@@ -44,8 +44,8 @@ def test_any_number_of_shards_makes_the_same_file(table, n_shards, study, tmp_pa
     for i, path in enumerate(shards):
         JOBS[table](study, path, shard=i, n_shards=n_shards)
     sizes = [len(pd.read_parquet(path)) for path in shards]
-    # Batches: 24 / 8 of beams; 6 / 2 of scores. The last of four shards has none.
-    assert sum(sizes) == {"BEAMS": 24 * 3, "SCORES": 6 * 4}[table]
+    # Batches: 18 / 8 of beams; 6 / 2 of scores. The last of four shards has none.
+    assert sum(sizes) == {"BEAMS": 18 * 3, "SCORES": 6 * 4}[table]
     assert max(sizes) < sum(sizes)
     merge_job(MERGES[table], study, shards[::-1], tmp_path / "merged", answers="own")
     assert (tmp_path / "merged").read_bytes() == (study / table).read_bytes()

@@ -89,7 +89,7 @@ def test_the_rule_decodes_with_vllm(tmp_path):
         save_tiny(folder, seed=seed, hidden=WIDTH)
     (tmp_path / "quiz.jsonl").write_text(QUIZ)
     (tmp_path / "mine.yaml").write_text(STUDY)
-    target = "out/beams/mine/start/quiz.parquet"
+    target = "out/beams/mine/start/quiz/test.parquet"
     beams = {}
     for backend in ("vllm", "transformers"):
         (tmp_path / "backend.yaml").write_text(f"decoding: {{backend: {backend}}}")

@@ -19,10 +19,11 @@ from persistcal.store.progress import Progress
 LABELS = pd.DataFrame(
     {"question_id": ["q1"], "cluster": [0], "label": ["correct"], "source": ["lexical"]}
 )
+QUIZ = {"dataset": "quiz", "split": "test"}
 
 
 def labels_at(path, **about):
-    artifacts.write(LABELS, path, artifacts.LABELS, values={"dataset": "quiz", **about})
+    artifacts.write(LABELS, path, artifacts.LABELS, values=QUIZ | about)
     return str(path)
 
 
@@ -41,8 +42,8 @@ def test_files_of_one_table_come_as_one_frame_that_says_whose_rows_they_are(tmp_
 
     files = [labels_at(tmp_path / f"{c}.parquet", model="m", checkpoint=c) for c in "ab"]
     inputs = {"labels": files, "notes": ["note.txt"], "unread": "x.parquet"}
-    about = {"model": "m", "checkpoint": "b", "dataset": "quiz"}
-    execute(collect, job(tmp_path, inputs, {"labels": "out.parquet"}, split="test", **about))
+    about = {"model": "m", "checkpoint": "b", **QUIZ}
+    execute(collect, job(tmp_path, inputs, {"labels": "out.parquet"}, **about))
     written = artifacts.read_files(tmp_path / "out.parquet", artifacts.LABELS)
     pd.testing.assert_frame_equal(written, LABELS.assign(**about)[written.columns])
     assert list(written.columns) == [*artifacts.LABELS.file_columns, *LABELS.columns]
@@ -53,7 +54,7 @@ def test_rows_of_something_else_are_refused_and_nothing_is_written(tmp_path):
         return labels
 
     files = labels_at(tmp_path / "a.parquet", model="m", checkpoint="a")
-    about = {"model": "m", "checkpoint": "b", "dataset": "quiz"}
+    about = {"model": "m", "checkpoint": "b", **QUIZ}
     with pytest.raises(TableError, match=r"out\.parquet: .*checkpoint 'b'.*\['a'\]"):
         execute(mistaken, job(tmp_path, {"labels": files}, {"labels": "out.parquet"}, **about))
     assert not (tmp_path / "out.parquet").exists()
@@ -62,10 +63,10 @@ def test_rows_of_something_else_are_refused_and_nothing_is_written(tmp_path):
 def test_each_file_of_an_output_gets_its_own_rows(tmp_path, caplog):
     def split() -> tuple[Labels, str]:
         rows = [LABELS.assign(checkpoint=c, cluster=n) for n, c in enumerate("ab")]
-        return pd.concat(rows).assign(model="m", dataset="quiz"), "two"
+        return pd.concat(rows).assign(model="m", **QUIZ), "two"
 
     paths = [str(tmp_path / f"{name}.parquet") for name in "abc"]
-    places = [{"model": "m", "checkpoint": c, "dataset": "quiz"} for c in "abc"]
+    places = [{"model": "m", "checkpoint": c, **QUIZ} for c in "abc"]
     outputs = {"labels": paths, "note": str(tmp_path / "note.txt")}
     execute(split, Job({}, outputs, {"labels_of": places}, threads=1))
     rows = [artifacts.read_files(path, artifacts.LABELS) for path in paths]
@@ -90,19 +91,19 @@ def test_a_file_of_another_subject_than_its_path_names_is_refused(tmp_path):
         return Job({"labels": files}, {"text": str(tmp_path / "t")}, {}, 1, placed=True)
 
     for c in "ab":
-        file = tmp_path / f"labels/m/{c}/quiz.shard1of2.parquet"
+        file = tmp_path / f"labels/m/{c}/quiz/test.shard1of2.parquet"
         labels_at(file, model="m", checkpoint=c)
-    execute(read, job("a/quiz.shard1of2", "b/quiz.shard1of2"))
+    execute(read, job("a/quiz/test.shard1of2", "b/quiz/test.shard1of2"))
     assert (tmp_path / "t").read_text() == "a,b"
     folder = tmp_path / "labels/m"
     for place, other in (
-        ("b/quiz", "checkpoint 'a', not of 'b'"),
-        ("a/x", "'quiz', not of 'x'"),
+        ("b/quiz/test", "checkpoint 'a', not of 'b'"),
+        ("a/quiz/train", "split 'test', not of 'train'"),
     ):
-        shutil.copy(folder / "a/quiz.shard1of2.parquet", folder / f"{place}.parquet")
+        shutil.copy(folder / "a/quiz/test.shard1of2.parquet", folder / f"{place}.parquet")
         says = rf"{place}.parquet: .*labels of .*{other}; delete"
         with pytest.raises(TableError, match=says):
-            execute(read, job("a/quiz.shard1of2", place))
+            execute(read, job("a/quiz/test.shard1of2", place))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from snakemake.exceptions import WorkflowError
 from snakemake.iocontainers import Wildcards
 
 from study.inputs import Inputs, existing
-from study.study import Evaluated, Study
+from study.study import AnswerSet, Evaluated, Study
 from study.wildcards import for_each, one_of, per_job, uncompared
 
 ASKED = {"asks": {"n_samples": 2}, "reads": ["evaluation"], "prompt": "asked.txt"}
@@ -35,6 +35,12 @@ CONFIG = {
         "probe": {"function": "p", "reads": ["evaluation"], "fitted": True},
         "probe_of_weights": {"function": "p", "reads": ["evaluation"], "reads_weights": True},
         "asked": ASKED,
+        "surrogate": {"function": "s", "reads": ["last_earlier", "evaluation"]},
+        "fitted_surrogate": {
+            **{"function": "s", "reads": ["last_earlier", "evaluation"]},
+            "posthoc": "isotonic",
+        },
+        "at_each": {"function": "e", "reads": ["evaluation"], "fit_at": "each"},
     },
     "equivalence": {"backend": "nli"},
     "decoding": {
@@ -101,10 +107,8 @@ def test_what_an_estimator_reads():
     assert INPUTS.checkpoints_judged("m", "sc") == ["b", "c"]
     assert INPUTS.checkpoints_judged("m", "rank") == ["a", "b", "c"]
     # one checkpoint alone: what is fitted reads the training checkpoints, too
-    assert INPUTS.read_at("m", "sc", "c") == INPUTS.judged_at("m", "sc", "c") == ["c"]
-    assert (
-        INPUTS.read_at("m", "probe", "c") == INPUTS.judged_at("m", "probe", "c") == ["a", "c"]
-    )
+    assert INPUTS.read_at("m", "sc", "c") == ["c"]
+    assert INPUTS.read_at("m", "probe", "c") == ["a", "c"]
     files = INPUTS.further_files("m", "quiz", "sc")
     assert files["entailment_model"] == "out/entailment/model.json"
     assert "checkpoints" not in files
@@ -114,6 +118,36 @@ def test_what_an_estimator_reads():
     assert INPUTS.replies_read("m", "quiz", "sc") == []
     replies = INPUTS.replies_read("m", "quiz", "asked")
     assert replies == [f"out/replies/m/{c}/quiz/asked.parquet" for c in "bc"]
+
+
+@pytest.mark.parametrize(
+    ("estimator", "read", "judged"),
+    [
+        ("sc", "b/test c/test", "b/test c/test"),
+        # fitted on the labelled train answers of the training checkpoint a
+        ("rank", "a/train b/test c/test", "a/train b/test c/test"),
+        ("surrogate", "a/test b/test c/test", "b/test c/test"),
+        ("fitted_surrogate", "a/train a/test b/test c/test", "a/train b/test c/test"),
+        # fitted anew on the unlabelled train answers of each evaluation checkpoint
+        ("at_each", "b/train b/test c/train c/test", "b/train b/test c/train c/test"),
+    ],
+)
+def test_an_estimator_reads_only_the_splits_that_it_uses(estimator, read, judged):
+    for rows, expected in (
+        (INPUTS.study.answers_read("m", estimator), read),
+        (INPUTS.study.answers_judged("m", estimator), judged),
+    ):
+        assert [f"{row.checkpoint}/{row.split}" for row in rows] == expected.split()
+
+
+def test_a_job_of_one_checkpoint_reads_the_split_that_it_rates():
+    assert INPUTS.answers_read_at("m", "sc", "c", "own") == [AnswerSet("c", "test")]
+    assert INPUTS.answers_read_at("m", "sc", "a", "train") == [AnswerSet("a", "train")]
+    fitted = [AnswerSet("a", "train"), AnswerSet("c", "test")]
+    assert INPUTS.answers_read_at("m", "probe", "c", "own") == fitted
+    assert INPUTS.answers_judged_at("m", "probe", "c", "own") == fitted
+    both = [AnswerSet("c", "train"), AnswerSet("c", "test")]
+    assert INPUTS.answers_read_at("m", "at_each", "c", "own") == both
 
 
 def test_the_page_shows_training_checkpoints_on_the_studys_own_datasets():

@@ -14,7 +14,9 @@ from tools import estimate_cost
 
 PAGE = (ROOT / "docs" / "dag.md").read_text(encoding="utf-8")
 BEAMS_32B = {"model": "olmo3-32b", "checkpoint": "step262000", "dataset": "triviaqa"}
+BEAMS_32B["split"] = "test"
 BEAMS_7B = {"model": "olmo3-7b", "checkpoint": "step566000", "dataset": "triviaqa"}
+BEAMS_7B["split"] = "test"
 ORACLE_32B = {
     "model": "olmo3-32b",
     "dataset": "triviaqa",
@@ -85,8 +87,8 @@ def test_disk_and_requests():
         config = PAPER | {"judge": PAPER["judge"] | judge}
         return JobResources(Study(config)).judge_requests("judge_answers", job)
 
-    # 9,961 questions of 1,000 bytes; two bytes a weight
-    assert gigabytes("generate_beams", BEAMS_32B) == pytest.approx(0.009961)
+    # 4,961 test questions of 1,000 bytes; two bytes a weight
+    assert gigabytes("generate_beams", BEAMS_32B) == pytest.approx(0.004961)
     assert gigabytes("fetch_checkpoint", BEAMS_32B) == pytest.approx(64.4)
     # 0.01 bytes per weight and adapter at rank 8, three seeds
     assert gigabytes("train_oracle", ORACLE_32B) == pytest.approx(0.01 * 32.2 * 3)
@@ -94,11 +96,10 @@ def test_disk_and_requests():
     scores = gigabytes("score_answers", {**BEAMS_7B, "recipe": "oracle", "answers": "own"})
     assert scores == pytest.approx(3 * 4961 * 20 / 1e9)
     # a request for each question, or for each candidate at most
-    assert requests(BEAMS_7B) == 9961
-    assert requests(BEAMS_7B, together=False) == 9961 * 10
-    assert requests(BEAMS_7B, together=False, clusters="needed") == 9961 * 2
-    backbone = {"model": "qwen3-8b", "checkpoint": "main", "dataset": "triviaqa"}
-    assert requests(backbone) == 4961  # no training questions
+    assert requests(BEAMS_7B) == 4961
+    assert requests({**BEAMS_7B, "split": "train"}) == 5000
+    assert requests(BEAMS_7B, together=False) == 4961 * 10
+    assert requests(BEAMS_7B, together=False, clusters="needed") == 4961 * 2
 
 
 @pytest.fixture(scope="module")

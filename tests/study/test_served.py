@@ -60,16 +60,13 @@ def test_a_study_of_models_behind_an_api_needs_no_more_than_this():
 def test_nothing_is_asked_that_no_estimator_reads():
     study = Study(served())
     assert study.checkpoints("s") == ["a", "b"]
-    assert study.splits_asked("s", "a") == ["test"]
+    assert study.splits_shown("s", "a", "triviaqa") == ["test"]
     # what only `further` tables would show is not paid for
     names = {row.estimator for row in study.ever_evaluated}
     assert names == {"self_consistency", "end_correct"}
     fitted = Study(served(study_of(estimators=["self_consistency_posthoc"])))
     assert fitted.checkpoints("s") == ["z", "a", "b"]
-    assert fitted.splits_asked("s", "z") == ["train"]
-    about = {"models": ["s"], "datasets": ["triviaqa"]}
-    confounds = Study(served({"analyses": {"confounds": about}}))
-    assert confounds.splits_asked("s", "a") == ["train", "test"]
+    assert fitted.splits_shown("s", "z", "triviaqa") == ["train"]
 
 
 def test_a_model_may_have_checkpoints_of_both_kinds():
@@ -79,8 +76,7 @@ def test_a_model_may_have_checkpoints_of_both_kinds():
     check_config(config)
     study = Study(config)
     assert study.served == {"s": ["z", "b"]}
-    assert study.splits_asked("s", "a") == ["train", "test"]
-    job = {"model": "s", "checkpoint": "b", "dataset": "triviaqa"}
+    job = {"model": "s", "checkpoint": "b", "dataset": "triviaqa", "split": "test"}
     resources = JobResources(Study(config))
     assert resources.request("cluster_answers", job).gpu == 1  # of the entailment model
 
@@ -163,12 +159,12 @@ def test_what_a_server_gives_may_be_used():
 JOBS = """
 localrule sample_from_server:
     input: q
-    wildcards: model=s, checkpoint=a, dataset=triviaqa
+    wildcards: model=s, checkpoint=a, dataset=triviaqa, split=test
 localrule sample_from_server:
     input: q
-    wildcards: model=s, checkpoint=b, dataset=triviaqa
+    wildcards: model=s, checkpoint=b, dataset=triviaqa, split=test
 rule cluster_answers:
-    wildcards: model=s, checkpoint=b, dataset=triviaqa
+    wildcards: model=s, checkpoint=b, dataset=triviaqa, split=test
 """
 
 

@@ -43,7 +43,7 @@ def folder(tmp_path_factory):
 def test_the_likeliest_option_is_the_answer_and_the_gold_one_is_right(folder):
     questions = pd.read_json(folder / "quiz.jsonl", lines=True)
     for checkpoint in STATES:
-        place = f"tiny/{checkpoint}/quiz.parquet"
+        place = f"tiny/{checkpoint}/quiz/test.parquet"
         beams = artifacts.read(folder / f"out/beams/{place}", artifacts.BEAMS)
         best = beams.loc[beams.groupby("question_id")["logprob"].idxmax()]
         answers = artifacts.read(folder / f"out/answers/{place}", artifacts.ANSWERS)

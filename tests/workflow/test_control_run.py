@@ -53,7 +53,7 @@ def test_what_flips_between_states_of_the_same_weights(tmp_path):
     save_tiny(tmp_path / "models" / "base")
     how = {"configs": [tmp_path / "config.yaml"]}
     write_quiz(tmp_path, {})
-    first = "out/clusters/tiny/once/quiz.parquet"
+    first = "out/clusters/tiny/once/quiz/test.parquet"
     snakemake(tmp_path, "--cores", "2", first, **how)
     said = read(tmp_path, "clusters", artifacts.CLUSTERS, "once")
     said = said[said["cluster"] == 0].set_index("question_id")["answer"].to_dict()

@@ -64,7 +64,7 @@ def test_an_estimator_of_ones_own_runs(folder):
     snakemake(folder, "-c1", target, configs=configs)
     predictions = artifacts.read(folder / target, artifacts.PREDICTIONS)
     for checkpoint in ("middle", "end"):
-        path = folder / f"results/mine/clusters/mine/{checkpoint}/quiz.parquet"
+        path = folder / f"results/mine/clusters/mine/{checkpoint}/quiz/test.parquet"
         clusters = artifacts.read(path, artifacts.CLUSTERS)
         top = clusters[clusters["cluster"] == 0].set_index("question_id")["answer"]
         top = top[top.index.isin(["4", "5", "6"])]  # the test questions, by their rows

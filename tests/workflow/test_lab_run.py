@@ -49,7 +49,7 @@ def folder(tmp_path_factory):
 
 
 def answers(folder, state):
-    path = folder / f"out/answers/atlas/{state}/atlas.parquet"
+    path = folder / f"out/answers/atlas/{state}/atlas/test.parquet"
     return artifacts.read(path, artifacts.ANSWERS).set_index("question_id")
 
 

@@ -110,7 +110,7 @@ def test_jobs_of_a_module_ask_for_the_gpus_of_their_own_rule(tmp_path):
     """Snakemake hands over the name that the rule has in the outer workflow."""
     folder = outer(tmp_path / "outer", "  results: results\n")
     (folder / "none.yaml").write_text("results: results")
-    target = "results/beams/olmo3-32b/step66000/triviaqa.parquet"
+    target = "results/beams/olmo3-32b/step66000/triviaqa/test.parquet"
     as_module = run(folder, "-n", target, profile="slurm").replace("pc_", "")
     snakefile = folder / "workflow" / "Snakefile"
     other = "\nuse rule generate_beams from pc as pc_generate_beams with:\n    threads: 2\n"

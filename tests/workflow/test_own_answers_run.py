@@ -28,9 +28,9 @@ def test_the_answers_of_a_study_give_its_metrics_again(study, tmp_path):
         ~questions["excluded"], ["question_id", "split", "question", "references"]
     ]
     parts = []
-    for path in sorted((out / "beams" / "atlas").glob("*/atlas.parquet")):
+    for path in sorted((out / "beams" / "atlas").glob("*/atlas/*.parquet")):
         beams = artifacts.read(path, artifacts.BEAMS).merge(asked, on="question_id")
-        parts.append(beams.assign(checkpoint=path.parent.name, model="atlas", dataset="atlas"))
+        parts.append(beams.assign(checkpoint=path.parts[-3], model="atlas", dataset="atlas"))
     rows = pd.concat(parts).rename(columns={"beam": "sample", "text": "answer"})
     rows = rows.merge(questions[["question_id", "index"]]).sort_values(["index", "sample"])
     names = ["model", "checkpoint", "dataset", "question_id", "question", "references"]

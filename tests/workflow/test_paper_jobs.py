@@ -15,10 +15,10 @@ STUDY = {
     "resolve_checkpoint": 20,
     "fetch_checkpoint": 20,
     "fetch_entailment_model": 1,
-    # every checkpoint answers all three sets: 20 x 3
-    "generate_beams": 60,
-    "cluster_answers": 60,
-    "judge_answers": 60,
+    # every checkpoint answers the test splits of all three sets and two train splits: 20 x 5
+    "generate_beams": 100,
+    "cluster_answers": 100,
+    "judge_answers": 100,
     # jointly on all earlier, and on all evaluation checkpoints
     "train_non_oracle": 6,
     "train_oracle": 6,
@@ -56,9 +56,9 @@ ALL = {
     # Qwen3 8B: the verifier's weights, which also answer TriviaQA and Jeopardy themselves
     "resolve_checkpoint": 21,
     "fetch_checkpoint": 21,
-    "generate_beams": 62,
-    "cluster_answers": 62,
-    "judge_answers": 62,
+    "generate_beams": 102,
+    "cluster_answers": 102,
+    "judge_answers": 102,
     "resolve_adapter": 1,
     "fetch_adapter": 1,
     "score_with_verifier": 6,

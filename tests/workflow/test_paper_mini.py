@@ -90,17 +90,18 @@ class PaperRun:
     def judged(self):
         """Every answer that has a label: question, answer, label, source and references."""
         parts = []
-        for path in sorted((self.results / "labels").glob("*/*/*.parquet")):
+        for path in sorted((self.results / "labels").glob("*/*/*/*.parquet")):
             place = path.relative_to(self.results / "labels")
             clusters = self.table("clusters" / place, artifacts.CLUSTERS)
             assert len(clusters) == len(clusters[["question_id", "answer"]].drop_duplicates())
             labels = artifacts.read(path, artifacts.LABELS)
             assert len(labels) == len(clusters) > 0
             rows = labels.merge(clusters, on=["question_id", "cluster"], validate="one_to_one")
-            rows = rows.merge(self.questions(path.stem), on="question_id")
+            rows = rows.merge(self.questions(path.parent.name), on="question_id")
             parts.append(rows.assign(place=str(place)))
-        # 4 + 3 checkpoints on three datasets, and Qwen's own answers for the headroom
-        assert len(parts) == 7 * 3 + 1
+        # 4 + 3 checkpoints on two splits of two datasets and on BioASQ's test questions, and
+        # Qwen's own answers for the headroom
+        assert len(parts) == 7 * (2 * 2 + 1) + 1
         return pd.concat(parts, ignore_index=True)
 
 
@@ -134,7 +135,7 @@ def test_nothing_is_left_to_do_and_no_question_is_judged_twice(paper):
     assert len(paper.judge.requests) == len(distinct) == 7 * (15 + 25 + 16 + 24 + 24) + 25
     assert "Nothing to be done" in paper.run(*paper.targets, "--dry-run")
     # A table that is lost is made again from what the judge has said.
-    path = paper.results / "labels/olmo3-7b/step566000/triviaqa.parquet"
+    path = paper.results / "labels/olmo3-7b/step566000/triviaqa/test.parquet"
     before = path.read_bytes()
     path.unlink()
     paper.run(path.relative_to(paper.folder))
@@ -281,7 +282,9 @@ def test_the_verifier_is_asked_in_its_chat_format(paper):
         return logits.double().softmax(-1)[yes].item()
 
     prompt = (ROOT / "config/prompts/gcm.txt").read_text()
-    clusters = paper.table("clusters/marin-8b/phoenix/triviaqa.parquet", artifacts.CLUSTERS)
+    clusters = paper.table(
+        "clusters/marin-8b/phoenix/triviaqa/test.parquet", artifacts.CLUSTERS
+    )
     asked = verdicts[verdicts["checkpoint"] == "phoenix"].head(6)
     asked = asked.merge(clusters[clusters["cluster"] == 0], on="question_id")
     for row in asked.merge(paper.questions("triviaqa"), on="question_id").itertuples():

@@ -44,11 +44,11 @@ def test_an_exported_checkpoint_answers_like_the_pretrained_one(folder, monkeypa
     overlay = yaml.safe_load(TINY) | {"models": {"atlas": {"repo": "exported"}}}
     overlay["results"] = "read"
     (folder / "exported.yaml").write_text(yaml.safe_dump(overlay))
-    target = "read/beams/atlas/p100/atlas.parquet"
+    target = "read/beams/atlas/p100/atlas/test.parquet"
     snakemake(folder, target, "--cores", 1, configs=[*ATLAS, folder / "exported.yaml"])
     questions = [folder / f"{results}/questions/atlas.parquet" for results in ("out", "read")]
     assert questions[0].read_bytes() == questions[1].read_bytes()
-    made = "out/beams/atlas/p100/atlas.parquet"
+    made = "out/beams/atlas/p100/atlas/test.parquet"
     before, after = (artifacts.read(folder / path, artifacts.BEAMS) for path in (made, target))
     first = before[before["beam"] == 0].merge(after[after["beam"] == 0], on="question_id")
     assert len(first) == 48

@@ -66,7 +66,9 @@ def folder(tmp_path_factory):
 
 
 def test_each_context_is_answered_from_its_passages(folder):
-    answered = [f"results/lab_real/beams/smollm2-context/{c}/atlas.parquet" for c in CONTEXTS]
+    answered = [
+        f"results/lab_real/beams/smollm2-context/{c}/atlas/test.parquet" for c in CONTEXTS
+    ]
     snakemake(folder, "--cores", "2", *answered, configs=[CONFIG, folder / "small.yaml"])
     beams = [artifacts.read(folder / path, artifacts.BEAMS) for path in answered]
     assert len({tuple(of_one["logprob"]) for of_one in beams}) == len(CONTEXTS)

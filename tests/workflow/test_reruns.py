@@ -229,7 +229,7 @@ def test_an_edited_module(study, tmp_path, module, jobs):
     ("step", "made", "rule"),
     [
         ("scoring", "scores/atlas/p40/atlas/oracle/own", "score_answers"),
-        ("decoding", "beams/atlas/p40/atlas", "generate_beams"),
+        ("decoding", "beams/atlas/p40/atlas/test", "generate_beams"),
     ],
 )
 def test_shards_make_the_same_file(study, tmp_path, step, made, rule):

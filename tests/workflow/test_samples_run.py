@@ -32,10 +32,10 @@ def test_samples_instead_of_beams(study, tmp_path):
     snakemake(tmp_path / "study", "--cores", "2", "out/metrics.csv", configs=configs)
     metrics = artifacts.read_csv(out / "metrics.csv", artifacts.METRICS)
     assert set(metrics["estimator"]) == set(ESTIMATORS)
-    beams = artifacts.read(out / "beams/atlas/p40/atlas.parquet", artifacts.BEAMS)
+    beams = artifacts.read(out / "beams/atlas/p40/atlas/test.parquet", artifacts.BEAMS)
     assert (beams.groupby("question_id").size() == 5).all()
     assert beams.duplicated(["question_id", "text"]).any()  # beams say everything once
-    clusters = artifacts.read(out / "clusters/atlas/p40/atlas.parquet", artifacts.CLUSTERS)
+    clusters = artifacts.read(out / "clusters/atlas/p40/atlas/test.parquet", artifacts.CLUSTERS)
     fifths = clusters["probability"] * 5
     assert (fifths - fifths.round()).abs().max() < 1e-9
     rated = pd.concat(

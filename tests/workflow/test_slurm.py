@@ -23,14 +23,14 @@ from workflow_runs import ATLAS, ROOT, snakemake
 SMALL = [*ATLAS, ROOT / "tests" / "config" / "atlas_slurm.yaml"]
 CHECKPOINTS = ["p10", "p20", "p30", "p40"]
 TOO_LITTLE_MB = 400  # for Snakemake enough, for torch not
-CLUSTERS = "out/clusters/atlas/p40/atlas.parquet"
+CLUSTERS = "out/clusters/atlas/p40/atlas/test.parquet"
 METRICS = "out/metrics/atlas/atlas/oracle.parquet"
 ADAPTER = "out/adapters/atlas/atlas/oracle/p30+p40/seed17/adapter_model.safetensors"
 TRAINING_LOG = "out/logs/train_adapters/atlas/atlas/oracle/p30+p40.log"
 
 
 def beams(checkpoint):
-    return f"out/beams/atlas/{checkpoint}/atlas.parquet"
+    return f"out/beams/atlas/{checkpoint}/atlas/test.parquet"
 
 
 def command(folder, *arguments, profile):

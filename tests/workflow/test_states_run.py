@@ -51,7 +51,7 @@ def folder(tmp_path_factory):
 
 
 def beams(folder, state):
-    return artifacts.read(folder / f"out/beams/tiny/{state}/quiz.parquet", artifacts.BEAMS)
+    return artifacts.read(folder / f"out/beams/tiny/{state}/quiz/test.parquet", artifacts.BEAMS)
 
 
 def test_a_passage_changes_answers_and_confidences_of_the_same_weights(folder):
@@ -73,9 +73,10 @@ def test_one_more_state_costs_itself_and_what_is_over_all_of_them(folder):
     assert planned(snakemake(folder, "-n", *TARGETS, configs=configs)) == {
         "resolve_checkpoint": 1,
         "fetch_checkpoint": 1,
-        "generate_beams": 1,
-        "cluster_answers": 1,
-        "judge_answers": 1,
+        # its test answers, and its train answers for the oracle
+        "generate_beams": 2,
+        "cluster_answers": 2,
+        "judge_answers": 2,
         "rate_at_checkpoint": 1,
         "train_oracle": 1,
         "score_answers": 3,
@@ -86,7 +87,7 @@ def test_one_more_state_costs_itself_and_what_is_over_all_of_them(folder):
 
 def test_a_merge_with_rounded_weights_answers(folder):
     mixed = {"merge": {"base": 1}, "quantization": "int8", "context": PASSAGES}
-    target = "out/beams/tiny/mixed/quiz.parquet"
+    target = "out/beams/tiny/mixed/quiz/test.parquet"
     snakemake(folder, "--cores", "2", target, configs=written(folder, mixed=mixed))
     assert (beams(folder, "mixed")["logprob"] != beams(folder, "open")["logprob"]).any()
     record = json.loads((folder / "out/checkpoints/tiny/mixed.json").read_text())
@@ -98,7 +99,7 @@ def planned_answers(folder, states, *answering):
     """Return the jobs for answers of some of the further `states` of the atlas model."""
     model = {"checkpoints": states, "evaluation": ["p40", *answering]}
     (folder / "more.yaml").write_text(yaml.safe_dump({"models": {"atlas": model}}))
-    targets = [f"out/beams/atlas/{state}/atlas.parquet" for state in answering]
+    targets = [f"out/beams/atlas/{state}/atlas/test.parquet" for state in answering]
     configs = [*PRETRAINING, folder / "more.yaml"]
     return planned(snakemake(folder, "-n", *targets, configs=configs))
 

@@ -38,7 +38,7 @@ def test_every_number_has_its_place(study):
 
 
 def test_logs_hold_what_was_done(study):
-    assert "correct" in (study / "out/logs/judge_answers/atlas/p100/atlas.log").read_text()
+    assert "correct" in (study / "out/logs/judge_answers/atlas/p100/atlas/test.log").read_text()
     assert not list((study / "out").rglob("*.part"))
 
 
@@ -75,18 +75,18 @@ def test_an_interrupted_study_goes_on_where_it_was(tmp_path):
     )
     labels = tmp_path / "out" / "labels" / "atlas"
     deadline = time.monotonic() + 300
-    while not list(labels.glob("*/atlas.parquet")) and time.monotonic() < deadline:
+    while not list(labels.glob("*/atlas/*.parquet")) and time.monotonic() < deadline:
         assert running.poll() is None, "the study ended before it was interrupted"
         time.sleep(0.2)
     os.killpg(running.pid, signal.SIGKILL)
     running.wait()
-    [first, *_] = labels.glob("*/atlas.parquet")
+    [first, *_] = labels.glob("*/atlas/*.parquet")
     made = [tmp_path / "out/questions/atlas.parquet"]
-    made.append(tmp_path / f"out/beams/atlas/{first.parent.name}/atlas.parquet")
+    made.append(tmp_path / "out/beams" / first.relative_to(tmp_path / "out/labels"))
     finished = {path: path.stat().st_mtime_ns for path in made}
     snakemake(tmp_path, "--unlock", configs=ATLAS)
     snakemake(tmp_path, "--cores", "2", "--until", "generate_beams", configs=ATLAS)
-    assert (tmp_path / "out" / "beams" / "atlas" / "p100" / "atlas.parquet").exists()
+    assert (tmp_path / "out" / "beams" / "atlas" / "p100" / "atlas" / "test.parquet").exists()
     assert {path: path.stat().st_mtime_ns for path in finished} == finished
 
 

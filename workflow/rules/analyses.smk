@@ -28,7 +28,12 @@ rule measure_confounds:
     input:
         answers=of_each(
             paths.answers,
-            [Answered(m, c, d) for m, d in CONFOUNDED for c in study.evaluation(m)],
+            [
+                Answered(m, c, d, split)
+                for m, d in CONFOUNDED
+                for c in study.evaluation(m)
+                for split in ("train", "test")
+            ],
         ),
         questions=expand(paths.questions, dataset=DATASETS_CONFOUNDED),
         facts=expand(paths.facts, dataset=WITH_FACTS),
@@ -62,7 +67,7 @@ rule measure_agreement:
     input:
         answers=of_each(
             paths.answers,
-            [Answered(m, c, d) for m, d in AGREED for c in STATES_AGREED],
+            [Answered(m, c, d, "test") for m, d in AGREED for c in STATES_AGREED],
         ),
         questions=expand(
             paths.questions,
@@ -85,7 +90,7 @@ rule measure_agreement:
 
 rule measure_transfer:
     input:
-        answers=for_each(study.checkpoints, paths.answers),
+        answers=for_each(study.checkpoints, paths.answers, split="test"),
         scores=per_job(inputs.transfer_scores),
     output:
         transfer=f"{RESULTS}/transfer/{{model}}/{{dataset}}.csv",
@@ -108,7 +113,7 @@ rule measure_variance:
     input:
         checkpoint=paths.checkpoint,
         questions=per_job(inputs.questions_asked),
-        clusters=paths.clusters,
+        clusters=expand(paths.clusters, split="test", allow_missing=True),
         adapters=expand(
             f"{paths.adapter}/adapter_model.safetensors",
             recipe=VARIANCE_RECIPE,
@@ -156,12 +161,14 @@ HEADROOM = config["analyses"]["gcm_headroom"]
 
 rule measure_headroom:
     input:
-        answers=for_each(study.evaluation, paths.answers),
+        answers=for_each(study.evaluation, paths.answers, split="test"),
         replicates=[
             paths.replicates.replace("{estimator}", HEADROOM[name])
             for name in ("verifier", "oracle")
         ],
-        backbone=paths.answers.format(**HEADROOM["backbone"], dataset="{dataset}"),
+        backbone=paths.answers.format(
+            **HEADROOM["backbone"], dataset="{dataset}", split="test"
+        ),
     output:
         headroom=f"{RESULTS}/headroom/{{model}}/{{dataset}}.csv",
     log:

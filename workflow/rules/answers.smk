@@ -21,7 +21,7 @@ if study.served:
         output:
             beams=paths.beams,
         log:
-            f"{LOGS}/sample_from_server/{{model}}/{{checkpoint}}/{{dataset}}.log",
+            f"{LOGS}/sample_from_server/{paths.answered}.log",
         wildcard_constraints:
             model=AT_SERVER,
         # Runs next to Snakemake, because compute nodes have no connection.
@@ -29,7 +29,6 @@ if study.served:
         conda:
             "../../envs/cpu.yaml"
         params:
-            splits=per_job(study.splits_asked),
             few_shot=per_job(inputs.few_shot),
             served=per_job(study.decides_answers),
             draws=per_job(inputs.draws),
@@ -51,12 +50,12 @@ if study.runs_models:
             beams=shard_of(paths.beams, "decoding"),
         log:
             shard_of(
-                f"{LOGS}/generate_beams/{{model}}/{{checkpoint}}/{{dataset}}.log",
+                f"{LOGS}/generate_beams/{paths.answered}.log",
                 "decoding",
             ),
         benchmark:
             shard_of(
-                f"{LOGS}/generate_beams/{{model}}/{{checkpoint}}/{{dataset}}.tsv",
+                f"{LOGS}/generate_beams/{paths.answered}.tsv",
                 "decoding",
             )
         wildcard_constraints:
@@ -66,7 +65,6 @@ if study.runs_models:
         resources:
             **ON_GPU,
         params:
-            splits=per_job(study.splits_asked),
             few_shot=per_job(inputs.few_shot),
             backend=DECODING["backend"],
             search=per_job(inputs.search),
@@ -88,7 +86,7 @@ if study.runs_models:
             output:
                 merged=paths.beams,
             log:
-                f"{LOGS}/merge_beams/{{model}}/{{checkpoint}}/{{dataset}}.log",
+                f"{LOGS}/merge_beams/{paths.answered}.log",
             wildcard_constraints:
                 model=f"(?!{AT_SERVER})(?:{one_of(study.models_made)})",
             localrule: True
@@ -124,9 +122,9 @@ rule cluster_answers:
     output:
         clusters=paths.clusters,
     log:
-        f"{LOGS}/cluster_answers/{{model}}/{{checkpoint}}/{{dataset}}.log",
+        f"{LOGS}/cluster_answers/{paths.answered}.log",
     benchmark:
-        f"{LOGS}/cluster_answers/{{model}}/{{checkpoint}}/{{dataset}}.tsv"
+        f"{LOGS}/cluster_answers/{paths.answered}.tsv"
     conda:
         "../../envs/gpu.yaml"
     resources:

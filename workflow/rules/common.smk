@@ -188,3 +188,4 @@ wildcard_constraints:
     table=one_of(study.every_table),
     seed=r"\d+",
     shard=r"\d+",
+    split="train|test",

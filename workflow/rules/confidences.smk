@@ -63,7 +63,7 @@ if config["scoring"]["shards"] > 1:
 rule gather_confidences:
     input:
         scores=per_job(inputs.scores_read),
-        answers=for_each(inputs.checkpoints_judged, paths.answers),
+        answers=for_each(study.answers_judged, paths.answers),
     output:
         predictions=paths.predictions,
     log:
@@ -119,7 +119,7 @@ rule score_with_verifier:
     input:
         unpack(per_job(inputs.verifier_files)),
         questions=paths.questions,
-        clusters=for_each(study.splits_to_verify, paths.clusters),
+        clusters=for_each(study.answers_to_verify, paths.clusters),
     output:
         verified=paths.verified,
     log:
@@ -141,9 +141,9 @@ rule score_with_verifier:
 rule estimate_confidences:
     input:
         unpack(per_job(inputs.further_files)),
-        beams=for_each(study.checkpoints_read, paths.beams),
-        clusters=for_each(study.checkpoints_read, paths.clusters),
-        answers=for_each(inputs.checkpoints_judged, paths.answers),
+        beams=for_each(study.answers_read, paths.beams),
+        clusters=for_each(study.answers_read, paths.clusters),
+        answers=for_each(study.answers_judged, paths.answers),
     output:
         predictions=paths.predictions,
     log:
@@ -166,9 +166,9 @@ rule estimate_confidences:
 rule rate_at_checkpoint:
     input:
         unpack(per_job(inputs.further_files)),
-        beams=for_each(inputs.read_at, paths.beams),
-        clusters=for_each(inputs.read_at, paths.clusters),
-        answers=for_each(inputs.judged_at, paths.answers),
+        beams=for_each(inputs.answers_read_at, paths.beams),
+        clusters=for_each(inputs.answers_read_at, paths.clusters),
+        answers=for_each(inputs.answers_judged_at, paths.answers),
     output:
         scores=paths.scores.replace("{recipe}", "{estimator}"),
     log:
@@ -196,7 +196,7 @@ if study.runs_models:
             per_job(inputs.made_files),
             checkpoint=paths.checkpoint,
             questions=per_job(inputs.questions_asked),
-            clusters=paths.clusters,
+            clusters=for_each(inputs.checkpoint_asked, paths.clusters),
         output:
             replies=paths.replies,
         log:
@@ -222,7 +222,7 @@ if study.served:
     rule ask_server:
         input:
             questions=paths.questions,
-            clusters=paths.clusters,
+            clusters=for_each(inputs.checkpoint_asked, paths.clusters),
         output:
             replies=paths.replies,
         log:
@@ -248,9 +248,9 @@ if study.served:
 rule read_confidences:
     input:
         questions=paths.questions,
-        beams=for_each(study.checkpoints_read, paths.beams),
-        clusters=for_each(study.checkpoints_read, paths.clusters),
-        answers=for_each(inputs.checkpoints_judged, paths.answers),
+        beams=for_each(study.answers_read, paths.beams),
+        clusters=for_each(study.answers_read, paths.clusters),
+        answers=for_each(study.answers_judged, paths.answers),
         replies=per_job(inputs.replies_read),
     output:
         predictions=paths.predictions,

@@ -3,11 +3,11 @@
 
 rule count_contrast_sets:
     input:
-        answers=for_each(study.evaluation, paths.answers),
+        answers=for_each(study.evaluation, paths.answers, split="test"),
         clusters=(
             []
             if study.chosen["predictions"]
-            else for_each(study.evaluation, paths.clusters)
+            else for_each(study.evaluation, paths.clusters, split="test")
         ),
     output:
         contrast_sets=paths.contrast_sets,
@@ -121,6 +121,7 @@ rule check_thresholds:
                 model=model,
                 dataset=DATASETS,
                 checkpoint=study.evaluation(model),
+                split="test",
             )
         ],
     output:
@@ -186,7 +187,7 @@ if NAMED_PAIRS:
 rule measure_subsets:
     input:
         predictions=per_job(inputs.predictions),
-        clusters=for_each(study.evaluation, paths.clusters),
+        clusters=for_each(study.evaluation, paths.clusters, split="test"),
         questions=per_job(inputs.questions_of_subsets),
     output:
         subsets=f"{RESULTS}/subsets/{{model}}/{{dataset}}.parquet",

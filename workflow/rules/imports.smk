@@ -1,8 +1,10 @@
 """Import predictions or answers from a user's files or the authors' release."""
 
-PLACES_ANSWERED = [place._asdict() for place in study.answered]
+PLACES_ANSWERED = [place._asdict() for place in study.answers_in_files]
 PLACES_EVALUATED = [
-    p for p in PLACES_ANSWERED if p["checkpoint"] in study.evaluation(p["model"])
+    p
+    for p in PLACES_ANSWERED
+    if p["checkpoint"] in study.evaluation(p["model"]) and p["split"] == "test"
 ]
 PLACES_PREDICTED = [{"model": m, "dataset": d} for m in MODELS for d in DATASETS]
 OF_DATASETS = [{"dataset": dataset} for dataset in DATASETS]
@@ -56,10 +58,10 @@ if study.has_own_options:
             files=ANSWER_FILES,
         output:
             questions=expand(paths.questions, dataset=DATASETS),
-            beams=of_each(paths.beams, study.answered),
-            clusters=of_each(paths.clusters, study.answered),
-            labels=of_each(paths.labels, study.answered),
-            answers=of_each(paths.answers, study.answered),
+            beams=of_each(paths.beams, study.answers_in_files),
+            clusters=of_each(paths.clusters, study.answers_in_files),
+            labels=of_each(paths.labels, study.answers_in_files),
+            answers=of_each(paths.answers, study.answers_in_files),
         log:
             f"{LOGS}/import_options.log",
         benchmark:
@@ -88,7 +90,7 @@ elif study.has_own_answers:
             files=ANSWER_FILES,
         output:
             questions=expand(paths.questions, dataset=DATASETS),
-            beams=of_each(paths.beams, study.answered),
+            beams=of_each(paths.beams, study.answers_in_files),
             labels=expand(paths.given_labels, dataset=DATASETS),
         log:
             f"{LOGS}/import_answers.log",
@@ -111,8 +113,12 @@ elif study.has_own_answers:
 
 if study.chosen["source"] == "release":
     TRANSFERRED = [
-        {**place, "answers": "transfer", "recipe": recipe}
-        for place in PLACES_ANSWERED
+        {
+            **dict(zip(("model", "checkpoint", "dataset"), place)),
+            "answers": "transfer",
+            "recipe": recipe,
+        }
+        for place in study.places_answered
         for recipe in list(config["analyses"]["transfer"]["recipes"])
     ]
 
@@ -126,9 +132,9 @@ if study.chosen["source"] == "release":
             ),
         output:
             questions=expand(paths.questions, dataset=DATASETS),
-            beams=of_each(paths.beams, study.answered),
-            clusters=of_each(paths.clusters, study.answered),
-            labels=of_each(paths.labels, study.answered),
+            beams=of_each(paths.beams, study.answers_in_files),
+            clusters=of_each(paths.clusters, study.answers_in_files),
+            labels=of_each(paths.labels, study.answers_in_files),
             scores=[paths.scores.format(**place) for place in TRANSFERRED],
             predictions=IMPORTS,
             answers=EVALUATED_ANSWERS,

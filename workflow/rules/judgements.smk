@@ -22,7 +22,7 @@ rule judge_answers:
         labels=paths.labels,
         answers=paths.answers,
     log:
-        f"{LOGS}/judge_answers/{{model}}/{{checkpoint}}/{{dataset}}.log",
+        f"{LOGS}/judge_answers/{paths.answered}.log",
     # Runs next to Snakemake, because compute nodes have no connection.
     localrule: study.judge.asks_server
     conda:
@@ -41,7 +41,7 @@ rule judge_answers:
 rule draw_audit:
     input:
         questions=paths.questions,
-        answers=for_each(inputs.checkpoints_audited, paths.answers),
+        answers=for_each(inputs.checkpoints_audited, paths.answers, split="test"),
     output:
         # Kept before the job, which refuses to write over a person's entries.
         sheet=update(f"{RESULTS}/audit/{{model}}/{{dataset}}.csv"),
@@ -60,7 +60,7 @@ if AUDIT["filled"]:
     rule summarise_audit:
         input:
             sheet=AUDIT["filled"],
-            answers=for_each(inputs.checkpoints_audited, paths.answers),
+            answers=for_each(inputs.checkpoints_audited, paths.answers, split="test"),
         output:
             agreements=f"{RESULTS}/audit_agreements/{{model}}/{{dataset}}.csv",
         log:
@@ -75,7 +75,7 @@ if AUDIT["filled"]:
     rule correct_results:
         input:
             sheet=AUDIT["filled"],
-            answers=for_each(inputs.checkpoints_audited, paths.answers),
+            answers=for_each(inputs.checkpoints_audited, paths.answers, split="test"),
             predictions=per_job(inputs.predictions),
         output:
             corrections=f"{RESULTS}/corrections/{{model}}/{{dataset}}.csv",

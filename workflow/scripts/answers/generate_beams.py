@@ -22,18 +22,20 @@ def generate_beams(
     checkpoint: Checkpoint,
     questions: Questions,
     *,
-    splits: list[str],
+    split: str,
     few_shot: FewShot,
     backend: str,
     search: Search,
     work: Work,
 ) -> Beams:
-    """Return the beams of the questions of `splits` that are in `work` and not excluded.
+    """Return the beams of the questions of `split` that are in `work` and not excluded.
 
     For questions with options, each option is a beam.
     """
     questions = questions.sort_values("index")
-    asked = questions[questions["split"].isin(splits) & ~questions["excluded"]]
+    asked = questions[(questions["split"] == split) & ~questions["excluded"]]
+    if asked.empty:
+        return artifacts.empty(artifacts.BEAMS)
     options = questions.set_index("question_id")["options"] if has_options(questions) else None
     if options is not None and backend == "vllm":
         raise ValueError(

@@ -20,7 +20,7 @@ from persistcal.store.jobs import run
 def sample_from_server(
     questions: Questions,
     *,
-    splits: list[str],
+    split: str,
     few_shot: FewShot,
     served: Served,
     draws: SampleDraws,
@@ -28,7 +28,7 @@ def sample_from_server(
     folder: str,
     replies: str,
 ) -> Beams:
-    """Return samples of the answers to the questions of `splits`, except excluded ones.
+    """Return samples of the answers to the questions of `split`, except excluded ones.
 
     `folder` is shared by all jobs that ask for answers; `replies` belongs to this checkpoint.
     """
@@ -38,7 +38,7 @@ def sample_from_server(
             "column options out, or run the checkpoint here."
         )
     questions = questions.sort_values("index")
-    asked = questions[questions["split"].isin(splits) & ~questions["excluded"]]
+    asked = questions[(questions["split"] == split) & ~questions["excluded"]]
     bodies = few_shot_bodies(questions, asked, few_shot)
     requests = {
         question_id: sample_requests(bodies[question_id], served, draws)

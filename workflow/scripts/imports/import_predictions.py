@@ -9,7 +9,7 @@ from persistcal.imports.predictions import (
     collect_rows,
     imported_answers,
 )
-from persistcal.store.artifacts import ANSWERS, PREDICTIONS, Answers, Predictions
+from persistcal.store.artifacts import PREDICTIONS, Answers, Predictions
 from persistcal.store.jobs import log, run
 from persistcal.store.user_files import digests_of, name_files_in_errors, read_batches
 
@@ -30,7 +30,9 @@ def import_predictions(
     log.info("%d predictions", len(rows))
     predictions = rows[[*PREDICTIONS.file_columns, *PREDICTIONS.schema.names]]
     answers = imported_answers(predictions)
-    for place, correct in answers.groupby(list(ANSWERS.file_columns), observed=True)["correct"]:
+    for place, correct in answers.groupby(["model", "checkpoint", "dataset"], observed=True)[
+        "correct"
+    ]:
         warn_if_none_is_correct(correct, f"answers of {', '.join(map(str, place))}")
     predictions.attrs["sources"] = sources
     return predictions, answers
