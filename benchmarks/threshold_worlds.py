@@ -1,20 +1,32 @@
-"""Simulate the guarantees of thresholds in worlds with known truth.
+"""Simulate the guarantees of thresholds and of sheets in worlds with known truth.
 
-    python -m benchmarks.threshold_worlds [WORLDS]
+    python -m benchmarks.threshold_worlds [WORLDS] [TABLE…]
 
-prints the table of docs/validation.md. In each world an answer has a confidence c and is
-correct with a known probability r(c), so that the precision at each threshold is known.
+writes the tables of docs/validation.md to benchmarks/outputs. In each world an answer has a
+confidence c and is correct with a known probability r(c), so the precision at each threshold is
+known.
 """
 
 import sys
 from collections.abc import Callable, Iterator
+from itertools import product
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
+from scipy.stats import binom
 
-from persistcal.evaluation.relabelling import LaterAnswers, certify_threshold, draw_sheet
-from persistcal.evaluation.thresholds import BROKEN, KEPT, check_threshold, select_threshold
+from persistcal.evaluation.relabelling import certify_threshold, draw_order, take_look
+from persistcal.evaluation.thresholds import (
+    BROKEN,
+    KEPT,
+    UNDECIDED,
+    check_threshold,
+    select_threshold,
+)
 
-TARGETS = (0.6, 0.8, 0.9, 0.95, 0.99)
+OUTPUTS = Path(__file__).parent / "outputs"
+DELTA = 0.1
 REFERENCE = 200_000  # draws that stand for the population
 
 Curve = Callable[[np.ndarray], np.ndarray]
@@ -22,137 +34,197 @@ CURVES: dict[str, Curve] = {
     "calibrated": lambda c: c,
     "over-confident": lambda c: 0.5 + 0.5 * (c - 0.5),
     "under-confident": lambda c: np.minimum(1.0, 0.3 + 0.8 * c),
-    "constant .9": lambda c: np.full_like(c, 0.9),
+    "constant .898": lambda c: np.full_like(c, 0.898),
+    "dip at .7": lambda c: np.where((c > 0.6) & (c < 0.8), 0.5, 0.92),
+    "waves": lambda c: 0.8 + 0.15 * np.sin(40 * c),
+    "worst at the top": lambda c: np.where(c > 0.95, 0.6, 0.93),
+}
+VALUES = {"continuous": None, "11": 1}  # distinct confidences, decimals
+# Strictly increasing, so that no verdict may change
+TRANSFORMS: dict[str, Curve] = {
+    "as they are": lambda c: c,
+    "crowded near 1": lambda c: 1 - (1 - c) ** 4 / 100,
+    "crowded near 0": lambda c: c**8 / 1000,
+    "crowded near .5": lambda c: 0.5 + (c - 0.5) / 1000,
 }
 
 
-def draw_confidence(rng: np.random.Generator, n: int, distinct: bool) -> np.ndarray:
-    """Draw confidences: mostly high, and rounded to tenths if `distinct`."""
+def draw_confidence(rng: np.random.Generator, n: int, decimals: int | None) -> np.ndarray:
+    """Draw confidences: mostly high, and rounded if `decimals` are given."""
     stated = rng.beta(3, 1, n)
-    return np.round(stated, 1) if distinct else stated
+    return stated if decimals is None else np.round(stated, decimals)
 
 
 def broken_promises(
-    curve: Curve, *, n: int, target: float, distinct: bool, worlds: int
-) -> tuple[float, float]:
-    """Return the share of worlds with a selection, and with one that misses the target."""
+    curve: Curve, *, n: int, target: float, decimals: int | None, worlds: int
+) -> dict[str, float]:
+    """Return shares of worlds with a selection, and with one that misses the target.
+
+    It misses the target of its own answers by their mean chance of being correct, and that of
+    the population by the precision among all possible questions.
+    """
     rng = np.random.default_rng(0)
-    reference = np.sort(draw_confidence(rng, REFERENCE, distinct))
-    rate = curve(reference)
-    above = np.cumsum(rate[::-1])[::-1] / np.arange(REFERENCE, 0, -1)
-    selected = missed = 0
+    reference = np.sort(draw_confidence(rng, REFERENCE, decimals))
+    above = np.cumsum(curve(reference)[::-1])[::-1] / np.arange(REFERENCE, 0, -1)
+    counts = np.zeros(3)
     for _ in range(worlds):
-        stated = draw_confidence(rng, n, distinct)
-        selected_threshold = select_threshold(
-            stated, rng.random(n) < curve(stated), precision=target
-        )
-        if selected_threshold is not None:
-            selected += 1
-            place = np.searchsorted(reference, selected_threshold.threshold)
-            missed += bool(above[place] < target - 1e-3)
-    return selected / worlds, missed / worlds
+        stated = draw_confidence(rng, n, decimals)
+        chance = curve(stated)
+        selected = select_threshold(stated, rng.random(n) < chance, precision=target)
+        if selected is not None:
+            place = np.searchsorted(reference, selected.threshold)
+            own = chance[stated >= selected.threshold].mean()
+            # 1e-3 is twice the error of the reference
+            counts += (1, own < target - 1e-9, above[min(place, REFERENCE - 1)] < target - 1e-3)
+    return dict(zip(("selected", "misses_own", "misses"), 100 * counts / worlds, strict=True))
 
 
-def verdicts_of_pairs(*, kept_label: float, drift: float, n: int, worlds: int) -> list[float]:
+def same_verdicts(transform: Curve, *, n: int, target: float, worlds: int) -> dict[str, float]:
+    """Return shares of worlds with a threshold, and with other verdicts than without it."""
+    rng = np.random.default_rng(3)
+    counts = np.zeros(2)
+    for _ in range(worlds):
+        first, second = (draw_confidence(rng, n, None) for _ in range(2))
+        labels = [rng.random(n) < stated for stated in (first, second)]
+        found = []
+        for change in (lambda c: c, transform):
+            chosen = select_threshold(change(first), labels[0], precision=target)
+            verdict = chosen and check_threshold(
+                chosen.threshold, change(second), labels[1], precision=target
+            )
+            found.append((chosen and chosen[1:], verdict and verdict.verdict))
+        counts += (found[1][0] is not None, found[0] != found[1])
+    return dict(zip(("selected", "other_verdict"), 100 * counts / worlds, strict=True))
+
+
+def verdicts_of_pairs(
+    *, kept_label: float, drift: float, n: int, worlds: int
+) -> dict[str, float]:
     """Return the shares of wrong "kept" and of wrong "broken" verdicts on the same questions.
 
     A label stays with probability `kept_label` and is drawn again otherwise; `drift` lowers
     the later accuracy at each confidence. The target is .9 and the confidence is calibrated.
     """
     rng = np.random.default_rng(1)
-    reference = np.sort(draw_confidence(rng, REFERENCE, False))
-    wrong_kept = wrong_broken = 0
+    reference = np.sort(draw_confidence(rng, REFERENCE, None))
+    counts = np.zeros(2)
     for _ in range(worlds):
-        stated = draw_confidence(rng, n, False)
+        stated = draw_confidence(rng, n, None)
         first = rng.random(n) < stated
         redrawn = rng.random(n) < np.maximum(0, stated - drift)
-        stays = rng.random(n) < kept_label
-        second = np.where(stays, first, redrawn)
-        selected_threshold = select_threshold(stated, first, precision=0.9)
-        if selected_threshold is None:
+        second = np.where(rng.random(n) < kept_label, first, redrawn)
+        selected = select_threshold(stated, first, precision=0.9)
+        if selected is None:
             continue
-        above = reference[np.searchsorted(reference, selected_threshold.threshold) :]
+        above = reference[np.searchsorted(reference, selected.threshold) :]
         later = np.maximum(0, above - drift)
         truth = (kept_label * above + (1 - kept_label) * later).mean()
-        verdict = check_threshold(
-            selected_threshold.threshold, stated, second, precision=0.9
-        ).verdict
-        wrong_kept += verdict == KEPT and truth < 0.9
-        wrong_broken += verdict == BROKEN and truth >= 0.9
-    return [wrong_kept / worlds, wrong_broken / worlds]
+        verdict = check_threshold(selected.threshold, stated, second, precision=0.9).verdict
+        counts += (verdict == KEPT and truth < 0.9, verdict == BROKEN and truth >= 0.9)
+    return dict(zip(("wrong_kept", "wrong_broken"), 100 * counts / worlds, strict=True))
 
 
 def certified(
-    *, n_labels: int, noise: float, carried: bool, target: float, worlds: int
-) -> tuple[float, float]:
-    """Return the shares of worlds with a certified threshold, and with a wrong one.
+    curve: Curve,
+    *,
+    looks: list[int],
+    planned: bool,
+    target: float,
+    worlds: int,
+    decimals: int | None = None,
+) -> dict[str, float]:
+    """Return shares of worlds with a certified threshold at any look, and with a wrong one.
 
-    Of 2,000 answers a fifth changed. Carried labels are flipped with probability `noise`.
+    There are 800 answers. `allowed` is the error probability of all looks together.
     """
     rng = np.random.default_rng(2)
-    made = wrong = 0
+    levels = []
+    for place, n_labels in enumerate(looks):
+        plan = looks if planned else [0]
+        levels.append(take_look(n_labels, plan, looks[:place], DELTA).level)
+    counts = np.zeros(2)
     for world in range(worlds):
-        stated = draw_confidence(rng, 2_000, False)
-        correct = rng.random(2_000) < stated
-        flipped = correct ^ (rng.random(2_000) < noise)
-        changed = rng.random(2_000) < 0.2
-        labels = np.where(changed | (not carried), np.nan, flipped)
-        answers = LaterAnswers(stated, labels)
-        sheet = draw_sheet(answers, n_labels, seed=world)
-        sheet["correct"] = correct[sheet["position"]]
-        selected_threshold = certify_threshold(answers, sheet, precision=target)
-        if selected_threshold is not None:
-            made += 1
-            wrong += bool(correct[stated >= selected_threshold].mean() < target)
-    return made / worlds, wrong / worlds
+        stated = draw_confidence(rng, 800, decimals)
+        correct = rng.random(800) < curve(stated)
+        order = draw_order(800, world)
+        found = []
+        for n_labels, level in zip(looks, levels, strict=True):
+            labelled = order[:n_labels]
+            threshold = certify_threshold(
+                stated, labelled, correct[labelled], precision=target, delta=level
+            )
+            found += [] if threshold is None else [correct[stated >= threshold].mean()]
+        counts += (bool(found), any(precision < target for precision in found))
+    made, wrong = 100 * counts / worlds
+    return {"certified": made, "wrong": wrong, "allowed": 100 * sum(levels)}
 
 
-def rows(worlds: int) -> Iterator[str]:
-    """Yield the lines of the tables."""
-    yield "| confidence | values | target | N | selected | misses the target (≤ 10 %) |"
-    yield "|---|---|--:|--:|--:|--:|"
-    for name, curve in CURVES.items():
-        for distinct in (False, True):
-            for target in TARGETS:
-                for n in (200, 1_000):
-                    made, missed = broken_promises(
-                        curve, n=n, target=target, distinct=distinct, worlds=worlds
-                    )
-                    values = "11" if distinct else "continuous"
-                    line = f"| {name} | {values} | {target} | {n:,} "
-                    yield line + f"| {made:.0%} | {missed:.1%} |"
-    yield ""
-    yield "| labels that stay | drift | wrong “kept” | wrong “broken” |"
-    yield "|--:|--:|--:|--:|"
-    for stays in (0.0, 0.5, 0.9, 1.0):
-        for drift in (0.0, 0.03, 0.06):
-            selected_threshold = verdicts_of_pairs(
-                kept_label=stays, drift=drift, n=1_000, worlds=worlds
-            )
-            yield (
-                f"| {stays:.0%} | {drift} | "
-                + " | ".join(f"{v:.1%}" for v in selected_threshold)
-                + " |"
-            )
-    yield ""
-    yield "| labels | carried | wrong carried labels | target | certified | wrong (≤ 10 %) |"
-    yield "|--:|---|--:|--:|--:|--:|"
-    for target in (0.8, 0.9):
-        for n_labels in (60, 120, 250, 500):
-            for carried, noise in ((False, 0.0), (True, 0.0), (True, 0.1), (True, 0.5)):
-                made, wrong = certified(
-                    n_labels=n_labels,
-                    noise=noise,
-                    carried=carried,
-                    target=target,
-                    worlds=worlds,
-                )
-                kind = "yes" if carried else "no"
-                share = f"{noise:.0%}" if carried else "–"
-                line = f"| {n_labels} | {kind} | {share} | {target} "
-                yield line + f"| {made:.0%} | {wrong:.1%} |"
+def decided(rate: float, n: int, target: float, worlds: int) -> dict[str, float]:
+    """Return the share of checks of `labels_to_decide` answers that decide the verdict."""
+    found = check_threshold(
+        0.5, np.full(n, 0.7), np.arange(n) < round(rate * n), precision=target
+    )
+    size = int(found.n_to_decide)
+    counts = binom.rvs(size, round(rate * n) / n, size=worlds, random_state=4)
+    verdicts = [
+        check_threshold(0.5, np.full(size, 0.7), np.arange(size) < k, precision=target).verdict
+        for k in counts
+    ]
+    return {"labels": size, "decided": 100 * np.mean([v != UNDECIDED for v in verdicts])}
+
+
+def _thresholds(worlds: int) -> Iterator[dict[str, object]]:
+    for name, values, target, n in product(
+        CURVES, VALUES, (0.6, 0.8, 0.9, 0.95), (60, 200, 600, 2000)
+    ):
+        key = {"confidence": name, "values": values, "target": target, "n_questions": n}
+        yield key | broken_promises(
+            CURVES[name], n=n, target=target, decimals=VALUES[values], worlds=worlds
+        )
+
+
+def _transforms(worlds: int) -> Iterator[dict[str, object]]:
+    for (name, transform), n in product(TRANSFORMS.items(), (200, 1000)):
+        key = {"confidences": name, "n_questions": n}
+        yield key | same_verdicts(transform, n=n, target=0.8, worlds=worlds)
+
+
+def _verdicts(worlds: int) -> Iterator[dict[str, object]]:
+    for stays, drift in product((0.0, 0.5, 0.9, 1.0), (0.0, 0.03, 0.06)):
+        key = {"labels_that_stay": round(100 * stays), "drift": drift}
+        yield key | verdicts_of_pairs(kept_label=stays, drift=drift, n=1_000, worlds=worlds)
+
+
+def _few_labels(worlds: int) -> Iterator[dict[str, object]]:
+    plans = [([n], True) for n in (60, 120, 250, 500)]
+    plans += [([60, 120], True), ([60, 120, 250, 500], True), ([60, 90, 120, 250, 500], False)]
+    names = ("calibrated", "constant .898", "dip at .7", "worst at the top")
+    for (looks, planned), name, target in product(plans, names, (0.8, 0.9)):
+        key = {"confidence": name, "looks": " ".join(map(str, looks))}
+        key |= {"planned": "yes" if planned else "no", "target": target}
+        yield key | certified(
+            CURVES[name], looks=looks, planned=planned, target=target, worlds=worlds
+        )
+
+
+def _labels_to_decide(worlds: int) -> Iterator[dict[str, object]]:
+    cases = ((0.9, 0.93, 100), (0.9, 0.86, 100), (0.8, 0.75, 40), (0.7, 0.72, 200))
+    for target, rate, n in cases:
+        yield {"target": target, "observed": rate, **decided(rate, n, target, worlds)}
+
+
+TABLES = {
+    "thresholds": _thresholds,
+    "transforms": _transforms,
+    "verdicts": _verdicts,
+    "few_labels": _few_labels,
+    "labels_to_decide": _labels_to_decide,
+}
 
 
 if __name__ == "__main__":
-    for row in rows(int(sys.argv[1]) if len(sys.argv) > 1 else 1_000):
-        print(row, flush=True)
+    n_worlds, *names = sys.argv[1:] or ["1000"]
+    for name in names or TABLES:
+        table = pd.DataFrame(TABLES[name](int(n_worlds))).round(2)
+        table.to_csv(OUTPUTS / f"{name}.csv", index=False)
+        print(f"{name}\n{table.to_string(index=False)}\n", flush=True)

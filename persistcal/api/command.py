@@ -26,7 +26,7 @@ from persistcal.api.evaluate import Step, compare_inputs, compute_metrics
 from persistcal.api.files import Reading, read_study
 from persistcal.api.inputs import MIN_CONTRAST, PredictionTables, Settings
 from persistcal.api.rating import SCORES
-from persistcal.api.thresholds import Relabelling, check_inputs, describe_curve, read_sheet
+from persistcal.api.thresholds import Relabelling, check_inputs, describe_curve, read_texts
 from persistcal.evaluation import power
 from persistcal.evaluation.draws import MIN_DIRECTION
 from persistcal.evaluation.metrics import MEASURES
@@ -34,7 +34,7 @@ from persistcal.evaluation.relabelling import curve_sizes
 from persistcal.evaluation.replicates import MIN_REPLICATES
 from persistcal.evaluation.thresholds import BROKEN, UNDECIDED
 from persistcal.imports.scales import PROBABILITIES, parse_scale
-from persistcal.report.threshold_views import exit_code
+from persistcal.report.threshold_views import exit_code, missing_verdicts
 from persistcal.store import artifacts
 from persistcal.store.files import check_writable, write_whole
 
@@ -156,7 +156,11 @@ SHARED: dict[str, Any] = {
         ),
     ],
 }
-SEVERAL = ("--names", "--columns")  # options that take all words up to the next option
+SEVERAL = (
+    "--names",
+    "--columns",
+    "--sheet",
+)  # options that take all words up to the next option
 
 
 def reads_files(command: Callable[..., None]) -> Callable[..., None]:
@@ -294,13 +298,22 @@ def plan(
         tuple[int, int] | None,
         typer.Option(
             metavar="GAINED LOST",
-            help="Questions that the later checkpoint gains and loses (default: a tenth each).",
+            help="Questions that the later checkpoint is expected to gain and lose (default: a "
+            "tenth each).",
         ),
     ] = None,
     accuracy: Annotated[float, typer.Option(help="Of the earlier checkpoint.")] = 0.5,
     agreement: Annotated[float, typer.Option(help="Share of equal signs on those.")] = 0.7,
     auc: Annotated[float, typer.Option(help="Approximate contrast AUC.")] = 0.65,
     correlation: Annotated[float, typer.Option(help="Of two estimators' AUCs.")] = 0.5,
+    estimators: Annotated[
+        int,
+        typer.Option(
+            min=2,
+            max=power.MOST_ESTIMATORS,
+            help="Estimators that are compared with each other.",
+        ),
+    ] = 2,
     difference: Annotated[
         float | None, typer.Option(help="Print also how many questions find this.")
     ] = None,
@@ -317,10 +330,11 @@ def plan(
         lines = _plan_from_results(*results, questions, difference)
     else:
         gained, lost = changed or 2 * (max(1, questions // 10),)
-        guess = power.Guess(questions, gained, lost, accuracy, agreement, auc, correlation)
+        shares = (accuracy, agreement, auc, correlation)
+        guess = power.Guess(questions, gained, lost, *shares, estimators)
         lines = _plan_from_guess(guess, difference)
     text = "\n".join(lines)
-    typer.echo(f"Found with 80 % power at 5 %, two-sided, by {questions:,} questions:\n{text}")
+    typer.echo(f"Found in 80 % of studies of {questions:,} questions:\n{text}")
 
 
 @app.command(
@@ -328,7 +342,7 @@ def plan(
     "`persistcal threshold v1.csv v2.csv --precision 0.9`\n\n"
     "`persistcal threshold v1.csv v2.csv --precision 0.9 --fail-if broken`\n\n"
     "`persistcal threshold v1.jsonl v2.jsonl --estimator self_consistency --sheet 100`\n\n"
-    "`persistcal threshold v1.jsonl v2.jsonl --labels sheet.csv`\n\n"
+    "`persistcal threshold v1.jsonl v2.jsonl --labels thresholds/sheet.csv`\n\n"
 )
 @reads_files
 def threshold(
@@ -341,12 +355,24 @@ def threshold(
         str | None,
         typer.Option(
             help="Release gate: 'broken' exits with 3 if a threshold is broken; 'undecided' "
-            "exits with 4, too, if a verdict is undecided or no threshold was found."
+            "exits with 4, too, if a verdict is undecided or missing."
         ),
     ] = None,
     sheet: Annotated[
-        int | None,
-        typer.Option(min=1, help="Write sheet.csv: so many later answers to label next."),
+        list[int] | None,
+        typer.Option(
+            min=1,
+            metavar="N…",
+            help="Write sheet.csv: so many later answers to label next. Several numbers are "
+            "planned looks, which share --delta.",
+        ),
+    ] = None,
+    texts: Annotated[
+        str | None,
+        typer.Option(
+            help="File with the texts of predictions for the sheet: question_id, and any of "
+            "question, references and answer."
+        ),
     ] = None,
     replicates: Replicates = 10_000,
 ) -> None:
@@ -354,24 +380,40 @@ def threshold(
 
     Into the folder `--out` go thresholds.csv, threshold_cells.csv, confident_regressions.csv
     and selective.csv. With `--labels sheet.csv`, a filled sheet, a threshold is certified on
-    the later checkpoint.
+    the later checkpoint, and looks.csv has a row for each look at the labels.
     """
     if fail_if not in (None, BROKEN, UNDECIDED):
         raise typer.BadParameter(f"--fail-if is {fail_if!r}; give 'broken' or 'undecided'.")
     filled = None if reading.labels in (None, "log") else reading.labels
+    if texts and not sheet:
+        raise typer.BadParameter("--texts is for --sheet; leave it out.")
+    if sheet and (fail_if or filled):
+        raise typer.BadParameter(
+            f"--sheet checks no threshold, so {'--fail-if' if fail_if else '--labels'} has no "
+            "meaning; leave one out."
+        )
+    _check_out(out, out)
     if filled:
-        rows = read_sheet(filled)
         reading = replace(reading, labels=None, unlabelled=files[-1])
         later = Relabelling(_read(files, reading), reading.estimators)
-        typer.echo(later.certify(rows, filled, precision=precision, delta=delta))
+        path = Path(out, "looks.csv")
+        looks = pd.DataFrame(columns=artifacts.LOOKS.schema.names)
+        if path.exists():
+            looks = artifacts.read_csv(path, artifacts.LOOKS)
+        made = later.certify(filled, looks, precision=precision, delta=delta)
+        rows = [*looks.to_dict("records"), made.row]
+        looks = pd.DataFrame(rows, columns=looks.columns)
+        looks = looks.drop_duplicates(list(artifacts.LOOKS.key), keep="last")
+        [written] = _write_tables({"looks": looks}, out)
+        typer.echo(f"{made.text}\nTable: {written}")
+        if fail_if == UNDECIDED and not made.is_certified:
+            raise typer.Exit(4)
         return
-    _check_out(out, out)
     if sheet:
         reading = replace(reading, unlabelled=files[-1])
-        drawn = Relabelling(_read(files, reading), reading.estimators).sheet(sheet)
-        path = Path(out, "sheet.csv")
-        write_whole(path, drawn.to_csv(index=False))
-        typer.echo(f"Sheet: {path}. Fill in its column correct with 1 or 0.")
+        shown = read_texts(texts) if texts else None
+        later = Relabelling(_read(files, reading), reading.estimators, shown)
+        typer.echo(later.write_sheet(str(Path(out, "sheet.csv")), sheet))
         return
     inputs = _read(files, reading)
     settings = Settings(n_replicates=replicates)
@@ -380,6 +422,9 @@ def threshold(
     typer.echo("\n".join([checked.summary(ESTIMATORS), *inputs.notes]))
     typer.echo(f"Tables: {', '.join(paths)}")
     if code := exit_code(checked.tables["thresholds"], fail_if):
+        if fail_if == UNDECIDED:
+            for line in missing_verdicts(checked.tables["thresholds"]):
+                typer.echo(f"No verdict: {line}.", err=True)
         raise typer.Exit(code)
 
 
@@ -433,12 +478,15 @@ def _plan_from_results(
     width = shown["upper_97_5pct"] - shown["lower_2_5pct"]
     errors = width / (2 * norm.ppf(0.975))  # from 95 % intervals
     for row, error in zip(shown.to_dict("records"), errors, strict=True):
+        # Errors of a claim: of the simultaneous interval, and of a power of 80 %
+        reach = (row["simultaneous_upper"] - row["simultaneous_lower"]) / 2
+        multiple = (reach / error if reach > 0 else norm.ppf(0.975)) + norm.ppf(power.POWER)
         scaled = error * (asked / questions) ** 0.5
         name = f"{row['scope']} {MEASURES[str(row['metric'])].heading}"
         line = f"{row['model']} {row['dataset']} {name}, {row['best']} − {row['other']}: "
-        line += f"{power.MULTIPLE * scaled:.3f}"
+        line += f"{multiple * scaled:.3f}"
         if difference and error > 0:
-            needed = power.questions_needed(difference, error, asked)
+            needed = power.questions_needed(difference, error, asked, multiple)
             line += f"; questions for {difference:g}: {needed:,}"
         yield line
 

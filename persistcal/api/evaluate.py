@@ -292,26 +292,33 @@ def plan(
     agreement: float = 0.7,
     auc: float = 0.65,
     correlation: float = 0.5,
+    estimators: int = 2,
     difference: float | None = None,
 ) -> pd.DataFrame:
     """Return the smallest differences that a study finds with a power of 80 %.
+
+    For estimators, these are differences that `persistcal.compare` claims in 80 % of such
+    studies, by simultaneous intervals of all pairs of estimators. How many questions change is
+    random.
 
     Parameters
     ----------
     questions : int
         Number of questions that the study asks.
     gained, lost : int
-        Numbers of questions that only the later and only the earlier checkpoint answers
-        correctly.
+        Expected numbers of questions that only the later and only the earlier checkpoint
+        answers correctly.
     accuracy : float, default=0.5
         Accuracy of the earlier checkpoint.
     agreement : float, default=0.7
-        Share of gained and lost questions with a confidence change in the same direction for
-        two estimators.
+        Share of gained and lost questions on which two estimators' confidences change in the
+        same direction, right or wrong.
     auc : float, default=0.65
         Approximate contrast AUC of the estimators.
     correlation : float, default=0.5
         Correlation of the two estimators' contrast AUCs.
+    estimators : int, default=2
+        Number of estimators that are compared with each other.
     difference : float, optional
         Return also how many questions find this difference.
 
@@ -330,8 +337,9 @@ def plan(
     Examples
     --------
     >>> plan(2000, 220, 38)["difference"].round(3).tolist()
-    [0.023, 0.262, 0.095]
+    [0.023, 0.273, 0.095]
     """
-    guess = Guess(questions, gained, lost, accuracy, agreement, auc, correlation)
+    shares = (accuracy, agreement, auc, correlation)
+    guess = Guess(questions, gained, lost, *shares, estimators)
     table = pd.DataFrame(findable(guess, difference), columns=Findable._fields)
     return table.astype({"questions": "Int64"})

@@ -97,7 +97,7 @@ class Reading:
     columns: Mapping[str, str] = field(default_factory=dict)  # other names in the files
     names: Sequence[str] = ()  # of the checkpoints, one for each file
     deployed: str | None = None  # "first": the first answer to a question, which others rate
-    unlabelled: str | None = None  # a file whose answers without a label count as incorrect
+    unlabelled: str | None = None  # a file whose labels are not read: a sheet is for them
     normalisation: str | None = None  # of the options of multiple choice
     scale: Scale = PROBABILITIES  # of the confidences in the files
     missing: str | None = None  # "drop" answers without a confidence or label, or a number
@@ -638,7 +638,8 @@ def _prediction_batches(
         ignored.extend(name for name in present if name not in chosen)
         given = reading.columns.values()
         matched.update({g: n for g, n in chosen.items() if g != n and g not in given})
-        return chosen
+        unread = {"correct"} & set(defaults)
+        return {given: name for given, name in chosen.items() if name not in unread}
 
     columns_known = {*own_predictions.KNOWN, *reading.columns.values()}
     for batch in read_batches(source.file, known=columns_known, choose=choose):
@@ -674,6 +675,8 @@ def _read_answers(
         rows["no_label"] = lacking or False
         parts.append(_pooled(rows, source))
     _check_names(sources, unnamed, parts)
+    if reading.unlabelled:
+        _borrow_references(parts)
     with name_files_in_errors(*(source.file for source in sources)):
         rows, notes = _test_rows(parts)
         rows, left_out = _labelled(rows, reading.missing)
@@ -693,6 +696,16 @@ def _read_answers(
         *_note_ignored(ignored),
     ]
     return inputs
+
+
+def _borrow_references(parts: Sequence[pd.DataFrame]) -> None:
+    """Give questions without references those that other files have, in place."""
+    key = ["dataset", "question_id", "references"]
+    rows = [row for part in parts for row in part[key].itertuples(index=False, name=None)]
+    known = {row[:2]: row[2] for row in rows if row[2] != (GIVEN,)}
+    for part in parts:
+        own = part[key].itertuples(index=False, name=None)
+        part["references"] = [known.get(row[:2], row[2]) for row in own]
 
 
 def _names_of(source: Source) -> dict[str, str]:
@@ -789,14 +802,18 @@ def _prepare_answers(
 
     `lacking` receives whether each row has no label, if the file has labels only.
     """
-    columns = reading.columns
+    columns, is_labelled = reading.columns, source.file != reading.unlabelled
+    if not is_labelled:
+        unread = match_columns([*map(str, rows)], {"correct", "label"}, columns)
+        rows = rows.drop(columns=list(unread))
+        columns = {name: c for name, c in columns.items() if name not in ("correct", "label")}
     stated = [str(name) for name in rows if name_stated(str(name)) and name not in columns]
     named = [name for name in columns if name_stated(name)]
     needed = [name for name in own_answers.NEEDED if name not in own_answers.NAMES[:3]]
     optional = [*own_answers.NAMES[:3], *own_answers.OPTIONAL, *stated, *named, "correct"]
     present = match_columns([*map(str, rows)], {"correct", "label"}, columns).values()
-    if {"correct", "label"} & {*present}:
-        needed.remove("references")  # labels are given
+    if not is_labelled or {"correct", "label"} & {*present}:
+        needed.remove("references")  # labels are given, or come later
         optional.append("references")
     further = partial(_scale_option, source.file)
     chosen = choose_columns([*map(str, rows)], needed, optional, columns, further)
@@ -813,7 +830,7 @@ def _prepare_answers(
         labels = list(map(_label_of, renamed.pop("correct"), range(1, len(renamed) + 1)))
         renamed["label"] = labels
         lacking.extend(label == "" for label in labels)
-    elif "references" not in renamed:
+    elif "references" not in renamed and is_labelled:
         lacking.extend(map(is_missing, renamed["label"]))
     return renamed if "references" in renamed else renamed.assign(references=GIVEN)
 

@@ -1,13 +1,14 @@
 """Select a threshold on a checkpoint, check it on a later one, or certify it there."""
 
-import io
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from persistcal.api.inputs import (
     IMPORTED,
@@ -21,11 +22,34 @@ from persistcal.evaluation import relabelling
 from persistcal.evaluation.contrast import Pairs
 from persistcal.evaluation.predictions import ABSENT, Series, arrange, drop_noise
 from persistcal.evaluation.thresholds import answer_above, check_target, check_thresholds
-from persistcal.judge.run import same_answers
-from persistcal.report.threshold_views import percent, threshold_sentences
+from persistcal.report.threshold_views import (
+    chance,
+    percent,
+    possible_errors,
+    shown_threshold,
+    threshold_sentences,
+)
+from persistcal.store.files import write_whole
+from persistcal.store.sheets import (
+    DRAWN_FROM,
+    Sheet,
+    SheetError,
+    append_to_sheet,
+    check_source,
+    digest_of,
+    filled_prefix,
+    find_rows,
+    read_drawn,
+    read_mark,
+    write_sheet,
+)
+from persistcal.store.user_files import UserTableError, name_files_in_errors, read_file
 
+SEED = 17  # of the random order of the answers
 TO_FILL = "correct"
-SEED = 17  # for drawing a sheet
+SHOWN = ["question", "references", "earlier_answer", "later_answer"]
+COLUMNS = ["order", "question_id", *SHOWN, "look", DRAWN_FROM, TO_FILL]  # of a sheet
+TEXTS = {"answer": "later_answer"}  # columns of a file with texts
 
 
 @dataclass(frozen=True)
@@ -48,12 +72,14 @@ class ThresholdCheck:
 
     def summary(self, labels: dict[str, str] | None = None) -> str:
         """Return one sentence per pair and estimator; `labels` are names of estimators."""
-        places = list(self.tables["thresholds"].groupby(PLACE, sort=False))
-        return "\n".join(
+        thresholds = self.tables["thresholds"]
+        places = list(thresholds.groupby(PLACE, sort=False))
+        lines = [
             (f"{', '.join(map(str, place))}. " if len(places) > 1 else "") + sentence
             for place, rows in places
             for sentence in threshold_sentences(rows, labels or {})
-        )
+        ]
+        return "\n".join([*lines, *possible_errors(thresholds)])
 
 
 def threshold(
@@ -124,10 +150,31 @@ def check_inputs(
     return ThresholdCheck(checked._asdict())
 
 
-class Relabelling:
-    """The answers of the later of two checkpoints, with one estimator's confidences."""
+class Certificate(NamedTuple):
+    """What the labels of a sheet certify: a row of the table LOOKS, and a sentence."""
 
-    def __init__(self, inputs: PredictionTables, estimators: Sequence[str]) -> None:
+    row: dict[str, Any]
+    text: str
+
+    @property
+    def is_certified(self) -> bool:
+        """Whether a threshold is certified."""
+        return not np.isnan(self.row["threshold"])
+
+
+class Relabelling:
+    """The answers of the later of two checkpoints, with one estimator's confidences.
+
+    Only questions that both checkpoints answered count. `texts` has the columns question_id,
+    and any of question, references and answer, for predictions, which have no texts.
+    """
+
+    def __init__(
+        self,
+        inputs: PredictionTables,
+        estimators: Sequence[str],
+        texts: pd.DataFrame | None = None,
+    ) -> None:
         if len(inputs.predictions) != 1:
             names = ", ".join(sorted({name for *_, name in inputs.predictions} - {IMPORTED}))
             raise ValueError(
@@ -149,49 +196,106 @@ class Relabelling:
         if len(series_of) != 1:
             listed = ", ".join(sorted({series.estimator for series in answers.confidence}))
             raise ValueError(f"a sheet is for one estimator; choose one of {listed}.")
-        [chosen] = series_of.values()
+        [(self.estimator, chosen)] = series_of.items()
         both = np.flatnonzero((answers.correct != ABSENT).all(axis=0))
-        self.inputs = inputs
+        if not len(both):
+            raise ValueError(
+                f"{' and '.join(self.names)} have no question in common; give files with the "
+                "same question ids."
+            )
+        both = both[np.argsort(answers.questions[both])]  # for any order of the files
         # Of the questions that both checkpoints answered
         self.ids: np.ndarray = answers.questions[both]
-        self.later_confidence = drop_noise(answers.confidence[chosen][1, both])
-        self.correct = answers.correct[:, both]
+        self.confidence = drop_noise(answers.confidence[chosen][1, both])
+        self.correct = answers.correct[1, both] == 1
+        self._order = relabelling.draw_order(len(both), SEED)
+        self._texts = self._collect_texts(inputs, texts)
 
-    def with_carried(self) -> relabelling.LaterAnswers:
-        """Return the later answers with the earlier labels of unchanged ones."""
-        clusters = select_rows(self.inputs.clusters, self.place)
-        unchanged = same_answers(clusters)(*self.names) or set() if len(clusters) else set()
-        is_carried = np.isin(self.ids, list(unchanged))
-        carried = np.where(is_carried, self.correct[0].astype(float), np.nan)
-        return relabelling.LaterAnswers(self.later_confidence, carried)
-
-    def sheet(self, n_labels: int) -> pd.DataFrame:
-        """Return the answers to label next.
-
-        The sheet hides confidences and labels, which could sway the person who fills it in.
-        """
-        answers = self.with_carried()
-        drawn = relabelling.draw_sheet(answers, n_labels, seed=SEED)
-        ids = self.ids[drawn["position"]]
-        texts = select_rows(self.inputs.answers, self.place).pivot(
+    def _collect_texts(
+        self, inputs: PredictionTables, texts: pd.DataFrame | None
+    ) -> pd.DataFrame:
+        """Return the columns of `SHOWN` by question."""
+        answers = select_rows(inputs.answers, self.place).pivot(
             index="question_id", columns="checkpoint", values="answer"
         )
-        asked = select_rows(self.inputs.questions, {"dataset": self.place["dataset"]})
+        asked = select_rows(inputs.questions, {"dataset": self.place["dataset"]})
         by_question = asked.set_index("question_id")
-        references = [
-            " | ".join(r) if isinstance(r, list | np.ndarray) else ""
-            for r in by_question["references"].reindex(ids)
+        shown = pd.DataFrame(index=self.ids, columns=SHOWN, dtype=object)
+        shown["question"] = by_question["question"].reindex(self.ids)
+        shown["references"] = by_question["references"].reindex(self.ids)
+        for column, name in zip(("earlier_answer", "later_answer"), self.names, strict=True):
+            shown[column] = answers[name].reindex(self.ids)
+        self._has_answers = bool(shown["later_answer"].notna().any())
+        if texts is not None:
+            given = texts.rename(columns=TEXTS).set_index("question_id").reindex(self.ids)
+            given = given[given.columns.intersection(SHOWN)]
+            shown[given.columns] = given
+        shown["references"] = shown["references"].map(_one_text)
+        return shown
+
+    def source(self) -> str:
+        """Return a digest of the answers and confidences that a sheet is drawn from.
+
+        Predictions have no answers, so the name of the checkpoint stands for these.
+        """
+        answers = self._texts["later_answer"] if self._has_answers else [self.names[1]]
+        confidence = np.round(self.confidence, 12).tolist()
+        return digest_of(SEED, self.estimator, self.ids.tolist(), list(answers), confidence)
+
+    def write_sheet(self, path: str, sizes: Sequence[int]) -> str:
+        """Write the answers to label next, or add them to a sheet; return a sentence.
+
+        `sizes` are the numbers of labels at the planned looks, the last one that of the sheet.
+        The sheet hides confidences and labels, which could sway the person who fills it in.
+        """
+        planned, n_answers = sorted(set(sizes)), len(self.ids)
+        if not 1 <= planned[0] <= planned[-1] <= n_answers:
+            raise ValueError(
+                f"{planned[-1]} labels are asked for; give a number from 1 to {n_answers}, the "
+                "number of answers."
+            )
+        present = self._present(path)
+        n_present = len(present.rows) if present else 0
+        rows = [
+            {
+                "order": place + 1,
+                "question_id": self.ids[position],
+                **self._texts.loc[self.ids[position]],
+                "look": "" if present else 1 + bisect_left(planned, place + 1),
+                DRAWN_FROM: self.source(),
+            }
+            for place, position in enumerate(self._order[: planned[-1]])
         ]
-        columns: dict[str, Any] = {
-            "question_id": ids,
-            "question": by_question["question"].reindex(ids).to_numpy(),
-            "references": references,
-            "earlier_answer": texts[self.names[0]].reindex(ids).to_numpy(),
-            "later_answer": texts[self.names[1]].reindex(ids).to_numpy(),
-            "inclusion_probability": drawn["inclusion_probability"],
-            TO_FILL: "",
-        }
-        return pd.DataFrame(columns)
+        if present is None:
+            write_whole(path, write_sheet(COLUMNS, rows))
+        elif len(rows) > n_present:
+            append_to_sheet(present, rows[n_present:])
+        n_new = max(0, len(rows) - n_present)
+        size = f"{max(len(rows), n_present):,} answers"
+        size += f", {n_new:,} of which are new" if present else ""
+        return (
+            f"Sheet: {path}, {size}. Fill in its column {TO_FILL} with 1 or 0, from the top "
+            "and without gaps."
+        )
+
+    def _present(self, path: str) -> Sheet | None:
+        """Return the sheet at `path` if it has entries; refuse one of other answers."""
+        if not Path(path).exists():
+            return None
+        remedy = (
+            "it is no sheet of these answers and this estimator: move it away, or give "
+            "another folder as --out"
+        )
+        try:
+            sheet = read_drawn(path, COLUMNS)
+        except SheetError as error:
+            raise SheetError(f"{error} Nothing was written; {remedy}.") from error
+        if not sheet.has_entries([name for name in COLUMNS if name != TO_FILL]):
+            return None
+        check_source(
+            sheet, self.source(), f"someone has written into it, so it is kept; {remedy}"
+        )
+        return sheet
 
     def label_curve(
         self, *, precision: float, delta: float, step: Callable[[str], None]
@@ -199,8 +303,8 @@ class Relabelling:
         """Return the thresholds that sheets of growing sizes certify."""
         check_target(precision, delta)
         return relabelling.measure_label_curve(
-            self.with_carried(),
-            self.correct[1] == 1,
+            self.confidence,
+            self.correct,
             precision=precision,
             delta=delta,
             n_labels=relabelling.curve_sizes(len(self.ids)),
@@ -208,78 +312,107 @@ class Relabelling:
         )
 
     def certify(
-        self, filled: pd.DataFrame, path: str, *, precision: float, delta: float
-    ) -> str:
-        """Return the threshold that a filled sheet certifies, in one sentence."""
+        self, path: str, earlier: pd.DataFrame, *, precision: float, delta: float
+    ) -> Certificate:
+        """Return the threshold that the labels of a sheet certify.
+
+        `earlier` are rows of the table LOOKS, with all looks so far.
+        """
         check_target(precision, delta)
-        labels = _read_labels(filled, path, self.ids)
-        answers = self.with_carried()
-        drawn = relabelling.draw_sheet(answers, len(labels), seed=SEED)
-        if set(self.ids[drawn["position"]]) != set(labels.index):
-            raise ValueError(
-                f"{path}: these are not the {len(labels)} answers that --sheet draws from "
-                "these files; give the files and the estimator with which it was drawn."
-            )
-        drawn[TO_FILL] = labels.loc[self.ids[drawn["position"]]].to_numpy()
+        planned, labels = self._read_labels(path)
+        position = self._order[: len(labels)]
+        source = self.source()
+        sizes = earlier.loc[earlier[DRAWN_FROM] == source, "n_labels"].tolist()
+        look = relabelling.take_look(len(labels), planned, sizes, delta)
         certified = relabelling.certify_threshold(
-            answers, drawn, precision=precision, delta=delta
+            self.confidence, position, labels, precision=precision, delta=look.level
         )
-        n_carried = int((~np.isnan(answers.carried)).sum())
-        labelled = f"{len(labels):,} labels and {n_carried:,} carried ones"
+        looks = {n: relabelling.take_look(n, planned, sizes, delta).level for n in sizes}
+        looks[len(labels)] = look.level
+        row = {
+            **self.place,
+            "checkpoint": self.names[1],
+            "estimator": self.estimator,
+            DRAWN_FROM: source,
+            **look._asdict(),
+            "n_correct": int(labels.sum()),
+            "target": precision,
+            "delta": delta,
+            "error_so_far": sum(looks.values()),
+            "n_answers": len(self.ids),
+            "threshold": np.nan if certified is None else certified,
+            "coverage": np.nan,
+        }
+        error = f"error probability {chance(look.level)}"
+        if len(looks) > 1 or not look.planned:
+            kind = "a planned look" if look.planned else "an unplanned look"
+            error += f" at {kind}; {chance(row['error_so_far'])} over all {len(looks)} looks"
+        labelled = f"{len(labels):,} labels"
         if certified is None:
-            return (
+            text = (
                 f"{labelled} certify no threshold with {percent(precision)} precision on "
-                f"{self.names[1]}; draw a larger sheet with --sheet."
+                f"{self.names[1]} ({error}); label more answers with a larger --sheet."
             )
-        coverage = answer_above(certified, answers.confidence, answers.confidence >= 0).coverage
-        return (
+            return Certificate(row, text)
+        reached = answer_above(certified, self.confidence, self.confidence >= 0)
+        row["coverage"] = reached.coverage
+        text = (
             f"{labelled} certify {percent(precision)} precision on the {len(self.ids):,} "
-            f"answers of {self.names[1]} at the threshold {certified:.2f}, with a coverage of "
-            f"{percent(coverage)} (error probability {percent(delta)})."
+            f"answers of {self.names[1]} at the threshold {shown_threshold(certified)}, with a "
+            f"coverage of {percent(reached.coverage)} ({error})."
         )
+        return Certificate(row, text)
+
+    def _read_labels(self, path: str) -> tuple[list[int], NDArray[np.bool_]]:
+        """Return the sizes of the planned looks of a sheet, and its labels in random order."""
+        if not Path(path).exists():
+            raise ValueError(f"{path}: there is no such file; give a sheet from --sheet.")
+        sheet = read_drawn(path, COLUMNS)
+        remedy = (
+            "give the files and the estimator with which it was drawn, or draw and fill in a "
+            "sheet of these"
+        )
+        check_source(sheet, self.source(), remedy)
+        rows = find_rows(sheet, "question_id", set(self.ids))
+        drawn = self.ids[self._order[: len(rows)]]
+        for place, name in enumerate(drawn, start=1):
+            if name not in rows:
+                raise ValueError(
+                    f"{path}: lacks the row of question {name!r}, number {place} of the random "
+                    "order; restore it from the sheet as drawn."
+                )
+        ordered = [rows[name] for name in drawn]
+        entries = [(row, read_mark(sheet, row, TO_FILL)) for row in ordered]
+        n_labels = filled_prefix(sheet, entries)
+        if not n_labels:
+            raise ValueError(f"{path}: no answer is labelled yet; fill in {TO_FILL!r}.")
+        looks = [row.cells["look"].strip().partition(".")[0] for row in ordered]
+        last = {look: place for place, look in enumerate(looks, start=1) if look}
+        return list(last.values()), np.array([mark == 1 for _, mark in entries[:n_labels]])
+
+
+def read_texts(path: str) -> pd.DataFrame:
+    """Return the texts of a file for a sheet, a row per question."""
+    known = ["question_id", *SHOWN, *TEXTS]
+    with name_files_in_errors(path):
+        texts = read_file(path, known=known, lists=["references"])
+        if "question_id" not in texts or not set(texts) & set(known[1:]):
+            raise UserTableError(f"has no question_id, or none of {', '.join(known[1:])}")
+        if (repeated := texts["question_id"].duplicated()).any():
+            name = texts["question_id"][repeated].iloc[0]
+            raise UserTableError(f"question {name!r} is repeated; keep one row")
+    return texts.astype({"question_id": str})
+
+
+def _one_text(references: object) -> object:
+    """Return several references as one text."""
+    if isinstance(references, list | np.ndarray):
+        return " | ".join(map(str, references))
+    return references
 
 
 def describe_curve(curve: pd.DataFrame) -> str:
     """Return a row of text for each number of labels."""
     shown = ["certified", "threshold", "precision", "coverage"]
-    table = curve.pivot(index="n_labels", columns="labels", values=shown)
-    kinds = [
-        kind
-        for kind in (relabelling.FRESH, relabelling.CARRIED)
-        if kind in set(curve["labels"])
-    ]
-    ordered = table.swaplevel(axis=1)[[(kind, name) for kind in kinds for name in shown]]
-    ordered.columns.names = [None, None]
-    return ordered.rename_axis("labels").to_string(float_format="{:.2f}".format, na_rep="-")
-
-
-def read_sheet(path: str) -> pd.DataFrame:
-    """Return a filled sheet, all cells text."""
-    if not Path(path).exists():
-        raise ValueError(f"{path}: there is no such file; give a sheet from --sheet.")
-    text = Path(path).read_text(encoding="utf-8")
-    return pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False)
-
-
-def _read_labels(filled: pd.DataFrame, path: str, known: np.ndarray) -> pd.Series:
-    """Return the labels of a sheet by question, or refuse the sheet."""
-    for column in ("question_id", TO_FILL):
-        if column not in filled:
-            raise ValueError(f"{path}: lacks the column {column!r} of a sheet from --sheet.")
-    ids = filled["question_id"].astype(str)
-    if (repeated := ids.duplicated()).any():
-        raise ValueError(f"{path}: question {ids[repeated].iloc[0]!r} is repeated; keep one.")
-    if not (familiar := ids.isin(known)).all():
-        raise ValueError(
-            f"{path}: question {ids[~familiar].iloc[0]!r} is not in the files; give the sheet "
-            "that was drawn from these files."
-        )
-    entries = filled[TO_FILL].astype(str).str.strip().str.lower()
-    meaning = {"1": 1, "yes": 1, "true": 1, "0": 0, "no": 0, "false": 0}
-    if not (is_label := entries.isin(meaning)).all():
-        row = int(np.argmin(is_label.to_numpy())) + 1
-        raise ValueError(
-            f"{path}: row {row} has {entries.iloc[row - 1]!r} in the column {TO_FILL!r}; label "
-            "each answer 1 or 0."
-        )
-    return pd.Series(entries.map(meaning).to_numpy(), index=ids.to_numpy())
+    table = curve.set_index("n_labels")[shown].rename_axis("labels")
+    return table.to_string(float_format="{:.2f}".format, na_rep="-")

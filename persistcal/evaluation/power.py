@@ -1,32 +1,43 @@
-"""Power: the smallest difference that a study detects, and the number of questions for it.
+"""Power: the smallest difference that a study claims, and the number of questions for it.
 
-A finished study takes the standard error of a difference from its replicates. A planned study
-guesses it from the share of questions that are gained and lost between two checkpoints, and
-from how often two estimators agree on such a question. Standard errors decrease with the square
-root of the number of questions. Accuracies need only the first guess, and their test is exact.
+A claim is a simultaneous interval of all pairs of estimators that excludes 0. A finished study
+takes the standard error of a difference from its replicates. A planned study guesses it from
+the share of questions that are gained and lost between two checkpoints, and from how often two
+estimators agree on such a question; how many questions change is random. Standard errors
+decrease with the square root of the number of questions. Accuracies need only the first guess,
+and their test is exact.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.optimize import brentq
-from scipy.stats import binom, multivariate_normal, norm
+from scipy.stats import binom, multivariate_normal, norm, qmc, t
 
 from persistcal.evaluation.draws import MIN_DIRECTION
+from persistcal.evaluation.predictions import Array
 
 LEVEL, POWER = 0.05, 0.8
 # Standard errors in a difference that a two-sided test finds: 1.96 + 0.84
 MULTIPLE = float(norm.ppf(1 - LEVEL / 2) + norm.ppf(POWER))
 MOST_QUESTIONS = 10_000_000
 LEAST_DIFFERENCE = 1e-6
+MOST_ESTIMATORS = 100
+N_WORLDS = 2**11  # simulated studies, spread evenly over all possible ones
 
 
-def questions_needed(difference: float, error: float, n: int) -> int:
+def questions_needed(
+    difference: float, error: float, n: int, multiple: float = MULTIPLE
+) -> int:
     """Return how many questions it takes to find a difference that is not 0.
 
-    `error` is its standard error in a study of n questions.
+    `error` is its standard error in a study of n questions, and `multiple` how many standard
+    errors the difference must have.
 
     Half of the difference takes four times the questions:
 
@@ -35,7 +46,7 @@ def questions_needed(difference: float, error: float, n: int) -> int:
     """
     if difference < LEAST_DIFFERENCE:
         raise ValueError(f"difference is {difference:g}; give at least {LEAST_DIFFERENCE:g}")
-    needed = n * (MULTIPLE * error / difference) ** 2
+    needed = n * (multiple * error / difference) ** 2
     return int(np.ceil(needed - 1e-9 * needed))  # rounding adds no question
 
 
@@ -100,53 +111,98 @@ def accuracy_difference(accuracy: float, flip_rate: float, n: int) -> float:
     return float(brentq(lacking, 0, most, xtol=1e-4))
 
 
-def delta0_error(flips: Flips, n: int, agreement: float, difference: float = 0.0) -> float:
-    """Guess the standard error of a difference of two estimators' Δ₀ᵇ, on one pair.
+def critical_value(n_estimators: int, n_questions: ArrayLike) -> Array:
+    """Guess the critical value of simultaneous intervals of all pairs of estimators.
 
-    `agreement` is the share of the flipped questions on which both estimators have the same
-    sign. Ties would make the error smaller; they are not modelled. The difference of two signs
-    is 0 or ±2, so it has the variance 4 (1 − agreement) minus the squared mean. Gained and lost
-    questions are two samples with a weight of one half each.
+    It is Bonferroni's for all pairs, which the bootstrap's maximum hardly exceeds, for
+    Student's distribution with the effective number of questions, as in
+    `persistcal.evaluation.significance.compare_all`.
+
+    >>> [round(float(critical_value(m, 1e9)), 2) for m in (2, 5)]
+    [1.96, 2.81]
     """
-    gained, lost = n * flips.gained, n * flips.lost
-    variance = 4 * (1 - agreement) - difference**2
-    return float(np.sqrt(max(0.0, variance) / 4 * (1 / gained + 1 / lost)))
+    normal = norm.isf(LEVEL / (n_estimators * (n_estimators - 1)))
+    freedom = np.maximum(1.0, np.asarray(n_questions, float) - 1)
+    return np.sqrt(1 + 1 / freedom) * t.isf(norm.sf(normal), freedom)
 
 
-def delta0_difference(flips: Flips, n: int, agreement: float) -> float:
-    """Return the smallest difference of two Δ₀ᵇ that n questions detect, or NaN.
+def delta0_power(
+    flips: Flips, n: int, agreement: float, difference: float, n_estimators: int = 2
+) -> float:
+    """Return how often a better estimator is claimed to be above another one, by Δ₀ᵇ.
+
+    The study has one pair of checkpoints and asks n questions; how many it gains and loses is
+    random. `agreement` is the share of the flipped questions on which both estimators have the
+    same sign, so the difference of two signs is 2 or −2 on the others. Ties would make the
+    error smaller; they are not modelled. The error is that of the weights of
+    `persistcal.evaluation.draws.balanced_replicates`: each estimator has its own
+    pseudo-questions, of variance 1 in each direction.
+    """
+    shares = _uniform()
+    gained = binom.ppf(shares[0], n, flips.gained)
+    lost = binom.ppf(shares[1], n - gained, flips.lost / (1 - flips.gained))
+    for_first = (1 - agreement) / 2 + difference / 4
+    for_second = max(0.0, 1 - agreement - for_first)
+    enough = np.minimum(gained, lost) >= MIN_DIRECTION
+    gained, lost = np.maximum(gained, 1), np.maximum(lost, 1)
+    total = variance = 0.0
+    for questions, (one, other) in ((gained, shares[2:4]), (lost, shares[4:6])):
+        won = binom.ppf(one, questions, for_first)
+        second = binom.ppf(other, questions - won, for_second / (1 - for_first))
+        total = total + 2 * (won - second) / questions
+        mean = 2 * (won - second) / (questions + 1)
+        square = (4 * (won + second) + 2) / (questions + 1)
+        variance = variance + (square - mean**2) / questions
+    critical = critical_value(n_estimators, np.minimum(gained, lost))
+    return float(np.mean(enough & (total > critical * np.sqrt(variance))))
+
+
+@cache
+def _uniform() -> Array:
+    """Return the random numbers of all simulated studies, so that power rises smoothly."""
+    return np.clip(qmc.Sobol(6, seed=0).random(N_WORLDS).T, 1e-9, 1 - 1e-9)
+
+
+def delta0_difference(flips: Flips, n: int, agreement: float, n_estimators: int = 2) -> float:
+    """Return the smallest difference of two Δ₀ᵇ that is claimed in 80 % of studies, or NaN.
 
     The largest possible difference is 2 (1 − agreement): one estimator is right on all
-    questions on which they disagree. With fewer than 5 gained or lost questions no difference
-    is detected.
+    questions on which they disagree.
     """
-    if n < _questions_at_least(flips):
+
+    def lacking(difference: float) -> float:
+        return delta0_power(flips, n, agreement, difference, n_estimators) - POWER
+
+    most = 2 * (1 - agreement)
+    if lacking(most) < 0:
         return float("nan")
-    error = delta0_error(flips, n, agreement)
-    # d = m √(error² − d² s / 4), where s is 1 / gained + 1 / lost
-    of_difference = error**2 / (4 * (1 - agreement))
-    difference = float(MULTIPLE * error / np.sqrt(1 + MULTIPLE**2 * of_difference))
-    return difference if difference <= 2 * (1 - agreement) else float("nan")
+    return float(brentq(lacking, 0, most, xtol=1e-4))
 
 
-def delta0_questions(flips: Flips, difference: float, agreement: float) -> int | None:
-    """Return how many questions detect a difference of two Δ₀ᵇ; None if it is impossible.
+def delta0_questions(
+    flips: Flips, difference: float, agreement: float, n_estimators: int = 2
+) -> int | None:
+    """Return how many questions lead to a claim in 80 % of studies; None if none do.
 
-    The inverse of `delta0_difference`:
-
-    >>> flips = Flips(0.11, 0.019)
-    >>> delta0_questions(flips, delta0_difference(flips, 2000, 0.7), 0.7)
-    2000
+    The inverse of `delta0_difference`, to three significant digits.
     """
     if difference > 2 * (1 - agreement):
         return None
-    needed = questions_needed(difference, delta0_error(flips, 1, agreement, difference), 1)
-    return max(needed, _questions_at_least(flips))
+    return _questions(lambda n: delta0_power(flips, n, agreement, difference, n_estimators))
 
 
-def _questions_at_least(flips: Flips) -> int:
-    """Return how many questions have enough gained and lost ones among them."""
-    return int(np.ceil(MIN_DIRECTION / min(flips) - 1e-9))
+def _questions(power: Callable[[int], float]) -> int | None:
+    """Return the smallest number of questions with a power of 80 %, to three digits."""
+    low, high = 1, 64
+    while power(high) < POWER:
+        low, high = high, 2 * high
+        if high > MOST_QUESTIONS:
+            return None
+    while high - low > max(1, high // 500):
+        middle = (low + high) // 2
+        low, high = (low, middle) if power(middle) >= POWER else (middle, high)
+    unit = 10 ** max(0, len(str(high)) - 3)
+    return -(-high // unit) * unit
 
 
 def auc_error(flips: Flips, n: int, auc: float, correlation: float) -> float:
@@ -171,13 +227,36 @@ def auc_error(flips: Flips, n: int, auc: float, correlation: float) -> float:
     return float(np.sqrt(2 * 4 * (above_both - auc**2) / m * (1 - correlation)))
 
 
+def auc_power(guess: "Guess", n: int, difference: float) -> float:
+    """Return how often a better estimator is claimed to be above another one, by its AUC.
+
+    The number of changed questions among n is random.
+    """
+    changed = np.maximum(1, binom.ppf(_uniform()[0], n, guess.flip_rate))
+    error = auc_error(guess.flips, n, guess.auc, guess.correlation)
+    errors = error * np.sqrt(n * guess.flip_rate / changed)
+    critical = critical_value(guess.estimators, changed)
+    return float(norm.sf(critical - difference / errors).mean())
+
+
+def auc_difference(guess: "Guess") -> float:
+    """Return the smallest difference of two AUCs that is claimed in 80 %, or NaN."""
+    widest = 2 * min(guess.auc, 1 - guess.auc)  # of two AUCs in [0, 1] with the mean `auc`
+    if auc_power(guess, guess.questions, widest) < POWER:
+        return float("nan")
+    return float(
+        brentq(lambda d: auc_power(guess, guess.questions, d) - POWER, 0, widest, xtol=1e-5)
+    )
+
+
 @dataclass(frozen=True)
 class Guess:
     """A guess of two checkpoints, and of two estimators on the questions that change.
 
-    The later checkpoint gains and loses that many of the `questions`; `accuracy` is the earlier
-    checkpoint's. On the changed questions two estimators have the same sign on a share
-    `agreement`, a contrast AUC of about `auc`, and AUCs that correlate by `correlation`.
+    The later checkpoint is expected to gain and lose that many of the `questions`; `accuracy`
+    is the earlier checkpoint's. On the changed questions two of the `estimators` have the same
+    sign on a share `agreement`, a contrast AUC of about `auc`, and AUCs that correlate by
+    `correlation`.
     """
 
     questions: int
@@ -187,10 +266,12 @@ class Guess:
     agreement: float
     auc: float
     correlation: float
+    estimators: int = 2
 
     def __post_init__(self) -> None:
         """Refuse numbers that cannot be."""
         check_count("questions", self.questions)
+        check_count("estimators", self.estimators, least=2, most=MOST_ESTIMATORS)
         for name in ("gained", "lost"):
             check_count(name, getattr(self, name), most=self.questions)
         if (changed := self.gained + self.lost) > self.questions:
@@ -227,25 +308,23 @@ class Findable(NamedTuple):
 
 
 def findable(guess: Guess, difference: float | None = None) -> list[Findable]:
-    """Return the differences that a study finds with a power of 80 %.
+    """Return the differences that a study claims with a power of 80 %.
 
-    `difference` is one between two estimators: how many questions find it?
+    `difference` is one between two estimators: how many questions lead to the claim?
     """
     n, flips = guess.questions, guess.flips
     accuracy = accuracy_difference(guess.accuracy, guess.flip_rate, n)
-    delta0 = delta0_difference(flips, n, guess.agreement)
-    error = auc_error(flips, n, guess.auc, guess.correlation)
-    widest = 2 * min(guess.auc, 1 - guess.auc)  # of two AUCs in [0, 1] with the mean `auc`
-    auc = MULTIPLE * error if MULTIPLE * error <= widest else float("nan")
+    delta0 = delta0_difference(flips, n, guess.agreement, guess.estimators)
     for_delta0 = for_auc = None
     if difference is not None:
         check_share("difference", difference)
-        for_delta0 = delta0_questions(flips, difference, guess.agreement)
-        for_auc = questions_needed(difference, error, n) if difference <= widest else None
+        for_delta0 = delta0_questions(flips, difference, guess.agreement, guess.estimators)
+        if difference <= 2 * min(guess.auc, 1 - guess.auc):
+            for_auc = _questions(lambda size: auc_power(guess, size, difference))
     return [
         Findable("accuracy of two checkpoints", accuracy, None),
         Findable("Δ₀ᵇ of two estimators", delta0, for_delta0),
-        Findable("contrast AUC of two estimators", auc, for_auc),
+        Findable("contrast AUC of two estimators", auc_difference(guess), for_auc),
     ]
 
 
@@ -256,8 +335,8 @@ def check_share(name: str, value: float) -> None:
         raise ValueError(f"{name} is {shown}; give a number between 0 and 1")
 
 
-def check_count(name: str, value: float, most: int = MOST_QUESTIONS) -> None:
-    """Refuse a number that cannot count questions."""
-    if not isinstance(value, Real) or not (1 <= value <= most and value == value // 1):
+def check_count(name: str, value: float, least: int = 1, most: int = MOST_QUESTIONS) -> None:
+    """Refuse a number that cannot be a count."""
+    if not isinstance(value, Real) or not (least <= value <= most and value == value // 1):
         shown = f"{value:,}" if isinstance(value, Real) else repr(value)
-        raise ValueError(f"{name} is {shown}; give a whole number from 1 to {most:,}")
+        raise ValueError(f"{name} is {shown}; give a whole number from {least} to {most:,}")

@@ -5,7 +5,6 @@ is correct. `select_threshold` finds such a threshold with a guarantee. `check_t
 it at a later checkpoint, and `explain_change` counts the questions behind a change.
 """
 
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any, NamedTuple
@@ -33,11 +32,13 @@ from persistcal.store.artifacts import (
     THRESHOLDS,
 )
 
-GRID = np.arange(101) / 100  # thresholds that can be selected
+MOST_CANDIDATES = 100  # thresholds that are tested
 STARTS = (1 / 8, 1 / 4, 1 / 2, 1)  # coverages that start the sequences of tests
 KEPT, BROKEN, UNDECIDED = "kept", "broken", "undecided"
 LEVEL = 0.05  # one-sided level of a verdict
+POWER = 0.8  # of `labels_to_decide`
 MOST_LABELS = 10_000_000
+MOST_TRIED = 2_000  # numbers of labels
 Row = dict[str, Any]
 
 
@@ -63,8 +64,9 @@ class Selection(NamedTuple):
 class Check(NamedTuple):
     """Precision at a threshold with its exact 95 % interval, and a verdict on a target.
 
-    At the observed precision, `n_to_decide` labelled answers above the threshold would decide
-    the verdict: 0 if it is decided, infinite if no number up to ten million decides it.
+    If the precision is the observed one, a check of `n_to_decide` labelled answers above the
+    threshold decides the verdict with a probability of 80 %: 0 if it is decided, infinite if no
+    number up to ten million is enough.
     """
 
     answered: Selection
@@ -98,10 +100,15 @@ def select_threshold(
 
     Learn then Test [1]_ by multi-start fixed-sequence testing. For a threshold t with n(t)
     answers, k(t) of them wrong, the p-value is P[Binomial(n(t), 1 − precision) ≤ k(t)]. Each of
-    four sequences starts at the highest threshold that answers 1/8, 1/4, 1/2 or all of the
-    questions, and walks down in steps of .01, at level delta / 4, until the first p-value above
-    this level. Starts depend on the confidences and not on the labels, so the level is valid
-    for every distribution of confidences.
+    four sequences starts at the highest of the `candidates` that answers 1/8, 1/4, 1/2 or all
+    of the questions, and walks down, at level delta / 4, until the first p-value above this
+    level.
+
+    Candidates and starts depend on the confidences and not on the labels. Given the
+    confidences, labels are independent, and the binomial tail bounds that of a sum of unequal
+    probabilities [2]_. So the level holds for the mean probability of being correct of the
+    accepted answers. For the precision among all possible questions there is no such proof,
+    because the candidates are random; docs/validation.md has the simulated level.
 
     Parameters
     ----------
@@ -110,8 +117,8 @@ def select_threshold(
     precision : float
         Smallest share of correct answers among the answers at or above the threshold.
     delta : float, default=0.1
-        Largest probability, over samples of questions, that the selected threshold does not
-        reach the precision in the population.
+        Largest probability that the accepted answers, by their chances of being correct, do
+        not reach the precision.
 
     Returns
     -------
@@ -123,6 +130,8 @@ def select_threshold(
     .. [1] Angelopoulos, Bates, Candès, Jordan and Lei, "Learn then Test: Calibrating predictive
        algorithms to achieve risk control", Annals of Applied Statistics 2025.
        https://arxiv.org/abs/2110.01052
+    .. [2] Hoeffding, "On the Distribution of the Number of Successes in Independent Trials",
+       Annals of Mathematical Statistics 1956.
 
     Examples
     --------
@@ -132,43 +141,59 @@ def select_threshold(
     >>> select_threshold([0.95] * 35, [1] * 35, precision=0.9) is None
     True
     >>> select_threshold([0.95] * 36, [1] * 36, precision=0.9).threshold
-    0.0
+    0.95
     """
     check_target(precision, delta)
     stated, labels = np.asarray(confidence, float), np.asarray(correct, bool)
-    n_answered, n_wrong = _counts_on_grid(stated, labels)
-    p_values = np.where(
-        n_answered > 0, binom.cdf(n_wrong, n_answered, round(1 - precision, 12)), 1.0
-    )
-    lowest = lowest_passing(p_values, first_tested(n_answered), delta)
+    tested = candidates(stated)
+    n_answered, n_correct = count_above(tested, stated, labels)
+    p_values = binom.cdf(n_answered - n_correct, n_answered, round(1 - precision, 12))
+    lowest = lowest_passing(tested, p_values, n_answered, delta)
     return None if lowest is None else answer_above(lowest, stated, labels)
 
 
-def first_tested(n_answered: NDArray[np.intp]) -> list[int]:
-    """Return the positions in GRID where the sequences of tests begin."""
-    return [int(np.flatnonzero(n_answered >= share * n_answered[0])[-1]) for share in STARTS]
+def candidates(confidence: ArrayLike) -> Array:
+    """Return the thresholds that can be selected: distinct confidences, lowest first.
+
+    Of more than 100 distinct confidences these are the ones at 100 equally spaced ranks of the
+    answers. Only the order of the confidences matters, so they can be crowded anywhere.
+
+    >>> candidates([0.2, 0.9, 0.9, 0.9999]).tolist()
+    [0.2, 0.9, 0.9999]
+    """
+    stated = np.sort(np.asarray(confidence, float))
+    distinct = np.unique(stated)
+    if len(distinct) <= MOST_CANDIDATES:
+        return distinct
+    return np.unique(stated[len(stated) * np.arange(MOST_CANDIDATES) // MOST_CANDIDATES])
 
 
-def lowest_passing(p_values: Array, starts: Sequence[int], delta: float) -> float | None:
-    """Return the lowest threshold of GRID that passes multi-start fixed-sequence testing."""
-    passes = p_values <= delta / len(starts)
-    lowest: int | None = None
-    for start in starts:
-        place = start
+def lowest_passing(
+    thresholds: Array, p_values: Array, n_answered: NDArray[np.intp], delta: float
+) -> float | None:
+    """Return the lowest of the `candidates` that passes multi-start fixed-sequence testing.
+
+    All arrays have one entry per candidate, in ascending order. `n_answered` determines where
+    the sequences of tests begin: at shares of the answers to all questions.
+    """
+    passes = p_values <= delta / len(STARTS)
+    passed = []
+    for share in STARTS:
+        place = int(np.flatnonzero(n_answered >= share * n_answered[0])[-1])
         while place >= 0 and passes[place]:
-            lowest = place if lowest is None else min(lowest, place)
+            passed.append(place)
             place -= 1
-    return None if lowest is None else float(GRID[lowest])
+    return float(thresholds[min(passed)]) if passed else None
 
 
-def _counts_on_grid(
-    confidence: Array, correct: Mask
+def count_above(
+    thresholds: Array, confidence: Array, correct: Mask
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Count the answers at or above each threshold of GRID, and the wrong ones."""
+    """Count the answers at or above each threshold, and the correct ones."""
     order = np.argsort(confidence, kind="stable")
-    below = np.searchsorted(confidence[order], GRID, side="left")
-    wrong_below = np.concatenate([[0], np.cumsum(~correct[order])])
-    return len(confidence) - below, wrong_below[-1] - wrong_below[below]
+    below = np.searchsorted(confidence[order], thresholds, side="left")
+    correct_below = np.concatenate([[0], np.cumsum(correct[order])])
+    return len(confidence) - below, correct_below[-1] - correct_below[below]
 
 
 def least_abstention(
@@ -180,11 +205,12 @@ def least_abstention(
     no threshold with an answer reaches the target.
     """
     stated, labels = np.asarray(confidence, float), np.asarray(correct, bool)
-    n_answered, n_wrong = _counts_on_grid(stated, labels)
-    reached = (n_answered > 0) & (n_answered - n_wrong >= precision * n_answered)
+    observed = candidates(stated)
+    n_answered, n_correct = count_above(observed, stated, labels)
+    reached = n_correct >= precision * n_answered
     if not reached.any():
         return None
-    return answer_above(float(GRID[int(np.argmax(reached))]), stated, labels)
+    return answer_above(float(observed[int(np.argmax(reached))]), stated, labels)
 
 
 def check_threshold(
@@ -226,16 +252,34 @@ def _verdict(k: float, n: float, precision: float) -> str:
     return KEPT if lower >= precision else BROKEN if upper < precision else UNDECIDED
 
 
+def chance_to_decide(rate: float, sizes: NDArray[np.intp], precision: float) -> Array:
+    """Return the probability that a check of each size decides as `rate` is correct.
+
+    Of n answers, k are enough for "kept" if P[Binomial(n, precision) ≥ k] ≤ 5 %.
+    """
+    if rate > precision:
+        enough = binom.isf(LEVEL, sizes, precision) + 1
+        return np.asarray(binom.sf(enough - 1, sizes, rate))
+    most = binom.ppf(LEVEL, sizes, precision)
+    most = np.where(binom.cdf(most, sizes, precision) <= LEVEL, most, most - 1)
+    return np.asarray(binom.cdf(most, sizes, rate))
+
+
 def _labels_to_decide(rate: float, n: int, precision: float) -> float:
-    """Return how many answers decide the verdict if `rate` of them is correct."""
+    """Return how many answers decide the verdict in 80 %, and so do all larger numbers.
 
-    def decided(size: float) -> bool:
-        return _verdict(rate * size, size, precision) != UNDECIDED
-
-    if not decided(MOST_LABELS):
+    The probability rises with the number of answers but for a saw's teeth, so all numbers near
+    the first ones that are enough are tried.
+    """
+    sizes = np.unique(np.geomspace(n + 1, MOST_LABELS, 400).astype(np.intp))
+    fails = np.flatnonzero(chance_to_decide(rate, sizes, precision) < POWER)
+    if len(fails) and fails[-1] == len(sizes) - 1:
         return np.inf
-    # the interval shrinks with the number of answers
-    return float(bisect_left(range(MOST_LABELS), True, lo=n + 1, key=decided))
+    bound = int(sizes[fails[-1] + 1]) if len(fails) else n + 1
+    ends = max(n + 1, int(0.9 * bound)), int(1.1 * bound) + 100
+    near = np.unique(np.linspace(*ends, MOST_TRIED).astype(np.intp))
+    fails = np.flatnonzero(chance_to_decide(rate, near, precision) < POWER)
+    return float(near[fails[-1]] + 1 if len(fails) else near[0])
 
 
 class QuestionCount(NamedTuple):
@@ -331,11 +375,12 @@ def check_thresholds(
     `predictions` are tables PREDICTIONS of any models and datasets, `checkpoints` the
     evaluation checkpoints of each model, earliest first, and `answers` the table ANSWERS, for
     the texts of regressions. A pair is evaluated on the questions that both checkpoints
-    answered; pairs without a common question are skipped.
+    answered.
 
     `thresholds` has a row per pair, estimator and training seed. If no threshold reaches the
     precision, `threshold` is NaN, the verdict is empty, and `least_abstention` shows the
-    smallest share of withheld answers with an observed precision of at least the target.
+    smallest share of withheld answers with an observed precision of at least the target. A
+    pair without a common question has such a row, too, with `n_questions` 0.
     `threshold_cells` has the counts of `explain_change`. `confident_regressions` lists the
     questions that both checkpoints answer above the threshold, the earlier one correctly and
     the later one not. `selective` has AURC, AUGRC and PRR.
@@ -373,11 +418,14 @@ def _check_pair(
     shared = np.flatnonzero((labels != ABSENT).all(axis=0))
     first, second = labels[:, shared] == 1
     ends = {"earlier": answers.checkpoints[pair[0]], "later": answers.checkpoints[pair[1]]}
-    for series, confidence in answers.confidence.items() if len(shared) else ():
+    for series, confidence in answers.confidence.items():
         key: Row = {**ends, **series._asdict(), "target": precision}
+        row = {**key, "delta": delta, "n_questions": len(shared), "verdict": ""}
+        if not len(shared):
+            yield "thresholds", row
+            continue
         earlier, later = drop_noise(confidence[list(pair)][:, shared])
         best = least_abstention(earlier, first, precision=precision)
-        row = {**key, "delta": delta, "n_questions": len(shared), "verdict": ""}
         row["least_abstention"] = 1 - best.coverage if best else np.nan
         selected = select_threshold(earlier, first, precision=precision, delta=delta)
         if selected is None:
@@ -435,5 +483,5 @@ def _add_answers(regressions: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFra
 
 
 def rank_verdicts(verdicts: Sequence[str]) -> str:
-    """Return the worst of some verdicts."""
-    return next(v for v in (BROKEN, UNDECIDED, KEPT) if v in verdicts)
+    """Return the worst of some verdicts; none at all is undecided."""
+    return next((v for v in (BROKEN, UNDECIDED, KEPT) if v in verdicts), UNDECIDED)

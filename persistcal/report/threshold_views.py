@@ -1,6 +1,6 @@
 """Thresholds in sentences, as a table and as a figure: terminal, page and notebooks."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from math import ceil, log10
 from typing import Any
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from persistcal.evaluation.predictions import ABSENT, arrange
 from persistcal.evaluation.selective import risk_coverage
-from persistcal.evaluation.thresholds import BROKEN, KEPT, UNDECIDED, rank_verdicts
+from persistcal.evaluation.thresholds import BROKEN, KEPT, LEVEL, UNDECIDED, rank_verdicts
 from persistcal.report import drawing, latex
 from persistcal.report.analysis_tables import chosen_rows, trained_name
 from persistcal.report.latex import MISSING, PLACE, Printed, escape
@@ -32,6 +32,50 @@ def percent(share: float) -> str:
     """
     decimals = max(1, ceil(-log10(1 - share)) - 2) if 0.99 < share < 1 else 0
     return f"{100 * share:.{decimals}f} %"
+
+
+def chance(level: float) -> str:
+    """Return an error probability in percent.
+
+    >>> chance(0.1), chance(0.0125)
+    ('10 %', '1.25 %')
+    """
+    return f"{100 * level:.3g} %"
+
+
+def shown_threshold(threshold: float) -> str:
+    """Return a threshold with the decimals that tell it from 0 and 1, at least two.
+
+    >>> shown_threshold(0.4142), shown_threshold(0.99983), shown_threshold(1.0)
+    ('.41', '.9998', '1.00')
+    """
+    from_end = min(threshold, 1 - threshold)
+    decimals = max(2, int(np.ceil(-np.log10(from_end)))) if from_end > 0 else 2
+    return f"{threshold:.{decimals}f}".removeprefix("0")
+
+
+def possible_errors(thresholds: pd.DataFrame) -> Iterator[str]:
+    """Yield a sentence on how many of several verdicts could be wrong."""
+    n_verdicts = int(thresholds["verdict"].isin([KEPT, BROKEN]).sum())
+    if n_verdicts > 1:
+        yield (
+            f"Each of these {n_verdicts:,} verdicts is wrong with a probability of at most "
+            f"{chance(LEVEL)}: expect up to {LEVEL * n_verdicts:.2g} wrong ones among them."
+        )
+
+
+def missing_verdicts(thresholds: pd.DataFrame) -> list[str]:
+    """Return a line with the reason for each threshold that is neither kept nor broken."""
+    lines = []
+    for row in thresholds.to_dict("records"):
+        if row["verdict"] in (KEPT, BROKEN):
+            continue
+        reason = row["verdict"] or "no threshold is certain"
+        reason = reason if row["n_questions"] else "no question in common"
+        pair = f"{row['earlier']} → {row['later']}"
+        place = f"{row['model']}, {row['dataset']}, {pair}, {row['estimator']}"
+        lines.append(f"{place}, seed {row['seed']}: {reason}")
+    return lines
 
 
 def threshold_sentences(thresholds: pd.DataFrame, labels: Names) -> list[str]:
@@ -55,6 +99,11 @@ def _sentence(rows: list[dict[Hashable, Any]], labels: Names) -> str:
     name = labels.get(first["estimator"], first["estimator"])
     target = percent(first["target"])
     selected = [row for row in rows if row["verdict"]]
+    if not first["n_questions"]:
+        return (
+            f"{name}: {first['earlier']} and {first['later']} have no question in common, so "
+            "no threshold was checked."
+        )
     if not selected:
         abstention = np.mean([row["least_abstention"] for row in rows])
         reach = (
@@ -70,9 +119,9 @@ def _sentence(rows: list[dict[Hashable, Any]], labels: Names) -> str:
     verdict = rank_verdicts([row["verdict"] for row in selected])
     promise = (
         f"{name}: the threshold {_range(selected, 'threshold')} promised {target} precision on "
-        f"{first['earlier']}; on {first['later']} it reaches {_reached(selected)} at a "
-        f"coverage of {_range(selected, 'later_coverage')} (before: "
-        f"{_range(selected, 'earlier_coverage')}): {verdict}"
+        f"{first['earlier']} ({chance(1 - first['delta'])} sure); on {first['later']} it "
+        f"reaches {_reached(selected)} at a coverage of {_range(selected, 'later_coverage')} "
+        f"(before: {_range(selected, 'earlier_coverage')}): {verdict}"
     )
     if len(rows) > 1:
         same = sum(row["verdict"] == verdict for row in selected)
@@ -96,7 +145,7 @@ def _reached(rows: list[dict[Hashable, Any]]) -> str:
 
 def _range(rows: list[dict[Hashable, Any]], column: str) -> str:
     values = [row[column] for row in rows]
-    low, high = (f"{end:.2f}".removeprefix("0") for end in (min(values), max(values)))
+    low, high = map(shown_threshold, (min(values), max(values)))
     return low if low == high else f"{low} to {high}"
 
 
@@ -116,14 +165,18 @@ def _labels_to_decide(rows: list[dict[Hashable, Any]], verdict: str) -> str:
     needed = rows[0]["labels_to_decide"]
     if np.isinf(needed):
         return "No number of labels would decide this at the observed precision."
-    return f"About {needed:,.0f} labelled answers above the threshold would decide this."
+    return (
+        f"A check of about {needed:,.0f} labelled answers above the threshold would decide "
+        "this with a probability of 80 %."
+    )
 
 
 def exit_code(thresholds: pd.DataFrame, fail_if: str | None) -> int:
     """Return the exit code of a release gate: 0 kept, 3 broken, 4 undecided.
 
     `fail_if` is None (always 0), "broken" (undecided counts as kept) or "undecided". A missing
-    threshold counts as undecided, because no precision was promised.
+    threshold counts as undecided, because no precision was promised, and so does a pair without
+    a common question.
     """
     worst = rank_verdicts([verdict or UNDECIDED for verdict in thresholds["verdict"]])
     codes: Mapping[str, int] = {KEPT: 0, BROKEN: 3, UNDECIDED: 4 if fail_if == UNDECIDED else 0}

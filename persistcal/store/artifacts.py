@@ -370,7 +370,7 @@ THRESHOLDS = Table.parse(
     threshold="lowest confidence of an answer that is given",
     verdict="kept, broken or undecided; empty without a threshold",
     labels_to_decide=(
-        "labels above the threshold that a verdict needs; infinite if none suffice"
+        "labels above the threshold that decide a verdict in 80 %; infinite if none suffice"
     ),
     least_abstention="smallest share of abstentions that meets the target",
     confident_regressions="lost questions above the threshold at both checkpoints",
@@ -406,9 +406,8 @@ Selective = Annotated[pd.DataFrame, SELECTIVE]
 LABEL_CURVE = Table.parse(
     "label_curve",
     "persistcal label-curve",
-    "labels! n_labels!:int n_sheets:int target:real threshold?:real precision?:real "
+    "n_labels!:int n_sheets:int target:real threshold?:real precision?:real "
     "coverage?:real certified:real below_target:real",
-    labels="fresh, or carried if unchanged answers keep their labels",
     n_labels="answers of the later checkpoint that are labelled",
     n_sheets="sheets of this size that were drawn",
     threshold="median of the certified thresholds",
@@ -416,6 +415,25 @@ LABEL_CURVE = Table.parse(
     coverage="median share of questions that they answer",
     certified="share of the sheets that certify a threshold",
     below_target="share of the sheets that certify a threshold below the target",
+)
+
+# What the labels of one sheet certify, at each look
+LOOKS = Table.parse(
+    "looks",
+    "persistcal threshold --labels",
+    "model! dataset! checkpoint! estimator! drawn_from! n_labels!:int planned:flag level:real "
+    "n_correct:int target!:real delta!:real error_so_far:real n_answers:int threshold?:real "
+    "coverage?:real",
+    drawn_from="digest of the answers and confidences of the sheet",
+    n_labels="labelled answers, from the top of the sheet",
+    planned="whether the look was planned when the sheet was drawn",
+    level="error probability of this look",
+    n_correct="labelled answers that are correct",
+    delta="allowed probability of an error, in (0, 1)",
+    error_so_far="error probability of all looks so far",
+    n_answers="answers of the later checkpoint",
+    threshold="certified threshold; empty without one",
+    coverage="share of the answers at or above the threshold",
 )
 
 THRESHOLD_CELLS = Table.parse(

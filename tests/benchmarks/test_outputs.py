@@ -73,13 +73,47 @@ def precision():
         yield f"{model}, {steps}", *(short(v, 4 if v < 0.001 else 3) for v in values)
 
 
+def thresholds():
+    for n, rows in read("thresholds").groupby("n_questions"):
+        calibrated = rows[(rows["confidence"] == "calibrated") & (rows["target"] == 0.8)]
+        yield (
+            f"{n:,}",
+            f"{calibrated['selected'].min():.0f}–{calibrated['selected'].max():.0f}",
+            share(rows["misses_own"].max()),
+            share(rows["misses"].max()),
+        )
+
+
+def few_labels():
+    for (looks, planned), rows in read("few_labels").groupby(["looks", "planned"], sort=False):
+        calibrated = rows[(rows["confidence"] == "calibrated") & (rows["target"] == 0.8)]
+        yield (
+            looks.replace(" ", ", "),
+            planned,
+            f"{calibrated['certified'].item():.0f}",
+            share(rows["wrong"].max()),
+            share(rows["allowed"].max()),
+        )
+
+
+def planned_power():
+    for row in read("planned_power").itertuples():
+        missing = pd.isna(row.difference)
+        difference = "–" if missing else short(row.difference)
+        changed = f"{row.gained} and {row.lost}"
+        yield row.metric, changed, row.estimators, difference, share(row.found)
+
+
 SECTIONS = [
     few_changed,
     several_estimators,
     checkpoints,
     controls,
     smooth_ece,
+    thresholds,
+    few_labels,
     audits,
+    planned_power,
     precision,
 ]
 
@@ -110,16 +144,19 @@ def test_sentences_have_the_simulated_numbers():
     differences = read("smooth_ece_differences")["contains_truth"]
     verdicts, fixed = read("verdicts"), read("checkpoints")["found_with_fixed_accuracy"]
     means = read("smooth_ece_means").iloc[0]
+    transforms = read("transforms")
+    assert not transforms["other_verdict"].any()
+    decided = read("labels_to_decide")["decided"].agg(["min", "max"])
     text = " ".join(PAGE.split())
     for sentence in (
         f"Brier scores differ in up to {fixed.max()} %",
         f"contain the truth in {differences.min()} to {differences.max()} %",
-        f"misses its target in at most {read('thresholds')['misses'].max()} % of",
-        f"A verdict “kept” is wrong in at most {verdicts['wrong_kept'].max()} %, "
-        f"“broken” in at most {verdicts['wrong_broken'].max()} %",
+        f"no verdict differs in {400 * len(transforms):,} studies",
+        f"A verdict “kept” is wrong in at most {verdicts['wrong_kept'].max():.1f} %, "
+        f"“broken” in at most {verdicts['wrong_broken'].max():.1f} %",
+        "decides the verdict in {:.0f} to {:.0f} %".format(*decided),
         f"rejects calibrated means in {means['full']} % (over four checkpoints) and "
         f"{means['contrast']} % (over their pairs)",
-        f"few labels is wrong in at most {read('few_labels')['wrong'].max()} %",
         "questions contain the truth in {:.0f} to {:.0f} % of".format(*spread["questions"]),
         "seeds and questions in {:.0f} to {:.0f} %".format(*spread["seeds"]),
         f"in {100 * failing[3]:.0f} % of studies with three seeds, in {100 * failing[5]:.0f} % "

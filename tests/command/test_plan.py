@@ -15,14 +15,21 @@ def test_from_a_guess(capsys):
     guess = "--accuracy 0.6 --changed 200 200 --agreement 0.75 --difference 0.1"
     assert plan(f"--questions 2000 {guess}") == 0
     first, accuracy, delta, auc, *needed = capsys.readouterr().out.splitlines()
-    assert first == "Found with 80 % power at 5 %, two-sided, by 2,000 questions:"
+    assert first == "Found in 80 % of studies of 2,000 questions:"
     # 2.80 √(0.2 / 2000) = 0.028, by the normal approximation
     assert float(accuracy.split(": ")[1]) == pytest.approx(0.028, abs=0.001)
-    # 2.80 √(0.25 (1/200 + 1/200)) = 0.140, less than a hundredth of it for its own square
-    assert float(delta.split(": ")[1]) == pytest.approx(0.139, abs=0.001)
+    # 2.80 √(0.25 (1/200 + 1/200)) = 0.140; pseudo-questions add 2 / 200 to each variance of 1
+    assert float(delta.split(": ")[1]) == pytest.approx(0.141, abs=0.002)
     assert 0 < float(auc.split(": ")[1]) < 0.14
-    # (2.8016 / 0.1)² (4 x 0.25 - 0.1²) / 4 (1 / 0.1 + 1 / 0.1)
-    assert needed[0] == "questions for a Δ₀ᵇ of 0.1: 3,886"
+    # (2.8016 / 0.1)² (4 x 0.25 - 0.1²) / 4 (1 / 0.1 + 1 / 0.1) = 3,886
+    name, number = needed[0].split(": ")
+    assert name == "questions for a Δ₀ᵇ of 0.1"
+    assert int(number.replace(",", "")) == pytest.approx(3886, rel=0.03)
+    capsys.readouterr()
+    assert plan(f"--questions 2000 --estimators 5 {guess}") == 0
+    among_five = capsys.readouterr().out.splitlines()[2]
+    # (2.81 + 0.84) / 2.80 of the difference of two
+    assert float(among_five.split(": ")[1]) == pytest.approx(0.141 * 3.65 / 2.80, abs=0.003)
     assert plan("--questions 2000 --changed 200 200 --agreement 0.96 --difference 0.1") == 0
     last = capsys.readouterr().out.splitlines()
     assert last[-2] == "questions for a Δ₀ᵇ of 0.1: impossible by this guess"
@@ -35,9 +42,10 @@ def test_from_a_small_study(tmp_path, capsys):
     table = pd.DataFrame([(*row, 0.05, 0.05, *together, *seeds)], columns=names)
     write_csv(table, str(tmp_path / "significance.csv"), SIGNIFICANCE)
     assert plan(f"--questions 400 --results {tmp_path} 100 --difference 0.14") == 0
-    # a standard error of 0.196 / 3.92 = 0.05 on 100 questions is 0.025 on 400
+    # a standard error of 0.196 / 3.92 = 0.05 on 100 questions is 0.025 on 400; the half of the
+    # simultaneous interval is 2 errors, so (2 + 0.8416) x 0.025 and 100 (2.8416 x 0.05 / 0.14)²
     line = capsys.readouterr().out.splitlines()[1]
-    assert line == "m d contrast AUC, a − b: 0.070; questions for 0.14: 101"
+    assert line == "m d contrast AUC, a − b: 0.071; questions for 0.14: 103"
 
 
 @pytest.mark.parametrize(

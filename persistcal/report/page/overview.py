@@ -25,7 +25,7 @@ from persistcal.report.page.sentences import (
 )
 from persistcal.report.page.tables import short, short_interval
 from persistcal.report.page.verdict import adjusted_p
-from persistcal.report.threshold_views import threshold_sentences
+from persistcal.report.threshold_views import possible_errors, threshold_sentences
 
 
 class Sentence(NamedTuple):
@@ -154,15 +154,18 @@ def pairs_that_differ(study: Contents, part: Part) -> list[tuple[str, str]]:
 
 def of_thresholds(study: Contents, thresholds: pd.DataFrame) -> Iterator[Sentence]:
     """Yield sentences on the thresholds between the first and the last checkpoint."""
-    columns = ["model", "dataset", "earlier", "later"]
+    columns, shown = ["model", "dataset", "earlier", "later"], []
     for part in study.parts:
         subject, stages = part.subject, study.stages[part.subject.model]
         first, last = part.answers.checkpoints[0], part.answers.checkpoints[-1]
         key = [subject.model, subject.dataset, first, last]
         chosen = thresholds[(thresholds[columns] == key).all(axis=1)]
         named = chosen.assign(earlier=stages[first].label, later=stages[last].label)
+        shown.append(chosen)
         for text in threshold_sentences(named, study.labels["estimators"]):
             yield Sentence(subject.title(study.labels), text)
+    for text in possible_errors(pd.concat(shown)):
+        yield Sentence("", text)
 
 
 def of_controls(study: Contents) -> Iterator[Sentence]:

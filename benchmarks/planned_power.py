@@ -1,0 +1,144 @@
+"""How often the claims of a study find the difference that `persistcal plan` promises.
+
+    python -m benchmarks.planned_power [STUDIES]
+
+writes benchmarks/outputs/planned_power.csv. Each study asks 2,000 questions, so the numbers of
+gained and lost ones are random. One of several estimators is better by the smallest difference
+that the plan promises to find in 80 %. The claim is that of `compare`: the simultaneous
+interval of the better estimator and another one is above 0.
+"""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy.special import expit
+from scipy.stats import norm
+
+from persistcal.evaluation.draws import (
+    MIN_DIRECTION,
+    PSEUDO,
+    balanced_replicates,
+    pseudo_weights,
+    question_weights,
+)
+from persistcal.evaluation.metrics import auc, balanced_gap
+from persistcal.evaluation.power import Flips, Guess, auc_difference, delta0_difference
+from persistcal.evaluation.significance import compare_all
+
+OUTPUTS = Path(__file__).parent / "outputs"
+N, REPLICATES, SHARED_DRAWS = 2_000, 399, 20
+CELLS = [  # expected gained and lost questions, agreement of signs
+    (220, 38, 0.7),
+    (195, 70, 0.7),
+    (121, 119, 0.7),
+    (60, 20, 0.6),
+    (40, 5, 0.5),
+]
+
+
+def signs(
+    rng: np.random.Generator, n: int, m: int, agreement: float, difference: float
+) -> np.ndarray:
+    """Draw signs of m estimators on n changed questions: (m, n); the first one is better.
+
+    Each sign is a common one with probability √(2 agreement − 1), else the estimator's own.
+    Half of the common signs are right, more of the first estimator's own ones, and fewer of the
+    others' own ones.
+    """
+    shared = np.sqrt(2 * agreement - 1)
+    chance = np.full((m, 1), 0.5 - difference / (4 * (1 - shared)))
+    chance[0] = 1 - chance[0]
+    own = rng.random((m, n)) < chance
+    common = rng.random((m, n)) < shared
+    right = np.where(common, rng.random(n) < 0.5, own)
+    return np.where(right, 1.0, -1.0)
+
+
+def share_of_claims(
+    flips: Flips, *, agreement: float, difference: float, m: int, studies: int
+) -> float:
+    """Return the share of studies that claim that the first estimator is above the second."""
+    rng, claims = np.random.default_rng(5), 0
+    for number in range(studies):
+        if number % SHARED_DRAWS == 0:
+            weights = question_weights(N, np.arange(N), range(REPLICATES), seed=number)
+        gained, lost, _ = rng.multinomial(N, [*flips, 1 - sum(flips)])
+        if min(gained, lost) < MIN_DIRECTION:
+            continue
+        drawn = signs(rng, gained + lost, m, agreement, difference)
+        is_gained = np.arange(gained + lost) < gained
+        replicates = [
+            balanced_replicates(
+                one[None],
+                is_gained,
+                weights[: gained + lost],
+                pseudo_weights([str(i)], REPLICATES, seed=number, expected=PSEUDO),
+            )
+            for i, one in enumerate(drawn)
+        ]
+        values = np.asarray(balanced_gap(drawn, is_gained)).ravel()
+        made = compare_all(values, np.concatenate(replicates), min(gained, lost))
+        claims += bool(made.above[0, 1])
+    return claims / studies
+
+
+def share_of_auc_claims(guess: Guess, *, difference: float, studies: int) -> float:
+    """Return the share of studies that claim a higher contrast AUC of the first estimator.
+
+    Right answers are above wrong ones by normal scores, whose ranks correlate between
+    estimators by the guess.
+    """
+    correlation = 2 * np.sin(np.pi * guess.correlation / 6)  # of scores, from that of ranks
+    rng, claims = np.random.default_rng(6), 0
+    means = np.full((guess.estimators, 1), norm.ppf(guess.auc - difference / 2) / np.sqrt(2))
+    means[0] = norm.ppf(guess.auc + difference / 2) / np.sqrt(2)
+    for number in range(studies):
+        n = max(2, rng.binomial(N, guess.flip_rate))
+        shared = np.sqrt(correlation) * rng.normal(size=n)
+        own = np.sqrt(1 - correlation) * rng.normal(size=(guess.estimators, n))
+        right = expit(means + shared + own)
+        labels = np.repeat([True, False], n)
+        counts = (
+            np.random.default_rng([7, number])
+            .multinomial(n, np.full(n, 1 / n), size=REPLICATES)
+            .T
+        )
+        both = [np.concatenate([one, 1 - one]) for one in right]
+        drawn = np.array([auc(c, labels, weights=np.tile(counts, (2, 1))) for c in both])
+        values = np.array([auc(c, labels) for c in both]).ravel()
+        claims += bool(compare_all(values, drawn, n).above[0, 1])
+    return claims / studies
+
+
+def rows(studies: int) -> Iterator[dict[str, object]]:
+    """Yield the promise of each plan and the share of studies that keep it, in per cent."""
+    for gained, lost, agreement in CELLS:
+        flips = Flips(gained / N, lost / N)
+        for m in (2, 5):
+            promised = delta0_difference(flips, N, agreement, m)
+            row = {"metric": "Δ₀ᵇ", "gained": gained, "lost": lost, "estimators": m}
+            row |= {"difference": promised, "found": np.nan}
+            if not np.isnan(promised):
+                row["found"] = 100 * share_of_claims(
+                    flips, agreement=agreement, difference=promised, m=m, studies=studies
+                )
+            yield row
+    for m in (2, 5):
+        guess = Guess(N, 220, 38, 0.5, 0.7, 0.65, 0.5, m)
+        promised = auc_difference(guess)
+        found = share_of_auc_claims(guess, difference=promised, studies=studies)
+        row = {"metric": "contrast AUC", "gained": 220, "lost": 38, "estimators": m}
+        yield row | {"difference": promised, "found": 100 * found}
+
+
+if __name__ == "__main__":
+    table = []
+    for row in rows(int(sys.argv[1]) if len(sys.argv) > 1 else 500):
+        table.append(row)
+        print(row, flush=True)
+    pd.DataFrame(table).round({"difference": 3, "found": 1}).to_csv(
+        OUTPUTS / "planned_power.csv", index=False
+    )
