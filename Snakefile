@@ -17,8 +17,9 @@ min_version("9.25")
 include: "workflow/rules/root.smk"
 
 
+from study.preflight import preflight, refuse_if_missing
 from tools.end_of_run import end_of_run
-from tools.start_of_run import has_gpu, too_much
+from tools.start_of_run import at_end_of_dry_run, has_gpu, too_much
 
 
 include: "workflow/rules/common.smk"
@@ -78,6 +79,22 @@ rule study:
     localrule: True
 
 
+def found_before_start():
+    """What the run costs, and what a person must provide for it."""
+    dag = workflow.dag
+    planned = dag.needrun_jobs(exclude_finished=False)
+    finished = (job for job in dag.jobs if not dag.needrun(job))
+    rows = [
+        [(NAMED.get(job.rule.name, job.rule.name), job.wildcards_dict) for job in jobs]
+        for jobs in (planned, finished)
+    ]
+    return preflight(inputs, *rows, sys.argv, LEFT_OUT)
+
+
+if workflow.is_main_process:
+    at_end_of_dry_run(lambda: found_before_start().text)
+
+
 onstart:
     # The paper's study, which nobody meant who named no config, profile or GPU.
     if not (
@@ -95,6 +112,10 @@ onstart:
             ],
         ):
             raise WorkflowError(plan)
+    if workflow.is_main_process and not workflow.touch:
+        found = found_before_start()
+        refuse_if_missing(found)
+        print(*found.lines, sep="\n", file=sys.stderr)
     # For its default limit of 100 jobs a second, Snakemake 9 goes through all ready jobs once a
     # second, and once more for each that has ended: after some hundred jobs that takes a core.
     limiter = getattr(workflow.scheduler, "job_rate_limiter", None)

@@ -53,6 +53,11 @@ def check_config(config: dict[str, Any]) -> None:
 
 def _check_study(config: dict[str, Any]) -> None:
     study = config["study"]
+    if study["limit"] and not Study(config).runs_models:
+        raise ConfigError(
+            "config: study.limit cuts down a study that runs models, but this one reads files; "
+            "leave it out, and give a file with fewer rows."
+        )
     for catalogue in ("models", "datasets", "estimators", "tables"):
         check_names(f"study.{catalogue}", study[catalogue], config[catalogue])
     check_names("study.further", study["further"], config["tables"])

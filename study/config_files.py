@@ -41,6 +41,46 @@ def over_defaults(config: Config, project: Path) -> Config:
     return merged
 
 
+def limited(config: Config) -> tuple[Config, list[str]]:
+    """Return `config` cut down to its `study.limit`, and notes on datasets that are left out.
+
+    Rules limit the questions, after they are counted.
+    """
+    limit = (config.get("study") or {}).get("limit")
+    if not isinstance(limit, dict):
+        return config, []
+    config = copy.deepcopy(config)
+    for model in _mappings(config["models"]):
+        for group, of_group in (
+            ("earlier", slice(-limit.get("earlier", 0), None)),
+            ("evaluation", slice(limit.get("evaluation"))),
+        ):
+            if isinstance(model.get(group), list):
+                model[group] = model[group][of_group]
+    notes = []
+    for name, dataset in config["datasets"].items():
+        dataset["min_contrast"] = limit.get("min_contrast", dataset["min_contrast"])
+        if "file" in dataset and not Path(dataset["file"]).exists():
+            notes += _leave_out(name, config)
+    return config, notes
+
+
+def _leave_out(dataset: str, config: Config) -> list[str]:
+    """Take a dataset without its file out of the study and its tables; return a note."""
+    study, tables = config["study"], config["tables"]
+    is_used = dataset in study["datasets"] and len(study["datasets"]) > 1
+    for table in tables.values():
+        if dataset in table.get("datasets", []):
+            table["datasets"] = [name for name in table["datasets"] if name != dataset]
+    for key in ("tables", "further"):
+        study[key] = [name for name in study[key] if tables.get(name, {}).get("datasets") != []]
+    if not is_used:
+        return []
+    study["datasets"] = [name for name in study["datasets"] if name != dataset]
+    entry = config["datasets"][dataset]
+    return [f"{entry.get('label', dataset)} is left out, because {entry['file']} is missing."]
+
+
 def settle_sources(config: Config, project: Path) -> None:
     """Drop each `repo` and `revision` that is null, and find folders of the `project`.
 

@@ -188,21 +188,26 @@ class JobResources:
         entry = self.config["datasets"][dataset]
         ranges = [entry[split] for split in splits if split in entry]
         counts = [entry.get(f"n_{split}", 0) for split in splits]
-        return sum(end - begin for begin, end in ranges) + sum(counts)
+        counts += [end - begin for begin, end in ranges]
+        most = (self.study.chosen.get("limit") or {}).get("questions")
+        return sum(min(count, most) if most else count for count in counts)
 
     def judge_requests(self, rule: str, job: Wildcards) -> int:
         """Return the largest number of requests of a job to a paid judge."""
         if self.row(rule, job) != "judge_answers":
             return 0
-        judge, decoding = self.config["judge"], self.config["decoding"]
+        judge = self.config["judge"]
         if not self.study.judge.asks_server:
             return 0
         questions = self.n_questions(job["dataset"], job["split"])
-        if judge.get("together"):
-            return questions
+        return questions * (1 if judge.get("together") else self.judged_candidates())
+
+    def judged_candidates(self) -> int:
+        """Return the largest number of a question's answers that are judged."""
+        decoding = self.config["decoding"]
         samples = decoding["strategy"] == "sample"
         answers = decoding["n_samples" if samples else "n_beams"]
-        return questions * (self.study.judged_clusters or answers)
+        return min(self.study.judged_clusters or answers, answers)
 
     def gigabytes(self, rule: str, job: Wildcards) -> float:
         """Return the size of the outputs of a job."""

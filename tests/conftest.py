@@ -59,14 +59,20 @@ def study(tmp_path_factory, worker_id):
 
 @pytest.fixture(scope="session")
 def paper_dry_runs(tmp_path_factory, worker_id):
-    """Output of `snakemake --dry-run` for the paper's study: the default target and `all`.
+    """Dry runs of the paper's study: a table, the default target, and `all`.
 
-    The first is planned as the README says, by the profile that is `slurm` in the root.
+    The first two are planned as the README says, by the profile that is `slurm` in the root.
     """
 
     def make(folder):
         paper = [ROOT / "config" / "config.yaml"]
         plans = {
+            "table": snakemake(
+                folder,
+                *("--dry-run", "results/tables/oracle_vs_methods.tex"),
+                configs=paper,
+                profile="slurm",
+            ),
             "study": snakemake(folder, "--dry-run", configs=paper, profile="slurm"),
             "all": snakemake(folder, "--dry-run", "all", configs=paper),
         }

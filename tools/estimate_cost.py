@@ -18,7 +18,7 @@ from snakemake.common.configfile import load_configfile
 from snakemake.utils import update_config
 
 from persistcal.models.sizes import DecoderShape
-from study.config_files import over_defaults
+from study.config_files import limited, over_defaults
 from study.gpu_memory import GpuMemory, copies_on_one_gpu, describe_copies, gpu_memory
 from study.resources import ASKED_OF_SERVERS, MINUTES, JobResources, ServerUse
 from study.study import Study
@@ -171,7 +171,7 @@ def main(arguments: list[str]) -> None:
     config: dict[str, Any] = {}
     for path in options.configfile:
         update_config(config, load_configfile(path))
-    config = over_defaults(config, ROOT)
+    config, _ = limited(over_defaults(config, ROOT))
     jobs = _dry_run(arguments)
     print(as_table(total_costs(config, jobs)))
     print("", *notes(config, jobs), sep="\n")

@@ -1,14 +1,28 @@
 """Start of a run of Snakemake: a plan for a cluster stops on a machine without a GPU."""
 
+import logging
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
+
+from snakemake.logging import logger
 
 from study.resources import JobResources
 from study.study import Study
 
 GPUS = ("/dev/nvidiactl", "/dev/kfd")  # of NVIDIA and of AMD
+
+
+def at_end_of_dry_run(report: Callable[[], str]) -> None:
+    """Append a report to Snakemake's last message of a dry run, for which it has no hook."""
+
+    def add_report(record: logging.LogRecord) -> bool:
+        if str(record.msg).startswith("This was a dry-run") and (text := report()):
+            record.msg = f"{record.msg}\n\n{text}"
+        return True
+
+    logger.addFilter(add_report)
 
 
 def has_gpu() -> bool:

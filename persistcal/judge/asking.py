@@ -44,6 +44,7 @@ LARGEST_UPLOAD = 150_000_000  # bytes; servers take 200 MB
 WAITING = "Waiting for another job that is asking the judge."
 LABEL = "persistcal"  # labels a batch with the token of the record
 OVER = {"completed", "failed", "expired", "cancelled"}
+NO_BATCHES = {404, 405, 501}  # HTTP status of a server without the interface for batches
 LONGEST_WAIT_S = 48 * 3600
 SEARCHED_PAGES = 10  # pages of 100 batches, newest first, after an interrupted submission
 
@@ -205,7 +206,21 @@ def ask_in_batches(
                     ledger.add(settings.model, len(part), cost * len(part), "batch")
                     lines = (_line(key, body) for key, body in part.items())
                     record = BatchRecord.create(records, lines, cost * len(part))
-                    _submit(server, record)
+                    try:
+                        _submit(server, record)
+                    except ServerError as error:
+                        if error.status in NO_BATCHES:
+                            ledger.add(
+                                settings.model, -len(part), -cost * len(part), "no batches"
+                            )
+                            record.remove()
+                            raise JudgeError(
+                                "The judge's server takes no batches (it answers "
+                                f"{error.status} to /files or /batches); set the line "
+                                "`judge: {backend: openai}`, and prices of single requests. "
+                                "Nothing was asked."
+                            ) from error
+                        raise
                     waiting[record] = set(part)
         for record, keys in waiting.items():
             if not keys.isdisjoint(missing) and (

@@ -30,6 +30,7 @@ from persistcal.store.replies import ReplyCache
 log = logging.getLogger(__name__)
 
 ONE, TOGETHER = "{answer}", "{answers}"
+LEAST_REPLY = 16  # tokens; some servers refuse a smaller limit
 ENOUGH_TO_TELL = 20  # replies: when none of the first so many has a label, none will
 
 
@@ -55,6 +56,7 @@ class JudgeSettings:
     first_wait_s: float = 1
     together: bool = False  # all candidates of a question in one request
     labels: Words = field(default_factory=lambda: OWN_WORDS)  # by the words of a reply
+    currency: str = "USD"  # of the prices, for messages
     undecided: str = "stop"  # or go on, with answers that wait for a person "not_attempted"
 
     @property
@@ -124,7 +126,8 @@ def request_body(candidates: Sequence[Candidate], settings: JudgeSettings) -> Bo
     """Return the request that asks for the labels of `candidates`, answers to one question.
 
     There is one candidate or, with `settings.together`, a numbered list of several. A match
-    with any reference counts. Limits of the reply's length hold per candidate.
+    with any reference counts. Limits of the reply's length hold per candidate, and a list's is
+    at least 16 tokens.
     """
     question, references, answer = candidates[0]
     if not references:
@@ -146,7 +149,9 @@ def request_body(candidates: Sequence[Candidate], settings: JudgeSettings) -> Bo
     # In one pass, because a value can contain the name of a field.
     places = re.compile("|".join(map(re.escape, values)))
     filled = places.sub(lambda match: values[match[0]], user)
-    limits = {name: fields[name] * len(candidates) for name in LIMITS if name in fields}
+    given = {name: fields[name] for name in LIMITS if name in fields}
+    least = LEAST_REPLY if settings.together else 1
+    limits = {name: max(value * len(candidates), least) for name, value in given.items()}
     messages = [{"role": "system", "content": system}, {"role": "user", "content": filled}]
     return {"messages": messages if system else messages[1:], **fields, **limits}
 

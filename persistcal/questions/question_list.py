@@ -186,6 +186,20 @@ def with_passages(
     return questions.assign(question=texts_asked)[QUESTIONS.schema.names]
 
 
+def limit_questions(questions: pd.DataFrame, n: int | None) -> pd.DataFrame:
+    """Return the table QUESTIONS with only the first `n` of each split; others are unused.
+
+    Excluded questions do not count. Without `n` nothing changes.
+    """
+    if n is None:
+        return questions
+    ordered = questions.sort_values("index")
+    asked = ordered[~ordered["excluded"].astype(bool)]
+    place = asked.groupby("split").cumcount().reindex(questions.index, fill_value=0)
+    is_over = (place >= n) & questions["split"].isin(["train", "test"])
+    return questions.assign(split=questions["split"].mask(is_over, "unused"))
+
+
 EDITED, NEIGHBOUR, RETAIN = "edited", "neighbour", "retain"
 
 

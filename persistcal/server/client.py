@@ -337,7 +337,7 @@ class ModelServer:
                     cause if isinstance(cause, BadReplyError | ServerError) else error
                 ) from None
 
-        kind = ServerError
+        kind, status = ServerError, 0
         try:
             return patiently(attempt)
         except BadReplyError as error:
@@ -345,10 +345,12 @@ class ModelServer:
         except (openai.OpenAIError, NoReplyError) as error:
             reply, name = self.quote(str(error)), getattr(error, "code", None)
             code = name if isinstance(name, str) else ""
+            status = getattr(error, "status_code", 0)
         raise kind(
             f"The {self._section}'s server at {self._address} failed ({reply}). {self._kept} "
             f"so far are kept: correct the cause ({self._section} in the config, or the key) "
             "and run again.",
             reply=reply,
             code=code,
+            status=status,
         )

@@ -25,13 +25,17 @@ Body = dict[str, Any]  # JSON of a request for a completion or a chat completion
 class ServerError(RuntimeError):
     """Requests cannot be sent, paid or answered; the message contains the remedy.
 
-    `reply` and `code` are the server's message and error code, or empty without a reply.
+    `reply`, `code` and `status` are the server's message, error code and HTTP status, or empty
+    without a reply.
     """
 
-    def __init__(self, message: str, *, reply: str = "", code: str = "") -> None:
+    def __init__(
+        self, message: str, *, reply: str = "", code: str = "", status: int = 0
+    ) -> None:
         super().__init__(message)
         self.reply = reply
         self.code = code
+        self.status = status
 
 
 class UnreadableError(ServerError):

@@ -104,7 +104,7 @@ def execute(function: Callable[..., Any], job: Job) -> None:
       field with a default can lack its input.
     """
     if torch := sys.modules.get("torch"):  # numeric scripts never import it
-        torch.set_num_threads(job.threads)
+        torch.set_num_threads(max(1, job.threads))  # a job that only waits has none
     hints = get_type_hints(function, include_extras=True)
     parameters = signature(function).parameters
     named = {  # for Snakemake, a missing input is []

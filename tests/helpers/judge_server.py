@@ -116,6 +116,7 @@ class FakeJudge:
         self.times, self.busy, self.most_busy, self.delay_s = [], 0, 0, 0.0
         self.files, self.uploads, self.batches = {}, [], {}
         self.finishers, self.polls_needed, self.page = [], 0, 100
+        self.needed_side_by_side = 0  # batches that must be submitted before one ends
         self.next_batch_replies, self.next_polls, self.polled = [], [], Counter()
         self.lock = threading.Lock()
         self.server = Server(host="127.0.0.1", threaded=True)
@@ -290,7 +291,9 @@ class FakeJudge:
         self.polled[name] += 1
         if self.next_polls:
             return reply_to(request, self.next_polls.pop(0))
-        if batch["status"] == "in_progress" and self.polled[name] > self.polls_needed:
+        is_due = self.polled[name] > self.polls_needed
+        is_due &= len(self.batches) >= self.needed_side_by_side
+        if batch["status"] == "in_progress" and is_due:
             finish = self.finishers.pop(0) if self.finishers else lambda lines: lines
             self.finish(batch, finish(self.lines(batch)))
         return as_json(batch)

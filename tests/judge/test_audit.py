@@ -168,10 +168,10 @@ def test_from_files_to_agreement_and_never_over_a_filled_sheet(tmp_path, monkeyp
     about = {"model": "m", "dataset": "d"}
     artifacts.write(questions(), "questions", artifacts.QUESTIONS, values=about)
     for path, frame in zip(ANSWERS, both(), strict=True):
-        rows = frame.assign(split="test", probability=0.5)
-        train = rows.head(1).assign(question_id="train", split="train")
-        rows = pd.concat([rows, train])[artifacts.ANSWERS.schema.names]
-        artifacts.write(rows, path, artifacts.ANSWERS, values={**about, "checkpoint": path[8:]})
+        rows = frame.assign(probability=0.5)
+        values = {**about, "checkpoint": path[8:], "split": "test"}
+        rows = rows[artifacts.ANSWERS.schema.names]
+        artifacts.write(rows, path, artifacts.ANSWERS, values=values)
     draw(17)
     drawn = (tmp_path / "sheet.csv").read_bytes()
     draw(17)  # nobody has written into it

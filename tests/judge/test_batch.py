@@ -53,6 +53,16 @@ def test_one_batch_for_all_that_is_new(fake, tmp_path):
     assert fake.asked.total() == 12
 
 
+@pytest.mark.parametrize("status", [404, 405, 501])
+def test_a_server_without_batches_is_refused_with_the_line_to_change(fake, tmp_path, status):
+    fake.server.clear()
+    fake.server.expect_request("/v1/files").respond_with_data("no such path", status=status)
+    with pytest.raises(JudgeError, match=r"takes no batches .*`judge: {backend: openai}`"):
+        fake.ask(candidates(3), retries=0)
+    assert fake.booked == 0
+    assert not list((tmp_path / "batches").iterdir())
+
+
 def test_large_sets_are_split(fake):
     assert fake.ask(candidates(10), batch_requests=4) == "RW" * 5
     assert [len(lines) for lines in fake.uploads] == [4, 4, 2]

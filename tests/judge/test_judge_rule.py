@@ -188,5 +188,9 @@ def test_the_rule_reruns_what_a_label_concerns_and_nothing_for_a_ceiling(fake, t
     assert run(together=True) == ["a", "b"]
     assert {asked.count("|") for asked in fake.asked} == {0, 1}
     assert labels("b") == ["judge-1", "judge-1", "human", "judge-1"]
+    # On one core, batches of both checkpoints wait side by side: neither ends before the other
+    # one was submitted.
+    fake.needed_side_by_side = 2
+    assert run(backend="openai_batch", model="judge-2") == ["a", "b"]
     files = [path for path in tmp_path.rglob("*") if path.is_file()]  # .snakemake too
     assert not [path for path in files if b"SECRET" in path.read_bytes()]

@@ -463,7 +463,7 @@ def test_metrics_are_read_from_their_file_in_the_order_of_tables():
 def test_the_snakefile_imports_nothing_that_snakemake_does_not_bring():
     code = """
 import sys
-import study.check, study.config_files, study.inputs, study.released, study.resources
+import study.check, study.config_files, study.inputs, study.preflight, study.released
 import tools.end_of_run, tools.start_of_run
 print({"numpy", "pandas", "pyarrow", "scipy", "torch"} & set(sys.modules))
 """

@@ -3,9 +3,11 @@
 from pathlib import Path
 
 import pytest
+import yaml
 
 from persistcal.confidence.estimators.catalogue import ESTIMATORS
-from study.config_files import over_defaults, refuse_misread, settle_sources
+from study.check import check_config
+from study.config_files import limited, over_defaults, refuse_misread, settle_sources
 from study.schema import ConfigError
 
 ROOT = Path(__file__).parents[2]
@@ -80,3 +82,24 @@ def test_estimators_are_shown_in_the_order_of_the_config_with_the_paper_first():
     assert names[:3] == first
     assert names.index("non_oracle") < names.index("oracle") < names.index("gcm")
     assert set(ESTIMATORS) - {"verifier"} <= set(names)
+
+
+def test_a_limit_keeps_neighbours_and_leaves_out_datasets_without_their_file():
+    config = over_defaults({"study": {"limit": {"evaluation": 2, "earlier": 1}}}, ROOT)
+    small, notes = limited(config)
+    # the last training checkpoint and the first two evaluated ones
+    assert small["models"]["olmo3-7b"]["earlier"] == ["step424000"]
+    assert small["models"]["olmo3-7b"]["evaluation"] == ["step566000", "step707000"]
+    assert small["study"]["datasets"] == ["triviaqa", "jeopardy"]
+    [note] = notes
+    assert note == "BioASQ is left out, because data/bioasq/training14b.json is missing."
+    assert limited(over_defaults({}, ROOT))[1] == []
+
+
+def test_the_smoke_run_costs_nothing_and_fetches_a_third_of_the_papers_weights():
+    smoke = yaml.safe_load((ROOT / "config" / "smoke.yaml").read_text())
+    study, _ = limited(over_defaults(smoke, ROOT))
+    assert study["judge"]["backend"] == "lexical"
+    assert study["training"]["seeds"] == [17, 18]
+    assert {d["min_contrast"] for d in study["datasets"].values()} == {1}
+    check_config(study)

@@ -51,8 +51,8 @@ LOOKED_UP = {"resolve_checkpoint": 1, "fetch_checkpoint": 1}
 
 
 def answered(n):
-    """Jobs that answer the questions at `n` checkpoints."""
-    return {"generate_beams": n, "cluster_answers": n, "judge_answers": n}
+    """Jobs that answer the train and test questions at `n` checkpoints."""
+    return {"generate_beams": 2 * n, "cluster_answers": 2 * n, "judge_answers": 2 * n}
 
 
 def test_nothing_even_when_every_source_is_touched(study):

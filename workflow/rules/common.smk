@@ -8,7 +8,7 @@ from persistcal.store.code import code_digest
 from snakemake.exceptions import WorkflowError
 from snakemake.settings.types import SharedFSUsage
 from study.check import check_config
-from study.config_files import over_defaults, refuse_misread
+from study.config_files import limited, over_defaults, refuse_misread
 from study.inputs import RATED, Inputs, existing
 from study.resources import MINUTES, JobResources, memory_to_resample
 from study.schema import ConfigError
@@ -39,6 +39,7 @@ try:
     check_config(config)
 except ConfigError as error:
     raise WorkflowError(str(error)) from None
+config, LEFT_OUT = limited(config)
 
 # Downloads go to one cache, because jobs of a cluster have no connection.
 if config["model_cache"]:

@@ -111,6 +111,8 @@ rule fetch_adapter:
     localrule: True
     conda:
         "../../envs/cpu.yaml"
+    resources:
+        download=1,
     script:
         "../scripts/confidences/fetch_adapter.py"
 

@@ -27,6 +27,10 @@ rule judge_answers:
     localrule: study.judge.asks_server
     conda:
         "../../envs/cpu.yaml"
+    # A job that waits for a batch, up to a day, holds no core.
+    threads: 0 if study.judge.in_batches else 1
+    resources:
+        judging=1,
     params:
         judged_clusters=study.judged_clusters,
         judge=inputs.label_settings(),

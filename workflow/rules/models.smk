@@ -73,6 +73,8 @@ rule fetch_checkpoint:
     localrule: True
     conda:
         "../../envs/cpu.yaml"
+    resources:
+        download=1,
     params:
         dtype=of_checkpoint("dtype"),
     script:

@@ -1,11 +1,14 @@
 """Prepare the questions of every dataset: facts of the demo, or a registered source."""
 
+N_ASKED = (study.chosen["limit"] or {}).get("questions")
 FROM = {
     source: one_of(
         d for d, about in config["datasets"].items() if about.get("source") == source
     )
     for source in ("atlas", "elements")
 }
+# Without a limit there is no such parameter, so that the limit of one study reruns no other.
+LIMIT = {"limit": N_ASKED} if N_ASKED else {}
 
 
 rule prepare_atlas:
@@ -27,6 +30,7 @@ rule prepare_atlas:
         min_city_population=of_dataset("min_city_population"),
         groups=of_dataset("groups", default={}),
         edits=of_dataset("edits", default=[]),
+        **LIMIT,
     script:
         "../scripts/questions/prepare_atlas.py"
 
@@ -46,6 +50,7 @@ rule prepare_elements:
         n_few_shot=of_dataset("n_few_shot"),
         n_test=of_dataset("n_test"),
         seed=of_dataset("seed"),
+        **LIMIT,
     script:
         "../scripts/questions/prepare_elements.py"
 
@@ -75,6 +80,7 @@ rule prepare_questions:
         # A new estimator must not read the questions again.
         least=uncompared(inputs.least_questions),
         states=uncompared(study.checkpoint_names),
+        **LIMIT,
     script:
         "../scripts/questions/prepare_questions.py"
 

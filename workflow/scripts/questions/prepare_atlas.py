@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from atlas.cities import load_facts, split_questions
 from atlas.facts import fact_tables
-from persistcal.questions.question_list import edit_answers, group_facts
+from persistcal.questions.question_list import edit_answers, group_facts, limit_questions
 from persistcal.store.artifacts import Facts, Questions
 from persistcal.store.jobs import log, run
 
@@ -18,11 +18,12 @@ def prepare_atlas(
     min_city_population: int,
     groups: dict[str, float] | None = None,
     edits: Sequence[str] = (),
+    limit: int | None = None,
 ) -> tuple[Questions, Facts]:
     """Return questions about cities and countries, and facts to pre-train on.
 
     With `groups` these are the categories, and facts of the group "edited" have another
-    answer at the checkpoints `edits`.
+    answer at the checkpoints `edits`. Only the first `limit` questions of each split are asked.
     """
     facts = load_facts(min_city_population=min_city_population)
     order, splits = split_questions(
@@ -37,7 +38,7 @@ def prepare_atlas(
     if edits:
         references = questions["references"]
         questions["truths"] = edit_answers(asked, references, edits, seed=seed)
-    return questions, asked
+    return limit_questions(questions, limit), asked
 
 
 if __name__ == "__main__":

@@ -1,0 +1,267 @@
+"""Start of a run: what its jobs cost, and what a person must provide for them.
+
+A dry run prints these lines last. A real run prints them before its first job, and stops if
+something is missing or too expensive.
+"""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+from snakemake.exceptions import WorkflowError
+
+from persistcal.server.spending import (
+    BYTES_PER_TOKEN,
+    LIMITS,
+    TOKENS_OF_UNLIMITED_REPLY,
+    TOKENS_PER_MESSAGE,
+)
+from persistcal.store.replies import Ledger
+from study.inputs import Inputs
+from study.resources import JobResources
+from study.study import Study
+
+Jobs = Sequence[tuple[str, Mapping[str, str]]]  # the rule and the wildcards of each
+
+# Of TriviaQA and Jeopardy, in a request to the judge: a question, its references, and the line
+# of a candidate with its number
+QUESTION_BYTES, REFERENCE_BYTES, CANDIDATE_BYTES = 100, 16, 18
+LIKELY_CANDIDATES = 5  # of ten beams, after grouping
+LIKELY_BYTES_PER_TOKEN, LIKELY_REPLY_TOKENS = 4, 5  # of English; of "3. CORRECT"
+LEAST_REPLY = 16  # see `persistcal.judge.messages.request_body`
+
+
+class Preflight(NamedTuple):
+    """Lines about a run, and reasons why it cannot start."""
+
+    lines: list[str]
+    refusals: list[str]
+
+    @property
+    def text(self) -> str:
+        """All lines, with the reasons last."""
+        marked = [f"Before a real run: {reason}" for reason in self.refusals]
+        return "\n".join([*self.lines, *marked])
+
+
+class JudgePlan(NamedTuple):
+    """Requests to the judge that a run can send, and costs in the currency of the prices.
+
+    `bound` and `likely_bound` count a token for 3 bytes and the longest reply, with all and
+    with five candidates to each question; `expected` counts tokens as in English.
+    """
+
+    requests: int
+    candidates: int
+    bound: float
+    likely_bound: float
+    expected: float
+
+
+def request_cost(
+    judge: Mapping[str, Any], prompt: str, candidates: int, *, bound: bool = True
+) -> float:
+    """Return the cost of one request about `candidates`, from above or as expected."""
+    per_token = BYTES_PER_TOKEN if bound else LIKELY_BYTES_PER_TOKEN
+    n_bytes = len(prompt.encode()) + QUESTION_BYTES + REFERENCE_BYTES
+    tokens = (n_bytes + candidates * CANDIDATE_BYTES) / per_token + 2 * TOKENS_PER_MESSAGE
+    limits = (judge.get("request", {}).get(name) for name in LIMITS)
+    limit = next(filter(None, limits), None)
+    reply = max(limit * candidates, LEAST_REPLY) if limit else TOKENS_OF_UNLIMITED_REPLY
+    if not bound:
+        reply = min(reply, LIKELY_REPLY_TOKENS * candidates)
+    return (tokens * judge["price_input"] + reply * judge["price_output"]) / 1e6
+
+
+def plan_judge(inputs: Inputs, planned: Jobs, finished: Jobs) -> JudgePlan:
+    """Return the requests of `planned` jobs, without those that were paid before.
+
+    The ledger's requests belong to `finished` jobs first. A planned job with replies that are
+    kept, for example after an edit of code, asks for nothing again.
+    """
+    study, judge = inputs.study, inputs.config["judge"]
+    resources = JobResources(study)
+    wanted, done = (
+        sum(resources.judge_requests(rule, job) for rule, job in jobs)
+        for jobs in (planned, finished)
+    )
+    if not wanted:
+        return JudgePlan(0, 0, 0.0, 0.0, 0.0)
+    paid, _ = Ledger(f"{inputs.paths.results}/judge/spending.csv").total()
+    requests = max(0, wanted - max(0, paid - done))
+    prompt = inputs.label_settings()["prompt"]
+    most, likely = (
+        (resources.judged_candidates(), min(LIKELY_CANDIDATES, resources.judged_candidates()))
+        if judge.get("together")
+        else (1, 1)
+    )
+    return JudgePlan(
+        requests,
+        most,
+        requests * request_cost(judge, prompt, most),
+        requests * request_cost(judge, prompt, likely),
+        requests * request_cost(judge, prompt, likely, bound=False),
+    )
+
+
+def judge_lines(inputs: Inputs, planned: Jobs, finished: Jobs) -> Preflight:
+    """Return the line on the judge's cost, and the reason if it is above a ceiling."""
+    plan, judge = plan_judge(inputs, planned, finished), inputs.config["judge"]
+    if not plan.requests:
+        return Preflight([], [])
+    paid, spent = Ledger(f"{inputs.paths.results}/judge/spending.csv").total()
+    money = judge.get("currency", "USD")
+    five = f" ({plan.likely_bound:,.0f} with five)" if plan.candidates > 5 else ""
+    line = (
+        f"Judge: {plan.requests:,} requests to {judge['model']} ({judge['backend']}), at most "
+        f"about {plan.bound:,.0f} {money} with {plan.candidates} candidates each{five}, about "
+        f"{plan.expected:,.0f} {money} expected; "
+        + (f"{spent:,.0f} {money} spent so far; " if paid else "")
+        + f"ceiling {judge['max_cost']:,.0f} {money} (judge.max_cost)."
+    )
+    refusals = []
+    if not spent + plan.bound <= judge["max_cost"]:
+        enough = -(-int(spent + plan.bound + 1) // 10) * 10
+        refusals.append(
+            "the judge's bound is above the ceiling. To allow it, add the line "
+            f"`judge: {{max_cost: {enough}}}` to your config; "
+            "`judge: {clusters: needed}` judges only answers that are trained on or evaluated."
+        )
+    if paid + plan.requests > judge["max_requests"]:
+        refusals.append(
+            f"the judge's requests are above judge.max_requests {judge['max_requests']:,}; add "
+            f"the line `judge: {{max_requests: {paid + plan.requests}}}` to your config."
+        )
+    if not os.environ.get(judge["api_key_env"], "").strip():
+        refusals.append(
+            f"the environment variable {judge['api_key_env']} is empty; put the judge's key "
+            "into it (any text for a server without keys), or label without a judge by "
+            "`judge: {backend: lexical}`."
+        )
+    return Preflight([line], refusals)
+
+
+def file_lines(study: Study, planned: Jobs) -> Preflight:
+    """Return the reason for each dataset with a file that a person must fetch."""
+    named = [job["dataset"] for rule, job in planned if rule == "prepare_questions"]
+    refusals = []
+    for dataset in named:
+        entry = study.config["datasets"][dataset]
+        if entry.get("source") != "bioasq" or Path(entry["file"]).exists():
+            continue
+        chosen = [name for name in study.chosen["datasets"] if name != dataset]
+        without = f"datasets: [{', '.join(chosen)}]"
+        tables = study.config["tables"]
+        kept = [
+            t for t in study.chosen["further"] if dataset not in tables[t].get("datasets", [])
+        ]
+        if kept != study.chosen["further"]:
+            without += f", further: [{', '.join(kept)}]"
+        refusals.append(
+            f"{entry['file']} is missing. {entry.get('label', dataset)} needs a registration "
+            "at participants-area.bioasq.org: download the training data of task 14b and put "
+            f"the file there. A study without it is the line `study: {{{without}}}`."
+        )
+    return Preflight([], refusals)
+
+
+def download_lines(study: Study, planned: Jobs) -> Preflight:
+    """Return the line on downloads and disk, with the repositories and the Hub's token."""
+    resources = JobResources(study)
+    fetched = [job for rule, job in planned if rule == "fetch_checkpoint"]
+    downloads = sum(resources.gigabytes("fetch_checkpoint", job) for job in fetched)
+    if not downloads:
+        return Preflight([], [])
+    total = sum(resources.gigabytes(rule, job) for rule, job in planned)
+    cache = Path(study.config["model_cache"] or ".")
+    free = shutil.disk_usage(cache if cache.exists() else ".").free / 1e9
+    states = (study.state(job["model"], job["checkpoint"]) for job in fetched)
+    repos = dict.fromkeys(str(state.get("repo")) for state in states)
+    token = Path(os.environ.get("HF_HOME", "~/.cache/huggingface"), "token").expanduser()
+    has_token = bool(os.environ.get("HF_TOKEN")) or token.exists()
+    return Preflight(
+        [
+            f"Downloads: {downloads:,.0f} GB of {', '.join(repos)}; with results "
+            f"{total:,.0f} GB of disk; {free:,.0f} GB are free here"
+            f"{', which is too little' if free < total else ''}.",
+            "HF_TOKEN is set."
+            if has_token
+            else "HF_TOKEN is not set; only gated repositories need it.",
+        ],
+        [],
+    )
+
+
+def profile_lines(arguments: Sequence[str]) -> Preflight:
+    """Return the line on account and partitions of the SLURM profile in the `arguments`."""
+    named = [b for a, b in pairwise(arguments) if a == "--profile"]
+    named += [a.partition("=")[2] for a in arguments if a.startswith("--profile=")]
+    places = [Path(), Path("~/.config/snakemake").expanduser(), Path("/etc/xdg/snakemake")]
+    folders = [place / name for name in named for place in places]
+    file = next((f / "profile.yaml" for f in folders if (f / "profile.yaml").exists()), None)
+    if file is None:
+        return Preflight([], [])
+    profile = yaml.safe_load(file.read_text(encoding="utf-8")) or {}
+    if profile.get("executor") != "slurm":
+        return Preflight([], [])
+    account = profile.get("default-resources", {}).get("slurm_account", "")
+    partitions = file.parent / profile.get("slurm-partition-config", "")
+    known = (
+        yaml.safe_load(partitions.read_text(encoding="utf-8")) if partitions.is_file() else {}
+    )
+    names = list((known or {}).get("partitions", {}))
+    shown = "no account (slurm_account is none)" if account == "none" else f"account {account}"
+    line = (
+        f"SLURM: {shown if account else 'no account'}; partitions {', '.join(names)} ({file})."
+    )
+    unknown = sorted(set(names) - _partitions_of_cluster(names))
+    refusals = [
+        f"sinfo knows no partition {', '.join(unknown)}; correct its name in {partitions}."
+    ]
+    return Preflight([line], refusals if unknown else [])
+
+
+def _partitions_of_cluster(assumed: Iterable[str]) -> set[str]:
+    """Return the partitions that sinfo lists, or the `assumed` ones without an answer."""
+    try:
+        command = ["sinfo", "--noheader", "--format=%R"]
+        listed = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return set(assumed)
+    return set(listed.stdout.split()) or set(assumed)
+
+
+def preflight(
+    inputs: Inputs,
+    planned: Jobs,
+    finished: Jobs = (),
+    arguments: Sequence[str] = (),
+    notes: Sequence[str] = (),
+) -> Preflight:
+    """Return what a person must know, and provide, before the `planned` jobs run.
+
+    `arguments` are those of Snakemake, and `notes` become the first lines.
+    """
+    parts = [
+        Preflight(list(notes), []),
+        judge_lines(inputs, planned, finished),
+        download_lines(inputs.study, planned),
+        file_lines(inputs.study, planned),
+        profile_lines(arguments),
+    ]
+    return Preflight(
+        [line for part in parts for line in part.lines],
+        [reason for part in parts for reason in part.refusals],
+    )
+
+
+def refuse_if_missing(found: Preflight) -> None:
+    """Raise a WorkflowError with all reasons why a run cannot start."""
+    if found.refusals:
+        reasons = "\n".join(f"- {reason}" for reason in found.refusals)
+        raise WorkflowError(f"Nothing has started:\n{reasons}")
