@@ -17,7 +17,7 @@ min_version("9.25")
 include: "workflow/rules/root.smk"
 
 
-from study.preflight import preflight, refuse_if_missing
+from study.preflight import refuse_if_missing
 from tools.end_of_run import end_of_run
 from tools.start_of_run import at_end_of_dry_run, has_gpu, too_much
 
@@ -77,18 +77,6 @@ rule study:
         reports(),
         rules.make_page.output.page,
     localrule: True
-
-
-def found_before_start():
-    """What the run costs, and what a person must provide for it."""
-    dag = workflow.dag
-    planned = dag.needrun_jobs(exclude_finished=False)
-    finished = (job for job in dag.jobs if not dag.needrun(job))
-    rows = [
-        [(NAMED.get(job.rule.name, job.rule.name), job.wildcards_dict) for job in jobs]
-        for jobs in (planned, finished)
-    ]
-    return preflight(inputs, *rows, sys.argv, LEFT_OUT)
 
 
 if workflow.is_main_process:

@@ -2,6 +2,7 @@
 
 import os
 import re
+import sys
 from pathlib import Path
 
 from persistcal.store.code import code_digest
@@ -10,6 +11,7 @@ from snakemake.settings.types import SharedFSUsage
 from study.check import check_config
 from study.config_files import limited, over_defaults, refuse_misread
 from study.inputs import RATED, Inputs, existing
+from study.preflight import preflight
 from study.resources import MINUTES, JobResources, memory_to_resample
 from study.schema import ConfigError
 from study.study import IMPORTED, Answered, Study
@@ -170,6 +172,17 @@ ON_GPU = {name: resources.of_rule(name) for name in ("gpu", "mem_mb", "runtime")
 
 # Jobs that can fail because of a connection, a file or a name run before long jobs.
 EARLY = 1000
+
+
+def found_before_start():
+    """What the run costs, and what a person must provide for it."""
+    planned = workflow.dag.needrun_jobs(exclude_finished=False)
+    finished = (job for job in workflow.dag.jobs if not workflow.dag.needrun(job))
+    rows = [
+        [(NAMED.get(job.rule.name, job.rule.name), job.wildcards_dict) for job in jobs]
+        for jobs in (planned, finished)
+    ]
+    return preflight(inputs, *rows, sys.argv, LEFT_OUT)
 
 
 wildcard_constraints:

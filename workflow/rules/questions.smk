@@ -23,6 +23,7 @@ rule prepare_atlas:
     conda:
         "../../envs/cpu.yaml"
     params:
+        **LIMIT,
         n_few_shot=of_dataset("n_few_shot"),
         n_train=of_dataset("n_train"),
         n_test=of_dataset("n_test"),
@@ -30,7 +31,6 @@ rule prepare_atlas:
         min_city_population=of_dataset("min_city_population"),
         groups=of_dataset("groups", default={}),
         edits=of_dataset("edits", default=[]),
-        **LIMIT,
     script:
         "../scripts/questions/prepare_atlas.py"
 
@@ -47,10 +47,10 @@ rule prepare_elements:
     conda:
         "../../envs/cpu.yaml"
     params:
+        **LIMIT,
         n_few_shot=of_dataset("n_few_shot"),
         n_test=of_dataset("n_test"),
         seed=of_dataset("seed"),
-        **LIMIT,
     script:
         "../scripts/questions/prepare_elements.py"
 
@@ -74,13 +74,13 @@ rule prepare_questions:
     conda:
         "../../envs/cpu.yaml"
     params:
+        **LIMIT,
         source=of_dataset("source"),
         settings=per_job(inputs.source_settings),
         contents=per_job(inputs.source_contents),
         # A new estimator must not read the questions again.
         least=uncompared(inputs.least_questions),
         states=uncompared(study.checkpoint_names),
-        **LIMIT,
     script:
         "../scripts/questions/prepare_questions.py"
 
