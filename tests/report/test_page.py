@@ -17,11 +17,17 @@ from persistcal.evaluation.significance import Simultaneous
 from persistcal.report.drawing import MATPLOTLIB_MARKERS, looks
 from persistcal.report.grid import Block, Cell, Column, Grid, Row, lay_out
 from persistcal.report.latex import results_table
-from persistcal.report.page.charts import choose_questions, pack
-from persistcal.report.page.compose import jobs_of
+from persistcal.report.page.charts import choose_questions, pack, threshold_curves
+from persistcal.report.page.compose import _broken, jobs_of
 from persistcal.report.page.contents import Subject, Texts, arrange_part, gather
 from persistcal.report.page.overview import absent_analyses, of_changes, of_controls
-from persistcal.report.page.sentences import Standings, compare, count_questions, sentence
+from persistcal.report.page.sentences import (
+    Standings,
+    Update,
+    compare,
+    count_questions,
+    sentence,
+)
 from persistcal.report.page.tables import (
     about,
     group_heads,
@@ -30,6 +36,7 @@ from persistcal.report.page.tables import (
     plain_text,
     printed,
 )
+from persistcal.report.page.verdict import Answer, Rated, Verdict
 from persistcal.store import artifacts
 
 LABELS = {
@@ -220,6 +227,49 @@ def test_above_the_limit_contrast_questions_come_first_and_the_sample_is_seeded(
     assert list(again) == list(some) != list(other)
     (few,) = choose_questions([whole], seed=1, most_cells=400)
     assert len(few) == 100 and set(few) < contrast
+
+
+def test_a_threshold_curve_shows_precision_coverage_and_where_the_target_is_reached():
+    """40 answers at .9, of which 38 are right, and 40 at .3, of which 20 are right."""
+    ids = [f"q{i:02d}" for i in range(80)]
+    rows = pd.DataFrame({"question_id": ids, "confidence": [0.9] * 40 + [0.3] * 40})
+    rows["correct"] = [True] * 38 + [False] * 2 + [True] * 20 + [False] * 20
+    frames = [rows.assign(checkpoint=name) for name in ("c1", "c2")]
+    frame = pd.concat(frames).assign(train_dataset="quiz", seed=0, estimator="a")
+    whole = arrange_part(frame, Subject("m", "quiz", [], ["c1", "c2"], min_contrast=1))
+    [found] = threshold_curves(whole, (0, 1), 0.8)
+    before, after = found["curves"]
+    assert before == after
+    at = {row[0]: row[1:] for row in after}
+    assert at[0.3] == [0.725, 1.0]  # 58 of 80
+    assert at[0.32] == at[0.9] == [0.95, 0.5]  # 38 of 40
+    assert at[0.92] == [None, 0.0]
+    # The lower bounds of 58 of 80 and of 38 of 40 are .631 and .851.
+    assert found["reached"] == [0.32, 0.9]
+    [certain] = threshold_curves(whole, (0, 1), 0.86)
+    assert certain["reached"] is None
+
+
+def test_confident_answers_that_broke_are_listed_surest_first():
+    """Of four answers that broke, q3 is not confident at the first checkpoint."""
+    before = {"confidence": [0.9, 0.8, 0.95, 0.5], "correct": [True] * 4}
+    after = {"confidence": [0.8, 0.9, 0.85, 0.9], "correct": [False] * 4}
+    frames = [
+        pd.DataFrame({"question_id": ["q0", "q1", "q2", "q3"], **columns}).assign(
+            checkpoint=name, train_dataset="quiz", seed=0, estimator="a"
+        )
+        for name, columns in (("c1", before), ("c2", after))
+    ]
+    subject = Subject("m", "quiz", [], ["c1", "c2"], min_contrast=1)
+    whole = arrange_part(pd.concat(frames), subject)
+    rated = [Rated(("quiz", "a"), "A", follows=Answer("?", "not shown"))]
+    update = Update(0, 1, "v1", "v2")
+    found = _broken(whole, Verdict("", update, 4, 0, 4, Answer("✗", "falls"), rated, None, ""))
+    assert [one["id"] for one in found["broken"]] == ["q1", "q2", "q0"]
+    assert found["broken"][0]["later"] == ".900"
+    assert found["broken_note"].startswith(
+        "A gives 3 answers with a confidence of at least .800"
+    )
 
 
 def test_questions_are_in_the_order_of_their_numbers():

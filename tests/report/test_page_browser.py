@@ -252,7 +252,7 @@ def test_hostile_texts_are_shown_as_text(page, shown):
 def two_by_two(tmp_path_factory):
     """The page of two models on two datasets, with six estimators and thresholds."""
     folder = tmp_path_factory.mktemp("two")
-    write_page(folder, spread_over_places(invent(estimators=[*NAMES, "mine"])))
+    write_page(folder, spread_over_places(invent(n=200, estimators=[*NAMES, "mine"])))
     return folder / "index.html"
 
 
@@ -321,6 +321,16 @@ def test_all_verdicts_are_printed(browser, two_by_two):
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
     assert len(visible_headlines(browser)) == 4
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+
+def test_each_estimator_has_the_curves_of_both_checkpoints(browser, two_by_two):
+    visit(browser, two_by_two)
+    run(browser, "document.getElementById('cuts').scrollIntoView({behavior: 'instant'})")
+    wait_for_frames(browser)
+    assert count(browser, "#cuts svg[role=img]") == 6
+    lines = "#cuts .small:nth-child(2) path.series"
+    assert (count(browser, lines), count(browser, f"{lines}.before")) == (4, 2)
+    assert count(browser, "#reliability path.before") >= 4
 
 
 def test_one_estimator_has_a_verdict_of_its_own(tmp_path, browser):

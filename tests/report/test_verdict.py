@@ -111,7 +111,7 @@ def test_the_headline_groups_estimators_by_their_word():
         ]
     ]
     rows.append(Rated(("quiz", "end"), "end"))
-    verdict = Verdict("t", None, 9, 2, 1, Answer(OPEN, "can be chance"), rows, "chance")
+    verdict = Verdict("t", None, 9, 2, 1, Answer(OPEN, "can be chance"), rows, None, "chance")
     assert verdict.headline == "Yes for A and C; not shown for B."
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.stats import beta
 
 from persistcal.evaluation.contrast import ContrastSet
 from persistcal.evaluation.draws import component
@@ -20,10 +21,12 @@ from persistcal.questions.labels import LABELS
 from persistcal.questions.question_list import truths_of
 from persistcal.report.page.contents import Contents, Part, Texts, title_of
 from persistcal.report.page.tables import as_number
-from persistcal.report.threshold_views import mean_curve
+from persistcal.report.threshold_views import LEAST_ANSWERED, mean_curve
 
 N_BINS = 20
 N_REPLICATES = 200
+CUTS = np.arange(51) / 50  # thresholds of a curve
+TINY = 1e-9  # by which a confidence can be below a threshold that it equals
 N_POINTS = 50  # of a risk–coverage curve
 # Minimum support of a curve; with less, it shows the noise of one or two answers.
 LEAST_SUPPORT = 3.0
@@ -41,10 +44,12 @@ Runs = Sequence[NDArray[np.float64]]  # confidences of each seed
 def calibration(part: Part, *, seed: int) -> list[list[dict[str, Any]]]:
     """Return, by estimator, a diagram and a histogram for each evaluation checkpoint.
 
-    `points` of the curve are rows of (confidence, accuracy, lower, upper); `right` and `wrong`
-    count answers in 20 equal bins, mean over seeds. All estimators share the replicates.
+    `points` of the curve are rows of (confidence, accuracy, lower, upper). `right` and `wrong`
+    count answers in 20 equal bins, mean over seeds, and `gained` and `lost` those of them whose
+    label differs from the first checkpoint's. All estimators share the replicates.
     """
     correct = part.answers.correct
+    changed = (correct != correct[0]) & (correct[0] != ABSENT)
     answered = correct != ABSENT
     counts = [
         bootstrap_counts(int(n), n_replicates=N_REPLICATES, seed=seed)
@@ -52,7 +57,12 @@ def calibration(part: Part, *, seed: int) -> list[list[dict[str, Any]]]:
     ]
     return [
         [
-            _diagram([run[k, mask] for run in runs], correct[k, mask] == 1, counts[k])
+            _diagram(
+                [run[k, mask] for run in runs],
+                correct[k, mask] == 1,
+                counts[k],
+                changed[k, mask],
+            )
             for k, mask in enumerate(answered)
         ]
         for runs in part.members.values()
@@ -60,7 +70,10 @@ def calibration(part: Part, *, seed: int) -> list[list[dict[str, Any]]]:
 
 
 def _diagram(
-    runs: Runs, correct: NDArray[np.bool_], counts: NDArray[np.float64]
+    runs: Runs,
+    correct: NDArray[np.bool_],
+    counts: NDArray[np.float64],
+    changed: NDArray[np.bool_],
 ) -> dict[str, Any]:
     drawn = reliability(runs, correct.astype(float), counts=counts)
     # Not beyond the confidences that were given, nor where hardly any are.
@@ -73,6 +86,8 @@ def _diagram(
         "points": np.column_stack(columns)[supported].round(3).tolist(),
         "right": _histogram(runs, correct),
         "wrong": _histogram(runs, ~correct),
+        "gained": _histogram(runs, correct & changed),
+        "lost": _histogram(runs, ~correct & changed),
     }
 
 
@@ -92,6 +107,50 @@ def risk_curves(part: Part) -> list[list[Curve]]:
         [_thinned(*mean_curve([run[k] for run in runs], correct[k])) for k in ends]
         for runs in part.members.values()
     ]
+
+
+def threshold_curves(
+    part: Part, ends: tuple[int, int], target: float | None
+) -> list[dict[str, Any]]:
+    """Return, by estimator, what each threshold gives at two checkpoints, means over seeds.
+
+    `curves` are, by checkpoint, rows of (threshold, precision, coverage); precision is missing
+    above fewer than ten answers. `reached` is the range of thresholds at which the one-sided
+    95 % lower bound of the later precision reaches the target for every seed, or None.
+    """
+    return [
+        {
+            "curves": [_threshold_curve(runs, part.answers.correct[k], k) for k in ends],
+            "reached": _reached(runs, part.answers.correct[ends[1]], ends[1], target),
+        }
+        for runs in part.members.values()
+    ]
+
+
+def _answered_at(runs: Runs, correct: NDArray, k: int) -> tuple[NDArray, NDArray]:
+    """Count answers at or above each of `CUTS`, and the right ones: (n_runs, n_cuts) each."""
+    is_known = correct != ABSENT
+    right = correct[is_known] == 1
+    above = np.array([run[k, is_known] >= CUTS[:, None] - TINY for run in runs])
+    return above.sum(axis=2), (above & right).sum(axis=2)
+
+
+def _threshold_curve(runs: Runs, correct: NDArray, k: int) -> Curve:
+    answered, right = _answered_at(runs, correct, k)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        precision = np.where(answered >= LEAST_ANSWERED, right / answered, np.nan)
+    coverage = answered / max(1, int((correct != ABSENT).sum()))
+    rows = zip(CUTS, precision.mean(axis=0), coverage.mean(axis=0), strict=True)
+    return [[as_number(value) for value in row] for row in rows]
+
+
+def _reached(runs: Runs, correct: NDArray, k: int, target: float | None) -> list[float] | None:
+    if target is None:
+        return None
+    answered, right = _answered_at(runs, correct, k)
+    lower = np.where(answered > 0, beta.ppf(0.05, right, answered - right + 1), 0.0)
+    reached = CUTS[(np.nan_to_num(lower) >= target).all(axis=0)]
+    return [float(reached[0]), float(reached[-1])] if len(reached) else None
 
 
 def _thinned(coverage: NDArray[np.float64], risk: NDArray[np.float64]) -> Curve:

@@ -30,13 +30,15 @@ from persistcal.report.layout import Member
 from persistcal.report.page import charts, overview, tables
 from persistcal.report.page.contents import Contents, Part, Shown
 from persistcal.report.page.tables import as_number
-from persistcal.report.page.verdict import MEANING, verdicts
+from persistcal.report.page.verdict import MEANING, Verdict, verdicts
 from persistcal.report.threshold_views import percent
 from persistcal.store.tables import TableFiles
 
 _ASSETS = jinja2.PackageLoader("persistcal.report.page", "assets")
 # These files are joined into one script, in this order.
 _SCRIPTS = ("base.js", "charts.js", "explorer.js", "main.js")
+SURE = 0.8  # confidence that counts as high without a threshold
+MOST_BROKEN, LONGEST = 12, 200  # questions in a list, and characters of each
 WIDTH = 100  # characters of the summary's lines
 PACKAGES = ("snakemake", "torch", "transformers", "peft", "numpy", "scipy", "pandas", "pyarrow")
 # The values of an estimator in the first chart, by label
@@ -122,7 +124,10 @@ def compose(study: Contents, origin: Origin) -> str:
     words: dict[str, int] = {}
     packed_parts = [charts.pack(p, c, words) for p, c in zip(parts, chosen, strict=True)]
     analysed = charts.analyses(study)
-    shown_parts = [_part(part, study) for part in parts]
+    found = verdicts(study)
+    shown_parts = [
+        _part(part, study, verdict) for part, verdict in zip(parts, found, strict=True)
+    ]
     data = {
         "looks": {
             name: {
@@ -146,7 +151,7 @@ def compose(study: Contents, origin: Origin) -> str:
     models = [labels["models"].get(model, model) for model in study.stages]
     view = {
         "title": f"Persistent calibration: {', '.join(models)}",
-        "verdicts": _first_screens(study, shown_parts),
+        "verdicts": _first_screens(study, shown_parts, found),
         "classes": dict(zip(MEANING, ("good", "bad", "open", "none"), strict=True)),
         "meanings": MEANING,
         "lede": overview.lede(study),
@@ -185,11 +190,13 @@ def summary(study: Contents) -> str:
 
 
 def _first_screens(
-    study: Contents, shown_parts: Sequence[Mapping[str, Any]]
+    study: Contents,
+    shown_parts: Sequence[Mapping[str, Any]],
+    found: Sequence[Verdict | None],
 ) -> list[dict[str, Any] | None]:
     """Return the verdict on each part with the curves of its small pictures."""
     screens: list[dict[str, Any] | None] = []
-    for number, verdict in enumerate(verdicts(study)):
+    for number, verdict in enumerate(found):
         if verdict is None:
             screens.append(None)
             continue
@@ -199,7 +206,6 @@ def _first_screens(
             curves = [[p[:2] for p in diagrams[k]["points"]] for k in verdict.update[:2]]
             rows.append({**row._asdict(), "is_baseline": row.is_baseline, "curves": curves})
         lowest = [row.follows.lower for row in verdict.rows if row.follows]
-        targets = [row.target for row in verdict.rows if row.threshold]
         ends, _, by = verdict.accuracy.text.partition(", by ")
         screens.append(
             {
@@ -213,11 +219,51 @@ def _first_screens(
                 "accuracy_ends": ends,
                 "accuracy_by": by,
                 "low": min(0.4, *(np.floor(10 * v) / 10 for v in lowest if v == v), 0.4),
-                "target": percent(targets[0]) if targets else "",
+                "precision": verdict.target,
+                "target": "" if verdict.target is None else percent(verdict.target),
+                **_broken(part, verdict),
                 "facts": overview.pairs_that_differ(study, part),
             }
         )
     return screens
+
+
+def _broken(part: Part, verdict: Verdict) -> dict[str, Any]:
+    """List the best estimator's confident answers that broke, the surest first."""
+    rated = [row for row in verdict.rows if not row.is_baseline]
+    if not rated:
+        return {"broken": [], "broken_note": ""}
+    best, (earlier, later, *names) = rated[0], verdict.update
+    cut = max(best.thresholds, default=SURE)
+    confidence = np.mean(part.members[best.member], axis=0)[[earlier, later]]
+    was_right, is_right = part.answers.correct[[earlier, later]]
+    is_broken = (confidence >= cut).all(axis=0) & (was_right == 1) & (is_right == 0)
+    positions = np.flatnonzero(is_broken)
+    positions = positions[np.argsort(-confidence[1, positions], kind="stable")]
+    texts: dict[str, str] = {}
+    if part.texts is not None:
+        asked = part.texts.questions
+        texts = dict(zip(asked["question_id"], asked["question"], strict=True))
+    shown = positions[:MOST_BROKEN]
+    ids = [str(part.answers.questions[position]) for position in shown]
+    order = (
+        "The surest first." if len(positions) <= MOST_BROKEN else f"The {MOST_BROKEN} surest:"
+    )
+    note = (
+        f"{best.label} gives {len(positions):,} answers with a confidence of at least "
+        f"{tables.short(cut)} at both checkpoints that were right at {names[0]} and are wrong "
+        f"at {names[1]}. {order}"
+    )
+    broken = [
+        {
+            "id": question,
+            "text": texts.get(question, question)[:LONGEST],
+            "earlier": tables.short(confidence[0, position]),
+            "later": tables.short(confidence[1, position]),
+        }
+        for question, position in zip(ids, shown, strict=True)
+    ]
+    return {"broken": broken, "broken_note": note}
 
 
 def _hero(study: Contents) -> list[dict[str, Any]]:
@@ -293,7 +339,7 @@ def _accuracy(study: Contents) -> list[dict[str, Any]]:
     return models
 
 
-def _part(part: Part, study: Contents) -> dict[str, Any]:
+def _part(part: Part, study: Contents, verdict: Verdict | None) -> dict[str, Any]:
     subject, stages = part.subject, study.stages[part.subject.model]
     roles = ["earlier"] * part.n_earlier + ["evaluation"] * len(part.answers.checkpoints)
     return {
@@ -328,6 +374,21 @@ def _part(part: Part, study: Contents) -> dict[str, Any]:
         "calibration": charts.calibration(part, seed=study.shown.seed),
         "pair_metrics": charts.pair_metrics(part),
         "risks": charts.risk_curves(part),
+        "thresholds": _threshold_data(part, verdict),
+    }
+
+
+def _threshold_data(part: Part, verdict: Verdict | None) -> dict[str, Any] | None:
+    """Return the curves of thresholds, and the thresholds that were selected."""
+    if verdict is None:
+        return None
+    update, target = verdict.update, verdict.target
+    selected = {row.member: row.thresholds for row in verdict.rows}
+    return {
+        "target": target,
+        "names": [update.earlier_name, update.later_name],
+        "selected": [list(selected.get(member, ())) for member in part.members],
+        "estimators": charts.threshold_curves(part, update[:2], target),
     }
 
 

@@ -67,7 +67,7 @@ class Rated(NamedTuple):
     calibrated: Answer | None = None
     threshold: Answer | None = None
     threshold_values: Threshold | None = None
-    target: float = np.nan
+    thresholds: tuple[float, ...] = ()  # that were selected, one per seed
 
     @property
     def is_baseline(self) -> bool:
@@ -85,6 +85,7 @@ class Verdict(NamedTuple):
     lost: int
     accuracy: Answer
     rows: list[Rated]
+    target: float | None  # precision of the thresholds, if there are any
     chance: str  # what the line of chance means
 
     @property
@@ -155,8 +156,12 @@ def _verdict(study: Contents, part: Part, replicates: Replicates) -> Verdict | N
             )
             if member in thresholds:
                 answer, values = _threshold(thresholds[member])
-                target = float(thresholds[member][0]["target"])
-                row = row._replace(threshold=answer, threshold_values=values, target=target)
+                cuts = [row["threshold"] for row in thresholds[member]]
+                row = row._replace(
+                    threshold=answer,
+                    threshold_values=values,
+                    thresholds=tuple(float(cut) for cut in cuts if cut == cut),
+                )
         rows.append(row)
     rows.sort(key=lambda row: (row.is_baseline, -_or(row.follows, -1.0)))
     return Verdict(
@@ -167,6 +172,7 @@ def _verdict(study: Contents, part: Part, replicates: Replicates) -> Verdict | N
         lost,
         _accuracy(known, adjusted_p(study, part, update)),
         rows,
+        next((float(seeds[0]["target"]) for seeds in thresholds.values()), None),
         "chance, if no answer flips by itself",
     )
 

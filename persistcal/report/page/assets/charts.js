@@ -187,7 +187,16 @@ function contrastMatrix(names, pairs) {
     h('tbody', {}, names.slice(0, -1).map((name, i) => h('tr', {}, h('th', { scope: 'row' }, name), names.slice(1).map((_, j) => cell(i, j + 1))))));
 }
 
-function reliabilityPanel(label, look, diagram) {
+// A square of two axes from 0 to 1, which most small pictures share.
+function square(width, names) {
+  const size = Math.min(width, 420), left = 40, top = 8, high = size * 0.72, right = 8;
+  const x = scale(0, 1, left, size - right), y = scale(0, 1, top + high, top);
+  const nodes = [0, 0.5, 1].flatMap((tick) => [line(x(0), y(tick), x(1), y(tick), 'gridline'), line(x(tick), y(0), x(tick), y(1), 'gridline'), text(left - 6, y(tick) + 4, tick, { 'text-anchor': 'end' }), text(x(tick), top + high + 16, tick, { 'text-anchor': tick === 1 ? 'end' : 'middle' })]);
+  nodes.push(text((left + size) / 2, top + high + 32, names[0], { 'text-anchor': 'middle' }), text(-(top + high / 2), 12, names[1], { 'text-anchor': 'middle', transform: 'rotate(-90)' }));
+  return { x, y, nodes, size, height: top + high + 38 };
+}
+
+function reliabilityPanel(label, look, diagram, before, names) {
   const draw = (width) => {
     const size = Math.min(width, 330), left = 34, top = 8, high = size * 0.8, low = 62, right = 8;
     const x = scale(0, 1, left, size - right), y = scale(0, 1, top + high, top);
@@ -195,6 +204,7 @@ function reliabilityPanel(label, look, diagram) {
     for (const tick of [0, 0.5, 1]) nodes.push(line(x(0), y(tick), x(1), y(tick), 'gridline'), line(x(tick), y(0), x(tick), y(1), 'gridline'), text(left - 6, y(tick) + 4, tick, { 'text-anchor': 'end' }));
     nodes.push(line(x(0), y(0), x(1), y(1), 'chance'));
     const points = diagram.points;
+    if (before && before.points.length > 1) nodes.push(s('path', { d: path(before.points.map((p) => [x(p[0]), y(p[1])])), class: 'series before', 'data-tip': names[0] }));
     if (points.length > 1) {
       nodes.push(s('path', { d: `${path([...points.map((p) => [x(p[0]), y(p[2])]), ...points.slice().reverse().map((p) => [x(p[0]), y(p[3])])])}Z`, class: 'band' }));
       nodes.push(s('path', { d: path(points.map((p) => [x(p[0]), y(p[1])])), class: 'series' }));
@@ -205,9 +215,10 @@ function reliabilityPanel(label, look, diagram) {
     const most = Math.max(1, ...diagram.right, ...diagram.wrong), tall = scale(0, most, 0, low / 2);
     for (let b = 0; b < bins; b++) {
       const at = x(b / bins) + 0.5, wide = x(1 / bins) - x(0) - 1;
-      const about = `Confidence ${(b / bins).toFixed(2)} to ${((b + 1) / bins).toFixed(2)}\n${count(diagram.right[b])} correct, ${count(diagram.wrong[b])} incorrect`;
-      nodes.push(s('rect', { x: at, width: wide, y: middle - tall(diagram.right[b]), height: tall(diagram.right[b]), class: 'right' }));
-      nodes.push(s('rect', { x: at, width: wide, y: middle, height: tall(diagram.wrong[b]), class: 'wrong' }));
+      const about = `Confidence ${(b / bins).toFixed(2)} to ${((b + 1) / bins).toFixed(2)}\n${count(diagram.right[b])} correct, ${count(diagram.wrong[b])} incorrect${before ? `\nof these ${count(diagram.gained[b])} gained, ${count(diagram.lost[b])} lost since ${names[0]}` : ''}`;
+      nodes.push(s('rect', { x: at, width: wide, y: middle - tall(diagram.right[b]), height: tall(diagram.right[b]), class: before ? 'right same' : 'right' }));
+      nodes.push(s('rect', { x: at, width: wide, y: middle, height: tall(diagram.wrong[b]), class: before ? 'wrong same' : 'wrong' }));
+      if (before) nodes.push(s('rect', { x: at, width: wide, y: middle - tall(diagram.gained[b]), height: tall(diagram.gained[b]), class: 'right' }), s('rect', { x: at, width: wide, y: middle, height: tall(diagram.lost[b]), class: 'wrong' }));
       nodes.push(s('rect', { x: at, width: wide, y: middle - low / 2, height: low, class: 'hit', 'data-tip': about }));
     }
     nodes.push(line(x(0), middle, x(1), middle, 'axis'));
@@ -219,23 +230,39 @@ function reliabilityPanel(label, look, diagram) {
     numbers(`Reliability of ${label}`, ['Confidence', 'Accuracy', 'Lower', 'Upper'], diagram.points.filter((_, i) => i % 5 === 0).map((p) => p.map(short))));
 }
 
-function riskPanel(label, look, curves, names, most) {
+function riskPanel(label, look, curves, names) {
   const draw = (width) => {
-    const size = Math.min(width, 330), left = 48, top = 8, high = size * 0.7, right = 8;
-    const x = scale(0, 1, left, size - right), y = scale(0, most, top + high, top);
-    const nodes = [];
-    for (const tick of [0, most / 2, most]) nodes.push(line(x(0), y(tick), x(1), y(tick), 'gridline'), text(left - 6, y(tick) + 4, Number(tick.toFixed(2)), { 'text-anchor': 'end' }));
-    for (const tick of [0, 0.5, 1]) nodes.push(line(x(tick), y(0), x(tick), y(most), 'gridline'), text(x(tick), top + high + 18, tick, { 'text-anchor': tick === 1 ? 'end' : 'middle' }));
+    const { x, y, nodes, size, height } = square(width, ['coverage', 'risk']);
     curves.forEach((points, k) => {
-      if (points.length > 1) nodes.push(s('path', { d: path(points.map((p) => [x(p[0]), y(p[1])])), class: 'series', 'stroke-dasharray': k ? undefined : '4 3' }));
+      if (points.length > 1) nodes.push(s('path', { d: path(points.map((p) => [x(p[0]), y(p[1])])), class: k ? 'series' : 'series before' }));
       points.forEach((p) => nodes.push(s('circle', { cx: x(p[0]), cy: y(p[1]), r: 6, class: 'hit', 'data-tip': `${names[k]}\ncoverage ${short(p[0])}, risk ${short(p[1])}` })));
     });
-    nodes.push(text((left + size) / 2, top + high + 34, 'coverage', { 'text-anchor': 'middle' }), text(-(top + high / 2), 12, 'risk', { 'text-anchor': 'middle', transform: 'rotate(-90)' }));
-    return s('svg', { viewBox: `0 0 ${size} ${top + high + 40}`, class: look.class, height: top + high + 40, preserveAspectRatio: 'xMinYMin' }, nodes);
+    return s('svg', { viewBox: `0 0 ${size} ${height}`, class: look.class, height, preserveAspectRatio: 'xMinYMin' }, nodes);
   };
   const rows = curves.flatMap((points, k) => points.filter((_, i) => i % 10 === 0).map((p) => [names[k], ...p.map(short)]));
   return h('div', { class: 'small' }, h('h4', {}, sign(look), h('span', {}, label)), chart(draw, `Risk and coverage of ${label}`),
     numbers(`Risk and coverage of ${label}`, ['Checkpoint', 'Coverage', 'Risk'], rows));
+}
+
+// What each threshold gives at both checkpoints: thick lines are precision, thin ones coverage.
+function thresholdPanel(label, look, data, selected, target, names) {
+  const draw = (width) => {
+    const { x, y, nodes, size, height } = square(width, ['threshold', 'share']);
+    if (data.reached) nodes.push(s('rect', { x: x(data.reached[0]), width: Math.max(2, x(data.reached[1]) - x(data.reached[0])), y: y(1), height: y(0) - y(1), class: 'reached' }));
+    if (target !== null) nodes.push(line(x(0), y(target), x(1), y(target), 'chance'), text(x(0) + 3, y(target) - 4, `target ${percent(target)}`, {}));
+    for (const cut of selected) nodes.push(line(x(cut), y(0), x(cut), y(1), 'cut'));
+    data.curves.forEach((points, k) => {
+      for (const [column, kind] of [[1, 'series'], [2, 'series thin']]) {
+        const known = points.filter((p) => p[column] !== null);
+        if (known.length > 1) nodes.push(s('path', { d: path(known.map((p) => [x(p[0]), y(p[column])])), class: `${kind}${k ? '' : ' before'}` }));
+      }
+    });
+    data.curves[1].forEach((p, i) => nodes.push(s('rect', { x: x(p[0]) - 4, width: 8, y: y(1), height: y(0) - y(1), class: 'hit', 'data-tip': `threshold ${short(p[0])}\n${[0, 1].map((k) => `${names[k]}: ${short(data.curves[k][i][1])} right, answers ${percent(data.curves[k][i][2])}`).join('\n')}` })));
+    return s('svg', { viewBox: `0 0 ${size} ${height}`, class: look.class, height, preserveAspectRatio: 'xMinYMin' }, nodes);
+  };
+  const rows = data.curves[1].map((p, i) => [short(p[0]), ...data.curves.flatMap((of) => [short(of[i][1]), short(of[i][2])])]).filter((_, i) => i % 5 === 0);
+  return h('div', { class: 'small' }, h('h4', {}, sign(look), h('span', {}, label)), h('p', { class: 'value' }, selected.length ? `threshold ${[...new Set(selected.map(short))].join(', ')}` : 'no threshold'), chart(draw, `Precision and coverage of ${label} against the threshold`),
+    numbers(`Thresholds of ${label}`, ['Threshold', ...names.flatMap((name) => [`Precision, ${name}`, `Coverage, ${name}`])], rows));
 }
 
 function pairPanel(label, look, dots, value, names, open) {
@@ -246,10 +273,15 @@ function pairPanel(label, look, dots, value, names, open) {
     for (const tick of [0, 500, 1000]) nodes.push(line(x(0), y(tick), x(1000), y(tick), 'gridline'), line(x(tick), y(0), x(tick), y(1000), 'gridline'), text(left - 6, y(tick) + 4, tick / 1000, { 'text-anchor': 'end' }), text(x(tick), size - bottom + 16, tick / 1000, { 'text-anchor': tick === 1000 ? 'end' : 'middle' }));
     nodes.push(line(x(0), y(0), x(1000), y(1000), 'chance'));
     nodes.push(text((left + size) / 2, size - 6, `confidence at ${names[0]}`, { 'text-anchor': 'middle' }), s('text', { transform: `translate(10 ${(top + size - bottom) / 2}) rotate(-90)`, 'text-anchor': 'middle' }, `at ${names[1]}`));
-    for (const d of dots) {
-      const shape = d.up ? s('circle', { cx: x(d.before), cy: y(d.after), r: 3.3 }) : s('rect', { x: x(d.before) - 2.7, y: y(d.after) - 2.7, width: 5.4, height: 5.4 });
+    // Confidences of few samples have few values: questions at one place are one larger point.
+    const places = new Map();
+    for (const d of dots) places.set(`${d.before} ${d.after} ${d.up}`, [...(places.get(`${d.before} ${d.after} ${d.up}`) || []), d]);
+    for (const some of [...places.values()].sort((a, b) => b.length - a.length)) {
+      const [d] = some, r = Math.min(16, 3.1 * Math.sqrt(some.length));
+      const shape = d.up ? s('circle', { cx: x(d.before), cy: y(d.after), r }) : s('rect', { x: x(d.before) - 0.85 * r, y: y(d.after) - 0.85 * r, width: 1.7 * r, height: 1.7 * r });
       shape.setAttribute('class', `dot ${d.up ? 'up' : 'down'}`);
       shape.setAttribute('data-question', d.question);
+      if (some.length > 1) shape.setAttribute('data-tip', `${count(some.length)} questions`);
       nodes.push(shape);
     }
     const picture = s('svg', { viewBox: `0 0 ${size} ${size}`, height: size, preserveAspectRatio: 'xMinYMin' }, nodes);

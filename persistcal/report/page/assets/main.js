@@ -97,7 +97,7 @@ function drawCalibration(part, study) {
   const anyMain = part.estimators.some((e) => e.main);
   const state = { checkpoint: evaluation.length - 1, all: !anyMain };
   const shown = () => part.estimators.map((e, k) => [e, k]).filter(([e]) => state.all || e.main);
-  const draw = () => byId('reliability').replaceChildren(...shown().map(([e, k]) => reliabilityPanel(e.label, study.looks[e.estimator], part.calibration[k][state.checkpoint])));
+  const draw = () => byId('reliability').replaceChildren(...shown().map(([e, k]) => reliabilityPanel(e.label, study.looks[e.estimator], part.calibration[k][state.checkpoint], state.checkpoint ? part.calibration[k][0] : null, [evaluation[0].label, evaluation[state.checkpoint].label])));
   const which = anyMain && part.estimators.some((e) => !e.main);
   byId('reliability-controls').replaceChildren(
     chips(evaluation.map((c, i) => [i, c.label]), state.checkpoint, (i) => { state.checkpoint = i; draw(); }, 'Checkpoint'),
@@ -108,10 +108,13 @@ function drawCalibration(part, study) {
 function drawRisks(part, study) {
   const evaluation = part.checkpoints.slice(part.n_earlier), names = [evaluation[0], evaluation.at(-1)].map((c) => c.label);
   const anyMain = part.estimators.some((e) => e.main);
-  // All panels have one scale, up to the next tenth.
-  const most = Math.ceil(10 * Math.max(0.1, ...part.risks.flat(2).map((point) => point[1]))) / 10;
-  const draw = (all) => byId('risks').replaceChildren(...part.estimators.map((e, k) => [e, k]).filter(([e]) => all || e.main).map(([e, k]) => riskPanel(e.label, study.looks[e.estimator], part.risks[k], names, most)));
-  if (evaluation.length < 2) { byId('risks').replaceChildren(h('p', { class: 'note' }, 'There is only one checkpoint.')); byId('risks-controls').replaceChildren(); return; }
+  const draw = (all) => {
+    const chosen = part.estimators.map((e, k) => [e, k]).filter(([e]) => all || e.main);
+    byId('risks').replaceChildren(...chosen.map(([e, k]) => riskPanel(e.label, study.looks[e.estimator], part.risks[k], names)));
+    const cuts = part.thresholds;
+    byId('cuts').replaceChildren(...(cuts ? chosen : []).map(([e, k]) => thresholdPanel(e.label, study.looks[e.estimator], cuts.estimators[k], cuts.selected[k], cuts.target, cuts.names)));
+  };
+  if (evaluation.length < 2) { byId('risks').replaceChildren(h('p', { class: 'note' }, 'There is only one checkpoint.')); byId('risks-controls').replaceChildren(); byId('cuts').replaceChildren(); return; }
   const which = anyMain && part.estimators.some((e) => !e.main);
   byId('risks-controls').replaceChildren(...(which ? [chips([[false, 'Main estimators'], [true, 'All']], false, draw, 'Estimators')] : []), h('span', { class: 'note' }, `Dashed: ${names[0]}. Solid: ${names[1]}.`));
   draw(!anyMain);
@@ -167,7 +170,7 @@ async function start() {
   drawAnalyses(study);
   const drawPart = (k) => {
     const part = study.parts[k];
-    document.querySelectorAll('.verdict').forEach((node) => { node.hidden = Number(node.dataset.part) !== k; });
+    document.querySelectorAll('.verdict, .broken').forEach((node) => { node.hidden = Number(node.dataset.part) !== k; });
     document.querySelectorAll('.part-name').forEach((node) => { node.textContent = study.parts.length > 1 ? part.label : ''; });
     drawAccuracy(study, part);
     byId('flows').replaceChildren(...(part.flows.length ? flowChart(part.checkpoints, part.flows) : [h('p', { class: 'note' }, 'There is only one checkpoint.')]));
