@@ -1,13 +1,12 @@
 """Figures and tables of a study: their files and their settings."""
 
-import inspect
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from snakemake.io import expand
 
-from persistcal.report.registry import View, declared_views
+from persistcal.report.catalogue import FIGURES, TABLES, View
 from persistcal.store.code import code_digest
 from study.inputs import Inputs
 from study.study import Config, Study
@@ -15,111 +14,137 @@ from study.study import Config, Study
 MODULES = Path("persistcal", "report")
 SCRIPTS = Path("workflow", "scripts", "report")
 MAKERS = {"figure": SCRIPTS / "draw_figure.py", "table": SCRIPTS / "make_plain_table.py"}
-# Files by their key in the registry: paths, or the paths of each dataset
+FILE = "persistcal/report/catalogue.py"
+Views = Mapping[str, Sequence[View]]  # by kind
+CATALOGUE: Views = {"figure": FIGURES, "table": TABLES}
+# Files by their key in the catalogue: paths, or the paths of each dataset
 Sources = Mapping[str, Sequence[str] | Mapping[str, Sequence[str]]]
 
 
 class ViewSettings:
-    """Settings that a function can name as parameters: a public method each.
+    """Settings that an entry of the catalogue can name: a property each.
 
-    A method can have the parameters `dataset`, which receives the dataset of the figure or
-    table, and `files`, the key of the files that it reads.
+    They belong to the figure or table of `dataset`, or of all datasets if it is empty, from the
+    files with the key `files`.
     """
 
-    def __init__(self, study: Study, inputs: Inputs) -> None:
-        self._study, self._inputs = study, inputs
+    def __init__(
+        self, study: Study, inputs: Inputs, files: str = "", dataset: str = ""
+    ) -> None:
+        self._study, self._inputs, self._files = study, inputs, files
         self._config, self._models = study.config, study.chosen["models"]
+        self._dataset, self.root = dataset, inputs.root
 
     def _shown(self, table: str) -> list[str]:
         if table not in self._study.every_table:
             return []
         return list(dict.fromkeys(row.estimator for row in self._study.shown(table)))
 
+    @property
     def labels(self) -> dict[str, dict[str, str]]:
-        """Return the display names of models, datasets and the study's own estimators."""
-        return {**self._study.labels, "estimators": self.estimators()}
+        """The display names of models, datasets and the study's own estimators."""
+        return {**self._study.labels, "estimators": self.estimators}
 
+    @property
     def models(self) -> dict[str, str]:
-        """Return the display names of the models."""
+        """The display names of the models."""
         return self._study.labels["models"]
 
+    @property
     def datasets(self) -> dict[str, str]:
-        """Return the display names of all datasets, also of tables about transfer."""
+        """The display names of all datasets, also of tables about transfer."""
         return self._study.labels["datasets"]
 
+    @property
     def own_datasets(self) -> dict[str, str]:
-        """Return the display names of the study's own datasets."""
-        return {name: self.datasets()[name] for name in self._study.chosen["datasets"]}
+        """The display names of the study's own datasets."""
+        return {name: self.datasets[name] for name in self._study.chosen["datasets"]}
 
+    @property
     def estimators(self) -> dict[str, str]:
-        """Return the display names of evaluated estimators; all names if they are in a file."""
+        """The display names of evaluated estimators; all names if they are in a file."""
         names = self._study.labels["estimators"]
         if not self._study.estimates:
             return names
         evaluated = {row.estimator for row in self._study.evaluated}
         return {name: label for name, label in names.items() if name in evaluated}
 
+    @property
     def only(self) -> list[str]:
-        """Return the estimators of the study's first table."""
+        """The estimators of the study's first table."""
         return [name for table in self._study.tables_made[:1] for name in self._shown(table)]
 
+    @property
     def leaderboard(self) -> dict[str, str]:
-        """Return the display names of the estimators of the table `leaderboard`."""
+        """The display names of the estimators of the table `leaderboard`."""
         shown, names = self._shown("leaderboard"), self._study.labels["estimators"]
         return {name: label for name, label in names.items() if name in shown}
 
+    @property
     def checkpoints(self) -> dict[str, dict[str, str]]:
-        """Return the display names of the evaluation checkpoints of each model, in order."""
+        """The display names of the evaluation checkpoints of each model, in order."""
         labels = {model: self._study.labels_of(model) for model in self._models}
-        return {m: {c: labels[m].get(c, c) for c in self.evaluation()[m]} for m in labels}
+        return {m: {c: labels[m].get(c, c) for c in self.evaluation[m]} for m in labels}
 
-    def all_checkpoints(self, files: str) -> dict[str, dict[str, str]]:
-        """Return the display names of all checkpoints of each model of the analysis `files`."""
-        return {m: self._study.labels_of(m) for m in self._inputs.models_analysed(files)}
+    @property
+    def all_checkpoints(self) -> dict[str, dict[str, str]]:
+        """The display names of all checkpoints of each model of the analysis `files`."""
+        return {m: self._study.labels_of(m) for m in self._inputs.models_analysed(self._files)}
 
+    @property
     def evaluation(self) -> dict[str, list[str]]:
-        """Return the evaluation checkpoints of each model."""
+        """The evaluation checkpoints of each model."""
         return {model: self._study.evaluation(model) for model in self._models}
 
+    @property
     def described(self) -> dict[str, dict[str, Config]]:
-        """Return the config of each checkpoint that answers, by model."""
+        """The config of each checkpoint that answers, by model."""
         return {model: self._study.described(model) for model in self._models}
 
-    def dataset(self, dataset: str) -> str:
-        """Return the dataset of the figure or table."""
-        return dataset
+    @property
+    def dataset(self) -> str:
+        """The dataset of the figure or table."""
+        return self._dataset
 
-    def min_contrast(self, dataset: str) -> int:
-        """Return the size of the smallest contrast set that is kept."""
-        return self._config["datasets"][dataset]["min_contrast"]
+    @property
+    def min_contrast(self) -> int:
+        """The size of the smallest contrast set that is kept."""
+        return self._config["datasets"][self._dataset]["min_contrast"]
 
+    @property
     def changes(self) -> dict[str, list[list[str]]]:
-        """Return the pairs of checkpoints of each named kind of change."""
+        """The pairs of checkpoints of each named kind of change."""
         return self._study.chosen["pairs"]
 
+    @property
     def controls(self) -> dict[str, str]:
-        """Return the control of each named kind of change that has one."""
+        """The control of each named kind of change that has one."""
         return self._study.controls
 
-    def transfer_sets(self, files: str) -> dict[str, dict[str, dict[str, list[str]]]]:
-        """Return the training sets of the recipes of the transfer matrices, by model."""
-        return {m: self._inputs.transfer_sets(m) for m in self.all_checkpoints(files)}
+    @property
+    def transfer_sets(self) -> dict[str, dict[str, dict[str, list[str]]]]:
+        """The training sets of the recipes of the transfer matrices, by model."""
+        return {m: self._inputs.transfer_sets(m) for m in self.all_checkpoints}
 
+    @property
     def transfer_recipes(self) -> dict[str, str]:
-        """Return the titles of the recipes of the transfer matrices."""
+        """The titles of the recipes of the transfer matrices."""
         return self._config["analyses"]["transfer"]["recipes"]
 
+    @property
     def random_later(self) -> list[str]:
-        """Return the recipes of the transfer matrices with random labels on the later end."""
-        recipes = {name: self._study.recipe(name) for name in self.transfer_recipes()}
+        """The recipes of the transfer matrices with random labels on the later end."""
+        recipes = {name: self._study.recipe(name) for name in self.transfer_recipes}
         return [name for name, recipe in recipes.items() if recipe["labels"] == "random_later"]
 
+    @property
     def verifier(self) -> str:
-        """Return the display name of the verifier that the oracle is compared with."""
+        """The display name of the verifier that the oracle is compared with."""
         return self._compared("verifier")
 
+    @property
     def oracle(self) -> str:
-        """Return the display name of the oracle that the verifier is compared with."""
+        """The display name of the oracle that the verifier is compared with."""
         return self._compared("oracle")
 
     def _compared(self, role: str) -> str:
@@ -127,72 +152,73 @@ class ViewSettings:
         return self._study.labels["estimators"][name]
 
 
-def plan_views(settings: ViewSettings, sources: Sources, root: Path) -> dict[str, Any]:
+def plan_views(
+    study: Study, inputs: Inputs, sources: Sources, views: Views = CATALOGUE
+) -> dict[str, Any]:
     """Return the figures and tables of a study by kind and file name, ordered like `sources`.
 
     An entry has `rows` (files), `about` and `code` (parameters of the job), `target`, and
     `labels` (in Snakemake's report).
     """
-    places = {key: place for place, key in enumerate(sources)}
-    declared = list(declared_views(root / MODULES))
-    for view in declared:
-        if view.files not in places:
-            raise ValueError(
-                f"{_place(view)} reads the files {view.files!r}, which are not in ROWS of "
-                "workflow/rules/report.smk; add them there."
-            )
-    planned: dict[str, Any] = {"figure": {}, "table": {}}
-    for view in sorted(declared, key=lambda view: places[view.files]):
-        files = sources[view.files]
-        for dataset in _datasets(view, files, settings):
-            name = view.name.format(dataset=dataset)
-            if first := planned[view.kind].get(name):
+    positions = {key: position for position, key in enumerate(sources)}
+    planned: dict[str, Any] = {}
+    for kind, declared in views.items():
+        planned[kind] = {}
+        for view in declared:
+            if _key(view) not in positions:
                 raise ValueError(
-                    f"{_place(view)} makes {name}, and so does {first['about']['module']}.py; "
-                    "rename one."
+                    f"{kind} {view.name} of {FILE} reads the files {_key(view)!r}, which are "
+                    "not in ROWS of workflow/rules/report.smk; add them there."
                 )
-            if rows := files[dataset] if isinstance(files, Mapping) else files:
-                planned[view.kind][name] = _planned(view, dataset, rows, settings, root)
+        for view in sorted(declared, key=lambda view: positions[_key(view)]):
+            files = sources[_key(view)]
+            for dataset in _datasets(view, files, study):
+                name = view.name.format(dataset=dataset)
+                if name in planned[kind]:
+                    raise ValueError(f"{FILE} has two entries that make {name}; rename one.")
+                if rows := files[dataset] if isinstance(files, Mapping) else files:
+                    settings = ViewSettings(study, inputs, _key(view), dataset)
+                    planned[kind][name] = _planned(kind, view, rows, settings)
     return planned
 
 
-def _place(view: View) -> str:
-    return f"{view.kind} {view.name} of persistcal/report/{view.module}.py"
+def _key(view: View) -> str:
+    """Return the key of the files that a figure or table reads."""
+    return view.files or view.artifact
 
 
-def _datasets(view: View, files: Any, settings: ViewSettings) -> list[str]:  # noqa: ANN401
+def _datasets(view: View, files: Any, study: Study) -> list[str]:  # noqa: ANN401
     """Return the datasets that have a figure or table each; [""] if one shows all of them."""
     if "{dataset}" not in view.name:
         return [""]
-    return list(files if isinstance(files, Mapping) else settings.own_datasets())
+    return list(files if isinstance(files, Mapping) else study.chosen["datasets"])
 
 
 def _planned(
-    view: View, dataset: str, rows: Sequence[str], settings: ViewSettings, root: Path
+    kind: str, view: View, rows: Sequence[str], settings: "ViewSettings"
 ) -> dict[str, Any]:
     """Return the entry of a figure or table."""
-    title = settings.datasets().get(dataset, dataset)
-    choices = {"dataset": dataset, "files": view.files}
     values: dict[str, Any] = {}
-    for name in view.settings:
-        if name != "caption":
-            supply = getattr(settings, name, None)
-            if name.startswith("_") or supply is None:
-                raise ValueError(
-                    f"{_place(view)} has the parameter {name}, but study/views.py "
-                    "has no such setting; add it there."
-                )
-            asked = inspect.signature(supply).parameters
-            values[name] = supply(**{n: value for n, value in choices.items() if n in asked})
-    caption = view.caption.format(**{**values, "dataset": title})
-    if "caption" in view.settings:
+    names = view.settings.split()
+    for name in names:
+        if name == "caption":
+            continue
+        if not isinstance(getattr(ViewSettings, name, None), property):
+            raise ValueError(
+                f"{kind} {view.name} of {FILE} has the setting {name}, but ViewSettings of "
+                "study/views.py has no such property; add it there."
+            )
+        values[name] = getattr(settings, name)
+    dataset = settings.datasets.get(settings.dataset, settings.dataset)
+    caption = view.caption.format(**{**values, "dataset": dataset})
+    if "caption" in names:
         values["caption"] = caption
-    module = MODULES / f"{view.module}.py"
-    identity = {key: getattr(view, key) for key in ("name", "module", "artifact")}
+    about = {"function": view.function, "artifact": view.artifact, "settings": values}
+    module, root = MODULES / f"{view.function.partition('.')[0]}.py", settings.root
     return {
         "rows": expand(rows),
-        "about": {**identity, "settings": values, "caption": caption},
+        "about": {**about, "caption": caption},
         "target": view.target,
-        "labels": {view.kind: view.label.format(dataset=dataset)},
-        "code": [code_digest(root / file, root) for file in (MAKERS[view.kind], module)],
+        "labels": {kind: view.label.format(dataset=settings.dataset)},
+        "code": [code_digest(root / file, root) for file in (MAKERS[kind], module)],
     }

@@ -3,6 +3,7 @@
 Modules
 -------
 analysis_tables: tables of the analyses, and of metrics on groups of questions, as LaTeX
+catalogue: all figures and plain tables, with captions and settings; the Snakefile imports it
 change_views: tables and figures of changes: between checkpoints, by kind, after an audit
 drawing: style, looks of estimators, panels, markers and legends of all figures
 figures: figures of metrics and accuracies over estimators, checkpoints and their distance
@@ -11,7 +12,6 @@ latex: tables as LaTeX
 layout: the columns of a table of results, and the estimators that it compares
 page/: one HTML page with the results of a study and all answers
 paper: the paper's printed numbers under this project's names, compared with a study
-registry: decorators that register figures and tables, and how the Snakefile reads them
 tables: tables that compare no estimators: a function from rows to LaTeX and a CSV's rows
 threshold_views: thresholds in sentences, for the terminal, the page and notebooks
 """

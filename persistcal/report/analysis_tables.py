@@ -9,7 +9,6 @@ from persistcal.evaluation.metrics import names as metric_names
 from persistcal.report import latex
 from persistcal.report.latex import MISSING, PLACE, Printed, escape, interval, number
 from persistcal.report.layout import DisplayNames, Names, place_title
-from persistcal.report.registry import table
 
 _ATTRIBUTES = {
     "category": "Category",
@@ -172,12 +171,6 @@ _OF_ANSWERS = [("contrast", "delta0_balanced"), ("contrast", "auc")]
 _OF_SUBSETS = [*_FOLLOWS, *(("full", metric) for metric in metric_names("full"))]
 
 
-@table(
-    "pairs",
-    artifact="pairs",
-    caption="Metrics on the contrast set of each pair of checkpoints, conditioned by odds, "
-    "and whether it is large enough for the means over pairs.",
-)
 def pairs(
     measured: pd.DataFrame, *, only: Sequence[str], labels: DisplayNames, caption: str
 ) -> Printed:
@@ -188,12 +181,6 @@ def pairs(
     )
 
 
-@table(
-    "min_contrast",
-    artifact="min_contrast",
-    caption="Means over the pairs whose contrast sets have at least so many questions, for "
-    "each size of a contrast set. Chosen: the pairs that the study keeps.",
-)
 def min_contrast(
     measured: pd.DataFrame, *, only: Sequence[str], labels: DisplayNames, caption: str
 ) -> Printed:
@@ -204,14 +191,6 @@ def min_contrast(
     )
 
 
-@table(
-    "subsets",
-    artifact="subsets",
-    caption="Metrics by the margin between the probabilities of an answer and of the second "
-    "candidate (in a contrast set, the smaller one of a question's two answers), and by "
-    "whether a training question has the same reference answer. Flips: contrast questions "
-    "among those that both checkpoints of a pair answered.",
-)
 def subsets(measured: pd.DataFrame, *, labels: DisplayNames, caption: str) -> Printed:
     """Return metrics of each estimator on subsets of the questions."""
     measured = measured[measured["by"].isin(["all", "margin", "reference answer"])]
@@ -219,14 +198,6 @@ def subsets(measured: pd.DataFrame, *, labels: DisplayNames, caption: str) -> Pr
     return by_part(measured, by, _OF_SUBSETS, labels=labels, caption=caption, label="subsets")
 
 
-@table(
-    "by_answer",
-    artifact="subsets",
-    caption="Metrics on the questions of the contrast sets for which a baseline that only "
-    "knows the text of the answers falls, stays or rises from the earlier to the later "
-    "checkpoint. The baseline is surer of an answer that is rarer in the references of the "
-    "training questions, longer, or less popular with the same checkpoint.",
-)
 def by_answer(measured: pd.DataFrame, *, labels: DisplayNames, caption: str) -> Printed:
     """Return metrics of each estimator by the direction of a baseline of the answers' text."""
     attributes = ["answer rarity", "answer length", "answer popularity"]
@@ -235,14 +206,6 @@ def by_answer(measured: pd.DataFrame, *, labels: DisplayNames, caption: str) -> 
     return by_part(measured, by, _OF_ANSWERS, labels=labels, caption=caption, label="by_answer")
 
 
-@table(
-    "by_category",
-    artifact="subsets",
-    files="subsets_by_category",
-    caption="Metrics by the category of the questions. The pairs are those that all questions "
-    "together keep. Flips: contrast questions among those that both checkpoints of a pair "
-    "answered.",
-)
 def by_category(measured: pd.DataFrame, *, labels: DisplayNames, caption: str) -> Printed:
     """Return metrics of each estimator by the category of the questions."""
     measured = measured[measured["by"] == "category"]

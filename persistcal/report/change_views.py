@@ -15,7 +15,6 @@ from persistcal.report import drawing, latex
 from persistcal.report.analysis_tables import chosen_rows, trained_name
 from persistcal.report.latex import MISSING, PLACE, Printed, escape, interval, number
 from persistcal.report.layout import DisplayNames, Names, place_title
-from persistcal.report.registry import figure, table
 
 ENDS = ["lower_2_5pct", "upper_97_5pct"]
 PAIR = ["earlier", "later"]
@@ -63,12 +62,6 @@ def _with_interval(row: Mapping[Hashable, Any], value: str, ends: Sequence[str])
     return shown if row[value] != row[value] or low != low else f"{shown} {interval(low, high)}"
 
 
-@table(
-    "states",
-    artifact="states",
-    caption="Differences between two checkpoints of a model, or the last ones of two models, "
-    "with 95 % intervals and p-values.",
-)
 def states(
     compared: pd.DataFrame, *, checkpoints: DisplayNames, labels: DisplayNames
 ) -> Printed:
@@ -110,14 +103,6 @@ def states(
     return Printed(latex.floating(body, caption=caption, label="states", shrink=True), rows)
 
 
-@figure(
-    "states",
-    artifact="states",
-    label="states against each other",
-    caption="Differences between two checkpoints of a model, or the last ones of two models, "
-    "on the questions that both answered: accuracy, and AUC, Brier score and SmoothECE of "
-    "each estimator on all questions. Bars are 95 % intervals. Dashed: no difference.",
-)
 @drawing.house_style()
 def states_figure(
     compared: pd.DataFrame,
@@ -170,11 +155,6 @@ def states_figure(
     return figure
 
 
-@table(
-    "corrections",
-    artifact="corrections",
-    caption="Numbers by the judge's labels, and corrected by a person's.",
-)
 def corrections(
     corrected: pd.DataFrame, *, checkpoints: DisplayNames, labels: DisplayNames
 ) -> Printed:
@@ -217,11 +197,6 @@ def _with_wider_intervals(measured: pd.DataFrame, only: Sequence[str]) -> pd.Dat
     return rows
 
 
-@table(
-    "by_change",
-    artifact="changes",
-    caption="Kinds of change, and whether confidence follows each, with 95 % intervals.",
-)
 def by_change(measured: pd.DataFrame, *, only: Sequence[str], labels: DisplayNames) -> Printed:
     """Tabulate metrics of each estimator on each kind of change, with intervals."""
     rows = _with_wider_intervals(measured, only)
@@ -268,12 +243,6 @@ def by_change(measured: pd.DataFrame, *, only: Sequence[str], labels: DisplayNam
     return Printed(latex.floating(body, caption=caption, label="by-change", shrink=True), rows)
 
 
-@table(
-    "thresholds_by_change",
-    artifact="thresholds",
-    files="threshold_changes",
-    caption="Kinds of change, and whether thresholds survive each.",
-)
 def thresholds_by_change(
     checked: pd.DataFrame,
     *,
@@ -356,15 +325,6 @@ def _with_distinct_markers(styles: Mapping[str, drawing.Look]) -> dict[str, draw
     return distinct
 
 
-@figure(
-    "changes",
-    artifact="changes",
-    label="kinds of change",
-    caption="Whether confidence follows each kind of change: Δ₀ᵇ and AUC on the questions "
-    "whose correctness it changes, those that the later checkpoints gained (+) and lost (−). "
-    "Bars are 95 % intervals over questions, and over seeds where an estimator has them. "
-    "Dashed: confidence that follows nothing.",
-)
 @drawing.house_style()
 def changes_figure(
     measured: pd.DataFrame, *, only: Sequence[str], labels: DisplayNames

@@ -18,7 +18,6 @@ from matplotlib.ticker import MaxNLocator
 from persistcal.report import drawing
 from persistcal.report.latex import PLACE
 from persistcal.report.layout import Names
-from persistcal.report.registry import figure
 from persistcal.report.tables import Described, checkpoint_rows
 
 EARLIER, EVALUATION = "#D81B60", "#1E88E5"  # the paper's colours
@@ -33,13 +32,6 @@ _PANELS = (
 )
 
 
-@figure(
-    "accuracy",
-    artifact="accuracies",
-    label="accuracy over training",
-    caption="Accuracy on the test questions over training. Estimators may learn from the "
-    "training checkpoints and are evaluated on the evaluation checkpoints.",
-)
 @drawing.house_style()
 def accuracy_figure(
     accuracies: pd.DataFrame,
@@ -104,15 +96,6 @@ def _along_training(axes: Axes, rows: pd.DataFrame) -> dict[str, float]:
     return {checkpoint: count / unit for checkpoint, count in tokens.items()}
 
 
-@figure(
-    "full_vs_contrast",
-    artifact="intervals",
-    label="full set against contrast sets",
-    caption="How well each estimator ranks right above wrong answers: on all questions (full "
-    "set) and on those whose correctness changes between checkpoints (contrast sets). A "
-    "confidence that does not follow knowledge stays at 0.5 on the contrast sets, however "
-    "good it is on the full set.",
-)
 @drawing.house_style()
 def full_vs_contrast_figure(
     intervals: pd.DataFrame, *, models: Names, datasets: Names, estimators: Names
@@ -176,18 +159,6 @@ def in_domain(intervals: pd.DataFrame) -> pd.DataFrame:
     ]
 
 
-@figure(
-    "leaderboard",
-    artifact="intervals",
-    files="all_intervals",
-    target="all",
-    label="every kind of confidence",
-    caption="Every kind of confidence, the one that follows knowledge best on top: Δ₀ᵇ and "
-    "AUC on questions whose correctness changes between checkpoints (contrast sets), and AUC "
-    "on all questions (full set). Bars are 95 % bootstrap intervals of single estimators: the "
-    "table of the same name marks those that cannot be distinguished from the best. Colours "
-    "are families; on the dashed lines, confidence follows nothing.",
-)
 @drawing.house_style()
 def leaderboard_figure(
     intervals: pd.DataFrame, *, leaderboard: Names, models: Names, own_datasets: Names
@@ -262,15 +233,6 @@ _CHANCE = 0.5
 Sets = Mapping[str, Sequence[str]]  # checkpoints of each training set, by its name
 
 
-@figure(
-    "transfer_{dataset}",
-    artifact="transfer",
-    target="all",
-    label="transfer between checkpoints, {dataset}",
-    caption="Full-set AUC of adapters trained at one checkpoint (left: on it alone; right: on "
-    "two neighbours, the later one's labels replaced by coin flips) and used at every "
-    "checkpoint.",
-)
 @drawing.house_style()
 def transfer_figure(
     rows: pd.DataFrame,
@@ -358,15 +320,6 @@ def _frame(*, dashed: bool) -> dict[str, Any]:
     return {"fill": False, "edgecolor": "k", "linewidth": 1.0, "linestyle": style}
 
 
-@figure(
-    "gcm_headroom",
-    artifact="headroom",
-    target="all",
-    label="headroom of the external verifier",
-    caption="Gain of oracle training over an external verifier in contrast-set AUC, with its "
-    "95 % bootstrap interval, against how often the verifier's backbone is wrong about the "
-    "same questions.",
-)
 @drawing.house_style()
 def headroom_figure(
     rows: pd.DataFrame, *, models: Names, datasets: Names, verifier: str, oracle: str
@@ -408,15 +361,6 @@ def headroom_figure(
     return figure
 
 
-@figure(
-    "distance",
-    artifact="pairs",
-    files="distances",
-    label="over the distance between checkpoints",
-    caption="How well estimators notice a change, over the distance of the two checkpoints of "
-    "a pair: means over pairs of that distance, with one standard deviation to either side. "
-    "Dashed: chance.",
-)
 @drawing.house_style()
 def distance_figure(pairs: pd.DataFrame, *, models: Names, estimators: Names) -> Figure:
     """Draw metrics of change over the distance between checkpoints: a row of panels per model.

@@ -10,7 +10,6 @@ from persistcal.evaluation.proportions import wilson
 from persistcal.report import latex
 from persistcal.report.latex import MISSING, Printed, escape, number
 from persistcal.report.layout import DisplayNames, Names
-from persistcal.report.registry import table
 
 # `revision`, `label` and `tokens`, if known, by model and checkpoint, in order;
 # tokens seen in training are a number, or its digits as text
@@ -22,12 +21,6 @@ _EXAMPLES_PER_CATEGORY = 2
 _REFERENCES_PRINTED = 5
 
 
-@table(
-    "calibration",
-    artifact="intervals",
-    caption="SmoothECE of each estimator with its noise floor, the value of a calibrated "
-    "estimator with these confidences, and the p-value of calibration.",
-)
 def calibration(intervals: pd.DataFrame, *, labels: DisplayNames) -> Printed:
     """SmoothECE of each estimator with its noise floor and the test of calibration."""
     errors = intervals[(intervals["metric"] == "smece") & (intervals["conditioning"] == "odds")]
@@ -61,12 +54,6 @@ def calibration(intervals: pd.DataFrame, *, labels: DisplayNames) -> Printed:
     return Printed(latex.floating(body, caption=caption, label="calibration"), rows)
 
 
-@table(
-    "contrast_set_sizes_{dataset}",
-    artifact="contrast_sets",
-    caption="Questions that one checkpoint of {dataset} answers correctly and another one "
-    "does not. Sets of fewer than {min_contrast} questions are dropped.",
-)
 def contrast_set_sizes(
     sets: pd.DataFrame,
     *,
@@ -120,11 +107,6 @@ def _square(model: str, heads: Sequence[str], rows: Sequence[str]) -> list[str]:
     return latex.tabular(f"l{'c' * len(heads)}", head, [rows])
 
 
-@table(
-    "unsaid",
-    artifact="unsaid",
-    caption="Answers about which a checkpoint said no confidence that can be read.",
-)
 def unsaid(counts: pd.DataFrame, *, checkpoints: DisplayNames, labels: DisplayNames) -> Printed:
     """Answers without a readable stated confidence, per checkpoint."""
     heads = ["Estimator", "Checkpoint", "Answers", "Without"]
@@ -146,13 +128,6 @@ def unsaid(counts: pd.DataFrame, *, checkpoints: DisplayNames, labels: DisplayNa
     return Printed(tex, counts[columns])
 
 
-@table(
-    "weight_similarity",
-    artifact="weight_similarities",
-    files="weight_similarity",
-    target="all",
-    caption="Cosine similarity of the flattened weights of each two checkpoints.",
-)
 def weight_similarity(
     similarities: pd.DataFrame, *, all_checkpoints: DisplayNames, models: Names
 ) -> Printed:
@@ -198,11 +173,6 @@ def checkpoint_rows(accuracies: pd.DataFrame, checkpoints: Described) -> pd.Data
     return rows.astype({"tokens": float}).assign(lower_2_5pct=low, upper_97_5pct=high)
 
 
-@table(
-    "checkpoints",
-    artifact="accuracies",
-    caption="Training tokens of the checkpoints and their accuracy on the test questions.",
-)
 def checkpoints(
     accuracies: pd.DataFrame, *, described: Described, models: Names, datasets: Names
 ) -> Printed:
@@ -250,14 +220,6 @@ def _accuracy(row: Mapping[Any, Any]) -> str:
     return rf"{number(100 * row['accuracy'], 1)}{dagger} {{\scriptsize {ends}}}"
 
 
-@table(
-    "{dataset}_categories",
-    artifact="questions",
-    files="categories",
-    target="all",
-    caption="Categories of the questions of {dataset} that are asked, and how many there are "
-    "of each.",
-)
 def question_categories(questions: pd.DataFrame, *, dataset: str, datasets: Names) -> Printed:
     """Categories of a dataset's questions that are asked, and how many there are of each."""
     asked = questions[~questions["excluded"] & questions["split"].isin(["train", "test"])]
@@ -281,13 +243,6 @@ def question_categories(questions: pd.DataFrame, *, dataset: str, datasets: Name
     return Printed(latex.floating(table, caption=caption, label=f"{dataset}-categories"), rows)
 
 
-@table(
-    "{dataset}_examples",
-    artifact="questions",
-    files="examples",
-    target="all",
-    caption="Two test questions of each category of {dataset}, with their reference answers.",
-)
 def question_examples(questions: pd.DataFrame, *, dataset: str, datasets: Names) -> Printed:
     """Two test questions of each category of one dataset, with the lowest `index`."""
     asked = questions[(questions["split"] == "test") & ~questions["excluded"]]

@@ -17,7 +17,6 @@ from persistcal.report import drawing, latex
 from persistcal.report.analysis_tables import chosen_rows, trained_name
 from persistcal.report.latex import MISSING, PLACE, Printed, escape
 from persistcal.report.layout import DisplayNames, Names, place_title
-from persistcal.report.registry import figure, table
 
 MOST_CURVES = 5  # estimators in a panel
 LEAST_ANSWERED = 10  # a risk of fewer answers is not drawn
@@ -183,12 +182,6 @@ def exit_code(thresholds: pd.DataFrame, fail_if: str | None) -> int:
     return 0 if fail_if is None else codes[worst]
 
 
-@table(
-    "thresholds",
-    artifact="thresholds",
-    caption="Thresholds that reach a precision on the earlier checkpoint, and whether they "
-    "keep it on the later one.",
-)
 def thresholds(
     checked: pd.DataFrame,
     *,
@@ -248,14 +241,6 @@ def _cells(
     ]
 
 
-@figure(
-    "risk_coverage",
-    artifact="predictions",
-    label="risk and coverage",
-    caption="Share of wrong answers among the most confident ones (risk) over their share of "
-    "all answers (coverage), means over seeds. Dashed: a model's first evaluation checkpoint; "
-    "solid: its last one. Lower is better. At most five estimators are drawn.",
-)
 @drawing.house_style()
 def risk_coverage_figure(
     predictions: pd.DataFrame,

@@ -4,13 +4,14 @@ from functools import partial
 
 from persistcal.store.code import texts_digest
 from study.page import config_text, shown_on_page
+from study.views import ViewSettings
 
 ASSETS = texts_digest(ROOT / "persistcal" / "report" / "page" / "assets")
 
 
 # The page of `all` shows the analyses, too.
 PAGES = {
-    "make_page": (SCOPES[0], "the study", VIEW_SETTINGS.labels()),
+    "make_page": (SCOPES[0], "the study", ViewSettings(study, inputs).labels),
     "make_full_page": (SCOPES[1], "all results", study.labels),
 }
 if not study.runs_models:

@@ -1,7 +1,7 @@
 """Make tables and figures, and compare the study with the paper."""
 
 from study.released import settings_compared, shares_cells
-from study.views import ViewSettings, plan_views
+from study.views import plan_views
 
 
 rule make_table:
@@ -71,7 +71,7 @@ HEADROOMS = (
     else []
 )
 
-# Files with the rows of figures and tables (`files` in persistcal/report/registry.py), in the
+# Files with the rows of figures and tables (`files` in persistcal/report/catalogue.py), in the
 # order of tables on the page. A figure or table without files is not made.
 ROWS = {
     "contrast_sets": rules.collect_metrics.output.contrast_sets,
@@ -109,8 +109,7 @@ ROWS = {
     "examples": questions_by_dataset("examples"),
 }
 
-VIEW_SETTINGS = ViewSettings(study, inputs)
-VIEWS = plan_views(VIEW_SETTINGS, ROWS, ROOT)
+VIEWS = plan_views(study, inputs, ROWS)
 
 
 rule draw_figure:

@@ -3,18 +3,18 @@
 from importlib import import_module
 from typing import Any
 
-from persistcal.report.registry import TABLES
 from persistcal.store import artifacts
 from persistcal.store.jobs import log, run
 
 
 def make_plain_table(rows: list[str], *, table: dict[str, Any]) -> tuple[str, str]:
-    """Return LaTeX and CSV of a registered table from rows of its artifact."""
+    """Return LaTeX and CSV of a table of the catalogue from rows of its artifact."""
     schema = getattr(artifacts, table["artifact"].upper())
     frame = artifacts.read_files(rows, schema, placed=True)
-    import_module(f"persistcal.report.{table['module']}")
+    module, name = table["function"].split(".")
+    function = getattr(import_module(f"persistcal.report.{module}"), name)
     try:
-        made = TABLES[table["name"]](frame, **table["settings"])
+        made = function(frame, **table["settings"])
     except ValueError as error:
         raise ValueError(f"{rows[0]}: {error}.") from error
     log.info("%d rows", len(made.rows))

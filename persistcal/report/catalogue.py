@@ -1,0 +1,316 @@
+"""Figures and tables of a study that compare no estimators in a table of results.
+
+A function of this package receives the rows of an artifact, and its `settings` by keyword. The
+Snakefile imports this module, so it imports no other package. No job imports it: another figure
+must not make the others again.
+"""
+
+from typing import Literal, NamedTuple
+
+Target = Literal["study", "all"]
+
+
+class View(NamedTuple):
+    """A figure or table."""
+
+    name: str  # of its file; with `{dataset}` each dataset has one
+    function: str  # module and function of this package, such as "figures.accuracy_figure"
+    artifact: str  # the table of `persistcal.store.artifacts` that the function reads
+    caption: str  # with `{dataset}` and other settings in braces
+    settings: str = ""  # keyword arguments of the function: names of `study.views.ViewSettings`
+    label: str = ""  # short name in Snakemake's report, for figures
+    files: str = ""  # key in `ROWS` of workflow/rules/report.smk, by default `artifact`
+    target: Target = "study"  # the smallest target that makes it
+
+
+FIGURES = (
+    View(
+        name="states",
+        function="change_views.states_figure",
+        artifact="states",
+        label="states against each other",
+        settings="checkpoints labels only",
+        caption=(
+            "Differences between two checkpoints of a model, or the last ones of two models, "
+            "on the questions that both answered: accuracy, and AUC, Brier score and "
+            "SmoothECE of each estimator on all questions. Bars are 95 % intervals. Dashed: "
+            "no difference."
+        ),
+    ),
+    View(
+        name="changes",
+        function="change_views.changes_figure",
+        artifact="changes",
+        label="kinds of change",
+        settings="only labels",
+        caption=(
+            "Whether confidence follows each kind of change: Δ₀ᵇ and AUC on the questions "
+            "whose correctness it changes, those that the later checkpoints gained (+) and "
+            "lost (−). Bars are 95 % intervals over questions, and over seeds where an "
+            "estimator has them. Dashed: confidence that follows nothing."
+        ),
+    ),
+    View(
+        name="accuracy",
+        function="figures.accuracy_figure",
+        artifact="accuracies",
+        label="accuracy over training",
+        settings="described evaluation models datasets",
+        caption=(
+            "Accuracy on the test questions over training. Estimators may learn from the "
+            "training checkpoints and are evaluated on the evaluation checkpoints."
+        ),
+    ),
+    View(
+        name="full_vs_contrast",
+        function="figures.full_vs_contrast_figure",
+        artifact="intervals",
+        label="full set against contrast sets",
+        settings="models datasets estimators",
+        caption=(
+            "How well each estimator ranks right above wrong answers: on all questions (full "
+            "set) and on those whose correctness changes between checkpoints (contrast sets). "
+            "A confidence that does not follow knowledge stays at 0.5 on the contrast sets, "
+            "however good it is on the full set."
+        ),
+    ),
+    View(
+        name="leaderboard",
+        function="figures.leaderboard_figure",
+        artifact="intervals",
+        files="all_intervals",
+        target="all",
+        label="every kind of confidence",
+        settings="leaderboard models own_datasets",
+        caption=(
+            "Every kind of confidence, the one that follows knowledge best on top: Δ₀ᵇ and "
+            "AUC on questions whose correctness changes between checkpoints (contrast sets), "
+            "and AUC on all questions (full set). Bars are 95 % bootstrap intervals of single "
+            "estimators: the table of the same name marks those that cannot be distinguished "
+            "from the best. Colours are families; on the dashed lines, confidence follows "
+            "nothing."
+        ),
+    ),
+    View(
+        name="transfer_{dataset}",
+        function="figures.transfer_figure",
+        artifact="transfer",
+        target="all",
+        label="transfer between checkpoints, {dataset}",
+        settings="transfer_sets random_later all_checkpoints models transfer_recipes",
+        caption=(
+            "Full-set AUC of adapters trained at one checkpoint (left: on it alone; right: on "
+            "two neighbours, the later one's labels replaced by coin flips) and used at every "
+            "checkpoint."
+        ),
+    ),
+    View(
+        name="gcm_headroom",
+        function="figures.headroom_figure",
+        artifact="headroom",
+        target="all",
+        label="headroom of the external verifier",
+        settings="models datasets verifier oracle",
+        caption=(
+            "Gain of oracle training over an external verifier in contrast-set AUC, with its "
+            "95 % bootstrap interval, against how often the verifier's backbone is wrong "
+            "about the same questions."
+        ),
+    ),
+    View(
+        name="distance",
+        function="figures.distance_figure",
+        artifact="pairs",
+        files="distances",
+        label="over the distance between checkpoints",
+        settings="models estimators",
+        caption=(
+            "How well estimators notice a change, over the distance of the two checkpoints of "
+            "a pair: means over pairs of that distance, with one standard deviation to either "
+            "side. Dashed: chance."
+        ),
+    ),
+    View(
+        name="risk_coverage",
+        function="threshold_views.risk_coverage_figure",
+        artifact="predictions",
+        label="risk and coverage",
+        settings="checkpoints labels only",
+        caption=(
+            "Share of wrong answers among the most confident ones (risk) over their share of "
+            "all answers (coverage), means over seeds. Dashed: a model's first evaluation "
+            "checkpoint; solid: its last one. Lower is better. At most five estimators are "
+            "drawn."
+        ),
+    ),
+)
+
+TABLES = (
+    View(
+        name="pairs",
+        function="analysis_tables.pairs",
+        artifact="pairs",
+        settings="only labels caption",
+        caption=(
+            "Metrics on the contrast set of each pair of checkpoints, conditioned by odds, "
+            "and whether it is large enough for the means over pairs."
+        ),
+    ),
+    View(
+        name="min_contrast",
+        function="analysis_tables.min_contrast",
+        artifact="min_contrast",
+        settings="only labels caption",
+        caption=(
+            "Means over the pairs whose contrast sets have at least so many questions, for "
+            "each size of a contrast set. Chosen: the pairs that the study keeps."
+        ),
+    ),
+    View(
+        name="subsets",
+        function="analysis_tables.subsets",
+        artifact="subsets",
+        settings="labels caption",
+        caption=(
+            "Metrics by the margin between the probabilities of an answer and of the second "
+            "candidate (in a contrast set, the smaller one of a question's two answers), and "
+            "by whether a training question has the same reference answer. Flips: contrast "
+            "questions among those that both checkpoints of a pair answered."
+        ),
+    ),
+    View(
+        name="by_answer",
+        function="analysis_tables.by_answer",
+        artifact="subsets",
+        settings="labels caption",
+        caption=(
+            "Metrics on the questions of the contrast sets for which a baseline that only "
+            "knows the text of the answers falls, stays or rises from the earlier to the "
+            "later checkpoint. The baseline is surer of an answer that is rarer in the "
+            "references of the training questions, longer, or less popular with the same "
+            "checkpoint."
+        ),
+    ),
+    View(
+        name="by_category",
+        function="analysis_tables.by_category",
+        artifact="subsets",
+        files="subsets_by_category",
+        settings="labels caption",
+        caption=(
+            "Metrics by the category of the questions. The pairs are those that all questions "
+            "together keep. Flips: contrast questions among those that both checkpoints of a "
+            "pair answered."
+        ),
+    ),
+    View(
+        name="states",
+        function="change_views.states",
+        artifact="states",
+        settings="checkpoints labels",
+        caption=(
+            "Differences between two checkpoints of a model, or the last ones of two models, "
+            "with 95 % intervals and p-values."
+        ),
+    ),
+    View(
+        name="corrections",
+        function="change_views.corrections",
+        artifact="corrections",
+        settings="checkpoints labels",
+        caption="Numbers by the judge's labels, and corrected by a person's.",
+    ),
+    View(
+        name="by_change",
+        function="change_views.by_change",
+        artifact="changes",
+        settings="only labels",
+        caption=("Kinds of change, and whether confidence follows each, with 95 % intervals."),
+    ),
+    View(
+        name="thresholds_by_change",
+        function="change_views.thresholds_by_change",
+        artifact="thresholds",
+        files="threshold_changes",
+        settings="changes controls only labels",
+        caption="Kinds of change, and whether thresholds survive each.",
+    ),
+    View(
+        name="calibration",
+        function="tables.calibration",
+        artifact="intervals",
+        settings="labels",
+        caption=(
+            "SmoothECE of each estimator with its noise floor, the value of a calibrated "
+            "estimator with these confidences, and the p-value of calibration."
+        ),
+    ),
+    View(
+        name="contrast_set_sizes_{dataset}",
+        function="tables.contrast_set_sizes",
+        artifact="contrast_sets",
+        settings="dataset checkpoints min_contrast models datasets",
+        caption=(
+            "Questions that one checkpoint of {dataset} answers correctly and another one "
+            "does not. Sets of fewer than {min_contrast} questions are dropped."
+        ),
+    ),
+    View(
+        name="unsaid",
+        function="tables.unsaid",
+        artifact="unsaid",
+        settings="checkpoints labels",
+        caption="Answers about which a checkpoint said no confidence that can be read.",
+    ),
+    View(
+        name="weight_similarity",
+        function="tables.weight_similarity",
+        artifact="weight_similarities",
+        files="weight_similarity",
+        target="all",
+        settings="all_checkpoints models",
+        caption="Cosine similarity of the flattened weights of each two checkpoints.",
+    ),
+    View(
+        name="checkpoints",
+        function="tables.checkpoints",
+        artifact="accuracies",
+        settings="described models datasets",
+        caption=(
+            "Training tokens of the checkpoints and their accuracy on the test questions."
+        ),
+    ),
+    View(
+        name="{dataset}_categories",
+        function="tables.question_categories",
+        artifact="questions",
+        files="categories",
+        target="all",
+        settings="dataset datasets",
+        caption=(
+            "Categories of the questions of {dataset} that are asked, and how many there are "
+            "of each."
+        ),
+    ),
+    View(
+        name="{dataset}_examples",
+        function="tables.question_examples",
+        artifact="questions",
+        files="examples",
+        target="all",
+        settings="dataset datasets",
+        caption=(
+            "Two test questions of each category of {dataset}, with their reference answers."
+        ),
+    ),
+    View(
+        name="thresholds",
+        function="threshold_views.thresholds",
+        artifact="thresholds",
+        settings="only checkpoints labels",
+        caption=(
+            "Thresholds that reach a precision on the earlier checkpoint, and whether they "
+            "keep it on the later one."
+        ),
+    ),
+)

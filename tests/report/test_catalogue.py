@@ -1,0 +1,180 @@
+"""A figure or table that is added as CONTRIBUTING says is planned, made and on the page."""
+
+import inspect
+import shutil
+from importlib import import_module
+
+import pandas as pd
+import pytest
+from draw_figure import draw_figure
+from make_plain_table import make_plain_table
+from own_study import CONFIG, write_study
+from programs import python
+from synthetic_study import invent, write_page
+from workflow_runs import ROOT, planned
+
+from persistcal import report
+from persistcal.report.catalogue import FIGURES, TABLES
+from persistcal.store import artifacts
+from persistcal.store.code import imported_files
+from persistcal.store.tables import TableFiles
+from study.config_files import over_defaults
+from study.inputs import Inputs
+from study.study import Study
+from study.views import CATALOGUE, SCRIPTS, ViewSettings, plan_views
+
+FUNCTIONS = """
+import pandas as pd
+from matplotlib.figure import Figure
+
+from persistcal.report.latex import Printed
+from persistcal.report.layout import Names
+
+
+def flips(sets: pd.DataFrame, *, dataset: str, datasets: Names) -> Printed:
+    rows = sets.loc[sets["dataset"] == dataset, ["earlier", "later", "size"]]
+    return Printed(f"% {datasets[dataset]}: {rows['size'].sum()}", rows)
+
+
+def sizes_figure(sets: pd.DataFrame, *, models: Names) -> Figure:
+    drawn = Figure()
+    axes = drawn.subplots()
+    axes.bar(range(len(sets)), sets["size"])
+    axes.set_title(", ".join(models.values()))
+    return drawn
+"""
+FLIPS = """
+    View(
+        name="flips_{dataset}",
+        function="own_views.flips",
+        artifact="contrast_sets",
+        settings="dataset datasets",
+        caption="Flips of {dataset}.",
+    ),
+"""
+SIZES = """
+    View(
+        name="sizes",
+        function="own_views.sizes_figure",
+        artifact="contrast_sets",
+        settings="models",
+        label="sizes",
+        caption="Sizes of contrast sets.",
+    ),
+"""
+VIEWS = {"figure": [eval(SIZES.strip())[0]], "table": [eval(FLIPS.strip())[0]]}
+
+
+@pytest.fixture
+def own_module(tmp_path):
+    """The module of an own figure and table, in a project with the scripts that make them."""
+    for folder in ("persistcal/report", SCRIPTS):
+        (tmp_path / folder).mkdir(parents=True)
+    for script in ("draw_figure", "make_plain_table"):
+        shutil.copy(ROOT / SCRIPTS / f"{script}.py", tmp_path / SCRIPTS)
+    file = tmp_path / "persistcal/report/own_views.py"
+    file.write_text(FUNCTIONS, encoding="utf-8")
+    return file
+
+
+def plan(project, sources, views=VIEWS):
+    """Plan the figures and tables of the smallest study of predictions."""
+    study = Study(over_defaults(CONFIG, ROOT))
+    return plan_views(study, Inputs(study, project), sources, views)
+
+
+def test_a_table_and_a_figure_are_a_function_and_an_entry(own_module, tmp_path, monkeypatch):
+    rows = [
+        ("m1", "quiz", "early", "late", 30, 20, 10, True, 4),
+        ("m1", "exam", "early", "late", 8, 8, 0, True, 0),
+    ]
+    file = str(tmp_path / "contrast_sets.csv")
+    sets = pd.DataFrame(rows, columns=artifacts.CONTRAST_SETS.schema.names)
+    artifacts.write_csv(sets, file, artifacts.CONTRAST_SETS)
+    monkeypatch.setattr(report, "__path__", [*report.__path__, str(own_module.parent)])
+
+    made = plan(tmp_path, {"contrast_sets": [file], "states": []})
+    assert [*made["table"]] == ["flips_quiz"] and [*made["figure"]] == ["sizes"]
+    flips, sizes = made["table"]["flips_quiz"], made["figure"]["sizes"]
+    assert flips["about"]["caption"] == "Flips of Quiz."
+    tex, csv = make_plain_table(flips["rows"], table=flips["about"])
+    assert tex == "% Quiz: 30"
+    assert csv == "earlier,later,size\nearly,late,30\n"
+    [axes] = draw_figure(sizes["rows"], figure=sizes["about"]).axes
+    assert [bar.get_height() for bar in axes.patches] == [30, 8]
+    assert axes.get_title() == "Model 1"
+    assert plan(tmp_path, {"contrast_sets": []})["table"] == {}  # a study without its rows
+
+    invented = invent()
+    invented["made"].tables.append(TableFiles("flips_quiz", csv, tex))
+    page, _ = write_page(tmp_path, invented)
+    assert 'data-table="flips_quiz"' in page
+
+
+def test_an_edit_reruns_the_figures_and_tables_of_its_module(own_module, tmp_path):
+    own_module.with_name("other.py").write_text(FUNCTIONS, encoding="utf-8")
+    other = VIEWS["table"][0]._replace(name="other_{dataset}", function="other.flips")
+    views = {"table": [*VIEWS["table"], other]}
+    project = shutil.copytree(tmp_path, tmp_path / "edited")  # digests are cached by path
+    edited = project / own_module.relative_to(tmp_path)
+    edited.write_text(FUNCTIONS.replace("% {", "%% {"), encoding="utf-8")
+    sources = {"contrast_sets": ["a.csv"]}
+    before, after = (plan(folder, sources, views)["table"] for folder in (tmp_path, project))
+    assert after["flips_quiz"]["code"] != before["flips_quiz"]["code"]
+    assert after["other_quiz"] == before["other_quiz"]
+
+
+def test_an_additional_figure_reruns_no_other():
+    """The catalogue is no part of the code of a job."""
+    for script in ("draw_figure", "make_plain_table"):
+        imported = imported_files(ROOT / SCRIPTS / f"{script}.py", ROOT)
+        assert ROOT / "persistcal/report/catalogue.py" not in imported
+
+
+@pytest.mark.parametrize(
+    ("changes", "files", "message"),
+    [
+        ([{}, {}], "contrast_sets", "two entries that make flips_quiz; rename one"),
+        ([{}], "states", "flips_.* reads the files 'contrast_sets', .* add them there"),
+        ([{"settings": "sizes"}], "contrast_sets", "flips_.* has the setting sizes, .* add it"),
+    ],
+)
+def test_entries_that_cannot_be_planned_are_refused(
+    own_module, tmp_path, changes, files, message
+):
+    views = {"table": [VIEWS["table"][0]._replace(**change) for change in changes]}
+    with pytest.raises(ValueError, match=message):
+        plan(tmp_path, {files: ["a.csv"]}, views)
+
+
+@pytest.mark.parametrize("view", [*FIGURES, *TABLES], ids=lambda view: view.name)
+def test_an_entry_names_an_artifact_a_function_and_its_settings(view):
+    assert hasattr(artifacts, view.artifact.upper())
+    module, name = view.function.split(".")
+    function = getattr(import_module(f"persistcal.report.{module}"), name)
+    parameters = inspect.signature(function).parameters.values()
+    assert view.settings.split() == [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+    for setting in {*view.settings.split()} - {"caption"}:
+        assert isinstance(getattr(ViewSettings, setting), property)
+    assert view.label or view in CATALOGUE["table"]
+
+
+@pytest.mark.slow
+def test_the_rules_find_a_new_entry(tmp_path):
+    project = tmp_path / "project"
+    folders = "persistcal atlas study workflow tools config envs resources"
+    for folder in folders.split():
+        shutil.copytree(ROOT / folder, project / folder)
+    shutil.copy(ROOT / "Snakefile", project)
+    (project / "persistcal/report/own_views.py").write_text(FUNCTIONS, encoding="utf-8")
+    catalogue = project / "persistcal/report/catalogue.py"
+    text = catalogue.read_text(encoding="utf-8").replace("FIGURES = (\n", f"FIGURES = ({SIZES}")
+    catalogue.write_text(text.replace("TABLES = (\n", f"TABLES = ({FLIPS}"), encoding="utf-8")
+    study = write_study(tmp_path / "mine")
+    command = ["-m", "snakemake", "--snakefile", project / "Snakefile", "--directory", study]
+    command += ["--profile", ROOT / "profiles/laptop", "--dry-run"]
+    jobs = planned(python(*command, "--configfile", study / "config.yaml"))
+    # contrast sets, calibration, states, thresholds, pairs, min_contrast, and flips
+    assert jobs["make_plain_table"] == 7
+    # the full set against contrast sets, states, risk and coverage, and sizes
+    assert jobs["draw_figure"] == 4
