@@ -14,7 +14,7 @@ from synthetic_study import invent, write_page
 from workflow_runs import ROOT, planned
 
 from persistcal import report
-from persistcal.report.catalogue import FIGURES, TABLES
+from persistcal.report.catalogue import FIGURES, TABLES, View
 from persistcal.store import artifacts
 from persistcal.store.code import imported_files
 from persistcal.store.tables import TableFiles
@@ -43,26 +43,22 @@ def sizes_figure(sets: pd.DataFrame, *, models: Names) -> Figure:
     axes.set_title(", ".join(models.values()))
     return drawn
 """
-FLIPS = """
-    View(
-        name="flips_{dataset}",
-        function="own_views.flips",
-        artifact="contrast_sets",
-        settings="dataset datasets",
-        caption="Flips of {dataset}.",
-    ),
-"""
-SIZES = """
-    View(
-        name="sizes",
-        function="own_views.sizes_figure",
-        artifact="contrast_sets",
-        settings="models",
-        label="sizes",
-        caption="Sizes of contrast sets.",
-    ),
-"""
-VIEWS = {"figure": [eval(SIZES.strip())[0]], "table": [eval(FLIPS.strip())[0]]}
+FLIPS = View(
+    name="flips_{dataset}",
+    function="own_views.flips",
+    artifact="contrast_sets",
+    settings="dataset datasets",
+    caption="Flips of {dataset}.",
+)
+SIZES = View(
+    name="sizes",
+    function="own_views.sizes_figure",
+    artifact="contrast_sets",
+    settings="models",
+    label="sizes",
+    caption="Sizes of contrast sets.",
+)
+VIEWS = {"figure": [SIZES], "table": [FLIPS]}
 
 
 @pytest.fixture
@@ -113,8 +109,8 @@ def test_a_table_and_a_figure_are_a_function_and_an_entry(own_module, tmp_path, 
 
 def test_an_edit_reruns_the_figures_and_tables_of_its_module(own_module, tmp_path):
     own_module.with_name("other.py").write_text(FUNCTIONS, encoding="utf-8")
-    other = VIEWS["table"][0]._replace(name="other_{dataset}", function="other.flips")
-    views = {"table": [*VIEWS["table"], other]}
+    other = FLIPS._replace(name="other_{dataset}", function="other.flips")
+    views = {"table": [FLIPS, other]}
     project = shutil.copytree(tmp_path, tmp_path / "edited")  # digests are cached by path
     edited = project / own_module.relative_to(tmp_path)
     edited.write_text(FUNCTIONS.replace("% {", "%% {"), encoding="utf-8")
@@ -142,7 +138,7 @@ def test_an_additional_figure_reruns_no_other():
 def test_entries_that_cannot_be_planned_are_refused(
     own_module, tmp_path, changes, files, message
 ):
-    views = {"table": [VIEWS["table"][0]._replace(**change) for change in changes]}
+    views = {"table": [FLIPS._replace(**change) for change in changes]}
     with pytest.raises(ValueError, match=message):
         plan(tmp_path, {files: ["a.csv"]}, views)
 
@@ -168,8 +164,10 @@ def test_the_rules_find_a_new_entry(tmp_path):
     shutil.copy(ROOT / "Snakefile", project)
     (project / "persistcal/report/own_views.py").write_text(FUNCTIONS, encoding="utf-8")
     catalogue = project / "persistcal/report/catalogue.py"
-    text = catalogue.read_text(encoding="utf-8").replace("FIGURES = (\n", f"FIGURES = ({SIZES}")
-    catalogue.write_text(text.replace("TABLES = (\n", f"TABLES = ({FLIPS}"), encoding="utf-8")
+    text = catalogue.read_text(encoding="utf-8")
+    for name, view in (("FIGURES", SIZES), ("TABLES", FLIPS)):
+        text = text.replace(f"{name} = (\n", f"{name} = (\n{view},\n")
+    catalogue.write_text(text, encoding="utf-8")
     study = write_study(tmp_path / "mine")
     command = ["-m", "snakemake", "--snakefile", project / "Snakefile", "--directory", study]
     command += ["--profile", ROOT / "profiles/laptop", "--dry-run"]
