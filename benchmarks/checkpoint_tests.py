@@ -54,6 +54,7 @@ def simulate_answers(rng: np.random.Generator, n_questions: int, gain: float) ->
         np.arange(n_questions).astype(str).astype(object),
         (rng.random(shape) < expit(logit)).astype(np.int8),
         {Series("quiz", name, 0): stated(logit) for name, stated in CONFIDENCES.items()},
+        np.arange(n_questions),
     )
 
 

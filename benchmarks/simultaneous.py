@@ -135,7 +135,7 @@ def claims_of(
     if world.metric != "delta0_balanced":
         return measure(world, labels, confidences, draws.free)
     n, n_replicates = draws.free.shape
-    weights = question_weights(n, np.arange(n), range(n_replicates), seed=seed)
+    weights = question_weights(np.arange(n), np.arange(n), range(n_replicates), seed=seed)
     pseudo = [
         pseudo_weights([str(i)], n_replicates, seed=seed, expected=PSEUDO)
         for i in range(len(confidences))

@@ -102,6 +102,15 @@ class Study:
         """True if the user's answers are scored options of multiple choice."""
         return self.has_own_answers and self.config["decoding"]["strategy"] == "options"
 
+    @property
+    def is_greedy(self) -> bool:
+        """True if answers are known or declared to be deterministic: no flip is chance."""
+        if not self.estimates:
+            return bool(self.chosen["greedy"])
+        decoding = self.config["decoding"]
+        is_sampled = decoding["strategy"] == "sample" and decoding["temperature"] > 0
+        return bool(self.chosen["greedy"]) or not is_sampled
+
     # Models and their checkpoints
 
     @cached_property

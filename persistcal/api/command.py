@@ -148,6 +148,22 @@ SHARED: dict[str, Any] = {
             "'incorrect' counts them as wrong."
         ),
     ],
+    "again": Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE…",
+            help="Files of a second ask of the same questions, in the same order: claims then "
+            "rest on cross-asking.",
+        ),
+    ],
+    "greedy": Annotated[
+        bool | None,
+        typer.Option(
+            "--greedy",
+            help="The answers are deterministic (greedy, or of temperature 0), so that none "
+            "differs by chance.",
+        ),
+    ],
     "normalisation": Annotated[
         str | None,
         typer.Option(
@@ -160,6 +176,7 @@ SEVERAL = (
     "--names",
     "--columns",
     "--sheet",
+    "--again",
 )  # options that take all words up to the next option
 
 
@@ -224,6 +241,7 @@ def _reading(**options: Any) -> Reading:  # noqa: ANN401
     "`persistcal compare early.jsonl late.jsonl`\n\n"
     "`persistcal compare step1/samples_quiz.jsonl step2/samples_quiz.jsonl --labels log`\n\n"
     "`persistcal compare a.csv b.csv --columns confidence=conf correct=right --names v1 v2`\n\n"
+    "`persistcal compare v1a.jsonl v2a.jsonl --again v1b.jsonl v2b.jsonl`\n\n"
     "`zcat predictions.csv.gz | persistcal compare - --out out --min-contrast 50`\n\n"
 )
 @reads_files
@@ -238,8 +256,8 @@ def compare(
 ) -> None:
     """Compare checkpoints and estimators: metrics, tests and the page.
 
-    Into the folder `--out` go metrics.csv, significance.csv, intervals.csv, contrast_sets.csv,
-    states.csv, trends.csv and report/index.html.
+    Into the folder `--out` go metrics.csv, significance.csv, intervals.csv, claims.csv,
+    contrast_sets.csv, states.csv, trends.csv and report/index.html.
     """
     _check_out(out, out)
     settings = Settings(min_contrast, "all", min_direction, replicates, seed)

@@ -61,8 +61,8 @@ class Comparison:
     inputs, settings
         The compared tables, and the settings of the comparison.
     tables : dict of str to DataFrame
-        "metrics", "significance", "intervals", "contrast_sets", "states" and "trends": the
-        tables of the same names that the workflow writes.
+        "metrics", "significance", "intervals", "claims", "contrast_sets", "states" and
+        "trends": the tables of the same names that the workflow writes.
     replicates : DataFrame
         The bootstrap replicates of each estimator.
     """
@@ -198,6 +198,7 @@ class Comparison:
             inputs.all_predictions,
             self.replicates,
             self.tables["intervals"],
+            self.tables["claims"],
             inputs.questions,
             inputs.clusters,
             inputs.labels,

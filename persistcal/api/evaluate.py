@@ -19,6 +19,7 @@ from persistcal.api.inputs import (
 )
 from persistcal.evaluation import contrast, significance
 from persistcal.evaluation import states as comparisons
+from persistcal.evaluation.claims import make_claims
 from persistcal.evaluation.contrast import Pairs
 from persistcal.evaluation.draws import MIN_DIRECTION
 from persistcal.evaluation.evaluate import evaluate as evaluate_one
@@ -120,6 +121,7 @@ def compare(
     min_direction: int = MIN_DIRECTION,
     n_replicates: int = 10_000,
     seed: int = 17,
+    greedy: bool = False,
 ) -> Comparison:
     """Compare estimators by a paired bootstrap over questions, and checkpoints with each other.
 
@@ -139,6 +141,9 @@ def compare(
         Bootstrap replicates, at least 200; all estimators are evaluated on the same ones.
     seed : int, default=17
         Seed of the replicates.
+    greedy : bool, default=False
+        Whether the answers are deterministic (greedy, or of temperature 0), so that no answer
+        differs by chance.
 
     Returns
     -------
@@ -156,7 +161,10 @@ def compare(
     -0.5
     """
     settings = Settings(min_contrast, pairs, min_direction, n_replicates, seed)
-    return compare_inputs(read_predictions(predictions, checkpoints, settings), settings)
+    inputs = read_predictions(predictions, checkpoints, settings)
+    if greedy:
+        inputs.declare_greedy()
+    return compare_inputs(inputs, settings)
 
 
 def compute_metrics(
@@ -202,9 +210,18 @@ def compare_inputs(
         ends.append((add_noise_floors(significance.intervals(found), floors), place))
         step(f"bootstrap, {name or dataset}")
     replicates = stack(drawn, artifacts.REPLICATES)
-    tests = []
+    tests, claims = [], []
     for place in inputs.places():
         paired = from_table(select_rows(replicates, place))
+        made = make_claims(
+            select_rows(inputs.all_predictions, place),
+            paired,
+            inputs.checkpoints[place["model"]],
+            is_greedy=inputs.is_greedy,
+            **settings.sets,
+            bootstrap={**settings.bootstrap, "min_direction": settings.min_direction},
+        )
+        claims.append((made, place))
         trained_on = dict.fromkeys(train for train, _ in paired.estimators)
         blocks = [[(train, EVERY)] for train in trained_on]
         named = named_blocks(blocks, paired.estimators, place["dataset"])
@@ -225,6 +242,7 @@ def compare_inputs(
         "metrics": metrics,
         "significance": stack(tests, artifacts.SIGNIFICANCE),
         "intervals": stack(ends, artifacts.INTERVALS),
+        "claims": stack(claims, artifacts.CLAIMS),
         "contrast_sets": count_contrast_sets(inputs, settings),
         "states": stack([(part, {}) for part in states], artifacts.STATES),
         "trends": stack([(part, {}) for part in trends], artifacts.TRENDS),

@@ -4,7 +4,7 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import partial
 from itertools import chain
@@ -104,6 +104,8 @@ class Reading:
     pool: bool = False  # whether the logs of a version are one dataset
     scorer: str | None = None  # of Inspect, whose score is the label
     errored: str | None = None  # "drop" samples of Inspect with an error, or "incorrect"
+    again: Sequence[str] = ()  # files of a second ask, in the order of the first ones
+    greedy: bool | None = None  # whether the answers are declared to be deterministic
 
     def check_use(self, kind: str, file: str) -> None:
         """Refuse options that have no meaning for files of a kind."""
@@ -137,7 +139,7 @@ class Reading:
                 )
 
 
-class VersionFile(NamedTuple):
+class Source(NamedTuple):
     """A file, and the checkpoint and the dataset that it belongs to if it does not say so."""
 
     file: str
@@ -147,10 +149,54 @@ class VersionFile(NamedTuple):
 
 
 def read_study(files: Sequence[str], reading: Reading = Reading()) -> PredictionTables:
-    """Read files of answers, of scored options or of predictions.
+    """Read files of answers, of scored options or of predictions, and their second asks.
 
     A folder, or a pattern such as ``v1/*.jsonl``, contains the files of one version.
     """
+    inputs = _read_asked(files, reading)
+    if reading.again:
+        inputs = _ask_again(inputs, files, reading)
+    if reading.greedy:
+        inputs.declare_greedy()
+    return inputs
+
+
+def _ask_again(
+    inputs: PredictionTables, files: Sequence[str], reading: Reading
+) -> PredictionTables:
+    """Add the files of a second ask; refuse files that are not one."""
+    again = list(reading.again)
+    if len(again) != len(files):
+        raise ValueError(
+            f"--again gives {len(again)} files for {len(files)}; give a second ask of each "
+            "file, in the same order."
+        )
+    contents = {
+        Path(name).read_bytes(): name for file in files for name in files_of_version(file)
+    }
+    for file in (name for version in again for name in files_of_version(version)):
+        first = contents.get(Path(file).read_bytes()) if Path(file).is_file() else None
+        if first:
+            raise ValueError(
+                f"{file}: is a copy of {first}; ask the same questions again, or leave --again "
+                "out."
+            )
+    names = list(dict.fromkeys(n for names in inputs.checkpoints.values() for n in names))
+    has_names = bool(reading.names) or len(names) == len(files)
+    named = replace(reading, names=names if has_names else ())
+    try:
+        second = _read_asked(again, named)
+    except ValueError as error:
+        if not has_names or "--names has no meaning" not in str(error):
+            raise
+        second = _read_asked(again, replace(reading, names=()))
+    with name_files_in_errors(*again):
+        inputs.ask_again(second, again)
+    return inputs
+
+
+def _read_asked(files: Sequence[str], reading: Reading) -> PredictionTables:
+    """Read files of one ask."""
     _check_files(files, reading)
     versions = {name: files_of_version(name) for name in files}
     arguments, files = files, [file for listed in versions.values() for file in listed]
@@ -230,13 +276,13 @@ def task_of(file: str) -> str:
 
 def _sources(
     versions: Mapping[str, Sequence[str]], names: Mapping[str, str], pool: bool
-) -> list[VersionFile]:
+) -> list[Source]:
     """Return each file with its checkpoint; files of a folder are a dataset each."""
     several = any(list(listed) != [argument] for argument, listed in versions.items())
     if not several:
         if pool:
             raise ValueError("--pool has no meaning without folders of logs; leave it out.")
-        return [VersionFile(argument, names[argument]) for argument in versions]
+        return [Source(argument, names[argument]) for argument in versions]
     sources, tasks_of = [], {}
     for argument, listed in versions.items():
         tasks: dict[str, str] = {}
@@ -249,7 +295,7 @@ def _sources(
         tasks_of[argument] = set(tasks)
         for task, file in tasks.items():
             of_file = (DEFAULTS["dataset"], task) if pool else (task, "")
-            sources.append(VersionFile(file, names[argument], *of_file))
+            sources.append(Source(file, names[argument], *of_file))
     every = set.union(*tasks_of.values())
     for argument, present in tasks_of.items():
         if lacking := sorted(every - present):
@@ -260,7 +306,7 @@ def _sources(
     return sources
 
 
-def _pooled(rows: pd.DataFrame, source: VersionFile) -> pd.DataFrame:
+def _pooled(rows: pd.DataFrame, source: Source) -> pd.DataFrame:
     """Return the rows of a file, with ids that no other file of its dataset has."""
     if not source.category:
         return rows
@@ -511,7 +557,7 @@ def _note_ignored(ignored: Sequence[str]) -> list[str]:
 
 
 def _check_names(
-    sources: Sequence[VersionFile], unnamed: Collection[str], frames: Sequence[pd.DataFrame]
+    sources: Sequence[Source], unnamed: Collection[str], frames: Sequence[pd.DataFrame]
 ) -> None:
     """Refuse a file named like a checkpoint in the column of another file."""
     for (file, *_), rows in zip(sources, frames, strict=True):
@@ -526,7 +572,7 @@ def _check_names(
 
 
 def _read_predictions(
-    sources: Sequence[VersionFile], unnamed: Collection[str], reading: Reading
+    sources: Sequence[Source], unnamed: Collection[str], reading: Reading
 ) -> PredictionTables:
     frames: list[pd.DataFrame] = []
     ignored: list[str] = []
@@ -612,7 +658,7 @@ def _select_estimators(rows: pd.DataFrame, estimators: Sequence[str]) -> pd.Data
 
 
 def _prediction_batches(
-    source: VersionFile,
+    source: Source,
     files: Sequence[str],
     reading: Reading,
     ignored: list[str],
@@ -623,7 +669,7 @@ def _prediction_batches(
     if source.file == reading.unlabelled:
         defaults["correct"] = "0"
     needed = [name for name in own_predictions.KNOWN if name not in defaults]
-    needed.remove("train_dataset")
+    needed = [name for name in needed if name not in own_predictions.OPTIONAL]
 
     def further(guesses: Mapping[str, str]) -> str:
         version = _version_column(files, reading.columns)
@@ -633,7 +679,7 @@ def _prediction_batches(
         return named + ("" if has_scale else _scale_option(source.file, known))
 
     def choose(present: Sequence[str]) -> dict[str, str]:
-        optional = [*defaults, "train_dataset"]
+        optional = [*defaults, *own_predictions.OPTIONAL]
         chosen = choose_columns(present, needed, optional, reading.columns, further)
         ignored.extend(name for name in present if name not in chosen)
         given = reading.columns.values()
@@ -650,7 +696,7 @@ def _prediction_batches(
 
 
 def _read_answers(
-    sources: Sequence[VersionFile], unnamed: Collection[str], reading: Reading
+    sources: Sequence[Source], unnamed: Collection[str], reading: Reading
 ) -> PredictionTables:
     parts: list[pd.DataFrame] = []
     failed: dict[str, list[str]] = {}
@@ -708,7 +754,7 @@ def _borrow_references(parts: Sequence[pd.DataFrame]) -> None:
         part["references"] = [known.get(row[:2], row[2]) for row in own]
 
 
-def _names_of(source: VersionFile) -> dict[str, str]:
+def _names_of(source: Source) -> dict[str, str]:
     return {
         "model": DEFAULTS["model"],
         "checkpoint": source.checkpoint,
@@ -734,7 +780,7 @@ def _labelled(rows: pd.DataFrame, missing: str | None) -> tuple[pd.DataFrame, li
 
 def _without_errors(
     rows: pd.DataFrame,
-    sources: Sequence[VersionFile],
+    sources: Sequence[Source],
     failed: Mapping[str, Sequence[str]],
     errored: str | None,
 ) -> tuple[pd.DataFrame, list[str]]:
@@ -757,7 +803,7 @@ def _without_errors(
 
 
 def _read_options(
-    sources: Sequence[VersionFile], unnamed: Collection[str], reading: Reading
+    sources: Sequence[Source], unnamed: Collection[str], reading: Reading
 ) -> PredictionTables:
     parts: list[pd.DataFrame] = []
     normalisation, notes = reading.normalisation or "none", []
@@ -792,7 +838,7 @@ def _test_rows(parts: Sequence[pd.DataFrame]) -> tuple[pd.DataFrame, list[str]]:
 def _prepare_answers(
     rows: pd.DataFrame,
     *,
-    source: VersionFile,
+    source: Source,
     reading: Reading,
     ignored: list[str],
     matched: dict[str, str],

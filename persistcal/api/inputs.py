@@ -20,6 +20,7 @@ from persistcal.evaluation.predictions import (
     spelling_error,
 )
 from persistcal.evaluation.replicates import MIN_REPLICATES
+from persistcal.imports.asks import SECOND, check_asks, check_groups, join_asks, number_asks
 from persistcal.store import artifacts
 from persistcal.store.user_files import round_narrow
 
@@ -101,6 +102,40 @@ class PredictionTables:
     clusters: pd.DataFrame = field(default_factory=lambda: stack([], artifacts.CLUSTERS))
     labels: pd.DataFrame = field(default_factory=lambda: stack([], artifacts.LABELS))
     notes: list[str] = field(default_factory=list)
+    is_greedy: bool = field(default=False, init=False)  # known or declared to be deterministic
+
+    def ask_again(self, second: "PredictionTables", files: Sequence[str]) -> None:
+        """Add the predictions of a second ask, from other `files` about the same questions."""
+        for model, names in self.checkpoints.items():
+            if (again := second.checkpoints.get(model, names)) != names:
+                raise ValueError(
+                    f"{', '.join(files)} have the checkpoints {', '.join(again)}, and the "
+                    f"first files {', '.join(names)}; give the second asks in the same order "
+                    "and with the same names."
+                )
+        joined, notes = join_asks(self.all_predictions, second.all_predictions, files)
+        for place in self.places():
+            check_asks(select_rows(joined, place))
+        for key in self.predictions:
+            model, dataset, name = key
+            chosen = select_rows(joined, {"model": model, "dataset": dataset})
+            if name != IMPORTED:
+                chosen = chosen[chosen["estimator"] == name]
+            usual = chosen["ask"] != SECOND
+            self.predictions[key] = pd.concat(
+                [chosen[usual], chosen[~usual]], ignore_index=True
+            )
+        self.notes += [*notes, f"Asked again in {', '.join(files)}."]
+
+    def declare_greedy(self) -> None:
+        """Take all answers as deterministic; refuse two asks, which show whether they are."""
+        for rows in self.predictions.values():
+            if "ask" in rows and rows["ask"].nunique() > 1:
+                raise ValueError(
+                    "the answers were asked twice or sampled, so --greedy has no meaning; "
+                    "leave it out."
+                )
+        self.is_greedy = True
 
     @property
     def all_predictions(self) -> pd.DataFrame:
@@ -153,7 +188,8 @@ def stack(
     columns = [*table.file_columns, *table.schema.names]
     frames = []
     for frame, subject in parts:
-        whole = frame.assign(**{name: subject[name] for name in columns if name in subject})
+        given = {name: subject[name] for name in columns if name in subject}
+        whole = table.fill(frame.assign(**given))
         rows = artifacts.check(whole[table.schema.names], table, table.name).to_pandas()
         frames.append(rows.assign(**{n: subject[n] for n in table.file_columns})[columns])
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=columns)
@@ -264,6 +300,11 @@ def _by_place(
         stated = stated if np.isnan(numbers).any() else numbers
     stated = round_narrow(stated, "confidence")
     rows["confidence"] = drop_noise(stated) if stated.dtype == np.float64 else stated
+    if "ask" in rows:
+        rows["ask"] = number_asks(rows["ask"])
+    if "group" in rows:
+        rows["group"] = rows["group"].fillna("").astype(str)
+        check_groups(rows["group"], rows["question_id"])
     for dataset, group in rows.groupby("dataset", sort=False):
         if error := spelling_error(group):
             raise ValueError(f"{dataset}: {error}.")
@@ -271,6 +312,8 @@ def _by_place(
         by_checkpoint = group.groupby("checkpoint", sort=False)["question_id"]
         if partly := partly_shared({str(name): ids for name, ids in by_checkpoint}):
             log.warning("%s, %s: %s", *key, partly)
+        if "ask" in group:
+            check_asks(group)
         yield dict(zip(PLACE, map(str, key), strict=True)), group
 
 

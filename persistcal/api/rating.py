@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 import pandas as pd
 
 from persistcal.answers.clusters import cluster_table, identical
+from persistcal.answers.halves import LEAST, can_be_halved, halve_samples
 from persistcal.api.display import ESTIMATORS
 from persistcal.api.inputs import (
     PLACE,
@@ -109,7 +110,47 @@ def rate_answers(
     inputs = PredictionTables(checkpoints, {}, **tables, notes=notes)
     found = stack(candidates, BEAMS)
     _rate(inputs, functions, found, weighting, is_deployed=is_deployed, missing=missing)
+    inputs.is_greedy = weighting == "softmax"
+    if weighting == "equal" and not is_deployed:
+        inputs.notes += _cross_ask(inputs, functions, found, questions, given, missing)
     return inputs
+
+
+def _cross_ask(
+    inputs: PredictionTables,
+    functions: Mapping[str, str],
+    beams: pd.DataFrame,
+    questions: pd.DataFrame,
+    given: pd.DataFrame,
+    missing: str | None,
+) -> list[str]:
+    """Add the predictions of both halves of the samples as asks; return notes.
+
+    Answers of a half without a confidence are left out, or count as the number in `missing`.
+    """
+    sizes = beams.groupby([*BEAMS.file_columns, "question_id"], sort=False).size()
+    if not can_be_halved(beams):
+        if sizes.max() == 1:
+            return []
+        return [
+            f"Not cross-asked: {sizes.min()} samples per question are too few for two halves, "
+            f"which need {LEAST}."
+        ]
+    for ask, half in enumerate(halve_samples(beams), start=1):
+        candidates = [
+            (part, dict(zip(BEAMS.file_columns, map(str, place), strict=True)))
+            for place, part in half.groupby(list(BEAMS.file_columns), sort=False)
+        ]
+        tables = _label(candidates, questions, given, "equal", is_deployed=False)
+        asked = PredictionTables(inputs.checkpoints, {}, notes=[], **tables)
+        _rate(asked, functions, stack(candidates, BEAMS), "equal", missing=missing or "drop")
+        for key, rows in asked.predictions.items():
+            both = [inputs.predictions[key], rows.assign(ask=ask)]
+            inputs.predictions[key] = pd.concat(both, ignore_index=True)
+    return [
+        f"Cross-asked: half of the {sizes.min()} samples of a question gives its answer and "
+        "label, the other half a confidence, and the reverse."
+    ]
 
 
 def rate_options(
@@ -141,6 +182,7 @@ def rate_options(
     ]
     inputs = PredictionTables(checkpoints, {}, **tables, notes=notes)
     _rate(inputs, functions, beams, "softmax")
+    inputs.is_greedy = True
     return inputs
 
 

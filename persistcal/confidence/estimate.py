@@ -265,4 +265,4 @@ def join_predictions(
             "every test question that has an answer."
         )
     joined.loc[empty, "confidence"] = 0.0
-    return joined.assign(estimator=estimator)[artifacts.PREDICTIONS.schema.names]
+    return joined.assign(estimator=estimator)[artifacts.PREDICTIONS.but("ask", "group")]

@@ -2,7 +2,10 @@
 
 Modules
 -------
+claims: the one word about each estimator, and the intervals on which it rests
 contrast: questions that exactly one of two checkpoints answers correctly, and conditioning
+control: changes of confidence beyond the chance flips of a control
+cross_asking: metrics of change from two asks, at chance if no knowledge changed
 draws: bootstrap draws of questions: counts, and weights of gained and lost questions
 evaluate: all metrics of one model and dataset, for any counts of the questions
 loops: loops over answers for many replicates at once, compiled by numba

@@ -174,15 +174,36 @@ def _walk(part: Component, sequences: Sequences, replicate: int) -> NDArray[np.i
 
 
 def question_weights(
-    n_questions: int, kept: NDArray[np.intp], replicates: range, *, seed: int
+    groups: NDArray[np.intp], kept: NDArray[np.intp], replicates: range, *, seed: int
 ) -> Array:
     """Draw the weights of `kept`, some of all questions: (n_kept, n_replicates).
 
-    The weights of replicate b depend only on (seed, b).
+    Questions with the same number in `groups`, (n_questions,), have the same weight. The
+    weights of replicate b depend only on (seed, b).
     """
+    n_groups, chosen = int(groups.max(initial=-1)) + 1, groups[kept]
     generators = (np.random.default_rng([seed, b, 1]) for b in replicates)
-    drawn = [rng.standard_exponential(n_questions)[kept] for rng in generators]
+    drawn = [rng.standard_exponential(n_groups)[chosen] for rng in generators]
     return np.stack(drawn, axis=1)
+
+
+def count_groups(part: Component, groups: NDArray[np.intp]) -> tuple[int, int]:
+    """Return the number of groups with a question of each class of a component."""
+    of_questions = groups[part.questions]
+    n_first, n_second = (
+        len(np.unique(of_questions[rows])) for rows in (part.is_first, ~part.is_first)
+    )
+    return n_first, n_second
+
+
+def group_sizes(part: Component, groups: NDArray[np.intp]) -> tuple[float, float]:
+    """Return the mean number of questions of a group, in each class of a component.
+
+    >>> group_sizes(Component(np.arange(5), n_first=4), np.array([0, 0, 1, 1, 2]))
+    (2.0, 1.0)
+    """
+    n_first, n_second = count_groups(part, groups)
+    return part.n_first / max(1, n_first), part.n_second / max(1, n_second)
 
 
 def pseudo_weights(
@@ -200,35 +221,58 @@ def pseudo_weights(
 
 
 def balanced_replicates(
-    values: Array, improvement: Mask, weights: Array, pseudo: Array
+    values: Array,
+    improvement: Mask,
+    weights: Array,
+    pseudo: Array,
+    sizes: tuple[float, float] = (1.0, 1.0),
 ) -> Array:
     """Replicate the mean over gained questions averaged with the mean over lost ones.
 
     `values`, (n_runs, n_questions), are signs or gaps in [−1, 1], positive if the confidence
     follows the change. `improvement` is True for gained questions. `weights`, (n_questions,
     n_replicates), belong to questions, and `pseudo`, (4, n_replicates), are from
-    `pseudo_weights`. The result has the shape (n_runs, n_replicates).
+    `pseudo_weights`. `sizes` are mean sizes of groups, see `group_sizes`: a pseudo-question
+    weighs as half a group. The result has the shape (n_runs, n_replicates).
     """
+    means = direction_replicates(values, improvement, weights, pseudo, sizes)
+    return np.asarray(sum(means)) / 2
+
+
+def direction_replicates(
+    values: Array,
+    improvement: Mask,
+    weights: Array,
+    pseudo: Array,
+    sizes: tuple[float, float] = (1.0, 1.0),
+) -> list[Array]:
+    """Replicate the means over gained and over lost questions, see `balanced_replicates`."""
     extent = np.abs(values).max(axis=1, keepdims=True)
-    total = 0.0
-    for rows, (favourable, contrary) in ((improvement, pseudo[:2]), (~improvement, pseudo[2:])):
-        n, row_weights = np.count_nonzero(rows), weights[rows]
+    means = []
+    directions = ((improvement, pseudo[:2]), (~improvement, pseudo[2:]))
+    for (rows, (favourable, contrary)), size in zip(directions, sizes, strict=True):
+        n, row_weights = np.count_nonzero(rows) / size, weights[rows] / size
         mean = values[:, rows] @ row_weights + extent * (favourable - contrary)
         mean /= row_weights.sum(axis=0) + favourable + contrary
-        centre = values[:, rows].sum(axis=1, keepdims=True) / (n + 2 * PSEUDO)
-        total = total + np.clip(centre + np.sqrt((n + 2) / n) * (mean - centre), -1, 1)
-    return np.asarray(total) / 2
+        centre = values[:, rows].sum(axis=1, keepdims=True) / size / (n + 2 * PSEUDO)
+        means.append(np.clip(centre + np.sqrt((n + 2) / n) * (mean - centre), -1, 1))
+    return means
 
 
 def change_auc_replicates(
-    change: Array, improvement: Mask, weights: Array, pseudo: Array
+    change: Array,
+    improvement: Mask,
+    weights: Array,
+    pseudo: Array,
+    sizes: tuple[float, float] = (1.0, 1.0),
 ) -> Array:
     """Replicate the AUC with which changes separate gained from lost: (n_replicates,).
 
     `change` of shape (n_questions,) belongs to one run; see `balanced_replicates` for the other
     parameters.
     """
-    gained, lost = weights[improvement].sum(axis=0), weights[~improvement].sum(axis=0)
+    gained = weights[improvement].sum(axis=0) / sizes[0]
+    lost = weights[~improvement].sum(axis=0) / sizes[1]
     up, down, lost_down, lost_up = pseudo
     won = auc(change, improvement, weights=weights) * gained * lost
     won += (
@@ -238,11 +282,15 @@ def change_auc_replicates(
 
 
 def replicate_runs(
-    runs: Sequence[OnContrastSet], part: Component, weights: Array, pseudo: Sequence[Array]
+    runs: Sequence[OnContrastSet],
+    part: Component,
+    weights: Array,
+    pseudo: Sequence[Array],
+    sizes: tuple[float, float] = (1.0, 1.0),
 ) -> dict[str, Array]:
     """Return the replicates, (n_runs, n_replicates), of each metric of a pair.
 
-    `pseudo` has weights for means and for the change AUC.
+    `pseudo` has weights for means and for the change AUC, and `sizes` the mean sizes of groups.
     """
     improvement, (for_means, for_auc) = part.is_first, pseudo
     replicates = {}
@@ -251,10 +299,15 @@ def replicate_runs(
             continue
         if isinstance(measure.contrast, Mean):
             values = np.array([measure.contrast.values(run) for run in runs])
-            replicates[name] = balanced_replicates(values, improvement, weights, for_means)
+            replicates[name] = balanced_replicates(
+                values, improvement, weights, for_means, sizes
+            )
         else:
             changes = [r.change for r in runs]
             replicates[name] = np.array(
-                [change_auc_replicates(c, improvement, weights, for_auc) for c in changes]
+                [
+                    change_auc_replicates(c, improvement, weights, for_auc, sizes)
+                    for c in changes
+                ]
             )
     return replicates

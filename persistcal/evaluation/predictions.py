@@ -156,13 +156,15 @@ class AnswerArrays(NamedTuple):
 
     Checkpoints are in order and questions sorted, so that the order of rows has no effect. Both
     arrays have the shape (n_checkpoints, n_questions): `correct` is 1, 0, or -1 where the
-    checkpoint gave no answer, and there the confidence, in [0, 1], is NaN.
+    checkpoint gave no answer, and there the confidence, in [0, 1], is NaN. `groups`,
+    (n_questions,), numbers the groups of questions that share a fact or a document.
     """
 
     checkpoints: tuple[str, ...]
     questions: NDArray[np.object_]
     correct: NDArray[np.int8]
     confidence: dict[Series, Array]
+    groups: NDArray[np.intp]
 
     @property
     def rows(self) -> dict[tuple[str, str], list[int]]:
@@ -230,12 +232,17 @@ def _check_values(predictions: pd.DataFrame, checkpoints: Sequence[str]) -> pd.D
     return numeric
 
 
-def arrange(predictions: pd.DataFrame, checkpoints: Sequence[str]) -> AnswerArrays:
+def arrange(
+    predictions: pd.DataFrame, checkpoints: Sequence[str], *, ask: int = 0
+) -> AnswerArrays:
     """Arrange predictions, of one model and dataset, as arrays over checkpoints and questions.
 
-    Rows that cannot be arranged or contradict each other raise a PredictionsError that shows
-    the first of them. Estimators are in order of (train_dataset, estimator, seed).
+    Rows of other asks than `ask` are ignored; a table without this column has ask 0 only. Rows
+    that cannot be arranged or contradict each other raise a PredictionsError that shows the
+    first of them. Estimators are in order of (train_dataset, estimator, seed).
     """
+    if "ask" in predictions:
+        predictions = predictions[predictions["ask"] == ask]
     predictions = _check_values(predictions.reset_index(drop=True), checkpoints)
     keys = list(Series._fields)
     groups = predictions.groupby(keys, sort=True)
@@ -277,4 +284,35 @@ def arrange(predictions: pd.DataFrame, checkpoints: Sequence[str]) -> AnswerArra
             "an answer has one label, whoever estimates its confidence",
         )
     tied = dict(zip(runs, map(join_ties, confidence), strict=True))
-    return AnswerArrays(tuple(checkpoints), np.asarray(questions), correct, tied)
+    names = np.asarray(questions)
+    shared = _group_numbers(predictions, question, len(names))
+    return AnswerArrays(tuple(checkpoints), names, correct, tied, shared)
+
+
+def _group_numbers(
+    predictions: pd.DataFrame, question: NDArray[np.intp], n_questions: int
+) -> NDArray[np.intp]:
+    """Return the number of each question's group; questions without a group are alone."""
+    if "group" not in predictions:
+        return np.arange(n_questions)
+    names = np.full(n_questions, "", object)
+    given = predictions["group"].to_numpy(object)
+    names[question] = given
+    if (clash := names[question] != given).any():
+        row = predictions[clash].iloc[0]
+        raise PredictionsError(
+            f"question {row['question_id']!r} has the groups {row['group']!r} and "
+            f"{names[question[np.argmax(clash)]]!r}; give a question one group in all rows."
+        )
+    return number_groups(names.tolist())
+
+
+def number_groups(names: Sequence[str]) -> NDArray[np.intp]:
+    """Return numbers from 0 that are equal for equal names; empty names are all different.
+
+    >>> number_groups(["a", "", "a", ""]).tolist()
+    [0, 1, 0, 2]
+    """
+    labels = [(name, None) if name else ("", i) for i, name in enumerate(names)]
+    numbers, _ = pd.factorize(pd.Series(labels, dtype=object))
+    return numbers.astype(np.intp)

@@ -14,6 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
+from scipy.stats import norm, t
 
 from persistcal.evaluation.contrast import CONDITIONINGS, Conditioning, Pairs, contrast_sets
 from persistcal.evaluation.draws import question_blocks
@@ -117,7 +119,8 @@ class CheckpointCalibration(NamedTuple):
     """Calibration at one checkpoint.
 
     `value` is SmoothECE. `p_mean` is the p-value of the hypothesis that the mean confidence
-    differs from the accuracy by chance.
+    differs from the accuracy by chance. `bias_reach` is the half-width of the 95 % interval of
+    this difference over questions and seeds.
     """
 
     value: float
@@ -126,6 +129,7 @@ class CheckpointCalibration(NamedTuple):
     confidence: float
     accuracy: float
     p_mean: float
+    bias_reach: float
 
 
 def compare_with_floor(value: float, drawn: Array) -> CalibrationTest:
@@ -158,15 +162,20 @@ def draw_smooth_ece(confidence: Array, uniform: Array) -> Array:
 
 
 def checkpoint_calibration(
-    runs: Sequence[Array], correct: Mask, *, seed: int, n_draws: int = N_DRAWS
+    runs: Sequence[Array],
+    correct: Mask,
+    groups: NDArray[np.intp],
+    *,
+    seed: int,
+    n_draws: int = N_DRAWS,
 ) -> CheckpointCalibration:
     """Test the calibration of an estimator's confidences in the answers of one checkpoint.
 
     `runs` are the confidences of each seed, (n_answers,). Values and draws are means over
-    seeds.
+    seeds. Answers of one of the `groups`, (n_answers,), are right or wrong together.
     """
     drawn, means = [], []
-    for uniform in _uniforms(len(correct), n_draws, seed):
+    for uniform in _uniforms(groups, n_draws, seed):
         drawn.append(np.mean([draw_smooth_ece(run, uniform) for run in runs], axis=0))
         means.append(np.mean([(uniform < run[:, None]).mean(axis=0) for run in runs], axis=0))
     value = float(np.mean([smooth_ece(run, correct) for run in runs]))
@@ -175,14 +184,34 @@ def checkpoint_calibration(
         abs(confidence - accuracy), np.abs(np.concatenate(means) - confidence)
     )
     tested = compare_with_floor(value, np.concatenate(drawn))
-    return CheckpointCalibration(value, *tested, confidence, accuracy, of_mean.p_calibrated)
+    reach = _bias_reach(np.array(runs) - correct, groups)
+    return CheckpointCalibration(
+        value, *tested, confidence, accuracy, of_mean.p_calibrated, reach
+    )
 
 
-def _uniforms(n: int, n_draws: int, seed: int) -> Iterator[Array]:
-    """Draw numbers from [0, 1) for n questions, a block of draws at a time."""
+def _bias_reach(errors: Array, groups: NDArray[np.intp]) -> float:
+    """Return the half-width of the interval of a mean error, (n_seeds, n_answers)."""
+    n_seeds, n = errors.shape
+    mean = errors.mean(axis=0)
+    _, place = np.unique(groups, return_inverse=True)
+    of_groups = np.bincount(place, mean - mean.mean())
+    over_questions = norm.ppf(0.975) * np.sqrt((of_groups**2).sum()) / n
+    if n_seeds < 2:
+        return float(over_questions)
+    spread = errors.mean(axis=1).std(ddof=1) / np.sqrt(n_seeds)
+    return float(np.hypot(over_questions, t.ppf(0.975, n_seeds - 1) * spread))
+
+
+def _uniforms(groups: NDArray[np.intp], n_draws: int, seed: int) -> Iterator[Array]:
+    """Draw numbers from [0, 1) for questions, a block of draws at a time.
+
+    Questions of a group have the same numbers.
+    """
     rng = np.random.default_rng(seed)
-    starts = range(0, n_draws, BLOCK)
-    return (rng.random((n, min(BLOCK, n_draws - start))) for start in starts)
+    _, place = np.unique(groups, return_inverse=True)
+    n_groups, starts = int(place.max(initial=-1)) + 1, range(0, n_draws, BLOCK)
+    return (rng.random((n_groups, min(BLOCK, n_draws - start)))[place] for start in starts)
 
 
 def noise_floors(
@@ -201,13 +230,13 @@ def noise_floors(
     contrast sets the labels are drawn from the conditioned confidences. Value and draws are
     means over seeds and over checkpoints or pairs. A draw gives a question the same random
     number everywhere: answers of one question are right or wrong together as often as the
-    confidences allow, so the test errs towards calibration.
+    confidences allow, so the test errs towards calibration. So does a group of questions.
     """
     answers = arrange(predictions, checkpoints)
     sets = contrast_sets(answers.correct, checkpoints, min_contrast=min_contrast, pairs=pairs)
     data = prepare(answers, sets, conditionings)
     observed = metrics_under(count_once, data)
-    uniforms = _uniforms(len(answers.questions), n_draws, seed)
+    uniforms = _uniforms(answers.groups, n_draws, seed)
     blocks = [_draw_runs(data, uniform) for uniform in uniforms]
     rows = []
     for key in blocks[0]:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from persistcal.evaluation import draws
 from persistcal.evaluation.contrast import CONDITIONINGS, Conditioning, Pairs, contrast_sets
@@ -110,6 +111,7 @@ def replicate_metrics(
     sets = contrast_sets(answers.correct, checkpoints, min_contrast=min_contrast, pairs=pairs)
     data = prepare(answers, sets, conditionings)
     n_questions, shape = len(answers.questions), (len(answers.rows), n_replicates)
+    n_groups = len(np.unique(answers.groups))
     observed = metrics_under(count_once, data)
     replicated = {key: np.empty(shape) for key in observed}
     chosen = free()
@@ -119,8 +121,13 @@ def replicate_metrics(
     for block in blocks(n_replicates, _bytes_each(data, n_questions, far)):
         columns = slice(block.start, block.stop)
         sequences = draws.draw_sequences(n_questions, block, seed=seed, reach=far)
+        of_groups = sequences.counts
+        if n_groups < n_questions:
+            of_groups = draws.draw_sequences(n_groups, block, seed=seed, reach=0).counts
         values = metrics_under(partial(draws.count_draws, sequences=sequences), data)
-        unstratified = metrics_under(partial(_count, sequences), data, chosen=chosen)
+        unstratified = metrics_under(
+            partial(_count, of_groups, answers.groups), data, chosen=chosen
+        )
         for key, of_runs in unstratified.items():
             claims[key][:, columns] = mean_over_seeds(of_runs, answers)
         for key, of_runs in values.items():
@@ -138,7 +145,9 @@ def replicate_metrics(
         parts = data.full
         if scope == "contrast":
             parts = [data.contrast[number] for number in defining(metric, data.contrast)]
-        n_effective[key] = effective_questions(parts, balanced=MEASURES[metric].both_directions)
+        n_effective[key] = effective_questions(
+            parts, answers.groups, balanced=MEASURES[metric].both_directions
+        )
     claims |= directed
     found = (means, replicated, by_seed, noise, n_effective, claims, fewest)
     return Replicates(list(answers.rows), *found)
@@ -162,29 +171,32 @@ def _bytes_each(data: Prepared, n_questions: int, reach: int) -> int:
     return n_questions + n_answers + 2 * largest + nearby + 2_000
 
 
-def effective_questions(parts: Sequence[Component], *, balanced: bool) -> float:
-    """Return the effective number of questions of a mean over components.
+def effective_questions(
+    parts: Sequence[Component], groups: NDArray[np.intp], *, balanced: bool
+) -> float:
+    """Return the effective number of groups of questions of a mean over components.
 
-    It is the sum of the questions' weights divided by the largest weight. Components share
+    It is the sum of the groups' weights divided by the largest weight. Components share
     questions. If both classes have equal total weight (`balanced`), a question of the smaller
     class weighs more.
 
-    >>> pair = Component(np.arange(50), n_first=40)
-    >>> round(effective_questions([pair], balanced=False))
+    >>> pair, alone = Component(np.arange(50), n_first=40), np.arange(50)
+    >>> round(effective_questions([pair], alone, balanced=False))
     50
-    >>> round(effective_questions([pair], balanced=True))
+    >>> round(effective_questions([pair], alone, balanced=True))
     10
     """
-    weight = np.zeros(1 + max((part.questions.max(initial=0) for part in parts), default=0))
+    weight = np.zeros(1 + groups.max(initial=0))
     for part in parts:
         sizes = [part.n_first, part.n_second] if balanced else [part.size, part.size]
-        weight[part.questions] += 1 / np.repeat(sizes, [part.n_first, part.n_second])
+        of_question = 1 / np.repeat(sizes, [part.n_first, part.n_second])
+        np.add.at(weight, groups[part.questions], of_question)
     return float(len(parts) / weight.max()) if weight.any() else 0.0
 
 
-def _count(sequences: draws.Sequences, part: Component) -> draws.Counts:
-    """Count how often a replicate draws each question of a component."""
-    return sequences.counts[part.questions]
+def _count(counts: draws.Counts, groups: NDArray[np.intp], part: Component) -> draws.Counts:
+    """Count how often a replicate draws each question of a component, with its group."""
+    return counts[groups[part.questions]]
 
 
 def _directions(
@@ -200,7 +212,9 @@ def _directions(
         return {key: np.full(shape, np.nan) for key in keys}, {}
     counts = [(part.n_first, part.n_second) for part in parts.values()]
     fewest = min(counts, key=min)
-    if min(fewest) < min_direction:
+    if min(min(draws.count_groups(part, answers.groups)) for part in parts.values()) < (
+        min_direction
+    ):
         log.warning(
             "A pair of checkpoints gains %d and loses %d questions: fewer than %d of either "
             "give no interval and no test of %s. Ask more questions.",
@@ -222,14 +236,15 @@ def _directions(
     ]
     for block in blocks(n_replicates, 8 * (3 * len(asked) + 2 * largest)):
         columns = slice(block.start, block.stop)
-        weights = draws.question_weights(len(answers.questions), asked, block, seed=seed)
+        weights = draws.question_weights(answers.groups, asked, block, seed=seed)
         for number, part in parts.items():
             part_weights = weights[np.searchsorted(asked, part.questions)]
+            sizes = draws.group_sizes(part, answers.groups)
             for conditioning, by_pair in data.on_contrast.items():
                 for row, numbers in enumerate(answers.rows.values()):
                     runs = [by_pair[number][i] for i in numbers]
                     drawn = [kind[:, columns] for kind in pseudo[row]]
-                    values = draws.replicate_runs(runs, part, part_weights, drawn)
+                    values = draws.replicate_runs(runs, part, part_weights, drawn, sizes)
                     for metric, of_runs in values.items():
                         mean = of_runs.mean(axis=0) / len(parts)
                         claims[conditioning, "contrast", metric][row, columns] += mean
@@ -245,6 +260,17 @@ def _between_seeds(of_runs: Array, answers: AnswerArrays) -> Array:
     """Return the variance of rows, one per series, over the series of each estimator."""
     several = (of_runs[numbers] for numbers in answers.rows.values())
     return np.array([o.var(axis=0, ddof=1) if len(o) > 1 else 0 * o[0] for o in several])
+
+
+def noise_of_seeds(observed: Array, drawn: Array) -> float:
+    """Return the variance between seeds that comes from the questions, 0 for one seed.
+
+    `observed`, (n_seeds,), are values on the data, and `drawn`, (n_seeds, n_replicates), on
+    replicates, whose variance between seeds is larger by this amount.
+    """
+    if len(observed) < 2:
+        return 0.0
+    return max(0.0, float(drawn.var(axis=0, ddof=1).mean() - observed.var(ddof=1)))
 
 
 class UnpairedError(ValueError):

@@ -183,7 +183,8 @@ def join(first: AnswerArrays, second: AnswerArrays) -> AnswerArrays:
     }
     names = first.checkpoints[-1], second.checkpoints[-1]
     correct = np.stack([side.correct[-1, place] for side, place in sides])
-    return AnswerArrays(names, questions, correct, confidence)
+    groups = sides[0][0].groups[sides[0][1]]
+    return AnswerArrays(names, questions, correct, confidence, groups)
 
 
 def compare_states(

@@ -2,12 +2,13 @@
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from persistcal.evaluation.claims import CONTROL, Bounds, word_of
 from persistcal.evaluation.contrast import (
     ContrastSet,
     Pairs,
@@ -15,6 +16,7 @@ from persistcal.evaluation.contrast import (
     contrast_sets,
     control_model,
 )
+from persistcal.evaluation.control import compare_with_control
 from persistcal.evaluation.draws import component
 from persistcal.evaluation.evaluate import count_once, metrics_under, on_contrast_set, prepare
 from persistcal.evaluation.metrics import CONTRAST_METRICS, compute, names
@@ -25,14 +27,13 @@ from persistcal.evaluation.predictions import (
     PredictionsError,
     arrange,
 )
-from persistcal.evaluation.proportions import compare_replicates
 from persistcal.evaluation.replicates import (
     MEMBER,
     Replicates,
     mean_over_seeds,
     replicate_metrics,
 )
-from persistcal.evaluation.significance import intervals, recipe_interval
+from persistcal.evaluation.significance import intervals
 from persistcal.store.artifacts import CHANGES, MIN_CONTRAST, PAIRS, SUBSETS, empty
 
 log = logging.getLogger(__name__)
@@ -41,12 +42,9 @@ Levels = NDArray[np.intp]  # (n_checkpoints, n_questions), of answers; 0 is the 
 MOVES = {-1: "falls", 0: "stays", 1: "rises"}  # a baseline, by the sign of its change
 SCOPE = 8  # position in the rows of a group
 SEP = "\x1f"  # between a model and its checkpoint, in no name
-ABOVE = [
-    "above_control",
-    "above_lower_2_5pct",
-    "above_upper_97_5pct",
-    "above_seeds_lower_2_5pct",
-    "above_seeds_upper_97_5pct",
+BEYOND = [
+    *("beyond_control", "beyond_lower_2_5pct", "beyond_upper_97_5pct"),
+    *("of_knowledge", "of_knowledge_lower_2_5pct", "of_knowledge_upper_97_5pct"),
 ]
 OF_CHANGES = ("delta0_balanced", "change_auc", "auc")  # the metrics of a kind of change
 
@@ -298,10 +296,10 @@ def metrics_of_changes(
     The result has the columns of the table CHANGES but for the dataset. Contrast sets count
     whatever their size; if all of a kind are empty, its metrics are NaN. `lost_before` and
     `lost_after` are mean confidences in the answers to lost questions: the earlier checkpoint's
-    answers, which are right, and the later checkpoint's. `above_control` is the value minus the
-    value of the control, on the same replicates of questions and the same seeds. It is NaN if a
-    pair of the change or of its control has fewer than `min_direction` gained or lost
-    questions.
+    answers, which are right, and the later checkpoint's. For kinds with a
+    control `beyond_control` is the numerator of Δ_K or AUC_K with its 95 % interval,
+    `of_knowledge` the ratio, and `word` the claim, see `persistcal.evaluation.control`. They
+    are missing if a pair of the change, or the control, has too few gained or lost questions.
     """
     named = predictions.assign(
         checkpoint=predictions["model"] + SEP + predictions["checkpoint"]
@@ -338,13 +336,8 @@ def metrics_of_changes(
         rows = intervals(found.replicates)
         rows = rows[(rows["scope"] == "contrast") & rows["metric"].isin(OF_CHANGES)]
         rows = rows.merge(_in_lost_answers(found), how="left")
-        above = pd.DataFrame(columns=[*MEMBER, "metric", *ABOVE])
-        if control:
-            of_control = draw(control_pairs, pairs)
-            sets = (*found.sets, *of_control.sets)
-            if all(min(pair.counts[1:]) >= min_direction for pair in sets):
-                above = _above(found.replicates, of_control.replicates)
-        rows = rows.merge(above.astype(dict.fromkeys(ABOVE, float)), how="left")
+        rows = rows.merge(_beyond_control(found, control_pairs, settings), how="left")
+        rows["word"] = rows["word"].fillna("")
         counts = np.sum([pair.counts for pair in found.sets], axis=0)
         tables.append(
             rows.assign(
@@ -392,21 +385,25 @@ def _control(kind: Kind, name: str, kinds: Collection[Kind]) -> Kind | None:
     return None if model is None else candidates[model]
 
 
-def _above(drawn: Replicates, control: Replicates) -> pd.DataFrame:
-    """Return the change's metrics minus the control's metrics, with intervals."""
-    rows = []
-    for metric in OF_CHANGES:
-        key = "odds", "contrast", metric
-        values = drawn.observed[key] - control.observed[key]
-        replicated = drawn.for_claims(key) - control.for_claims(key)
-        for i, member in enumerate(drawn.estimators):
-            sides = [drawn.by_seed[key][i], control.by_seed[key][i]]
-            noise = max(drawn.noise[key][i], control.noise[key][i])
-            ends = compare_replicates(0.0, values[i], replicated[i])
-            recipe = recipe_interval(values[i], replicated[i], sides, noise)
-            of_seeds = recipe.lower, recipe.upper
-            rows.append((*member, metric, values[i], ends.lower, ends.upper, *of_seeds))
-    return pd.DataFrame(rows, columns=[*MEMBER, "metric", *ABOVE])
+def _beyond_control(
+    drawn: Drawn, pairs: Sequence[tuple[str, str]], settings: Mapping[str, Any]
+) -> pd.DataFrame:
+    """Return Δ_K and AUC_K of each estimator, and its word; no rows without a control."""
+    answers = drawn.answers
+    sets = contrast_sets(answers.correct, answers.checkpoints, min_contrast=1, pairs=pairs)
+    how = {name: settings[name] for name in ("min_direction", "n_replicates", "seed")}
+    found = compare_with_control(drawn.sets, sets, answers, **how) if pairs else None
+    rows: list[tuple[object, ...]] = []
+    for number, member in enumerate(answers.rows if found else ()):
+        assert found
+        measured = {metric: found[metric][number] for metric in found}
+        bounds = {metric: Bounds(m.numerator, *m.interval()) for metric, m in measured.items()}
+        balance, order = (bounds[metric] for metric in ("delta0_balanced", "change_auc"))
+        word = word_of(balance, Bounds(*(0.5 + end for end in order)), CONTROL)
+        for metric, controlled in measured.items():
+            rows.append((*member, metric, *bounds[metric], *controlled.estimate(), word))
+    table = pd.DataFrame(rows, columns=[*MEMBER, "metric", *BEYOND, "word"])
+    return table.astype({**dict.fromkeys([*MEMBER, "metric", "word"], str)})
 
 
 def _in_lost_answers(drawn: Drawn) -> pd.DataFrame:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from persistcal.evaluation.predictions import drop_noise, partly_shared, spelling_error
+from persistcal.imports.asks import FIRST, check_asks, check_groups, number_asks
 from persistcal.imports.scales import PROBABILITIES, Scale, is_missing
 from persistcal.store import user_files
 from persistcal.store.artifacts import ANSWERS
@@ -21,8 +22,8 @@ from persistcal.store.user_files import TRUTHS, UserTableError, check_copy, refu
 log = logging.getLogger(__name__)
 
 NAMES = ("model", "dataset", "checkpoint", "question_id", "train_dataset", "estimator")
-OPTIONAL = ("train_dataset",)  # by default the dataset itself
-KNOWN = (*NAMES, "seed", "confidence", "correct")
+OPTIONAL = ("train_dataset", "ask", "group")  # a training dataset is the dataset by default
+KNOWN = (*NAMES, "seed", "confidence", "correct", "ask", "group")
 WORTH = ("confidence", "correct")  # columns whose values can be missing, if a caller allows it
 
 
@@ -71,7 +72,8 @@ def collect_rows(
         if checkpoints is not None:
             wanted = _wanted(codes, places, checkpoints, datasets, skipped)
         part: dict[str, NDArray[Any]] = {name: codes[name][wanted] for name in NAMES}
-        numbers = _numbers(batch.filter(pa.array(wanted)), row[wanted], scale, lenient)
+        kept = batch.filter(pa.array(wanted))
+        numbers = _numbers(kept, row[wanted], scale, lenient) | _asks_and_groups(kept)
         parts.append(part | {"row": row[wanted], **numbers})
     for (kind, name), count in skipped.items():
         log.warning("Skipped %d rows of %s %r, which is not in the study", count, kind, name)
@@ -94,7 +96,23 @@ def collect_rows(
         numbers = numbers.astype(kind.to_pandas_dtype())
     exact = scale.confidence(round_narrow(numbers, "confidence"))
     frame["confidence"] = drop_noise(exact)
-    return pd.DataFrame(frame, copy=False)
+    frame["ask"] = number_asks(pd.Series(frame["ask"])) if "ask" in frame else np.int8(FIRST)
+    if "group" in frame:
+        check_groups(frame["group"], frame["question_id"])
+    return pd.DataFrame({"group": "", **frame}, copy=False)
+
+
+def _asks_and_groups(batch: pa.RecordBatch) -> dict[str, NDArray[Any]]:
+    """Return the columns ask and group of a batch, if it has them."""
+    made: dict[str, NDArray[Any]] = {}
+    for name in ("ask", "group"):
+        if name in batch.schema.names:
+            values = batch.column(name).to_pandas().to_numpy(object)
+            made[name] = values
+    if "group" in made:
+        texts = ["" if text is None or text != text else str(text) for text in made["group"]]
+        made["group"] = np.array(texts, object)
+    return made
 
 
 def _codes(batch: pa.RecordBatch, name: str, places: dict[str, int]) -> NDArray[np.int32]:
@@ -233,6 +251,8 @@ def check_predictions(
                 "the model or the dataset out of the study"
             )
         _check_repeated(chosen)
+        check_asks(chosen)
+        chosen = chosen[chosen["ask"] == FIRST]
         _check_distinct(chosen, model, checkpoints[model])
         by_checkpoint = chosen.groupby("checkpoint", sort=False, observed=True)["question_id"]
         if partly := partly_shared({str(c): ids for c, ids in by_checkpoint}):
@@ -240,14 +260,14 @@ def check_predictions(
 
 
 def _check_repeated(rows: pd.DataFrame) -> None:
-    key = ["checkpoint", "question_id", "train_dataset", "estimator", "seed"]
+    key = ["checkpoint", "question_id", "train_dataset", "estimator", "seed", "ask"]
     if (twice := rows.duplicated(key)).any():
         repeated_row = rows[twice].iloc[0]
         same = (rows[key] == repeated_row[key]).all(axis=1)
         numbers = " and ".join(str(row) for row in rows.loc[same, "row"])
         raise UserTableError(
             f"{twice.sum()} rows repeat another: rows {numbers} are both of "
-            f"{', '.join(f'{name} {repeated_row[name]}' for name in key)}; keep one"
+            f"{', '.join(f'{name} {repeated_row[name]}' for name in key[:-1])}; keep one"
         )
 
 
@@ -275,6 +295,7 @@ def _check_distinct(rows: pd.DataFrame, model: str, may_be_equal: Mapping[str, b
 
 def imported_answers(predictions: pd.DataFrame) -> pd.DataFrame:
     """Return the table ANSWERS; all estimators have the same, so the first is read."""
-    answers = predictions.assign(split="test", answer=None, probability=float("nan"))
+    usual = predictions[predictions["ask"] == FIRST]
+    answers = usual.assign(split="test", answer=None, probability=float("nan"))
     answers = answers.drop_duplicates([*ANSWERS.file_columns, "question_id"])
     return answers[[*ANSWERS.file_columns, *ANSWERS.schema.names]]

@@ -34,7 +34,8 @@ _CORRECTED_COUNTS = {
 
 # Named kinds of change: the value of each metric for confidence that follows nothing
 _CHANGE_METRICS = {"delta0_balanced": 0.0, "change_auc": 0.5, "auc": 0.5}
-_ABOVE = ["above_lower_2_5pct", "above_upper_97_5pct"]
+_OF_KNOWLEDGE = {"delta0_balanced": r"$\Delta_K$", "change_auc": r"AUC$_K$"}
+_OF_KNOWLEDGE_ENDS = ["of_knowledge_lower_2_5pct", "of_knowledge_upper_97_5pct"]
 _NO_THRESHOLD = "none"
 _VERDICTS = [KEPT, UNDECIDED, BROKEN, _NO_THRESHOLD]
 # Columns of THRESHOLDS that are compared with a control: heading, digits
@@ -190,39 +191,34 @@ def corrections(
 def _with_wider_intervals(measured: pd.DataFrame, only: Sequence[str]) -> pd.DataFrame:
     """Return the chosen rows with intervals over seeds and questions, where there are seeds."""
     rows = chosen_rows(measured, only)
-    for prefix in ("", "above_"):
-        ends = [prefix + end for end in ENDS]
-        over_seeds = rows[[f"{prefix}seeds_{end}" for end in ENDS]].set_axis(ends, axis=1)
-        rows = rows.assign(**over_seeds.combine_first(rows[ends]))
-    return rows
+    over_seeds = rows[[f"seeds_{end}" for end in ENDS]].set_axis(ENDS, axis=1)
+    return rows.assign(**over_seeds.combine_first(rows[ENDS]))
 
 
 def by_change(measured: pd.DataFrame, *, only: Sequence[str], labels: DisplayNames) -> Printed:
     """Tabulate metrics of each estimator on each kind of change, with intervals."""
     rows = _with_wider_intervals(measured, only)
     controls = ", ".join(dict.fromkeys(escape(c) for c in rows["control"] if c))
-    columns = {"value": ("", ENDS)}
-    if controls:
-        columns["above_control"] = (" above control", _ABOVE)
 
     def cells(records: list[dict[Hashable, Any]]) -> tuple[list[str], list[str]]:
         first, by_metric = records[0], {row["metric"]: row for row in records}
         values = [
-            _with_interval(by_metric[metric], value, ends)
-            for metric in _CHANGE_METRICS
-            for value, (_, ends) in columns.items()
+            _with_interval(by_metric[metric], "value", ENDS) for metric in _CHANGE_METRICS
         ]
+        if controls:
+            values += [
+                _with_interval(by_metric[metric], "of_knowledge", _OF_KNOWLEDGE_ENDS)
+                for metric in _OF_KNOWLEDGE
+            ]
+            values.append(escape(first["word"]) or MISSING)
         in_lost = MISSING
         if first["regression"]:
             in_lost = rf"{number(first['lost_before'])} $\to$ {number(first['lost_after'])}"
         change = [str(first[name]) for name in ("change", "improvement", "regression")]
         return [*map(escape, change)], [escape(trained_name(first, labels)), *values, in_lost]
 
-    metric_heads = [
-        latex.metric_head(metric) + words
-        for metric in _CHANGE_METRICS
-        for words, _ in columns.values()
-    ]
+    metric_heads = [latex.metric_head(metric) for metric in _CHANGE_METRICS]
+    metric_heads += [*_OF_KNOWLEDGE.values(), "Claim"] if controls else []
     heads = ["Change", "Gained", "Lost", "Estimator", *metric_heads, "In lost ones"]
     groups = latex.nested(rows, cells, ["change"], span=len(heads), labels=labels)
     caption = (
@@ -235,9 +231,10 @@ def by_change(measured: pd.DataFrame, *, only: Sequence[str], labels: DisplayNam
     )
     if controls:
         caption += (
-            f" The control ({controls}) changes answers, but no knowledge. Differences from it "
-            "have paired intervals; they are missing if a pair of the change or of the control "
-            "has too few gained or lost questions (`evaluation.min_direction`)."
+            f" The control ({controls}) changes answers, but no knowledge. $\\Delta_K$ and "
+            "AUC$_K$ are the metrics without its share of chance flips; they are missing if a "
+            "direction is not shown to have more flips than the control, or has fewer than "
+            "`evaluation.min_direction`. The claim rests on their numerators."
         )
     body = latex.tabular("lrrl" + "c" * (len(heads) - 4), [latex.line(heads)], groups)
     return Printed(latex.floating(body, caption=caption, label="by-change", shrink=True), rows)
@@ -341,8 +338,8 @@ def changes_figure(
     most = max(group["change"].nunique() for _, group in places)
     height = 0.6 + most * (0.1 + 0.1 * len(drawn))
     columns = [(metric, "value", ENDS) for metric in _CHANGE_METRICS]
-    if rows["above_control"].notna().any():
-        columns.append(("delta0_balanced", "above_control", _ABOVE))
+    if rows["of_knowledge"].notna().any():
+        columns.append(("delta0_balanced", "of_knowledge", _OF_KNOWLEDGE_ENDS))
     figure, panels = drawing.grid(
         len(places), len(columns), width=3.0, height=height, share_y="row"
     )
@@ -364,8 +361,11 @@ def changes_figure(
             for edge in range(1, len(changes)):
                 axes.axhline(edge - 0.5, color="#d0d0d0", linewidth=0.6, zorder=0)
             axes.grid(visible=False, axis="y")
-            above = "" if is_value else " above the control"
-            axes.set_xlabel(f"Contrast-set {MEASURES[metric].heading}{above}")
+            axes.set_xlabel(
+                f"Contrast-set {MEASURES[metric].heading}"
+                if is_value
+                else "Δ_K, beyond chance flips"
+            )
         counted = [f"{r['change']}\n+{r['improvement']} −{r['regression']}" for r in changes]
         panel[0].set_yticks(range(len(changes)), counted)
         panel[0].set_ylim(len(changes) - 0.5, -0.5)

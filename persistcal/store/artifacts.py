@@ -229,8 +229,13 @@ PREDICTIONS = Table.parse(
     "predictions",
     "estimate_confidences",
     "model@ dataset@ checkpoint! question_id! train_dataset! estimator! seed!:int "
-    "confidence:real correct:flag",
+    "confidence:real correct:flag ask!:int=0 group=",
     place="model dataset estimator",
+    ask=(
+        "0 for the answers of all other results; 1 and 2 for halves of their samples, 2 "
+        "without 1 for a second ask"
+    ),
+    group="name shared by questions about one fact or document; empty for none",
 )
 Predictions = Annotated[pd.DataFrame, PREDICTIONS]
 
@@ -319,6 +324,31 @@ INTERVALS = Table.parse(
     p_calibrated="p-value of the test of calibration; missing for other metrics",
 )
 Intervals = Annotated[pd.DataFrame, INTERVALS]
+
+CLAIMS = Table.parse(
+    "claims",
+    "make_claims",
+    f"{CELL} asks! metric! value?:real {INTERVAL} simultaneous_lower?:real "
+    "simultaneous_upper?:real n_compared:int n_seeds:int improvement?:int regression?:int "
+    "other_improvement?:int other_regression?:int left_out:int basis word",
+    place="model dataset",
+    asks="one ask, or cross: two asks with exchanged roles",
+    value="mean over seeds",
+    lower_2_5pct="ends of the 95 % interval over questions, and over seeds if there are any",
+    upper_97_5pct="ends of the 95 % interval over questions, and over seeds if there are any",
+    simultaneous_lower="ends of the interval for all compared estimators, on which words rest",
+    simultaneous_upper="ends of the interval for all compared estimators, on which words rest",
+    n_compared="compared estimators",
+    n_seeds="seeds of the training; 0 without training",
+    improvement="gained questions of all pairs; for cross those of the first ask",
+    regression="lost questions of all pairs; for cross those of the first ask",
+    other_improvement="gained questions of the second ask",
+    other_regression="lost questions of the second ask",
+    left_out="answers without a label in one of the asks",
+    basis="what the word rests on: cross, one ask or samples; empty in other rows",
+    word="claim about the estimator; empty in rows on which it does not rest",
+)
+Claims = Annotated[pd.DataFrame, CLAIMS]
 
 # Holm's correction covers all pairs of a model, or all pairs of two models.
 STATES = Table.parse(
@@ -487,19 +517,6 @@ PAPER_COMPARISON = Table.parse(
 )
 PaperComparison = Annotated[pd.DataFrame, PAPER_COMPARISON]
 
-PAPER_NUMBERS = Table.parse(
-    "paper_numbers",
-    "compare_with_paper",
-    "quantity! model! dataset! item! ours?:real paper:real difference?:real same?:flag",
-    quantity="what is printed, such as the size of a contrast set",
-    item="pair of checkpoints, checkpoint or layer",
-    ours="our value",
-    paper="the paper's value",
-    difference="our value minus the paper's",
-    same="whether both agree to the last printed digit",
-)
-PaperNumbers = Annotated[pd.DataFrame, PAPER_NUMBERS]
-
 # The checkpoint's weights score its own answers; values are means over seeds.
 TRANSFER = Table.parse(
     "transfer",
@@ -559,9 +576,9 @@ CHANGES = Table.parse(
     "measure_changes",
     "model! dataset! change! train_dataset! estimator! n_pairs:int questions:int "
     "improvement:int regression:int lost_before?:real lost_after?:real metric! value?:real "
-    f"{INTERVAL} {OVER_SEEDS} control control_model above_control?:real "
-    "above_lower_2_5pct?:real above_upper_97_5pct?:real above_seeds_lower_2_5pct?:real "
-    "above_seeds_upper_97_5pct?:real",
+    f"{INTERVAL} {OVER_SEEDS} control control_model beyond_control?:real "
+    "beyond_lower_2_5pct?:real beyond_upper_97_5pct?:real of_knowledge?:real "
+    "of_knowledge_lower_2_5pct?:real of_knowledge_upper_97_5pct?:real word",
     change="kind of change, a key of `study.pairs`",
     n_pairs="pairs of this kind",
     questions="questions in their contrast sets",
@@ -571,11 +588,13 @@ CHANGES = Table.parse(
     lost_after="the same at the later checkpoint, whose answers are wrong",
     control="kind of change that is the control",
     control_model="model of the control",
-    above_control="value minus the control's value",
-    above_lower_2_5pct="ends of its paired 95 % interval over questions",
-    above_upper_97_5pct="ends of its paired 95 % interval over questions",
-    above_seeds_lower_2_5pct="ends of its 95 % interval over seeds and questions",
-    above_seeds_upper_97_5pct="ends of its 95 % interval over seeds and questions",
+    beyond_control="numerator of Δ_K or AUC_K; 0 if knowledge does not count",
+    beyond_lower_2_5pct="ends of its 95 % interval over seeds and questions",
+    beyond_upper_97_5pct="ends of its 95 % interval over seeds and questions",
+    of_knowledge="Δ_K or AUC_K: the metric without the control's share of chance flips",
+    of_knowledge_lower_2_5pct="ends of its Fieller interval, never clipped",
+    of_knowledge_upper_97_5pct="ends of its Fieller interval, never clipped",
+    word="claim about the estimator; empty without a control",
 )
 Changes = Annotated[pd.DataFrame, CHANGES]
 

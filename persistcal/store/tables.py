@@ -54,6 +54,7 @@ class Table(NamedTuple):
     file_columns: tuple[str, ...] = ()  # columns with one value per file, such as the model
     place: tuple[str, ...] = ()  # columns that name a file's path, by default `file_columns`
     meanings: tuple[tuple[str, str], ...] = ()  # of columns that mean this in no other table
+    defaults: tuple[tuple[str, Any], ...] = ()  # of columns that a frame can lack
 
     @classmethod
     def parse(
@@ -63,29 +64,39 @@ class Table(NamedTuple):
 
         A column is a name, then ``@`` if it has one value per file, ``!`` if it belongs to the
         key or ``?`` if values can be missing, then a colon and a name in `TYPES` unless it is
-        text. `meanings` explain columns, with unit or range.
+        text. ``=`` and a whole number, or nothing for an empty text, is the value of a column
+        that a frame can lack. `meanings` explain columns, with unit or range.
 
         >>> table = Table.parse("labels", "judge", "model@ id! n!:int label share?:real")
         >>> table.file_columns, table.key, table.schema.types[1], table.schema.names[-1]
         (('model',), ('id', 'n'), DataType(int64), 'share')
         """
-        described = re.findall(r"(\w+)([@!?]?):?(\w*)", columns)
+        described = re.findall(r"(\w+)([@!?]?):?(\w*)(=\d*)?", columns)
         fields = [
             pa.field(column, TYPES[kind or "text"], nullable=mark == "?")
-            for column, mark, kind in described
+            for column, mark, kind, _ in described
             if mark != "@"
         ]
         per_file, key = (
-            tuple(column for column, mark, _ in described if mark == wanted) for wanted in "@!"
+            tuple(column for column, mark, *_ in described if mark == wanted) for wanted in "@!"
         )
-        if unknown := meanings.keys() - {column for column, _, _ in described}:
+        if unknown := meanings.keys() - {column for column, *_ in described}:
             raise ValueError(
                 f"table '{name}' explains {min(unknown)!r}, which it does not have"
             )
-        path_columns = tuple(place.split())
-        return cls(
-            name, rule, pa.schema(fields), key, per_file, path_columns, (*meanings.items(),)
-        )
+        defaults = tuple((c, int(d[1:]) if d[1:] else "") for c, *_, d in described if d)
+        explained, path_columns = (*meanings.items(),), tuple(place.split())
+        schema = pa.schema(fields)
+        return cls(name, rule, schema, key, per_file, path_columns, explained, defaults)
+
+    def fill(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return `frame` with the defaults of the columns that it lacks.
+
+        >>> table = Table.parse("asks", "ask", "question_id! ask!:int=0 group=")
+        >>> table.fill(pd.DataFrame({"question_id": ["q1"]})).to_dict("records")
+        [{'question_id': 'q1', 'ask': 0, 'group': ''}]
+        """
+        return frame.assign(**{n: v for n, v in self.defaults if n not in frame})
 
     def but(self, *names: str) -> list[str]:
         """Return the names of all columns except `names`."""
@@ -122,7 +133,7 @@ def check(frame: pd.DataFrame, table: Table, path: FilePath) -> pa.Table:
     def refuse(problem: str) -> TableError:
         return TableError(f"{path}: {problem} (table '{table.name}', made by {table.rule}).")
 
-    names = table.schema.names
+    names, frame = table.schema.names, table.fill(frame)
     if missing := [name for name in names if name not in frame.columns]:
         raise refuse(f"column {missing[0]!r} is missing; it needs {', '.join(names)}")
     if unknown := [name for name in frame.columns if name not in names]:

@@ -25,7 +25,9 @@ def test_one_checkpoint_has_the_floor_of_a_study_with_this_checkpoint_alone():
     runs = rows.pivot(index="question_id", columns="seed", values="confidence").to_numpy().T
     right = rows[rows["seed"] == rows["seed"].iloc[0]].sort_values("question_id")
     correct = right["correct"].to_numpy(bool)
-    found = reliability.checkpoint_calibration(list(runs), correct, seed=3, n_draws=150)
+    found = reliability.checkpoint_calibration(
+        list(runs), correct, np.arange(len(correct)), seed=3, n_draws=150
+    )
     assert found.noise_floor == pytest.approx(row["noise_floor"])
     assert found.p_calibrated == row["p_calibrated"]
     value = np.mean([relplot.smECE(run, correct.astype(float)) for run in runs])
@@ -35,10 +37,14 @@ def test_one_checkpoint_has_the_floor_of_a_study_with_this_checkpoint_alone():
 def test_the_mean_confidence_is_tested_against_the_accuracy():
     """Of 100 answers with .9 and 100 with .1, half are right: calibrated only on average."""
     confidence = np.repeat([0.9, 0.1], 100)
-    found = reliability.checkpoint_calibration([confidence], np.arange(200) % 2 == 0, seed=0)
+    found = reliability.checkpoint_calibration(
+        [confidence], np.arange(200) % 2 == 0, np.arange(200), seed=0
+    )
     assert (found.confidence, found.accuracy) == (pytest.approx(0.5), 0.5)
     assert found.p_calibrated == 1 / 501 and found.p_mean == 1
-    low = reliability.checkpoint_calibration([confidence / 9], np.arange(200) % 2 == 0, seed=0)
+    low = reliability.checkpoint_calibration(
+        [confidence / 9], np.arange(200) % 2 == 0, np.arange(200), seed=0
+    )
     assert low.p_mean == 1 / 501 and low.confidence < low.accuracy
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 from make_page import make_page
 
+from persistcal.evaluation.claims import table_of_claims
 from persistcal.evaluation.evaluate import evaluate
 from persistcal.evaluation.replicates import Replicates, replicate_metrics, to_table
 from persistcal.evaluation.significance import compare_blocks, intervals
@@ -98,6 +99,9 @@ def invent(
         "predictions": predictions.assign(**place),
         "replicates": with_others(to_table(replicates, "alike")).assign(**place),
         "intervals": bounds[artifacts.INTERVALS.schema.names],
+        "claims": with_others(
+            table_of_claims(replicates, None, (20, 20), is_greedy=True)
+        ).assign(**place),
     }
     labels = {
         "models": {model: model.upper()},

@@ -105,10 +105,12 @@ def changes(control=""):
         (*first, "verbalised", "change_auc", 0.9, None, None, 0, None, None),
         *((*none, "oracle", m, *[None] * 3, 3, None, None) for m in METRICS),
     ]
-    above = [(control, "m", 0.1, -0.1, 0.3, -0.2, 0.4)] * 2
-    above += [(control, "m", 0.3, 0.2, 0.4, None, None)] * 2
-    missing = [("", "", *[None] * 5)] * len(rows)
-    added = [*above, *missing[4:]] if control else missing
+    beyond = (0.1, -0.1, 0.3, 0.2, -0.2, 0.7)
+    above = [(control, "m", *beyond, "followed")] * 2
+    above += [(control, "m", 0.3, 0.2, 0.4, None, None, None, "moved against")] * 2
+    above += [above[0], above[-1]]
+    missing = [("", "", *[None] * 6, "")] * len(rows)
+    added = [*above, *missing[6:]] if control else missing
     columns = artifacts.CHANGES.but(*PLACE)
     columns.insert(7, columns.pop(columns.index("estimator")))
     table = [(*row, *more) for row, more in zip(rows, added, strict=True)]
@@ -141,15 +143,17 @@ def test_figure_has_a_row_per_kind_and_markers_that_differ():
     assert len({line.get_marker() for line in legend.get_lines()}) == 2
 
 
-def test_table_and_figure_show_the_difference_from_the_control():
+def test_table_and_figure_show_what_knowledge_adds_to_the_control():
     rows = changes(control="Same")
     tex, _ = by_change(rows, only=[], labels=LABELS)
-    values = r"0.200 [0.000, 0.400] & 0.100 [-0.200, 0.400]"
-    assert values in tex.replace("$-$", "-")
-    assert r"0.300 [0.200, 0.400]" in tex and "above control" in tex and "(Same)" in tex
-    *_, above = changes_figure(rows, only=[], labels=LABELS).axes
-    assert above.get_xlabel().endswith("above the control")
-    assert sorted(x for x, _ in drawn_at(above)) == [0.1, 0.3]
+    assert r"$\Delta_K$" in tex and "Claim" in tex and "(Same)" in tex
+    oracle = next(line for line in tex.splitlines() if "Oracle" in line)
+    assert "0.200 [-0.200, 0.700]" in oracle.replace("$-$", "-") and "followed" in oracle
+    verbalised = next(line for line in tex.splitlines() if "No adapter" in line)
+    assert "-- & -- & moved against" in verbalised  # no surplus of flips
+    *_, of_knowledge = changes_figure(rows, only=[], labels=LABELS).axes
+    assert of_knowledge.get_xlabel() == "Δ_K, beyond chance flips"
+    assert [x for x, _ in drawn_at(of_knowledge)] == [0.2]
 
 
 def test_verdicts_are_counted_by_change_and_compared_with_the_control():

@@ -455,21 +455,37 @@ def test_flips_of_the_same_weights_are_counted(usual):
 
 
 @pytest.mark.parametrize(
-    ("lower", "text"),
+    ("lower", "words", "text"),
     [
         (
             (0.1, -0.1),
-            "Tuning: Δ₀ᵇ is above that of Same for Oracle training by .200 [.100, .500].",
+            ("followed", "not shown to have followed"),
+            "Tuning, next to Same, where no knowledge changes: Oracle training (Δ_K .200 "
+            "[.100, .500]) followed.",
         ),
-        ((-0.2, -0.1), "Tuning: for none of 2 estimators Δ₀ᵇ can be shown to be above"),
-        ((np.nan, np.nan), "Tuning cannot be compared with Same: one of the two has too few"),
+        (
+            (-0.2, -0.1),
+            ("not shown to have followed", "moved against"),
+            "Tuning, next to Same, where no knowledge changes: GCM moved against.",
+        ),
+        (
+            (-0.2, -0.1),
+            ("not shown to have followed", "not shown to have followed"),
+            "Tuning, next to Same, where no knowledge changes: none of 2 estimators is shown",
+        ),
+        (
+            (np.nan, np.nan),
+            ("", ""),
+            "Tuning cannot be compared with Same: one of the two has too few",
+        ),
     ],
 )
-def test_a_change_is_said_to_be_above_its_control_if_the_interval_is(lower, text):
-    rows = pd.DataFrame({"estimator": ["oracle", "gcm"], "above_lower_2_5pct": lower})
-    rows = rows.assign(change="Tuning", control="Same", above_control=0.2)
-    rows["above_upper_97_5pct"] = 0.5
-    alone = rows.head(1).assign(change="Same", control="", above_lower_2_5pct=np.nan)
+def test_a_change_is_followed_beyond_its_control_or_not(lower, words, text):
+    rows = pd.DataFrame({"estimator": ["oracle", "gcm"], "beyond_lower_2_5pct": lower})
+    rows = rows.assign(word=words, change="Tuning", control="Same")
+    rows["of_knowledge"] = [0.2, np.nan]
+    rows = rows.assign(of_knowledge_lower_2_5pct=0.1, of_knowledge_upper_97_5pct=0.5)
+    alone = rows.head(1).assign(change="Same", control="")
     rows = pd.concat([rows, alone]).assign(model="m", dataset="d", train_dataset="d")
     study = SimpleNamespace(labels={"models": {}, "datasets": {}, "estimators": LABELS})
     [found] = of_changes(study, rows.assign(metric="delta0_balanced"))

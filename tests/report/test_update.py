@@ -7,6 +7,8 @@ import pandas as pd
 import pytest
 from synthetic_study import replicates_of
 
+from persistcal.evaluation.claims import table_of_claims
+from persistcal.evaluation.cross_asking import Directed
 from persistcal.report.page.contents import Stage, Subject, arrange_part
 from persistcal.report.page.overview import lede
 from persistcal.report.page.sentences import (
@@ -60,10 +62,12 @@ def bootstrap(names, *, delta, change_auc, fewest=(5, 2)):
     return replicates_of(members, drawn, claims=claims, fewest=dict.fromkeys(claims, fewest))
 
 
-def follow(replicates, part):
+def follow(replicates, part, *, is_greedy=True, crossed=None):
+    """The sentences about the best estimators."""
     chosen = {name: ((d, name), name.title()) for d, name in replicates.estimators}
-    found = compare(replicates, replicates.estimators)
-    return follow_texts(found, replicates, part, choose_update(part, LABELS), chosen)
+    standings = compare(replicates, replicates.estimators)
+    claims = table_of_claims(replicates, crossed, (5, 2), is_greedy=is_greedy)
+    return follow_texts(standings, claims, part, choose_update(part, LABELS), chosen)
 
 
 def calibration(part):
@@ -111,10 +115,15 @@ def test_accuracy_rises_or_falls_if_mcnemars_test_shows_it():
 def test_moves_are_counted_by_direction_and_equal_ones_named():
     # replicates spread evenly from .6 to .92: .6 + .025 · .32 = .608, and .912
     one = bootstrap(["own"], delta=[[0.4] * 301], change_auc=[np.linspace(0.6, 0.92, 301)])
-    assert follow(one, part_of(RIGHT, CONFIDENCE)) == [
-        "Own followed: from Version 1 to Version 2 its confidence moved the right way in 3 of "
-        "5 gains and 1 of 2 losses, and stayed equal in 1 (change AUC .760 [.608, .912]; .5 is "
-        "chance)."
+    moves = (
+        "from Version 1 to Version 2 its confidence moved the right way in 3 of 5 gains and 1 "
+        "of 2 losses, and stayed equal in 1 (change AUC .760 [.608, .912]; .5 is chance)."
+    )
+    part = part_of(RIGHT, CONFIDENCE)
+    assert follow(one, part) == [f"Own followed (one ask): {moves}"]
+    assert follow(one, part, is_greedy=False) == [
+        f"Own moved with the labels: {moves} These 7 flips may be chance: ask twice, give "
+        "samples, name a control, or say that the answers are greedy."
     ]
     several = follow(one, part_of(RIGHT, CONFIDENCE, seeds=(1, 2)))
     moves = "3 of 5 gains and 1 of 2 losses, and stayed equal in 1 (means of 2 seeds)"
@@ -130,14 +139,84 @@ def test_an_interval_with_chance_in_it_shows_nothing(low, high, verdict):
     assert follow(one, part_of(RIGHT, CONFIDENCE))[0].startswith(f"Own {verdict}: ")
 
 
+def test_a_common_shift_is_named_with_both_means():
+    """Confidences fall by .1 in nine questions, and by .3 in the lost ones."""
+    shifted = {"a": [0.9] * 9, "b": [0.8] * 5 + [0.6, 0.6, 0.8, 0.8]}
+    part = part_of(RIGHT, shifted)
+    area = [np.linspace(0.6, 0.92, 301)]
+    drawn = bootstrap(["own"], delta=[np.linspace(-0.1, 0.2, 301)], change_auc=area)
+    # mean of b: (7 × .8 + 2 × .6) / 9 = .756
+    shift = (
+        "nearly all confidences fell (mean .900 to .756); they fell further in lost than in "
+        "gained questions; old thresholds no longer fit (change AUC .760 [.608, .912]; .5 is "
+        "chance)."
+    )
+    assert follow(drawn, part) == [f"Own followed in order only (one ask): {shift}"]
+    [text] = follow(drawn, part, is_greedy=False)
+    assert text.startswith(f"Own moved with the labels, in order only: {shift}")
+
+
+def test_a_claim_by_cross_asking_has_the_counts_of_both_asks():
+    drawn = bootstrap(["own"], delta=[[0.4] * 301], change_auc=[[0.9] * 301])
+    crossed = Directed(
+        [MEMBER],
+        {"delta0_balanced": np.array([0.3]), "change_auc": np.array([0.7])},
+        {
+            "delta0_balanced": np.linspace(0.2, 0.4, 201)[None],
+            "change_auc": np.linspace(0.6, 0.8, 201)[None],
+        },
+        {"delta0_balanced": [{0: 0.3}], "change_auc": [{0: 0.7}]},
+        {"delta0_balanced": np.zeros(1), "change_auc": np.zeros(1)},
+        gained=(31, 28),
+        lost=(12, 14),
+        n_left_out=3,
+    )
+    assert follow(drawn, part_of(RIGHT, CONFIDENCE), is_greedy=False, crossed=crossed) == [
+        "Own followed: asked twice, the confidence of one ask has a change AUC .700 [.605, "
+        ".795] and a Δ₀ᵇ of .300 [.205, .395] on the questions that the other ask gains and "
+        "loses (31 and 12; 28 and 14); .5 and 0 are chance. 3 answers have a label in one ask "
+        "only and are left out."
+    ]
+
+
+def test_one_seed_claims_something_about_its_adapters_only():
+    drawn = bootstrap(["own"], delta=[[0.4] * 301], change_auc=[np.linspace(0.6, 0.92, 301)])
+    of_one_seed = {key: [{17: 0.5}] for key in drawn.by_seed}
+    [text] = follow(
+        drawn._replace(by_seed=of_one_seed), part_of(RIGHT, CONFIDENCE, seeds=(17,))
+    )
+    assert text.startswith("These adapters of own (one seed) followed (one ask): from")
+
+
+def test_a_bias_belongs_to_the_recipe_only_if_its_seeds_agree():
+    """Three adapters of mean confidence .9, .5 and .2, or .88, .9 and .92; half are right."""
+    right = {"a": [1, 0] * 50, "b": [0, 1] * 50}
+    for stated, start in (
+        (
+            (0.9, 0.5, 0.2),
+            "The 3 adapters of Own are not calibrated, with no bias shown for the",
+        ),
+        ((0.88, 0.9, 0.92), "Own is over-confident at Version 2"),
+    ):
+        part = part_of(right, {"a": [0.5] * 100, "b": [0.5] * 100}, seeds=(17, 18, 19))
+        runs = {
+            series: np.stack([run[0], np.full(100, level)])
+            for (series, run), level in zip(
+                part.answers.confidence.items(), stated, strict=True
+            )
+        }
+        [text] = calibration(part._replace(answers=part.answers._replace(confidence=runs)))
+        assert text.startswith(start)
+
+
 def test_few_lost_questions_give_no_claim_and_the_reason():
     nothing = [[np.nan] * 201]
     drawn = bootstrap(["own"], delta=nothing, change_auc=nothing)
     [text] = follow(drawn, part_of(RIGHT, CONFIDENCE))
     assert text.startswith("Own has too little data to show whether it followed: from")
     assert text.endswith(
-        "(change AUC .750; .5 is chance). A pair with 5 gained and 2 lost questions has too "
-        "few for an interval, which needs 5 of each by default."
+        "(change AUC .750; .5 is chance). 5 gained and 2 lost questions give no interval, "
+        "which needs 5 of each in each pair by default."
     )
 
 
@@ -149,7 +228,7 @@ def test_intervals_of_several_estimators_hold_at_once():
     near = 0.4 + 0.3 * np.cos(np.arange(301)), 0.4 + 0.3 * np.sin(np.arange(301))
     texts = follow(bootstrap(names, delta=near, change_auc=[auc, auc]), part)
     assert len(texts) == 2 and all("[.604, .916]" in text for text in texts)
-    assert texts[1].endswith("The intervals of the change AUC hold for 2 estimators at once.")
+    assert texts[1].endswith("The intervals of these claims hold for 2 estimators at once.")
     far = 0.9 + near[0] / 100, near[1] / 100  # the second one is below the first
     [text] = follow(bootstrap(names, delta=far, change_auc=[auc, auc]), part)
     assert text.startswith("Own followed") and "[.604, .916]" in text

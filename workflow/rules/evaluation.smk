@@ -241,3 +241,27 @@ for scope in SCOPES:
             holm=config["evaluation"]["holm"],
         script:
             "../scripts/evaluation/collect_significance.py"
+
+    rule:
+        name:
+            scope["name"]("make", "claims")
+        input:
+            predictions=of_each(paths.predictions, scope["evaluated"]),
+            replicates=of_each(paths.replicates, scope["evaluated"]),
+        output:
+            claims=f"{scope['folder']}/claims.csv",
+        log:
+            f"{LOGS}/{scope['name']('make', 'claims')}.log",
+        conda:
+            "../../envs/cpu.yaml"
+        resources:
+            mem_mb=memory_to_resample,
+        params:
+            **SETS_OF_STUDY,
+            bootstrap=BOOTSTRAP,
+            min_contrast={
+                d: config["datasets"][d]["min_contrast"] for d in scope["datasets"]
+            },
+            is_greedy=study.is_greedy,
+        script:
+            "../scripts/evaluation/make_claims.py"

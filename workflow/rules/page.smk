@@ -28,6 +28,7 @@ for name, (scope, title, labels) in PAGES.items():
             predictions=of_each(paths.predictions, scope["evaluated"]),
             replicates=of_each(paths.replicates, scope["evaluated"]),
             intervals=f"{scope['folder']}/intervals.csv",
+            claims=f"{scope['folder']}/claims.csv",
             questions=inputs.shown_on_page(paths.questions, scope["evaluated"]),
             clusters=inputs.shown_on_page(paths.clusters, scope["evaluated"]),
             labels=inputs.shown_on_page(paths.labels, scope["evaluated"]),

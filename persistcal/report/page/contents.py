@@ -54,6 +54,7 @@ class StudyTables:
     predictions: artifacts.Predictions
     replicates: artifacts.Replicates
     intervals: artifacts.Intervals
+    claims: artifacts.Claims
     questions: artifacts.Questions
     clusters: artifacts.Clusters
     labels: artifacts.Labels

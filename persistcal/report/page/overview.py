@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from persistcal.evaluation.contrast import ContrastSet
 from persistcal.evaluation.predictions import ABSENT, partly_shared, shared_by_models
-from persistcal.report.analysis_tables import trained_name
 from persistcal.report.change_views import LEVEL, pair_title
 from persistcal.report.layout import place_title
 from persistcal.report.page.contents import Contents, Part, StudyTables
@@ -18,7 +17,9 @@ from persistcal.report.page.sentences import (
     calibration_texts,
     change_text,
     choose_update,
+    claims_about,
     compare,
+    control_text,
     count_questions,
     follow_texts,
     sentence,
@@ -83,7 +84,11 @@ def sentences(study: Contents) -> Iterator[Sentence]:
             if update:
                 labels = study.labels["estimators"]
                 labelled = {e: (member, labels.get(e, e)) for e, member in chosen.items()}
-                texts = follow_texts(compared, replicates, part, update, labelled)
+                rows = claims_about(study, part)
+                has_control = part.subject.model in _controlled(study, dataset)
+                texts = []
+                if not has_control:
+                    texts = follow_texts(compared, rows, part, update, labelled)
                 texts += calibration_texts(compared, part, update, labelled, study.shown.seed)
                 yield from (Sentence(heading, text) for text in texts)
             usable = [pair for pair in part.pairs if pair.kept and pair.has_both_directions]
@@ -99,6 +104,15 @@ def sentences(study: Contents) -> Iterator[Sentence]:
                 "references have the same form."
             )
             yield Sentence(title, text)
+
+
+def _controlled(study: Contents, dataset: str) -> set[str]:
+    """Return the models with claims next to a control, which replace those of all pairs."""
+    if "by_change" not in study.rows:
+        return set()
+    rows = study.rows["by_change"]
+    is_tested = rows["control"].fillna("").ne("") & rows["dataset"].eq(dataset)
+    return set(rows.loc[is_tested, "model"])
 
 
 def of_states(study: Contents, states: pd.DataFrame) -> Iterator[Sentence]:
@@ -190,27 +204,11 @@ def of_controls(study: Contents) -> Iterator[Sentence]:
 
 
 def of_changes(study: Contents, rows: pd.DataFrame) -> Iterator[Sentence]:
-    """Yield a sentence per kind of change: whether its Δ₀ᵇ is above the control's."""
+    """Yield a sentence per kind of change with a control: which estimators followed it."""
     rows = rows[rows["control"].fillna("").ne("") & rows["metric"].eq("delta0_balanced")]
     for keys, group in rows.groupby(["model", "dataset", "change", "control"], sort=False):
         *place, change, control = map(str, keys)
-        tested = group[group["above_lower_2_5pct"].notna()]
-        above = [
-            f"{trained_name(row, study.labels)} by {short(row['above_control'])} "
-            f"{_interval(row, 'above_')}"
-            for row in tested[tested["above_lower_2_5pct"] > 0].to_dict("records")
-        ]
-        text = f"{change}: Δ₀ᵇ is above that of {control} for {', '.join(above)}."
-        if tested.empty:
-            text = (
-                f"{change} cannot be compared with {control}: one of the two has too few "
-                "gained or lost questions; ask more questions."
-            )
-        elif not above:
-            text = (
-                f"{change}: for none of {len(tested)} estimators Δ₀ᵇ can be shown to be above "
-                f"that of {control}, where no knowledge changes."
-            )
+        text = control_text(change, control, group, study.labels)
         yield Sentence(place_title(place, study.labels), text)
 
 

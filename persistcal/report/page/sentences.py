@@ -4,20 +4,22 @@ One estimator is "above" or "below" another only if the simultaneous 95 % interv
 difference excludes 0, see `persistcal.evaluation.significance`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from itertools import compress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
+from persistcal.evaluation import claims as words
 from persistcal.evaluation.contrast import ContrastSet
 from persistcal.evaluation.draws import MIN_DIRECTION
 from persistcal.evaluation.evaluate import DECIMALS
 from persistcal.evaluation.metrics import MEASURES
 from persistcal.evaluation.predictions import ABSENT
 from persistcal.evaluation.proportions import compare_accuracies
-from persistcal.evaluation.reliability import checkpoint_calibration
+from persistcal.evaluation.reliability import CheckpointCalibration, checkpoint_calibration
 from persistcal.evaluation.replicates import Estimator, Replicates
 from persistcal.evaluation.significance import (
     TINY,
@@ -26,8 +28,10 @@ from persistcal.evaluation.significance import (
     compare_estimators,
     recipe_interval,
 )
+from persistcal.report.analysis_tables import trained_name
 from persistcal.report.change_views import LEVEL
-from persistcal.report.page.contents import Part
+from persistcal.report.layout import DisplayNames
+from persistcal.report.page.contents import Contents, Part
 from persistcal.report.page.tables import short, short_interval
 
 _TRIED = (("contrast", "delta0_balanced"), ("contrast", "auc"), ("full", "auc"))
@@ -35,7 +39,21 @@ _PLACES = {2: "above both", 0: "between the two", -2: "below both"}  # by the su
 ORACLE, NON_ORACLE = "oracle", "non_oracle"
 _OPEN = "cannot be distinguished from"
 MOST = 3  # estimators with sentences on an update
-_CHANGE_AUC = ("odds", "contrast", "change_auc")
+MOST_OF_ALL = 0.9  # share of confidences that "nearly all" stands for
+_ROLES = (("improvement", "regression"), ("other_improvement", "other_regression"))
+# Words of claims after a singular and after a plural subject
+_VERBS = {
+    **{
+        word: (word, word)
+        for word in (words.FOLLOWED, words.IN_ORDER, words.MOVED, words.MOVED_IN_ORDER)
+    },
+    words.NOT_SHOWN: (f"is {words.NOT_SHOWN}", f"are {words.NOT_SHOWN}"),
+    words.AGAINST: ("moved against the changes", "moved against the changes"),
+    words.TOO_FEW: (
+        "has too little data to show whether it followed",
+        "have too little data to show whether they followed",
+    ),
+}
 
 
 class Standings(NamedTuple):
@@ -315,45 +333,158 @@ def best_estimators(standings: Standings) -> list[str]:
 
 def follow_texts(
     standings: Standings,
-    replicates: Replicates,
+    claims: pd.DataFrame,
     part: Part,
     update: Update,
     chosen: Mapping[str, tuple[Estimator, str]],
 ) -> list[str]:
     """Return for each of the best estimators whether its confidence followed the changes.
 
-    `chosen` contains each estimator and its label by name. An estimator followed if the
-    interval of the change AUC is above .5. Bonferroni's method makes the intervals simultaneous
-    for all estimators of `standings`, because the best ones are chosen from the same data.
+    `claims` are rows of the table CLAIMS, and `chosen` contains each estimator and its label by
+    name. The best estimators are chosen from the same data, so the intervals are simultaneous.
     """
-    names, n_compared = best_estimators(standings), len(standings.value)
-    n_pairs = sum(pair.kept and pair.has_both_directions for pair in part.pairs)
-    tail = LEVEL / 2 / n_compared
-    texts = []
-    for name in names[:MOST]:
-        member, label = chosen[name]
-        place = replicates.estimators.index(member)
-        low, high = np.quantile(replicates.for_claims(_CHANGE_AUC)[place], [tail, 1 - tail])
-        value = f"change AUC {short(replicates.observed[_CHANGE_AUC][place])}"
-        verdict = "is not shown to have followed"
-        if np.isnan(low):
-            verdict = "has too little data to show whether it followed"
-        else:
-            value += f" {short_interval(low, high)}"
-        if low > 0.5 or high < 0.5:
-            verdict = "followed" if low > 0.5 else "moved against the changes"
-        value += f" over {n_pairs} pairs of checkpoints" if n_pairs > 1 else ""
-        counts = _count_moves(part.members[member], part, update)
-        texts.append(f"{label} {verdict}: {counts} ({value}; .5 is chance).")
-        if np.isnan(low):
-            texts[-1] += f" {explain_missing_interval(standings).capitalize()}."
+    names = [n for n in best_estimators(standings) if claim_of(claims, chosen[n][0])]
+    texts = [
+        claim_text(claim_of(claims, chosen[name][0]), chosen[name][1], part, update)
+        for name in names[:MOST]
+    ]
     if (more := len(names) - MOST) > 0:
         texts[-1] += f" {more} more cannot be distinguished from the best in Δ₀ᵇ."
-    if n_compared > 1 and texts and not np.isnan(low):
-        texts[-1] += (
-            f" The intervals of the change AUC hold for {n_compared} estimators at once."
-        )
+    n_compared = int(claims["n_compared"].max()) if len(claims) else 1
+    if n_compared > 1 and texts and not claims["simultaneous_lower"].isna().all():
+        texts[-1] += f" The intervals of these claims hold for {n_compared} estimators at once."
     return texts
+
+
+Claim = Mapping[str, Mapping[Hashable, Any]]  # rows of CLAIMS by metric
+
+
+def claims_about(study: Contents, part: Part) -> pd.DataFrame:
+    """Return the rows of CLAIMS of a model and dataset."""
+    rows, place = study.made.claims, [part.subject.model, part.subject.dataset]
+    return rows[(rows[["model", "dataset"]] == place).all(axis=1)]
+
+
+def claim_of(claims: pd.DataFrame, member: Estimator) -> Claim:
+    """Return the rows on which the word for an estimator rests."""
+    is_member = (claims[["train_dataset", "estimator"]] == list(member)).all(axis=1)
+    rows = claims[is_member & claims["word"].ne("")].to_dict("records")
+    return {str(row["metric"]): row for row in rows}
+
+
+def claim_text(claim: Claim, label: str, part: Part, update: Update) -> str:
+    """Return the sentence about one estimator."""
+    order, balance = claim["change_auc"], claim["delta0_balanced"]
+    word, basis, n_seeds = order["word"], order["basis"], int(order["n_seeds"])
+    name, is_plural = name_recipe(label, n_seeds)
+    said = f"{name} {_VERBS[word][is_plural]}"
+    runs = part.members[order["train_dataset"], order["estimator"]]
+    area = f"change AUC {short(order['value'])}"
+    if not np.isnan(order["simultaneous_lower"]):
+        area += f" {_ends(order)}"
+    n_pairs = sum(pair.kept and pair.has_both_directions for pair in part.pairs)
+    area += f" over {n_pairs} pairs of checkpoints" if n_pairs > 1 else ""
+    if basis == words.ONE_ASK and word in (words.FOLLOWED, words.IN_ORDER):
+        said += " (one ask)"
+    if word in (words.IN_ORDER, words.MOVED_IN_ORDER):
+        text = f"{said}: {_common_shift(runs, part, update)} ({area}; .5 is chance)"
+    elif basis == words.CROSS and word != words.TOO_FEW:
+        first, second = (f"{order[g]:,} and {order[x]:,}" for g, x in _ROLES)
+        text = (
+            f"{said}: asked twice, the confidence of one ask has a {area} and a Δ₀ᵇ of "
+            f"{short(balance['value'])} {_ends(balance)} on the questions that the other ask "
+            f"gains and loses ({first}; {second}); .5 and 0 are chance"
+        )
+    else:
+        text = f"{said}: {_count_moves(runs, part, update)} ({area}; .5 is chance)"
+    notes = []
+    if word in (words.MOVED, words.MOVED_IN_ORDER):
+        n_flips = sum(map(len, changed_positions(part, update)))
+        notes.append(
+            f"These {n_flips:,} flips may be chance: ask twice, give samples, name a control, "
+            "or say that the answers are greedy"
+        )
+    if word == words.TOO_FEW:
+        notes.append(_too_few(order))
+    if n_seeds > 1:
+        notes.append(f"The interval is over {n_seeds} seeds and the questions")
+    if left_out := order["left_out"]:
+        notes.append(f"{left_out:,} answers have a label in one ask only and are left out")
+    return ". ".join([text, *notes]) + "."
+
+
+def _ends(row: Mapping[Hashable, Any]) -> str:
+    return short_interval(row["simultaneous_lower"], row["simultaneous_upper"])
+
+
+def _too_few(row: Mapping[Hashable, Any]) -> str:
+    gained, lost = row["improvement"], row["regression"]
+    if pd.isna(gained):
+        return "No pair of checkpoints gains and loses questions"
+    return (
+        f"{gained:,} gained and {lost:,} lost questions give no interval, which needs "
+        f"{MIN_DIRECTION} of each in each pair by default"
+    )
+
+
+def name_recipe(label: str, n_seeds: int) -> tuple[str, bool]:
+    """Return the subject of a claim, and whether it is plural.
+
+    A single seed shows nothing about training again, so the claim names the adapters.
+    """
+    if n_seeds != 1:
+        return label, False
+    if label[:1].isupper() and label.split()[0][1:].islower():
+        label = label[0].lower() + label[1:]
+    return f"These adapters of {label} (one seed)", True
+
+
+def _common_shift(seeds: list[NDArray[np.float64]], part: Part, update: Update) -> str:
+    """Describe how all confidences moved from the earlier to the later checkpoint."""
+    ends = part.answers.correct[[update.earlier, update.later]]
+    answered = (ends != ABSENT).all(axis=0)
+    before, after = (np.concatenate([run[k, answered] for run in seeds]) for k in update[:2])
+    change = np.round(after - before, DECIMALS)
+    falls = change.mean() < 0
+    share = float((change < 0 if falls else change > 0).mean())
+    amount = "nearly all" if share >= MOST_OF_ALL else "most" if share > 0.5 else "some"
+    fell, first, second = ("fell", "lost", "gained") if falls else ("rose", "gained", "lost")
+    text = (
+        f"{amount} confidences {fell} (mean {short(before.mean())} to {short(after.mean())}); "
+        f"they {fell} further in {first} than in {second} questions"
+    )
+    return text + ("; old thresholds no longer fit" if share > 0.5 else "")
+
+
+def control_text(change: str, control: str, rows: pd.DataFrame, labels: DisplayNames) -> str:
+    """Return which estimators followed a kind of change beyond its control.
+
+    `rows` are the rows of CHANGES about Δ₀ᵇ of one kind of change.
+    """
+    tested = rows[rows["beyond_lower_2_5pct"].notna()]
+    if tested.empty:
+        return (
+            f"{change} cannot be compared with {control}: one of the two has too few "
+            "gained or lost questions; ask more questions."
+        )
+    clauses = []
+    for word in (words.FOLLOWED, words.IN_ORDER, words.AGAINST):
+        named = [
+            trained_name(row, labels) + _of_knowledge(row)
+            for row in tested[tested["word"] == word].to_dict("records")
+        ]
+        if named:
+            clauses.append(f"{_join(named)} {word}")
+    text = "; ".join(clauses) or f"none of {len(tested)} estimators is shown to have followed"
+    return f"{change}, next to {control}, where no knowledge changes: {text}."
+
+
+def _of_knowledge(row: Mapping[Hashable, Any]) -> str:
+    """Return Δ_K and its interval in brackets, if the change surely has more flips."""
+    if np.isnan(row["of_knowledge"]):
+        return ""
+    ends = [row[f"of_knowledge_{end}"] for end in ("lower_2_5pct", "upper_97_5pct")]
+    return f" (Δ_K {short(row['of_knowledge'])} {short_interval(*ends)})"
 
 
 def _count_moves(seeds: list[NDArray[np.float64]], part: Part, update: Update) -> str:
@@ -381,26 +512,47 @@ def calibration_texts(
 ) -> list[str]:
     """Describe the best estimators that are not calibrated at the later checkpoint, at 5 %."""
     texts, ends = [], list(update[:2])
-    for member, label in (chosen[name] for name in best_estimators(standings)[:MOST]):
+    for name in best_estimators(standings)[:MOST]:
+        member, label = chosen[name]
         earlier, later = (
             checkpoint_calibration(
                 [run[k, correct != ABSENT] for run in part.members[member]],
                 correct[correct != ABSENT] == 1,
+                part.answers.groups[correct != ABSENT],
                 seed=seed,
             )
             for k, correct in zip(ends, part.answers.correct[ends], strict=True)
         )
         if not later.p_calibrated < LEVEL:
             continue
-        verdict = "not calibrated, with no shown bias on average,"
-        if later.p_mean < LEVEL:
-            way = "over" if later.confidence > later.accuracy else "under"
-            verdict = f"{way}-confident"
+        seeds = [series.seed for series in part.answers.confidence if series[:2] == member]
+        subject, verdict = calibration_verdict(later, label, len(set(seeds) - {0}))
         texts.append(
-            f"{label} is {verdict} at {update.later_name}: mean confidence "
+            f"{subject} {verdict} at {update.later_name}: mean confidence "
             f"{short(later.confidence)}, accuracy {short(later.accuracy)} (SmoothECE "
             f"{short(later.value)}, noise floor {short(later.noise_floor)}; at "
             f"{update.earlier_name} {short(earlier.value)}, noise floor "
             f"{short(earlier.noise_floor)})."
         )
     return texts
+
+
+def calibration_verdict(
+    later: CheckpointCalibration, label: str, n_seeds: int
+) -> tuple[str, str]:
+    """Return who is not calibrated, and how: a recipe only if its seeds agree.
+
+    The test of calibration is about the given adapters. A bias is the recipe's if the interval
+    of the mean confidence minus the accuracy, over seeds and questions, excludes 0.
+    """
+    way = "over" if later.confidence > later.accuracy else "under"
+    if n_seeds > 1 and abs(later.confidence - later.accuracy) > later.bias_reach:
+        return label, f"is {way}-confident"
+    subject, is_plural = name_recipe(label, n_seeds)
+    if n_seeds > 1:
+        subject, is_plural = f"The {n_seeds} adapters of {label}", True
+        return subject, "are not calibrated, with no bias shown for the training,"
+    be = "are" if is_plural else "is"
+    if later.p_mean < LEVEL:
+        return subject, f"{be} {way}-confident"
+    return subject, f"{be} not calibrated, with no shown bias on average,"

@@ -11,15 +11,31 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from persistcal.evaluation.claims import (
+    AGAINST,
+    FOLLOWED,
+    IN_ORDER,
+    MOVED,
+    MOVED_IN_ORDER,
+    NOT_SHOWN,
+    ONE_ASK,
+    TOO_FEW,
+)
 from persistcal.evaluation.predictions import ABSENT
 from persistcal.evaluation.proportions import compare_accuracies, exact_interval
 from persistcal.evaluation.reliability import checkpoint_calibration
-from persistcal.evaluation.replicates import Replicates
 from persistcal.evaluation.thresholds import BROKEN, KEPT, UNDECIDED, rank_verdicts
 from persistcal.report.change_views import LEVEL
 from persistcal.report.layout import Member
 from persistcal.report.page.contents import Contents, Part
-from persistcal.report.page.sentences import Update, changed_positions, choose_update
+from persistcal.report.page.sentences import (
+    Claim,
+    Update,
+    changed_positions,
+    choose_update,
+    claim_of,
+    claims_about,
+)
 from persistcal.report.page.tables import short, short_interval
 from persistcal.report.threshold_views import ENDS, percent
 
@@ -30,10 +46,7 @@ MEANING = {
     OPEN: "the data cannot tell",
     NONE: "nothing to test",
 }
-FOLLOWED, NOT_SHOWN, AGAINST = "followed", "not shown to have followed", "moved against"
-TOO_FEW = "too few changed questions"
 NO_THRESHOLD = "none"
-_CHANGE_AUC = ("odds", "contrast", "change_auc")
 _THRESHOLD_MARKS = {KEPT: SHOWN, BROKEN: OPPOSITE, UNDECIDED: OPEN}
 MOST_NAMED = 4  # estimators in a clause of the headline
 
@@ -102,11 +115,11 @@ class Verdict(NamedTuple):
 
 _CLAUSES = {
     FOLLOWED: "yes for",
-    "followed (one ask)": "yes, by one ask, for",
-    "followed in order only": "in order only for",
-    "followed in order only (one ask)": "in order only, by one ask, for",
-    "moved with the labels": "it moved with the labels for",
-    "moved with the labels, in order only": "it moved with the labels, in order only, for",
+    f"{FOLLOWED} (one ask)": "yes, by one ask, for",
+    IN_ORDER: "in order only for",
+    f"{IN_ORDER} (one ask)": "in order only, by one ask, for",
+    MOVED: "it moved with the labels for",
+    MOVED_IN_ORDER: "it moved with the labels, in order only, for",
     NOT_SHOWN: "not shown for",
     AGAINST: "the wrong way for",
     TOO_FEW: "too few changed questions to tell for",
@@ -127,13 +140,10 @@ def _names(labels: Sequence[str]) -> str:
 
 def verdicts(study: Contents) -> list[Verdict | None]:
     """Return the verdict on each part of a study, None without two compared checkpoints."""
-    return [
-        _verdict(study, part, replicates)
-        for part, replicates in zip(study.parts, study.replicates, strict=True)
-    ]
+    return [_verdict(study, part) for part in study.parts]
 
 
-def _verdict(study: Contents, part: Part, replicates: Replicates) -> Verdict | None:
+def _verdict(study: Contents, part: Part) -> Verdict | None:
     labels = {name: stage.label for name, stage in study.stages[part.subject.model].items()}
     update = choose_update(part, labels)
     if update is None:
@@ -145,14 +155,14 @@ def _verdict(study: Contents, part: Part, replicates: Replicates) -> Verdict | N
     gained, lost = map(len, changed_positions(part, update))
     chosen = {m: runs for m, runs in part.members.items() if m[1] in study.main}
     thresholds = _thresholds(study, part, update)
-    tail = LEVEL / 2 / max(1, len(chosen))
+    claims = claims_about(study, part)
     rows = []
     for member, runs in chosen.items():
         row = Rated(member, part.subject.name(member, study.labels))
         if not all(_is_constant(run[k]) for run in runs for k in update[:2]):
             row = row._replace(
-                follows=_follows(replicates, member, tail),
-                calibrated=_calibrated(part, runs, update, study.shown.seed),
+                follows=_follows(claim_of(claims, member)),
+                calibrated=_calibrated(part, member, update, study.shown.seed),
             )
             if member in thresholds:
                 answer, values = _threshold(thresholds[member])
@@ -209,31 +219,40 @@ def _accuracy(known: np.ndarray, p_holm: float | None) -> Answer:
     return Answer(mark, word, test.difference, test.lower, test.upper, text)
 
 
-def _follows(replicates: Replicates, member: Member, tail: float) -> Answer:
-    """Return whether the interval of the change AUC is above chance."""
-    place = replicates.estimators.index(member)
-    value = float(replicates.observed[_CHANGE_AUC][place])
-    low, high = np.quantile(replicates.for_claims(_CHANGE_AUC)[place], [tail, 1 - tail])
-    if np.isnan(low):
+def _follows(claim: Claim) -> Answer:
+    """Return the word for an estimator, with the change AUC on which it rests."""
+    order = claim.get("change_auc")
+    if order is None:
+        return Answer(OPEN, TOO_FEW)
+    word, value = order["word"], order["value"]
+    low, high = order["simultaneous_lower"], order["simultaneous_upper"]
+    if word == TOO_FEW:
         return Answer(OPEN, TOO_FEW, value)
-    mark, word = OPEN, NOT_SHOWN
-    if low > 0.5 or high < 0.5:
-        mark, word = (SHOWN, FOLLOWED) if low > 0.5 else (OPPOSITE, AGAINST)
+    mark = {FOLLOWED: SHOWN, IN_ORDER: SHOWN, AGAINST: OPPOSITE}.get(word, OPEN)
+    if order["basis"] == ONE_ASK and mark == SHOWN:
+        word += " (one ask)"
     text = f"change AUC {short(value)} {short_interval(low, high)}"
-    return Answer(mark, word, value, float(low), float(high), text)
+    return Answer(mark, word, value, low, high, text)
 
 
-def _calibrated(part: Part, runs: list[np.ndarray], update: Update, seed: int) -> Answer:
+def _calibrated(part: Part, member: Member, update: Update, seed: int) -> Answer:
     correct = part.answers.correct[update.later]
     answered = correct != ABSENT
     right = correct[answered] == 1
+    runs = part.members[member]
     tested = checkpoint_calibration(
-        [run[update.later, answered] for run in runs], right, seed=seed
+        [run[update.later, answered] for run in runs],
+        right,
+        part.answers.groups[answered],
+        seed=seed,
     )
     mark, word = OPEN, "no error shown"
     if tested.p_calibrated < LEVEL:
         mark, word = OPPOSITE, "not calibrated"
-        if tested.p_mean < LEVEL:
+        if (
+            tested.p_mean < LEVEL
+            and abs(tested.confidence - tested.accuracy) > tested.bias_reach
+        ):
             word = f"{'over' if tested.confidence > tested.accuracy else 'under'}-confident"
     low, high = exact_interval(int(right.sum()), len(right))
     text = (

@@ -1,0 +1,115 @@
+"""Second asks of the same questions, and groups of questions; both are checked."""
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from persistcal.store.user_files import UserTableError
+
+KEY = ["checkpoint", "question_id", "train_dataset", "estimator", "seed"]
+FIRST, SECOND = 0, 2  # numbers of the asks; 1 and 2 are halves of the samples of 0
+
+
+def number_asks(values: pd.Series) -> NDArray[np.int64]:
+    """Return the numbers of asks from a user's column: two asks become 0 and 2.
+
+    >>> number_asks(pd.Series([1, 1, 2])).tolist(), number_asks(pd.Series(["0", "1"])).tolist()
+    ([0, 0, 2], [0, 2])
+    """
+    numbers = pd.to_numeric(values.astype(object), errors="coerce")
+    given = sorted(numbers.dropna().unique())
+    if numbers.isna().any() or (numbers % 1 != 0).any():
+        row = int(((numbers.isna()) | (numbers % 1 != 0)).to_numpy().argmax())
+        raise UserTableError(
+            f"ask is {values.iloc[row]!r} in row {row + 1}; number the asks 1 and 2, or leave "
+            "the column out"
+        )
+    if given == [0, 1, 2]:
+        return numbers.to_numpy(np.int64)
+    if len(given) > 2:
+        raise UserTableError(
+            f"ask has the values {', '.join(f'{ask:g}' for ask in given)}; give two asks, 1 "
+            "and 2"
+        )
+    return np.where(numbers == given[0], FIRST, SECOND).astype(np.int64)
+
+
+def check_asks(rows: pd.DataFrame) -> None:
+    """Refuse two asks of one model and dataset that are about other questions, or copies."""
+    asks = [rows[rows["ask"] == ask] for ask in sorted(rows["ask"].unique())]
+    if len(asks) < 2:
+        return
+    first, second = asks[-2:]
+    for name, noun in (("checkpoint", "checkpoints"), ("question_id", "questions")):
+        own, other = (set(part[name].astype(str)) for part in (first, second))
+        if own != other:
+            listed = ", ".join(sorted(own ^ other)[:3])
+            raise UserTableError(
+                f"the two asks have other {noun}: {len(own ^ other):,} are in one of them only "
+                f"({listed}); ask all checkpoints the same questions twice"
+            )
+    contents = [
+        part[[*KEY, "confidence", "correct"]].astype(dict.fromkeys(KEY, str)).sort_values(KEY)
+        for part in (first, second)
+    ]
+    if contents[0].reset_index(drop=True).equals(contents[1].reset_index(drop=True)):
+        raise UserTableError(
+            "the second ask is a copy of the first one: every confidence and label is equal; "
+            "ask again, or say that the answers are greedy (--greedy)"
+        )
+
+
+def check_groups(
+    names: Sequence[str] | pd.Series, questions: Sequence[str] | pd.Series
+) -> None:
+    """Refuse a column `group` with gaps, or with one group for all questions."""
+    table = pd.DataFrame({"group": list(names), "question_id": list(questions)})
+    if (table["group"] == "").all():
+        return
+    if (lacking := table["group"] == "").any():
+        raise UserTableError(
+            f"group is empty in {lacking.sum():,} rows, first for question "
+            f"{table.loc[lacking, 'question_id'].iloc[0]!r}; give each question a group (its "
+            "own id if it is alone), or leave the column out"
+        )
+    if table["group"].nunique() == 1 and table["question_id"].nunique() > 1:
+        raise UserTableError(
+            f"all questions have the group {table['group'].iloc[0]!r}, so that nothing is "
+            "known about other groups; give each question the fact or document that it is "
+            "about, or leave the column out"
+        )
+    groups = table.drop_duplicates()
+    if (twice := groups.duplicated("question_id", keep=False)).any():
+        question = groups.loc[twice, "question_id"].iloc[0]
+        of_question = groups.loc[groups["question_id"] == question, "group"]
+        raise UserTableError(
+            f"question {question!r} has the groups {', '.join(map(repr, of_question))}; give a "
+            "question one group in all rows"
+        )
+
+
+def join_asks(
+    first: pd.DataFrame, second: pd.DataFrame, files: Collection[str]
+) -> tuple[pd.DataFrame, list[str]]:
+    """Return predictions with a second ask, and notes; refuse another model or dataset.
+
+    Estimators without a second ask keep their first one.
+    """
+    for name in ("model", "dataset"):
+        own, other = (list(dict.fromkeys(part[name].astype(str))) for part in (first, second))
+        if set(own) != set(other):
+            raise UserTableError(
+                f"{', '.join(files)} are about {name} {', '.join(other)}, and the first files "
+                f"about {', '.join(own)}; ask the same one again"
+            )
+    lacking = sorted(set(first["estimator"].astype(str)) - set(second["estimator"].astype(str)))
+    known = second["estimator"].isin(first["estimator"].unique())
+    if not known.any():
+        raise UserTableError(
+            f"{', '.join(files)} have no estimator of the first files "
+            f"({', '.join(lacking)}); rate the second answers in the same way"
+        )
+    notes = [f"Asked once only: {', '.join(lacking)}."] if lacking else []
+    return pd.concat([first, second[known].assign(ask=SECOND)], ignore_index=True), notes

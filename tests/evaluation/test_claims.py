@@ -1,0 +1,61 @@
+"""The words for estimators, and the intervals that they rest on."""
+
+import numpy as np
+import pytest
+from scipy.stats import norm, t
+
+from persistcal.evaluation.claims import Bounds, word_of
+from persistcal.evaluation.significance import claim_interval
+
+ABOVE, CHANCE, BELOW = (0.1, 0.3), (-0.1, 0.2), (-0.3, -0.1)
+
+
+@pytest.mark.parametrize(
+    ("balance", "order", "basis", "word"),
+    [
+        (ABOVE, ABOVE, "cross", "followed"),
+        (ABOVE, ABOVE, "one ask", "followed"),
+        (ABOVE, ABOVE, "samples", "moved with the labels"),
+        (CHANCE, ABOVE, "cross", "followed in order only"),
+        (BELOW, ABOVE, "one ask", "followed in order only"),
+        (CHANCE, ABOVE, "samples", "moved with the labels, in order only"),
+        (ABOVE, CHANCE, "cross", "not shown to have followed"),
+        (CHANCE, CHANCE, "samples", "not shown to have followed"),
+        (CHANCE, BELOW, "one ask", "moved against"),
+        (ABOVE, CHANCE, "control", "followed"),
+        (CHANCE, ABOVE, "control", "followed in order only"),
+        (BELOW, ABOVE, "control", "moved against"),
+        ((np.nan, np.nan), (np.nan, np.nan), "cross", "too few changed questions"),
+    ],
+)
+def test_a_word_rests_on_one_basis(balance, order, basis, word):
+    in_balance = Bounds(0.1, *balance)
+    in_order = Bounds(0.6, *(0.5 + end for end in order))
+    assert word_of(in_balance, in_order, basis) == word
+
+
+def test_the_interval_of_a_claim_includes_the_variation_of_seeds():
+    replicates = 0.5 + 0.1 * norm.ppf((np.arange(4000) + 0.5) / 4000)
+    by_seed = {17: 0.4, 18: 0.5, 19: 0.6}
+    # √((1.96 × .1)² + (4.303 × .1 / √3)²) = √(.0384 + .0617) = .316
+    reach = np.hypot(0.196, t.ppf(0.975, 2) * 0.1 / np.sqrt(3))
+    assert claim_interval(0.5, replicates, by_seed) == pytest.approx(
+        (0.5 - reach, 0.5 + reach), abs=1e-3
+    )
+    assert claim_interval(0.5, replicates, {17: 0.5}) == pytest.approx((0.304, 0.696), abs=1e-3)
+
+
+@pytest.mark.parametrize("n_seeds", [2, 3, 5])
+@pytest.mark.parametrize("ratio", [0.5, 2.0, 5.0])
+def test_recipes_without_an_effect_are_claimed_in_at_most_7_percent(n_seeds, ratio):
+    """Seeds vary `ratio` times as much as samples of questions do."""
+    rng = np.random.default_rng(0)
+    grid = norm.ppf((np.arange(200) + 0.5) / 200)
+    claimed = 0
+    for _ in range(600):
+        by_seed = ratio * rng.normal(size=n_seeds) + rng.normal()
+        low, high = claim_interval(
+            by_seed.mean(), by_seed.mean() + grid, dict(enumerate(by_seed.tolist(), 17))
+        )
+        claimed += low > 0 or high < 0
+    assert claimed / 600 <= 0.07

@@ -1,0 +1,127 @@
+"""Cross-asking against hand-computed values, a slow implementation and known truth."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from benchmarks.asked_twice import TwoAsks, claims
+from persistcal.evaluation.cross_asking import asks_to_cross, cross_ask
+
+SETTINGS = {"min_contrast": 1, "min_direction": 1, "n_replicates": 300, "seed": 3}
+CHECKPOINTS = ["v1", "v2"]
+
+
+def table(correct, confidence, *, asks=(1, 2), group=None):
+    """Predictions from arrays of shape (n_asks, n_checkpoints, n_questions)."""
+    frames = [
+        pd.DataFrame(
+            {
+                "checkpoint": checkpoint,
+                "question_id": [f"q{number:03}" for number in range(len(labels))],
+                "correct": labels,
+                "confidence": stated,
+                "ask": ask,
+                "group": "" if group is None else group,
+            }
+        )
+        for ask, of_ask, by_ask in zip(asks, correct, confidence, strict=True)
+        for checkpoint, labels, stated in zip(CHECKPOINTS, of_ask, by_ask, strict=True)
+    ]
+    return pd.concat(frames).assign(train_dataset="quiz", estimator="e", seed=0)
+
+
+@pytest.fixture
+def random_asks():
+    """Labels and confidences of two asks at two checkpoints, on 60 questions, with ties."""
+    rng = np.random.default_rng(5)
+    return rng.integers(0, 2, (2, 2, 60)), rng.integers(0, 6, (2, 2, 60)) / 5
+
+
+def test_each_ask_selects_questions_for_the_confidences_of_the_other():
+    # Ask 1 gains q0 and q1 and loses q2; ask 2 gains q0 and loses q2.
+    first, second = [[0, 0, 1, 1], [1, 1, 0, 1]], [[0, 1, 1, 1], [1, 1, 0, 1]]
+    # Confidences of ask 1 rise in q0 and fall in q2; of ask 2 rise in q0, q1 and q2.
+    of_first = [[0.2, 0.5, 0.9, 0.5], [0.6, 0.5, 0.4, 0.5]]
+    of_second = [[0.3, 0.3, 0.3, 0.5], [0.7, 0.9, 0.5, 0.5]]
+    crossed = cross_ask(table([first, second], [of_first, of_second]), CHECKPOINTS, **SETTINGS)
+    # Questions of ask 1: signs +1, +1 in gains and −1 in the loss, (1 − 1) / 2 = 0.
+    # Questions of ask 2: signs +1 in the gain and +1 in the loss, (1 + 1) / 2 = 1.
+    assert crossed.observed["delta0_balanced"] == pytest.approx([(0 + 1) / 2])
+    # Questions of ask 1: changes .4 and .6 in gains above .2 in the loss, 1. Ask 2: .4 > −.5.
+    assert crossed.observed["change_auc"] == pytest.approx([1.0])
+    assert (crossed.gained, crossed.lost) == ((2, 1), (1, 1))
+
+
+def test_cross_asking_equals_a_loop_over_questions_and_pairs(random_asks):
+    correct, confidence = random_asks
+    crossed = cross_ask(table(correct, confidence), CHECKPOINTS, **SETTINGS)
+    balances, areas = [], []
+    for selecting, rating in ((0, 1), (1, 0)):
+        changes = {"gained": [], "lost": []}
+        for q in range(60):
+            before, after = correct[selecting, :, q]
+            change = round(confidence[rating, 1, q] - confidence[rating, 0, q], 9)
+            if before != after:
+                changes["gained" if after else "lost"].append(change)
+        gained, lost = changes.values()
+        balances.append((np.mean(np.sign(gained)) - np.mean(np.sign(lost))) / 2)
+        areas.append(np.mean([(g > x) + (g == x) / 2 for g in gained for x in lost]))
+    assert crossed.observed["delta0_balanced"] == pytest.approx([np.mean(balances)])
+    assert crossed.observed["change_auc"] == pytest.approx([np.mean(areas)])
+
+
+def test_exchanged_checkpoints_of_the_rating_ask_mirror_the_metrics(random_asks):
+    """The null distribution is symmetric, whatever the other ask selects."""
+    correct, confidence = random_asks
+    crossed, mirrored = (
+        cross_ask(table(correct, stated), CHECKPOINTS, **SETTINGS).observed
+        for stated in (confidence, confidence[:, ::-1])
+    )
+    assert mirrored["delta0_balanced"] == pytest.approx(-crossed["delta0_balanced"])
+    assert mirrored["change_auc"] == pytest.approx(1 - crossed["change_auc"])
+
+
+def test_repeated_questions_of_a_group_leave_the_intervals_unchanged(random_asks):
+    asks = [np.repeat(values, 4, axis=2) for values in random_asks]
+    fact = [f"fact {number:03}" for number in np.repeat(np.arange(60), 4)]
+    settings = SETTINGS | {"n_replicates": 3000}
+    alone, grouped, independent = (
+        cross_ask(predictions, CHECKPOINTS, **settings).replicated["change_auc"][0]
+        for predictions in (table(*random_asks), table(*asks, group=fact), table(*asks))
+    )
+    ends = np.quantile(alone, [0.025, 0.975])
+    assert np.quantile(grouped, [0.025, 0.975]) == pytest.approx(ends, abs=0.02)
+    assert np.ptp(np.quantile(independent, [0.025, 0.975])) < 0.6 * np.ptp(ends)
+
+
+def test_answers_with_a_label_in_one_ask_only_are_left_out(random_asks):
+    predictions = table(*random_asks)
+    is_lost = (predictions["ask"] == 2) & predictions["question_id"].isin(["q000", "q001"])
+    crossed = cross_ask(predictions[~is_lost], CHECKPOINTS, **SETTINGS)
+    without = predictions[~predictions["question_id"].isin(["q000", "q001"])]
+    expected = cross_ask(without, CHECKPOINTS, **SETTINGS)
+    assert crossed.n_left_out == 4  # two questions at two checkpoints of ask 1
+    assert crossed.observed["change_auc"] == expected.observed["change_auc"]
+
+
+def test_too_few_changed_questions_in_a_role_give_no_interval(random_asks):
+    crossed = cross_ask(table(*random_asks), CHECKPOINTS, **SETTINGS | {"min_direction": 40})
+    assert np.isnan(crossed.replicated["change_auc"]).all()
+    assert not np.isnan(crossed.observed["change_auc"]).any()
+
+
+def test_one_ask_cannot_be_crossed():
+    one_ask = pd.DataFrame({"ask": [0, 0]})
+    assert asks_to_cross(one_ask) is None
+    assert cross_ask(one_ask, CHECKPOINTS, **SETTINGS) is None
+
+
+@pytest.mark.parametrize("estimator", ["probability", "self-consistency"])
+def test_asking_twice_is_not_followed_and_changed_knowledge_is(estimator):
+    settings = {"studies": 40, "replicates": 200}
+    unchanged = claims(TwoAsks(estimator, 0.0), **settings)
+    changed = claims(TwoAsks(estimator, 0.3), **settings)
+    assert unchanged["followed"] <= 0.1
+    assert changed["followed"] >= 0.95
+    if estimator == "probability":
+        assert unchanged["one_ask"] >= 0.95  # what one sampled ask would claim
