@@ -208,7 +208,8 @@ def thresholds(
         f"Thresholds with a precision of at least {target} on the earlier checkpoint "
         "(Learn then Test), and what they reach on the later one: precision with an exact 95 % "
         "interval, coverage before and after, verdict (one-sided 5 %), and confident answers "
-        "that were right and are wrong now. Ranges are over seeds."
+        "that were right and are wrong now. Ranges are over seeds. "
+        f"{' '.join(possible_errors(rows))}"
     ).replace("%", r"\%")
     body = latex.tabular("llccccr", [latex.line(heads)], groups)
     return Printed(latex.floating(body, caption=caption, label="thresholds", shrink=True), rows)

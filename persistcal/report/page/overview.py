@@ -178,7 +178,7 @@ def of_thresholds(study: Contents, thresholds: pd.DataFrame) -> Iterator[Sentenc
         shown.append(chosen)
         for text in threshold_sentences(named, study.labels["estimators"]):
             yield Sentence(subject.title(study.labels), text)
-    for text in possible_errors(pd.concat(shown)):
+    for text in possible_errors(pd.concat(shown) if shown else thresholds[:0]):
         yield Sentence("", text)
 
 
