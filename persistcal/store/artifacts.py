@@ -517,6 +517,19 @@ PAPER_COMPARISON = Table.parse(
 )
 PaperComparison = Annotated[pd.DataFrame, PAPER_COMPARISON]
 
+PAPER_NUMBERS = Table.parse(
+    "paper_numbers",
+    "compare_with_paper",
+    "quantity! model! dataset! item! ours?:real paper:real difference?:real same?:flag",
+    quantity="what is printed, such as the size of a contrast set",
+    item="pair of checkpoints, checkpoint or layer",
+    ours="our value",
+    paper="the paper's value",
+    difference="our value minus the paper's",
+    same="whether both agree to the last printed digit",
+)
+PaperNumbers = Annotated[pd.DataFrame, PAPER_NUMBERS]
+
 # The checkpoint's weights score its own answers; values are means over seeds.
 TRANSFER = Table.parse(
     "transfer",

@@ -171,7 +171,23 @@ def beside_the_paper(lower, upper, marks, labels=LABELS):
         table = pd.concat(ours.assign(table=name, **mark) for mark in marked)
         tables.append(TableFiles(name, table.to_csv(index=False), ""))
     paper = TableFiles.read(str(PAPER))
-    return compare_with_paper(ours, tables, paper, labels=labels, settings="a: false")
+    printed = [TableFiles.read(str(path)) for path in sorted(PAPER.parent.glob("*.csv"))]
+    sets = "model,dataset,earlier,later,size,improvement\nolmo,trivia,a,b,642,300\n"
+    names = {"olmo": {"a": "40%", "b": "50%"}}
+    comparison, numbers = compare_with_paper(
+        ours,
+        tables,
+        paper,
+        printed,
+        [TableFiles("contrast_sets", sets, "")],
+        labels=labels,
+        checkpoints=names,
+        settings="a: false",
+    )
+    # 642 questions and 354 improvements are printed for TriviaQA.
+    is_printed = labels["datasets"] == LABELS["datasets"]
+    assert numbers["same"].tolist() == ([True, False] if is_printed else [])
+    return comparison
 
 
 @pytest.mark.parametrize(

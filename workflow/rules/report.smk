@@ -27,28 +27,6 @@ rule make_table:
 PRINTED = inputs.find_file("resources/paper/results.csv")
 
 
-for scope in SCOPES:
-
-    rule:
-        name:
-            scope["name"]("compare", "with_paper")
-        input:
-            intervals=f"{scope['folder']}/intervals.csv",
-            tables=expand(rules.make_table.output.csv, table=scope["tables"]),
-            paper=PRINTED,
-        output:
-            comparison=f"{scope['folder']}/paper_comparison.csv",
-        log:
-            f"{LOGS}/{scope['name']('compare', 'with_paper')}.log",
-        conda:
-            "../../envs/cpu.yaml"
-        params:
-            labels=study.labels,
-            settings=settings_compared(config, ROOT),
-        script:
-            "../scripts/report/compare_with_paper.py"
-
-
 # A study is compared with the paper if they share a model and a dataset.
 OF_PAPER = shares_cells(study.labels, Path(PRINTED))
 
@@ -70,6 +48,48 @@ HEADROOMS = (
     if study.runs_models
     else []
 )
+
+OTHER_NUMBERS = ["contrast_set_sizes", "checkpoints", "hidden_state_variance"]
+OTHER_NUMBERS += ["transfer", "weight_similarity"]
+ANALYSES_PRINTED = [
+    *([rules.correlate_variance.output.csv] if VARIANCES_MEASURED else []),
+    *(matrix for matrices in transfers().values() for matrix in matrices),
+    *expand(rules.compare_weights.output.similarities, model=COMPARED),
+]
+
+
+for scope in SCOPES:
+
+    rule:
+        name:
+            scope["name"]("compare", "with_paper")
+        input:
+            intervals=f"{scope['folder']}/intervals.csv",
+            tables=expand(rules.make_table.output.csv, table=scope["tables"]),
+            paper=PRINTED,
+            printed=[
+                inputs.find_file(f"resources/paper/{name}.csv")
+                for name in OTHER_NUMBERS
+            ],
+            measured=[
+                f"{scope['folder']}/contrast_sets.csv",
+                *([rules.compute_accuracies.output.accuracies] if HAS_TEXTS else []),
+                *(ANALYSES_PRINTED if scope is SCOPES[1] else []),
+            ],
+        output:
+            comparison=f"{scope['folder']}/paper_comparison.csv",
+            numbers=f"{scope['folder']}/paper_numbers.csv",
+        log:
+            f"{LOGS}/{scope['name']('compare', 'with_paper')}.log",
+        conda:
+            "../../envs/cpu.yaml"
+        params:
+            labels=study.labels,
+            checkpoints={model: study.labels_of(model) for model in MODELS},
+            settings=settings_compared(config, ROOT),
+        script:
+            "../scripts/report/compare_with_paper.py"
+
 
 # Files with the rows of figures and tables (`files` in persistcal/report/catalogue.py), in the
 # order of tables on the page. A figure or table without files is not made.

@@ -4,7 +4,13 @@ import pandas as pd
 
 from persistcal.report.layout import DisplayNames
 from persistcal.report.paper import compare, paper_cells
-from persistcal.store.artifacts import Intervals, PaperComparison
+from persistcal.report.paper_numbers import (
+    Names,
+    compare_numbers,
+    measured_numbers,
+    printed_numbers,
+)
+from persistcal.store.artifacts import Intervals, PaperComparison, PaperNumbers
 from persistcal.store.jobs import log, run
 from persistcal.store.tables import TableFiles
 
@@ -13,14 +19,21 @@ def compare_with_paper(
     intervals: Intervals,
     tables: list[TableFiles],
     paper: TableFiles,
+    printed: list[TableFiles],
+    measured: list[TableFiles],
     *,
     labels: DisplayNames,
+    checkpoints: dict[str, dict[str, str]],
     settings: str,
-) -> PaperComparison:
-    """Return every cell that the study shares with the paper, with marks from `tables`."""
-    printed = paper.rows()
+) -> tuple[PaperComparison, PaperNumbers]:
+    """Return the cells and other numbers that the study shares with the paper.
+
+    Marks are from `tables`. The other numbers are `printed` in the paper, and `measured` in
+    tables of the study; `checkpoints` are display names by model.
+    """
+    cells = paper.rows()
     comparison = compare(
-        paper_cells(printed),
+        paper_cells(cells),
         intervals,
         pd.concat(table.rows(missing={"value": [""]}) for table in tables),
         models=labels["models"],
@@ -35,12 +48,24 @@ def compare_with_paper(
         "%d of the paper's %d cells are in this study; %d lie in our 95 %% interval; %d have "
         "marks, %d of them other ones",
         len(comparison),
-        len(printed),
+        len(cells),
         comparison["inside"].fillna(False).sum(),
         len(marked),
         differs.sum(),
     )
-    return comparison
+    numbers = compare_numbers(
+        printed_numbers({table.name: table.rows() for table in printed}),
+        measured_numbers(
+            (table.rows(missing=[""]) for table in measured),
+            Names(labels["models"], labels["datasets"], checkpoints),
+        ),
+    )
+    log.info(
+        "%d other printed numbers are in this study, %d of them the same",
+        len(numbers),
+        numbers["same"].fillna(False).sum(),
+    )
+    return comparison, numbers
 
 
 if __name__ == "__main__":
