@@ -122,7 +122,12 @@ def _check_judge_words(labels: dict[str, str] | None) -> None:
     if labels is None:
         return
     by_form: dict[str, str] = {}
-    for word in map(str, labels):
+    for word in labels:
+        if not isinstance(word, str):
+            raise ConfigError(
+                f"config: judge.labels has the word {word}, which YAML does not read as text; "
+                "put it in quotes."
+            )
         if (other := by_form.setdefault(word_form(word), word)) != word:
             raise ConfigError(
                 f"config: judge.labels has '{other}' and '{word}', which are read alike; keep "

@@ -122,6 +122,14 @@ estimators: {oracle: {recipe: {answers: 1}}}
 > estimators\.oracle\.recipe\.answers is no longer a key; rename it to n_answers
 training: {precision: float32}
 > training\.precision is no longer a key; rename it to dtype
+judge: {labels: {not correct: incorrect, NOT_CORRECT: correct}}
+> judge\.labels has 'not correct' and 'NOT_CORRECT', which are read alike; keep one
+judge: {labels: {A: correct, C: not_attempted}}
+> judge\.labels has no word for incorrect; add the judge's
+judge: {labels: {A: right, B: incorrect}}
+> judge\.labels\.A is 'right'
+judge: {labels: {yes: correct, no: incorrect}}
+> judge\.labels has the word True, which YAML does not read as text; put it in quotes
 study: {pairs: [[phoenix, starlin]]}
 > study.pairs names 'starlin'; did you mean 'starling'
 study: {pairs: [[starling, phoenix]]}

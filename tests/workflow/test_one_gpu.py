@@ -78,7 +78,9 @@ def test_adapters_score_with_peft_as_the_study_does(folder, model):
         folder, f"predictions/{model}/triviaqa/oracle.parquet", artifacts.PREDICTIONS
     )
     asked = predictions[predictions["checkpoint"] == LAST[model]].head(5)
-    answers = read(folder, f"answers/{model}/{LAST[model]}/triviaqa.parquet", artifacts.ANSWERS)
+    answers = read(
+        folder, f"answers/{model}/{LAST[model]}/triviaqa/test.parquet", artifacts.ANSWERS
+    )
     questions = read(folder, "questions/triviaqa.parquet", artifacts.QUESTIONS)
     rows = asked.merge(answers, on="question_id").merge(questions, on="question_id")
     template = (ROOT / "config/prompts/confidence.txt").read_text()
