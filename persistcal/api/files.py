@@ -627,6 +627,8 @@ def _complete(rows: pd.DataFrame, missing: str | None) -> tuple[pd.DataFrame, li
     key = [*PLACE, "checkpoint", "question_id"]
     answers = pd.MultiIndex.from_frame(rows[key].astype(str))
     left_out = answers.isin(answers[is_lacking])
+    if left_out.all():
+        raise UserTableError("no answer has a confidence and a label; nothing is left to read")
     n_answers = len(answers[left_out].unique())
     note = f"Left out: {n_answers:,} answers without a confidence or a label."
     return kept[~left_out].reset_index(drop=True), [note]

@@ -13,6 +13,7 @@ Array = NDArray[np.float64]
 
 MISSING = {"", "nan", "na", "n/a", "<na>", "null", "none"}  # texts of a missing value
 MOST_WORDS = 12  # that a message lists
+LEAST_WIDE = 5.0  # the end of a scale on which some confidence is above 1
 _NUMBER = re.compile(r"[+-]?(?:\d+[.,]?\d*|[.,]\d+)(?:e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 _RANGE = re.compile(r"(?:(?P<low>[\d.]+):)?(?P<high>[\d.]+)", re.ASCII)
 
@@ -52,6 +53,11 @@ class Scale:
     def confidence(self, numbers: Array) -> Array:
         """Return numbers on this scale as confidences."""
         shares = numbers
+        if self.low == 0 and self.high >= LEAST_WIDE and 0 < np.nanmax(numbers, initial=0) <= 1:
+            raise UserTableError(
+                f"no confidence is above 1, so they are not on the scale 0 to {self.high:g}; "
+                "leave --scale out, or correct it"
+            )
         if (self.low, self.high) != (0, 1):
             shares = (numbers - self.low) / (self.high - self.low)
         return 1 - shares if self.is_uncertainty else shares

@@ -94,7 +94,10 @@ def read_rows(
     if kind in TABLES:
         return _csv(_decode(content), known, lists)
     if kind in JSON:
-        return pd.DataFrame(_json_objects(_decode(content)), dtype=object)
+        rows = list(_json_objects(_decode(content)))
+        if not rows:
+            raise ValueError(EMPTY)
+        return pd.DataFrame(rows, dtype=object)
     raise ValueError(f"files of kind {kind!r} are not read; {FORMATS}")
 
 

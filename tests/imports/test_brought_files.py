@@ -519,6 +519,39 @@ def test_outputs_of_unnamed_filters_are_refused_only_if_they_are_needed(tmp_path
         read_study([path], Reading(labels="log"))
 
 
+def test_a_scale_of_other_values_is_refused(predictions, tmp_path):
+    """Probabilities that were divided by 100 would all be below .01."""
+    path = write(tmp_path, predictions, "csv")
+    with pytest.raises(UserTableError, match=r"no confidence is above 1.*leave --scale out"):
+        read_confidences(path, scale=Scale(0, 100))
+
+
+def test_nothing_is_left_without_confidences(predictions, tmp_path):
+    path = write(tmp_path, predictions.assign(confidence="nan"), "csv")
+    with pytest.raises(UserTableError, match="nothing is left"):
+        read_confidences(path, missing="drop")
+    (tmp_path / "empty.json").write_text("[]")
+    with pytest.raises(ValueError, match=r"empty\.json: is empty"):
+        read_study([str(tmp_path / "empty.json")])
+
+
+def test_an_empty_file_of_requests_is_named(tmp_path):
+    line = {"doc_id": 0, "native_id": "q0", "model_output": [], "label": 0}
+    log = write_rows(tmp_path / "quiz-predictions.jsonl", [line])
+    (tmp_path / "quiz-requests.jsonl").touch()
+    with pytest.raises(
+        UserTableError, match=r"requests\.jsonl is empty; .* or delete the file"
+    ):
+        read_study([log])
+
+
+def test_the_remedy_of_a_target_is_a_number_of_its_kind(predictions):
+    with pytest.raises(ValueError, match=r"delta is 0; .* such as 0\.1"):
+        persistcal.threshold(predictions, precision=0.9, delta=0)
+    with pytest.raises(ValueError, match=r"precision is 1; .* such as 0\.9"):
+        persistcal.threshold(predictions, precision=1)
+
+
 def test_a_scale_needs_two_ends():
     assert parse_scale("100", None, is_uncertainty=False) == Scale(0, 100)
     for wrong in ("5:1", "abc", "0", "-1:1"):
