@@ -9,7 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from persistcal.questions.labels import CORRECT, group_same_answers, normalise, same_answer
+from persistcal.questions.labels import (
+    CORRECT,
+    group_same_answers,
+    normalise,
+    same_answer,
+    without_stops,
+)
 from persistcal.store import artifacts
 
 log = logging.getLogger(__name__)
@@ -29,6 +35,11 @@ PairTest = Callable[[Sequence[Pair]], Sequence[bool]]
 def identical(pairs: Sequence[Pair]) -> list[bool]:
     """Return for each pair whether its answers are equal by the rule that labels answers."""
     return [same_answer(pair.one, pair.other) for pair in pairs]
+
+
+def identical_text(pairs: Sequence[Pair]) -> list[bool]:
+    """Return for each pair whether its answers are equal without case and all full stops."""
+    return [without_stops(pair.one) == without_stops(pair.other) for pair in pairs]
 
 
 def mutual_entailment(entails: PairTest) -> PairTest:
@@ -114,10 +125,14 @@ def open_equivalence(
     """Yield the equivalence that the config's section describes.
 
     `model_path` is the record of the entailment model; its answers about `dataset` are stored
-    next to it. Only `questions` and `answers` can be compared. "lexical" ignores all of these.
+    next to it. Only `questions` and `answers` can be compared. "lexical" and "identical" ignore
+    all of these.
     """
     if settings["backend"] == "lexical":
         yield identical
+        return
+    if settings["backend"] == "identical":
+        yield identical_text
         return
     # Torch and the Hub are not needed above.
     import torch

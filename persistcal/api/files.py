@@ -139,7 +139,7 @@ class Reading:
                 )
 
 
-class Source(NamedTuple):
+class VersionFile(NamedTuple):
     """A file, and the checkpoint and the dataset that it belongs to if it does not say so."""
 
     file: str
@@ -276,13 +276,13 @@ def task_of(file: str) -> str:
 
 def _sources(
     versions: Mapping[str, Sequence[str]], names: Mapping[str, str], pool: bool
-) -> list[Source]:
+) -> list[VersionFile]:
     """Return each file with its checkpoint; files of a folder are a dataset each."""
     several = any(list(listed) != [argument] for argument, listed in versions.items())
     if not several:
         if pool:
             raise ValueError("--pool has no meaning without folders of logs; leave it out.")
-        return [Source(argument, names[argument]) for argument in versions]
+        return [VersionFile(argument, names[argument]) for argument in versions]
     sources, tasks_of = [], {}
     for argument, listed in versions.items():
         tasks: dict[str, str] = {}
@@ -295,7 +295,7 @@ def _sources(
         tasks_of[argument] = set(tasks)
         for task, file in tasks.items():
             of_file = (DEFAULTS["dataset"], task) if pool else (task, "")
-            sources.append(Source(file, names[argument], *of_file))
+            sources.append(VersionFile(file, names[argument], *of_file))
     every = set.union(*tasks_of.values())
     for argument, present in tasks_of.items():
         if lacking := sorted(every - present):
@@ -306,7 +306,7 @@ def _sources(
     return sources
 
 
-def _pooled(rows: pd.DataFrame, source: Source) -> pd.DataFrame:
+def _pooled(rows: pd.DataFrame, source: VersionFile) -> pd.DataFrame:
     """Return the rows of a file, with ids that no other file of its dataset has."""
     if not source.category:
         return rows
@@ -557,7 +557,7 @@ def _note_ignored(ignored: Sequence[str]) -> list[str]:
 
 
 def _check_names(
-    sources: Sequence[Source], unnamed: Collection[str], frames: Sequence[pd.DataFrame]
+    sources: Sequence[VersionFile], unnamed: Collection[str], frames: Sequence[pd.DataFrame]
 ) -> None:
     """Refuse a file named like a checkpoint in the column of another file."""
     for (file, *_), rows in zip(sources, frames, strict=True):
@@ -572,7 +572,7 @@ def _check_names(
 
 
 def _read_predictions(
-    sources: Sequence[Source], unnamed: Collection[str], reading: Reading
+    sources: Sequence[VersionFile], unnamed: Collection[str], reading: Reading
 ) -> PredictionTables:
     frames: list[pd.DataFrame] = []
     ignored: list[str] = []
@@ -660,7 +660,7 @@ def _select_estimators(rows: pd.DataFrame, estimators: Sequence[str]) -> pd.Data
 
 
 def _prediction_batches(
-    source: Source,
+    source: VersionFile,
     files: Sequence[str],
     reading: Reading,
     ignored: list[str],
@@ -698,7 +698,7 @@ def _prediction_batches(
 
 
 def _read_answers(
-    sources: Sequence[Source], unnamed: Collection[str], reading: Reading
+    sources: Sequence[VersionFile], unnamed: Collection[str], reading: Reading
 ) -> PredictionTables:
     parts: list[pd.DataFrame] = []
     failed: dict[str, list[str]] = {}
@@ -756,7 +756,7 @@ def _borrow_references(parts: Sequence[pd.DataFrame]) -> None:
         part["references"] = [known.get(row[:2], row[2]) for row in own]
 
 
-def _names_of(source: Source) -> dict[str, str]:
+def _names_of(source: VersionFile) -> dict[str, str]:
     return {
         "model": DEFAULTS["model"],
         "checkpoint": source.checkpoint,
@@ -782,7 +782,7 @@ def _labelled(rows: pd.DataFrame, missing: str | None) -> tuple[pd.DataFrame, li
 
 def _without_errors(
     rows: pd.DataFrame,
-    sources: Sequence[Source],
+    sources: Sequence[VersionFile],
     failed: Mapping[str, Sequence[str]],
     errored: str | None,
 ) -> tuple[pd.DataFrame, list[str]]:
@@ -805,7 +805,7 @@ def _without_errors(
 
 
 def _read_options(
-    sources: Sequence[Source], unnamed: Collection[str], reading: Reading
+    sources: Sequence[VersionFile], unnamed: Collection[str], reading: Reading
 ) -> PredictionTables:
     parts: list[pd.DataFrame] = []
     normalisation, notes = reading.normalisation or "none", []
@@ -840,7 +840,7 @@ def _test_rows(parts: Sequence[pd.DataFrame]) -> tuple[pd.DataFrame, list[str]]:
 def _prepare_answers(
     rows: pd.DataFrame,
     *,
-    source: Source,
+    source: VersionFile,
     reading: Reading,
     ignored: list[str],
     matched: dict[str, str],

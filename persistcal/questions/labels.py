@@ -324,6 +324,15 @@ def one_form(text: str) -> str:
     return text if text.isascii() else unicodedata.normalize("NFC", text.translate(UNSEEN))
 
 
+def without_stops(answer: str) -> str:
+    """Return `answer` in lower case and without any full stop, as the paper's code compares it.
+
+    >>> without_stops("U.S.A."), without_stops("3.5")
+    ('usa', '35')
+    """
+    return " ".join(one_form(answer).lower().replace(".", "").split())
+
+
 def normalise(answer: str) -> str:
     """Return `answer` in lower case and without full stops, the paper's form of one answer.
 

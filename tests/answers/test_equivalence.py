@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from persistcal.answers.clusters import Pair, group_answers, identical, mutual_entailment
+from persistcal.answers.clusters import (
+    Pair,
+    group_answers,
+    identical,
+    mutual_entailment,
+    open_equivalence,
+)
 from persistcal.answers.entailment import EntailmentCache
 from persistcal.questions.labels import judge_lexically, normalise
 
@@ -169,6 +175,15 @@ def test_lexical_equivalence_needs_no_torch():
     )
     path = {"PYTHONPATH": ".:workflow/scripts/answers:workflow/scripts/confidences"}
     assert subprocess.run([sys.executable, "-c", code], env=path).returncode == 0
+
+
+def test_the_papers_rule_without_its_model_ignores_case_and_full_stops():
+    settings = {"backend": "identical"}
+    texts = ["U.S.", "us", "3.5", "35", "The US"]
+    with open_equivalence(
+        settings, "", "quiz", questions=[], answers=[], threads=1
+    ) as equivalent:
+        assert group_answers([("?", texts)], equivalent) == [[0, 0, 2, 2, 4]]
 
 
 @pytest.mark.parametrize(

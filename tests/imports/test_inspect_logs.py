@@ -4,6 +4,7 @@ import sys
 
 import pytest
 
+from persistcal.api.files import Reading, read_study
 from persistcal.imports.answer_files import read_answers
 from persistcal.imports.inspect_logs import inspect_rows
 from persistcal.store.user_files import UserTableError
@@ -207,3 +208,71 @@ def test_a_confidence_in_one_of_several_completions_is_refused(tmp_path):
     path = write_log(tmp_path, n=2, scorer=stated_confidence())
     with pytest.raises(UserTableError, match=r"epoch 1 has 2 completions, but the model"):
         inspect_rows(path)
+
+
+def write_failing(folder, failing, *, log_format="eval"):
+    """Have Inspect ask three questions; samples in `failing` end with an error.
+
+    The answers are Rome; with `failing` samples the first one is Oslo.
+    """
+    pytest.importorskip("inspect_ai", reason="inspect-ai is not installed")
+    import inspect_ai
+    from inspect_ai import dataset, scorer, solver
+
+    @solver.solver
+    def asked():
+        async def solve(state, generate):
+            if state.sample_id in failing:
+                raise RuntimeError("no answer")
+            is_later = failing and state.sample_id == "q0"
+            state.output = output("Oslo" if is_later else "Rome", 1, logprobs=False)
+            return state
+
+        return solve
+
+    samples = [
+        dataset.Sample(id=f"q{n}", input=f"Capital {n}?", target="Rome" if n else "Oslo")
+        for n in range(3)
+    ]
+    task = inspect_ai.Task(
+        dataset=dataset.MemoryDataset(samples),
+        solver=asked(),
+        scorer=[scorer.match(), scorer.includes()],
+    )
+    how = {"log_dir": str(folder), "display": "none", "fail_on_error": False}
+    (log,) = inspect_ai.eval(task, model="mockllm/model", log_format=log_format, **how)
+    return log.location.removeprefix("file://")
+
+
+@pytest.mark.parametrize("log_format", ["eval", "json"])
+def test_samples_with_errors_are_left_out_at_both_versions_or_wrong(tmp_path, log_format):
+    """The first version errs about q0; the second one is right, but q1 has no answer."""
+    files = [
+        write_failing(tmp_path / "v1", {}, log_format=log_format),
+        write_failing(tmp_path / "v2", {"q1"}, log_format=log_format),
+    ]
+    names = {"names": ["v1", "v2"], "estimators": ["end_correct"]}
+    with pytest.raises(UserTableError, match=r"'q1'.* ended with an error.*--errored drop"):
+        read_study(files, Reading(**names))
+    dropped = read_study(files, Reading(errored="drop", **names))
+    assert dropped.answers.groupby("checkpoint")["correct"].agg(list).to_dict() == {
+        "v1": [False, True],
+        "v2": [True, True],
+    }
+    assert "Left out at all versions: 1 of these questions." in dropped.notes
+    counted = read_study(files, Reading(errored="incorrect", **names))
+    assert counted.answers.groupby("checkpoint")["correct"].sum().to_dict() == {
+        "v1": 2,
+        "v2": 2,
+    }
+    assert "They count as wrong." in counted.notes
+
+
+def test_one_of_several_scorers_labels_by_its_name(tmp_path):
+    path = write_failing(tmp_path, {})
+    with pytest.raises(UserTableError, match="--scorer NAME, of match, includes"):
+        read_answers({"file": path, **SAID, "labels": "log"})
+    rows = read_answers({"file": path, **SAID, "scorer": "match"})
+    assert rows["label"].tolist() == ["incorrect", "correct", "correct"]
+    with pytest.raises(UserTableError, match="no score of f1; its scorers are match, includes"):
+        read_answers({"file": path, **SAID, "scorer": "f1"})
