@@ -150,7 +150,10 @@ def measure(update: PublishedUpdate, *, n_replicates: int = N_REPLICATES) -> Mea
         values[name] = float(observed[name])
     for end, version in (("earlier", first), ("later", second)):
         calibration = checkpoint_calibration(
-            [version["confidence"].to_numpy()], version["correct"].to_numpy(bool), seed=SEED
+            [version["confidence"].to_numpy()],
+            version["correct"].to_numpy(bool),
+            np.arange(len(version)),
+            seed=SEED,
         )
         values |= {
             f"{end}.accuracy": calibration.accuracy,

@@ -21,7 +21,12 @@ from persistcal.api.inputs import (
 from persistcal.evaluation import relabelling
 from persistcal.evaluation.contrast import Pairs
 from persistcal.evaluation.predictions import ABSENT, Series, arrange, drop_noise
-from persistcal.evaluation.thresholds import answer_above, check_target, check_thresholds
+from persistcal.evaluation.thresholds import (
+    answer_above,
+    check_target,
+    check_thresholds,
+    one_per_group,
+)
 from persistcal.report.threshold_views import (
     chance,
     percent,
@@ -165,8 +170,9 @@ class Certificate(NamedTuple):
 class Relabelling:
     """The answers of the later of two checkpoints, with one estimator's confidences.
 
-    Only questions that both checkpoints answered count. `texts` has the columns question_id,
-    and any of question, references and answer, for predictions, which have no texts.
+    Only questions that both checkpoints answered count, one of each group. `texts` has the
+    columns question_id, and any of question, references and answer, for predictions, which have
+    no texts.
     """
 
     def __init__(
@@ -204,6 +210,7 @@ class Relabelling:
                 "same question ids."
             )
         both = both[np.argsort(answers.questions[both])]  # for any order of the files
+        both = one_per_group(answers.groups, both, seed=SEED)
         # Of the questions that both checkpoints answered
         self.ids: np.ndarray = answers.questions[both]
         self.confidence = drop_noise(answers.confidence[chosen][1, both])

@@ -350,6 +350,24 @@ def precision_difference(
     return float(change[0]), low, high
 
 
+def one_per_group(
+    groups: NDArray[np.intp], questions: NDArray[np.intp], *, seed: int
+) -> NDArray[np.intp]:
+    """Return one random question of each group, in the order of `questions`.
+
+    Binomial tests need independent labels, which questions that share a fact or a document do
+    not have. `groups`, (n_questions,), are of all questions, and `questions` positions.
+
+    >>> one_per_group(np.array([0, 1, 1, 2]), np.array([0, 2, 3]), seed=0).tolist()
+    [0, 2, 3]
+    >>> len(one_per_group(np.array([0, 0, 0, 1]), np.arange(4), seed=0))
+    2
+    """
+    order = np.random.default_rng(seed).permutation(len(questions))
+    _, first = np.unique(groups[questions[order]], return_index=True)
+    return questions[np.sort(order[first])]
+
+
 class ThresholdTables(NamedTuple):
     """Tables of thresholds and of selective prediction."""
 
@@ -375,7 +393,7 @@ def check_thresholds(
     `predictions` are tables PREDICTIONS of any models and datasets, `checkpoints` the
     evaluation checkpoints of each model, earliest first, and `answers` the table ANSWERS, for
     the texts of regressions. A pair is evaluated on the questions that both checkpoints
-    answered.
+    answered, one of each group.
 
     `thresholds` has a row per pair, estimator and training seed. If no threshold reaches the
     precision, `threshold` is NaN, the verdict is empty, and `least_abstention` shows the
@@ -416,6 +434,7 @@ def _check_pair(
     """Yield rows with their tables: the thresholds of all estimators and seeds on one pair."""
     labels = answers.correct[list(pair)]
     shared = np.flatnonzero((labels != ABSENT).all(axis=0))
+    shared = one_per_group(answers.groups, shared, seed=bootstrap[1])
     first, second = labels[:, shared] == 1
     ends = {"earlier": answers.checkpoints[pair[0]], "later": answers.checkpoints[pair[1]]}
     for series, confidence in answers.confidence.items():

@@ -222,6 +222,18 @@ def test_a_pair_without_a_common_question_has_a_row_without_a_verdict():
     assert np.isnan(row["threshold"])
 
 
+def test_questions_of_a_group_count_once():
+    """Four copies of each question in one group are as good as the question itself."""
+    one = frame(**WORKED)
+    copies = [one.assign(question_id=one["question_id"] + f"_{k}") for k in range(4)]
+    rows = pd.concat(copies).assign(group=pd.concat([one["question_id"]] * 4).to_numpy())
+    [row] = checked(rows).thresholds.to_dict("records")
+    [alone] = checked(one).thresholds.to_dict("records")
+    same = ["n_questions", "threshold", "earlier_correct", "later_answered", "verdict"]
+    assert [row[name] for name in same] == [alone[name] for name in same]
+    assert checked(rows.assign(group="")).thresholds["n_questions"].item() == 160
+
+
 @pytest.mark.parametrize("curve", [*CURVES])
 def test_the_promise_holds_in_simulated_worlds(curve):
     for target in (0.8, 0.9):
