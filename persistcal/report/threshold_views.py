@@ -29,7 +29,7 @@ def percent(share: float) -> str:
     >>> percent(0.814), percent(0.996), percent(1.0), percent(0.99999)
     ('81 %', '99.6 %', '100 %', '99.999 %')
     """
-    decimals = max(1, ceil(-log10(1 - share)) - 2) if 0.99 < share < 1 else 0
+    decimals = max(1, ceil(round(-log10(1 - share), 9)) - 2) if 0.99 < share < 1 else 0
     return f"{100 * share:.{decimals}f} %"
 
 
@@ -45,11 +45,11 @@ def chance(level: float) -> str:
 def shown_threshold(threshold: float) -> str:
     """Return a threshold with the decimals that tell it from 0 and 1, at least two.
 
-    >>> shown_threshold(0.4142), shown_threshold(0.99983), shown_threshold(1.0)
-    ('.41', '.9998', '1.00')
+    >>> [shown_threshold(value) for value in (0.4142, 0.99983, 0.9999, 1.0)]
+    ['.41', '.9998', '.9999', '1.00']
     """
     from_end = min(threshold, 1 - threshold)
-    decimals = max(2, int(np.ceil(-np.log10(from_end)))) if from_end > 0 else 2
+    decimals = max(2, ceil(round(-log10(from_end), 9))) if from_end > 0 else 2
     return f"{threshold:.{decimals}f}".removeprefix("0")
 
 
