@@ -20,17 +20,22 @@ import yaml
 from safetensors.torch import load_file
 from workflow_runs import ATLAS, ROOT, snakemake
 
-SMALL = [*ATLAS, ROOT / "tests" / "config" / "atlas_slurm.yaml"]
+# The study, and the small run of any study that is laid over it
+SMALL = [
+    *ATLAS,
+    ROOT / "tests" / "config" / "atlas_slurm.yaml",
+    ROOT / "config" / "smoke.yaml",
+]
 CHECKPOINTS = ["p10", "p20", "p30", "p40"]
 TOO_LITTLE_MB = 400  # for Snakemake enough, for torch not
-CLUSTERS = "out/clusters/atlas/p40/atlas/test.parquet"
-METRICS = "out/metrics/atlas/atlas/oracle.parquet"
-ADAPTER = "out/adapters/atlas/atlas/oracle/p30+p40/seed17/adapter_model.safetensors"
-TRAINING_LOG = "out/logs/train_adapters/atlas/atlas/oracle/p30+p40.log"
+CLUSTERS = "results/smoke/clusters/atlas/p40/atlas/test.parquet"
+METRICS = "results/smoke/metrics/atlas/atlas/oracle.parquet"
+ADAPTER = "results/smoke/adapters/atlas/atlas/oracle/p30+p40/seed17/adapter_model.safetensors"
+TRAINING_LOG = "results/smoke/logs/train_adapters/atlas/atlas/oracle/p30+p40.log"
 
 
 def beams(checkpoint):
-    return f"out/beams/atlas/{checkpoint}/atlas/test.parquet"
+    return f"results/smoke/beams/atlas/{checkpoint}/atlas/test.parquet"
 
 
 def command(folder, *arguments, profile):
@@ -118,7 +123,7 @@ def accident(cluster, profile, tmp_path_factory):
     Returns its folder, what Snakemake said and the ids of the jobs by checkpoint.
     """
     folder = tmp_path_factory.mktemp("accident")
-    snakemake(folder, "--cores", "2", "out/checkpoints/atlas/p40.json", configs=SMALL)
+    snakemake(folder, "--cores", "2", "results/smoke/checkpoints/atlas/p40.json", configs=SMALL)
     limits = [
         "generate_beams:runtime=1 if wildcards.checkpoint == 'p20' else 60",
         f"generate_beams:mem_mb={TOO_LITTLE_MB} if wildcards.checkpoint == 'p30' else 2000",

@@ -60,8 +60,8 @@ def test_the_papers_study_stops_on_a_machine_without_a_gpu(tmp_path):
         pytest.skip("this machine has a GPU")
     done = run(tmp_path, "--cores", "2", profile=BARE)
     assert done.returncode
-    # 60 + 60 + 6 + 6 + 66 jobs on a GPU, 649 GB and 453,600 requests: docs/cluster.md
-    said = "198 need a GPU, and this machine has none; they download 649 GB and send 453,600"
+    # 100 + 100 + 6 + 6 + 66 jobs on a GPU, 649 GB and 453,600 requests: docs/cluster.md
+    said = "278 need a GPU, and this machine has none; they download 649 GB and send 453,600"
     assert said in done.stdout and "`make demo` is the study for a laptop" in done.stdout
     assert not list(tmp_path.rglob("*.json")) and not list(tmp_path.rglob("*.parquet"))
 
