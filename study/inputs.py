@@ -28,6 +28,8 @@ RATED: Fields = (
     [],
 )  # needed and optional fields of a prompt about an answer
 
+OF_VLLM = 128  # questions that vLLM decodes together if `batch_size` is auto
+
 # Keys of a dataset that do not decide its questions
 NOT_OF_SOURCES = ("label", "source", "min_contrast", "train_datasets")
 
@@ -272,10 +274,13 @@ class Inputs:
         drawn, decoding = self.draws(model, checkpoint), self.config["decoding"]
         samples = decoding["strategy"] == "sample"
         sampling = {key: drawn[key] for key in ("temperature", "top_p", "seed")}
+        is_auto = decoding["batch_size"] == "auto"
         return {
             "n_beams": decoding["n_samples" if samples else "n_beams"],
             "draw": sampling if samples else None,
             **{key: decoding[key] for key in ("max_new_tokens", "batch_size", "memory_gb")},
+            # vLLM manages its own memory and is slow with small batches.
+            **({"batch_size": OF_VLLM} if decoding["backend"] == "vllm" and is_auto else {}),
         }
 
     def reach(self, model: str, checkpoint: str) -> Config:

@@ -7,6 +7,7 @@ something is missing or too expensive.
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -236,6 +237,36 @@ def _partitions_of_cluster(assumed: Iterable[str]) -> set[str]:
     return set(listed.stdout.split()) or set(assumed)
 
 
+def python_lines(study: Study, planned: Jobs, arguments: Sequence[str]) -> Preflight:
+    """Return the reason why the environment that answers the questions cannot."""
+    decoding = study.config["decoding"]
+    python, backend = decoding.get("python"), decoding["backend"]
+    by_conda = {"--sdm", "--software-deployment-method", "--use-conda"} & set(arguments)
+    is_needed = any(rule == "generate_beams" for rule, _ in planned)
+    if not is_needed or (not python and (backend == "transformers" or by_conda)):
+        return Preflight([], [])
+    needed = [backend, "transformers", "pandas", "pyarrow"]
+    program = (
+        f"from importlib.util import find_spec as f; print(*[m for m in {needed} if not f(m)])"
+    )
+    try:
+        command = [python or sys.executable, "-c", program]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+        lacking = done.stdout.split()
+    except (OSError, subprocess.SubprocessError) as error:
+        return Preflight([], [f"decoding.python {python} does not run ({error}); correct it."])
+    remedy = (
+        "install it there"
+        if python
+        else (
+            "run with --sdm conda, or set the line `decoding: {python: .venv-vllm/bin/python}` "
+            "(docs/cluster.md, Decoding with vLLM)"
+        )
+    )
+    reason = f"{command[0]} has no {', '.join(lacking)}, which generate_beams needs; {remedy}."
+    return Preflight([], [reason] if lacking else [])
+
+
 def preflight(
     inputs: Inputs,
     planned: Jobs,
@@ -252,6 +283,7 @@ def preflight(
         judge_lines(inputs, planned, finished),
         download_lines(inputs.study, planned),
         file_lines(inputs.study, planned),
+        python_lines(inputs.study, planned, arguments),
         profile_lines(arguments),
     ]
     return Preflight(

@@ -5,11 +5,14 @@ names. Its keyword-only parameters are the rule's params and wildcards. Its retu
 the outputs, in order. Annotations determine how inputs are read and outputs are written.
 """
 
+import importlib.util
+import json
 import logging
+import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass, replace
 from inspect import Parameter, signature
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -90,6 +93,40 @@ def run(function: Callable[..., Any], rule_job: Any) -> None:  # noqa: ANN401
     """Call `function` as the job that Snakemake describes, and log to the rule's log."""
     log_to(rule_job.log[0])
     execute(function, Job.from_snakemake(rule_job))
+
+
+def run_with(
+    python: str | None,
+    function: Callable[..., Any],
+    script: str,
+    rule_job: Any,  # noqa: ANN401
+) -> None:
+    """Call `run`, or let this process become the `python` of another environment that does.
+
+    The function has the name of the `script`.
+    """
+    if python is None:
+        run(function, rule_job)
+        return
+    job = asdict(Job.from_snakemake(rule_job))
+    encoded = json.dumps([script, str(rule_job.log[0]), job])
+    program = (
+        "import sys; from persistcal.store.jobs import run_encoded as run; run(sys.argv[1])"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    os.execve(python, [python, "-u", "-c", program, encoded], environment)
+
+
+def run_encoded(encoded: str) -> None:
+    """Run the job that `run_with` describes."""
+    script, log_path, job = json.loads(encoded)
+    log_to(log_path)
+    name = Path(script).stem
+    spec = importlib.util.spec_from_file_location(name, script)
+    assert spec and spec.loader, script
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    execute(getattr(module, name), Job(**job))
 
 
 def execute(function: Callable[..., Any], job: Job) -> None:

@@ -10,6 +10,8 @@ from types import SimpleNamespace
 
 import pandas as pd
 import pytest
+from programs import python
+from workflow_runs import ROOT
 
 from persistcal.store import artifacts
 from persistcal.store.artifacts import Answers, Labels, Questions, TableError
@@ -223,3 +225,23 @@ def test_run_takes_what_snakemake_gives_and_logs_to_its_log(tmp_path, logging_as
     run(say, named)
     assert (tmp_path / "t.txt").read_text() == f"m abc {tmp_path / 't.txt'}"
     assert (tmp_path / "logs" / "say.log").exists()
+
+
+def test_a_job_can_run_in_the_python_of_another_environment(tmp_path):
+    script = tmp_path / "greet.py"
+    script.write_text(
+        "import sys\ndef greet(*, model: str) -> str:\n    return f'{model} in {sys.argv[0]}'\n"
+    )
+    text, log = str(tmp_path / "t.txt"), str(tmp_path / "logs" / "greet.log")
+    rule_job = (
+        "from types import SimpleNamespace as N\n"
+        f"job = N(input={{}}, output={{'text': {text!r}}}, params={{}},\n"
+        f"    wildcards={{'model': 'm'}}, log=[{log!r}], threads=1)\n"
+        "from persistcal.store.jobs import run_with\n"
+        f"run_with({sys.executable!r}, None, {str(script)!r}, job)\n"
+        "raise SystemExit('this process goes on')\n"
+    )
+    done = python("-c", rule_job, folder=ROOT)
+    assert "goes on" not in done
+    assert Path(text).read_text() == "m in -c"
+    assert Path(log).exists()

@@ -122,6 +122,25 @@ def test_account_and_partitions_are_those_of_the_profile(tmp_path, monkeypatch):
     assert not found(tmp_path, [], arguments=["--profile", str(laptop)]).lines
 
 
+def test_the_environment_of_vllm_is_looked_for_before_the_first_job(tmp_path, monkeypatch):
+    beams = [("generate_beams", {**JUDGED, "split": "test"})]
+
+    def reasons(*arguments, **decoding):
+        config = {**PAPER, "decoding": PAPER["decoding"] | {"backend": "vllm", **decoding}}
+        return preflight(Inputs(Study(config), ROOT), beams, (), arguments).refusals
+
+    [reason] = reasons()
+    assert "has no vllm, which generate_beams needs" in reason
+    assert "`decoding: {python: .venv-vllm/bin/python}`" in reason
+    assert reasons("--sdm", "conda") == []
+    [reason] = reasons(python="/nowhere/python")
+    assert reason.startswith("decoding.python /nowhere/python does not run")
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\n")
+    python.chmod(0o755)
+    assert reasons(python=str(python)) == []  # it lacks nothing
+
+
 def test_a_study_that_names_no_file_or_judge_has_nothing_to_say(tmp_path):
     report = found(tmp_path, [("compute_metrics", {"model": "m"})])
     assert report.text == "" and not report.refusals

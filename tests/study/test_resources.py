@@ -11,6 +11,7 @@ from workflow_runs import ROOT
 from study.resources import JobResources
 from study.study import Study
 from tools import estimate_cost
+from tools.jobs_table import jobs_table
 
 PAGE = (ROOT / "docs" / "dag.md").read_text(encoding="utf-8")
 BEAMS_32B = {"model": "olmo3-32b", "checkpoint": "step262000", "dataset": "triviaqa"}
@@ -100,6 +101,10 @@ def test_disk_and_requests():
     assert requests({**BEAMS_7B, "split": "train"}) == 5000
     assert requests(BEAMS_7B, together=False) == 4961 * 10
     assert requests(BEAMS_7B, together=False, clusters="needed") == 4961 * 2
+
+
+def test_the_checklist_of_day_one_has_the_jobs_of_each_target(paper_dry_runs):
+    assert jobs_table(paper_dry_runs) in (ROOT / "docs" / "reproduce.md").read_text()
 
 
 @pytest.fixture(scope="module")

@@ -67,6 +67,7 @@ if study.runs_models:
         params:
             few_shot=per_job(inputs.few_shot),
             backend=DECODING["backend"],
+            python=uncompared(DECODING["python"]),
             search=per_job(inputs.search),
             shard=shard_number,
             n_shards=DECODING["shards"],

@@ -14,7 +14,7 @@ from persistcal.models.prompts import FewShot, few_shot_prompts
 from persistcal.models.vllm import open_vllm
 from persistcal.store import artifacts
 from persistcal.store.artifacts import Beams, Questions
-from persistcal.store.jobs import run
+from persistcal.store.jobs import run_with
 from persistcal.store.progress import Pace
 
 
@@ -68,4 +68,4 @@ def generate_beams(
 
 
 if __name__ == "__main__":
-    run(generate_beams, snakemake)
+    run_with(snakemake.params.python, generate_beams, __file__, snakemake)
