@@ -75,12 +75,15 @@ def test_a_class_has_its_name_alone_and_a_function_few_parameters():
 
 
 def imported_modules(path):
-    """Modules of ours that a file imports at its top, by their files."""
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+    """Yield the files of our modules that a file imports, inside functions too."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names = []
         if isinstance(node, ast.ImportFrom) and node.module:
-            folder = ROOT.joinpath(*node.module.split("."))
-            names = [folder, *(folder / alias.name for alias in node.names)]
-            yield from (n.with_suffix(".py") for n in names if n.with_suffix(".py").is_file())
+            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        files = (ROOT.joinpath(*name.split(".")).with_suffix(".py") for name in names)
+        yield from (file for file in files if file.is_file())
 
 
 def test_packages_import_downwards():
@@ -96,6 +99,12 @@ def test_packages_import_downwards():
         *ORDER
     }
     assert not upward
+
+
+def test_imports_inside_functions_are_seen(tmp_path):
+    module = tmp_path / "lazy.py"
+    module.write_text("def load():\n    from persistcal.store import files\n")
+    assert [*imported_modules(module)] == [PACKAGE / "store/files.py"]
 
 
 def test_no_modules_import_each_other_in_a_circle():

@@ -15,7 +15,7 @@ import torch
 from sentence_transformers import CrossEncoder
 from transformers import AutoModelForSequenceClassification
 
-from persistcal.answers.clusters import Pair
+from persistcal.answers.equivalence import Pair
 from persistcal.models.checkpoint import Checkpoint
 from persistcal.models.hub import fetch_checked
 from persistcal.models.load import build_empty, load_whole, pick_device, without_progress_bars

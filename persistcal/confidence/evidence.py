@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from persistcal.answers.clusters import PairTest
+from persistcal.answers.equivalence import PairTest
 from persistcal.confidence.registry import SEVERAL
 from persistcal.models.prompts import FewShot
 from persistcal.store.user_files import round_narrow

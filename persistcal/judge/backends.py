@@ -10,11 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from persistcal.judge.messages import JudgeSettings, candidate_of
+from persistcal.judge.messages import Asked, JudgeSettings, Label, candidate_of
 from persistcal.questions.labels import judge_by_exact_match, judge_lexically
-
-Asked = tuple[str, Sequence[str], str]  # question, references, answer
-Label = tuple[str, str]  # label and who gave it
 
 
 @dataclass(frozen=True)
@@ -90,8 +87,14 @@ class ServerBackend(Backend):
         candidates = [candidate_of(*row) for row in rows]
         if not candidates:
             return []
-        files = {"folder": self.folder, "noted": self.noted}
-        return judge_candidates(candidates, settings=settings, api_key=key, **files)
+        return judge_candidates(
+            candidates,
+            self.folder,
+            settings,
+            noted=self.noted,
+            api_key=key,
+            in_batches=self.in_batches,
+        )
 
 
 @backend("openai")

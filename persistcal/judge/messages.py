@@ -66,6 +66,10 @@ class JudgeSettings:
         return Budget(*prices, self.max_requests, self.max_cost, "judge", "Judging")
 
 
+Asked = tuple[str, Sequence[str], str]  # question, references, answer
+Label = tuple[str, str]  # label and who gave it
+
+
 class Candidate(NamedTuple):
     """An answer to be labelled, its question, and the answers known to be right."""
 

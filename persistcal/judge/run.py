@@ -14,7 +14,6 @@ from persistcal.answers.clusters import (
     warn_if_none_is_correct,
 )
 from persistcal.answers.options import has_options, option_labels
-from persistcal.judge.backends import BACKENDS, Asked, Label
 from persistcal.judge.human_labels import (
     Unresolved,
     append_unresolved,
@@ -22,8 +21,10 @@ from persistcal.judge.human_labels import (
     read_human_labels,
 )
 from persistcal.judge.messages import (
+    Asked,
     Candidate,
     JudgeSettings,
+    Label,
     Replies,
     candidate_id,
     requests_about,
@@ -44,13 +45,15 @@ def judge_candidates(
     *,
     noted: str,
     api_key: str,
-) -> list[tuple[str, str]]:
+    in_batches: bool = False,
+) -> list[Label]:
     """Return the label of each of `candidates`, all of one checkpoint, with its source.
 
     The source is "human", the judge's model, or "queue" for a candidate that waits for a person
     and counts as "not_attempted", if the settings allow a job to continue. `folder` contains
     the replies, batches, queue and ledger of all jobs of a study. `noted` is this job's file
-    for `note_consulted`. The API key is needed only for new requests.
+    for `note_consulted`. The API key is needed only for new requests, which are sent together
+    if they are `in_batches`.
     """
     queue = f"{folder}/queue.csv"
     human = read_human_labels(queue)
@@ -69,7 +72,7 @@ def judge_candidates(
         *(len(requests), len(missing)),
     )
     if missing:
-        _ask(missing, folder, settings, api_key)
+        _ask(missing, folder, settings, api_key, in_batches=in_batches)
         replies |= kept.present(missing)
 
     decided, waiting = {}, {}
@@ -140,7 +143,14 @@ def _say_who_waits(n: int, queue: str, settings: JudgeSettings) -> None:
     log.warning("%s and count as not attempted until then: %s.", message, remedy)
 
 
-def _ask(missing: dict[str, Body], folder: str, settings: JudgeSettings, api_key: str) -> None:
+def _ask(
+    missing: dict[str, Body],
+    folder: str,
+    settings: JudgeSettings,
+    api_key: str,
+    *,
+    in_batches: bool,
+) -> None:
     try:
         from persistcal.judge.asking import ask_in_batches, ask_one_by_one
         from persistcal.server.client import ModelServer
@@ -149,7 +159,7 @@ def _ask(missing: dict[str, Body], folder: str, settings: JudgeSettings, api_key
             f"judge.backend {settings.backend} needs the package {error.name}: "
             "pip install openai tenacity"
         ) from None
-    ask = ask_in_batches if BACKENDS[settings.backend].in_batches else ask_one_by_one
+    ask = ask_in_batches if in_batches else ask_one_by_one
     try:
         reached = settings.base_url, api_key.strip(), settings
         ask(ModelServer(*reached, section="judge", kept="Labels"), missing, folder, settings)

@@ -13,8 +13,8 @@ from jobs import ABOUT, clusters_job
 from tiny_models import ID2LABEL, MAX_LENGTH, tiny_entailment_model
 from transformers import DebertaV2ForSequenceClassification, PreTrainedTokenizerFast
 
-from persistcal.answers.clusters import Pair, group_answers, mutual_entailment
 from persistcal.answers.entailment import EntailmentModel, entailment_index
+from persistcal.answers.equivalence import Pair, group_answers, mutual_entailment
 from persistcal.store import artifacts
 
 pytestmark = pytest.mark.slow

@@ -16,8 +16,8 @@ import pytest
 import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-from persistcal.answers.clusters import Pair, group_answers, mutual_entailment
 from persistcal.answers.entailment import HYPOTHESIS, PREMISE, EntailmentModel
+from persistcal.answers.equivalence import Pair, group_answers, mutual_entailment
 
 pytestmark = pytest.mark.skipif(
     not os.environ.get("RUN_NLI"), reason="trains a model for 20 minutes: make test-nli"

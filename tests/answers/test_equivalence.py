@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from persistcal.answers.clusters import (
+from persistcal.answers.clusters import open_equivalence
+from persistcal.answers.entailment import EntailmentCache
+from persistcal.answers.equivalence import (
     Pair,
     group_answers,
     identical,
     mutual_entailment,
-    open_equivalence,
 )
-from persistcal.answers.entailment import EntailmentCache
 from persistcal.questions.labels import judge_lexically, normalise
 
 # Three of them are identical after normalisation, and two more.

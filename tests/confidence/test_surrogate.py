@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from persistcal.answers.clusters import Pair
+from persistcal.answers.equivalence import Pair
 from persistcal.confidence.estimators.meaning import surrogate_confidences
 from persistcal.store import artifacts
 

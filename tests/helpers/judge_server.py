@@ -15,6 +15,7 @@ from pathlib import Path
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
+from persistcal.judge.backends import BACKENDS
 from persistcal.judge.messages import JudgeSettings, candidate_of
 from persistcal.judge.run import judge_candidates
 from persistcal.questions.labels import LABELS
@@ -84,9 +85,11 @@ import json, sys
 sys.path[:0] = ["{ROOT}", "{ROOT}/tests/helpers"]
 from judge_server import KEY, candidates
 from persistcal.judge.messages import JudgeSettings
+from persistcal.judge.backends import BACKENDS
 from persistcal.judge.run import judge_candidates
 settings, folder, n = JudgeSettings(**json.loads(sys.argv[1])), sys.argv[2], int(sys.argv[3])
-judge_candidates(candidates(n), folder, settings, noted=folder + "/noted.csv", api_key=KEY)
+how = {{"api_key": KEY, "in_batches": BACKENDS[settings.backend].in_batches}}
+judge_candidates(candidates(n), folder, settings, noted=folder + "/noted.csv", **how)
 """
 
 
@@ -168,8 +171,14 @@ class FakeJudge:
         """
         noted = f"{self.folder}/{job}.csv"
         settings = self.settings(**changes)
+        in_batches = BACKENDS[settings.backend].in_batches
         labels = judge_candidates(
-            some, str(self.folder), settings, noted=noted, api_key=api_key
+            some,
+            str(self.folder),
+            settings,
+            noted=noted,
+            api_key=api_key,
+            in_batches=in_batches,
         )
         sources = {settings.model: "RWN", "human": "rwn", "queue": "  ?"}
         return "".join(sources[source][LABELS.index(label)] for label, source in labels)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from persistcal.answers.clusters import Pair, identical
+from persistcal.answers.equivalence import Pair, identical
 from persistcal.questions.labels import (
     LABELS,
     benchmark_form,

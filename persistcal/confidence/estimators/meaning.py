@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from persistcal.answers.clusters import Pair, PairTest
+from persistcal.answers.equivalence import Pair, PairTest
 from persistcal.confidence import uncertainty
 from persistcal.confidence.evidence import Evidence
 from persistcal.confidence.uncertainty import Candidates, jaccard, own_beams, rate_candidates
@@ -189,7 +189,7 @@ def surrogate_confidences(
     question and answer, `candidates` are the CLUSTERS of the other checkpoint, and `equivalent`
     returns whether the answers of each pair mean the same.
 
-    >>> from persistcal.answers.clusters import identical
+    >>> from persistcal.answers.equivalence import identical
     >>> predictions = pd.DataFrame(
     ...     {"question_id": ["q", "q"], "question": "Capital?", "answer": ["paris", "Rome"]}
     ... )

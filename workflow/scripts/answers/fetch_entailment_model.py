@@ -2,8 +2,8 @@
 
 from transformers import AutoConfig
 
-from persistcal.answers.clusters import MODEL_FILES
 from persistcal.answers.entailment import entailment_index
+from persistcal.answers.equivalence import MODEL_FILES
 from persistcal.models import hub
 from persistcal.models.checkpoint import Checkpoint
 from persistcal.store.jobs import log, run

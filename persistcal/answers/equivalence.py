@@ -1,0 +1,102 @@
+"""Whether two answers have the same meaning, and the groups that follow from it."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from persistcal.questions.labels import (
+    group_same_answers,
+    normalise,
+    same_answer,
+    without_stops,
+)
+
+
+class Pair(NamedTuple):
+    """Two answers to a question; if order matters, whether `one` entails `other`."""
+
+    question: str
+    one: str
+    other: str
+
+
+PairTest = Callable[[Sequence[Pair]], Sequence[bool]]
+
+
+def identical(pairs: Sequence[Pair]) -> list[bool]:
+    """Return for each pair whether its answers are equal by the rule that labels answers."""
+    return [same_answer(pair.one, pair.other) for pair in pairs]
+
+
+def identical_text(pairs: Sequence[Pair]) -> list[bool]:
+    """Return for each pair whether its answers are equal without case and all full stops."""
+    return [without_stops(pair.one) == without_stops(pair.other) for pair in pairs]
+
+
+def mutual_entailment(entails: PairTest) -> PairTest:
+    """Return the paper's equivalence: equal without case and full stops, or mutual entailment.
+
+    The first test starts from the answer that sorts first, so that all checkpoints share
+    it. The second direction is tested only if the first one is entailment.
+    """
+
+    def equivalent(pairs: Sequence[Pair]) -> list[bool]:
+        different = [normalise(pair.one) != normalise(pair.other) for pair in pairs]
+        forward = [Pair(p.question, *sorted((p.one, p.other))) for p in pairs]
+        back = [Pair(p.question, p.other, p.one) for p in forward]
+        mutual = _ask_some(entails, back, _ask_some(entails, forward, different))
+        return [yes or not asked for yes, asked in zip(mutual, different, strict=True)]
+
+    return equivalent
+
+
+def _ask_some(compare: PairTest, pairs: list[Pair], wanted: list[bool]) -> list[bool]:
+    """Compare the wanted pairs; the result for others is False."""
+    answers = iter(compare([pair for pair, ask in zip(pairs, wanted, strict=True) if ask]))
+    return [ask and bool(next(answers)) for ask in wanted]
+
+
+def group_answers(
+    asked: Sequence[tuple[str, Sequence[str]]], equivalent: PairTest
+) -> list[list[int]]:
+    """Group each question's distinct answers: the connected components of `equivalent`.
+
+    Connected answers are not compared again. Each round compares one answer of each
+    question with one answer of every other group. Returned is a number per answer, equal for
+    answers that mean the same. Groups of `identical` answers are not connected by a spelling
+    that matches two different ones.
+    """
+    if equivalent is identical:
+        return [group_same_answers(answers) for _, answers in asked]
+    groups = []
+    for _, answers in asked:
+        first: dict[str, int] = {}
+        groups.append([first.setdefault(normalise(text), i) for i, text in enumerate(answers)])
+    compared: list[set[tuple[int, int]]] = [set() for _ in asked]
+    while open_pairs := [
+        (number, i, j)
+        for number, group in enumerate(groups)
+        for i, j in _next_pairs(group, compared[number])
+    ]:
+        pairs = [Pair(asked[n][0], asked[n][1][i], asked[n][1][j]) for n, i, j in open_pairs]
+        for (n, i, j), same in zip(open_pairs, equivalent(pairs), strict=True):
+            compared[n].add((i, j))
+            if same:
+                kept, gone = groups[n][i], groups[n][j]
+                groups[n] = [kept if group == gone else group for group in groups[n]]
+    return groups
+
+
+def _next_pairs(group: list[int], compared: set[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Pair the first incompletely compared answer with one answer of each other group."""
+    for i in range(len(group)):
+        pairs: dict[int, tuple[int, int]] = {}
+        for j in range(i + 1, len(group)):
+            if group[j] != group[i] and (i, j) not in compared:
+                pairs.setdefault(group[j], (i, j))
+        if pairs:
+            return list(pairs.values())
+    return []
+
+
+# The files of an entailment model besides its weights.
+MODEL_FILES = ["*.json", "*.txt", "*.model"]
