@@ -27,7 +27,7 @@ def printed(name, table, rows, folder, **settings):
     """LaTeX and CSV of a table, of rows in a file."""
     path = str(folder / f"{table.name}.csv")
     artifacts.write_csv(rows, path, table)
-    about = {"name": name, "module": "change_views", "artifact": table.name}
+    about = {"function": f"change_views.{name}", "artifact": table.name}
     return make_plain_table([path], table={**about, "settings": {"labels": LABELS, **settings}})
 
 

@@ -187,7 +187,7 @@ def test_a_dollar_sign_in_a_label_is_a_dollar_sign(tmp_path):
 
 
 def test_figures_are_the_same_files_every_time(tmp_path):
-    about = {"name": "accuracy", "module": "figures", "artifact": "accuracies"}
+    about = {"function": "figures.accuracy_figure", "artifact": "accuracies"}
     about["settings"] = ACCURACY
     table = str(tmp_path / "accuracies.csv")
     artifacts.write_csv(accuracies(), table, artifacts.ACCURACIES)
