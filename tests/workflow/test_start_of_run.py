@@ -66,5 +66,15 @@ def test_the_papers_study_stops_on_a_machine_without_a_gpu(tmp_path):
     assert not list(tmp_path.rglob("*.json")) and not list(tmp_path.rglob("*.parquet"))
 
 
+def test_a_real_run_that_costs_or_lacks_too_much_starts_nothing(tmp_path, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    done = run(tmp_path, "--cores", "2", "--resources", "gpu=1", profile=BARE)
+    assert done.returncode
+    reasons = done.stdout.split("Nothing has started:")[1]
+    assert "`judge: {max_cost: 680}`" in reasons  # 453,600 requests
+    assert "OPENAI_API_KEY is empty" in reasons and "training14b.json is missing" in reasons
+    assert not list(tmp_path.rglob("*.json")) and not list(tmp_path.rglob("*.parquet"))
+
+
 def test_a_plan_without_a_gpu_job_starts():
     assert too_much({}, [("compute_metrics", {"model": "m"})]) == ""
