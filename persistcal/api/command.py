@@ -5,38 +5,31 @@ invalid command.
 """
 
 import inspect
+import json
 import logging
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from math import isnan
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
-import pandas as pd
-import pyarrow as pa
 import typer
-from scipy.stats import norm
 
-from persistcal.api.display import ESTIMATORS, Comparison
-from persistcal.api.evaluate import Step, compare_inputs, compute_metrics
-from persistcal.api.files import Reading, read_study
-from persistcal.api.inputs import MIN_CONTRAST, PredictionTables, Settings
-from persistcal.api.rating import SCORES
-from persistcal.api.thresholds import Relabelling, check_inputs, describe_curve, read_texts
-from persistcal.evaluation import power
-from persistcal.evaluation.draws import MIN_DIRECTION
-from persistcal.evaluation.metrics import MEASURES
-from persistcal.evaluation.relabelling import curve_sizes
-from persistcal.evaluation.replicates import MIN_REPLICATES
-from persistcal.evaluation.thresholds import BROKEN, UNDECIDED
-from persistcal.imports.scales import PROBABILITIES, parse_scale
-from persistcal.report.threshold_views import exit_code, missing_verdicts
-from persistcal.store import artifacts
-from persistcal.store.files import check_writable, write_whole
+from persistcal.evaluation.settings import MIN_REPLICATES, EvaluationSettings
+
+# Each command imports what it needs itself, so that help and errors come at once.
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from persistcal.api.display import Comparison
+    from persistcal.api.evaluate import Step
+    from persistcal.api.files import Reading
+    from persistcal.api.inputs import PredictionTables, Settings
+    from persistcal.evaluation import power
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -73,6 +66,21 @@ Precision = Annotated[
 ]
 Delta = Annotated[
     float, typer.Option(help="Probability that a selected threshold misses the precision.")
+]
+ComparedPairs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--pairs",
+        metavar="PAIRS",
+        help="Pairs of checkpoints that are compared: all, adjacent, first, or v1:v2 …",
+    ),
+]
+FailIf = Annotated[
+    str | None,
+    typer.Option(
+        help="Release gate: 'broken' exits with 3 if a threshold is broken; 'undecided' exits "
+        "with 4, too, if a verdict is undecided or missing."
+    ),
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.")]
 # The options of `Reading`, which all commands that read files share
@@ -172,35 +180,58 @@ SHARED: dict[str, Any] = {
         ),
     ],
 }
+# The options of `Settings`, with their defaults
+SETTINGS: dict[str, tuple[Any, Any]] = {
+    "precision": (Precision, EvaluationSettings.precision),
+    "delta": (Delta, EvaluationSettings.delta),
+    "pairs": (ComparedPairs, None),
+    "min_contrast": (MinContrast, EvaluationSettings.min_contrast),
+    "min_direction": (MinDirection, EvaluationSettings.min_direction),
+    "replicates": (Replicates, EvaluationSettings.n_replicates),
+    "seed": (Seed, EvaluationSettings.seed),
+}
 SEVERAL = (
     "--names",
     "--columns",
+    "--pairs",
     "--sheet",
     "--again",
 )  # options that take all words up to the next option
 
 
 def reads_files(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of `SHARED`, which it receives as its parameter `reading`."""
-    own = [p for p in inspect.signature(command).parameters.values() if p.name != "reading"]
+    """Give a command the options of `SHARED`, which it receives as its parameter `reading`.
+
+    A command with a parameter `settings` also has the options of `SETTINGS`.
+    """
+    parameters = inspect.signature(command).parameters
+    groups = {name: group for name, group in GROUPS.items() if name in parameters}
+    own = [p.replace(kind=KEYWORD) for p in parameters.values() if p.name not in groups]
     shared = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
-        for name, kind in SHARED.items()
+        inspect.Parameter(name, KEYWORD, default=default, annotation=kind)
+        for group, _ in groups.values()
+        for name, (kind, default) in group.items()
     ]
-    parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own] + shared
 
     def call(**given: Any) -> None:  # noqa: ANN401
-        options = {name: given.pop(name) for name in SHARED}
-        command(reading=_reading(**options), **given)
+        made = {
+            name: make(**{option: given.pop(option) for option in group})
+            for name, (group, make) in groups.items()
+        }
+        command(**made, **given)
 
     call.__name__, call.__doc__ = command.__name__, command.__doc__
-    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    call.__annotations__ = {p.name: p.annotation for p in parameters}
+    call.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined]
+    call.__annotations__ = {p.name: p.annotation for p in [*own, *shared]}
     return call
 
 
-def _reading(**options: Any) -> Reading:  # noqa: ANN401
+def _reading(**options: Any) -> "Reading":  # noqa: ANN401
     """Return the options of a command as `Reading`."""
+    from persistcal.api.files import Reading
+    from persistcal.api.rating import SCORES
+    from persistcal.imports.scales import PROBABILITIES, parse_scale
+
     columns: dict[str, str] = {}
     for word in options.pop("columns") or []:
         column_name, is_pair, column = word.partition("=")
@@ -218,9 +249,7 @@ def _reading(**options: Any) -> Reading:  # noqa: ANN401
     except OSError as error:
         raise ValueError(f"--words {error.filename}: {error.strerror}.") from None
     missing = options["missing"]
-    if missing not in (None, "drop") and not PROBABILITIES.holds(
-        np.array(PROBABILITIES.number(missing))
-    ):
+    if missing not in (None, "drop") and not 0 <= PROBABILITIES.number(missing) <= 1:
         raise typer.BadParameter(f"--missing is {missing!r}; give 'drop', or a number to 1.")
     if options["errored"] not in (None, "drop", "incorrect"):
         raise typer.BadParameter(
@@ -236,9 +265,42 @@ def _reading(**options: Any) -> Reading:  # noqa: ANN401
     return Reading(columns=columns, scale=scale, **given)
 
 
+def _settings(pairs: Sequence[str] | None, **numbers: Any) -> "Settings":  # noqa: ANN401
+    """Return the options of `SETTINGS` as `Settings`."""
+    from persistcal.api.inputs import Settings
+
+    n_replicates = numbers.pop("replicates")
+    return Settings(pairs=_pairs(pairs), n_replicates=n_replicates, **numbers)
+
+
+def _pairs(words: Sequence[str] | None) -> Any:  # noqa: ANN401
+    """Return the pairs of checkpoints that the option `--pairs` names.
+
+    >>> _pairs(None), _pairs(["adjacent"]), _pairs(["v1:v3", "v2:v3"])
+    ('all', 'adjacent', [('v1', 'v3'), ('v2', 'v3')])
+    """
+    if not words or (len(words) == 1 and words[0] in ("all", "adjacent", "first")):
+        return words[0] if words else "all"
+    named = [tuple(word.split(":")) for word in words]
+    for word, pair in zip(words, named, strict=True):
+        if len(pair) != 2 or not all(pair):
+            raise typer.BadParameter(
+                f"--pairs is {word!r}; give all, adjacent, first, or pairs such as v1:v2."
+            )
+    return named
+
+
+KEYWORD = inspect.Parameter.KEYWORD_ONLY
+# Parameters that stand for a group of options: each with its default, and what is made of them
+GROUPS: dict[str, tuple[dict[str, tuple[Any, Any]], Callable[..., Any]]] = {
+    "reading": ({name: (kind, None) for name, kind in SHARED.items()}, _reading),
+    "settings": (SETTINGS, _settings),
+}
+
+
 @app.command(
     epilog="For example:\n\n"
-    "`persistcal compare early.jsonl late.jsonl`\n\n"
+    "`persistcal compare early.jsonl late.jsonl --precision 0.8`\n\n"
     "`persistcal compare step1/samples_quiz.jsonl step2/samples_quiz.jsonl --labels log`\n\n"
     "`persistcal compare a.csv b.csv --columns confidence=conf correct=right --names v1 v2`\n\n"
     "`persistcal compare v1a.jsonl v2a.jsonl --again v1b.jsonl v2b.jsonl`\n\n"
@@ -247,31 +309,57 @@ def _reading(**options: Any) -> Reading:  # noqa: ANN401
 @reads_files
 def compare(
     files: Files,
-    reading: Reading,
+    reading: "Reading",
+    settings: "Settings",
     out: Annotated[str, typer.Option(help="Folder of the results.")] = "comparison",
-    min_contrast: MinContrast = MIN_CONTRAST,
-    min_direction: MinDirection = MIN_DIRECTION,
-    replicates: Replicates = 10_000,
-    seed: Seed = 17,
+    fail_if: FailIf = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the verdict as JSON.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Print also all findings and a table of metrics.")
+    ] = False,
 ) -> None:
-    """Compare checkpoints and estimators: metrics, tests and the page.
+    """Compare checkpoints and estimators: a verdict, metrics, tests and the page.
 
-    Into the folder `--out` go metrics.csv, significance.csv, intervals.csv, claims.csv,
-    contrast_sets.csv, states.csv, trends.csv and report/index.html.
+    The verdict answers whether accuracy changed, whether confidence followed, whether it is
+    calibrated at the later checkpoint, and whether a threshold keeps its precision. Into the
+    folder `--out` go metrics.csv, significance.csv, intervals.csv, claims.csv,
+    contrast_sets.csv, states.csv, trends.csv, thresholds.csv, threshold_cells.csv,
+    confident_regressions.csv, selective.csv and report/index.html.
     """
+    from persistcal.report.threshold_views import exit_code
+    from persistcal.store.files import write_whole
+
+    _check_gate(fail_if)
     _check_out(out, out)
-    settings = Settings(min_contrast, "all", min_direction, replicates, seed)
     comparison, page = _compare(files, reading, settings)
     paths = _write_tables(comparison.tables, out)
     report = str(Path(out, "report", "index.html"))
     write_whole(report, page)
-    typer.echo(f"{comparison.summary()}\nPage: {report}\nTables: {', '.join(paths)}")
+    if as_json:
+        written = {"page": report, "tables": paths}
+        typer.echo(
+            json.dumps(comparison.verdict_record() | written, indent=2, ensure_ascii=False)
+        )
+    else:
+        text = comparison.verdict(" ".join(files))
+        if verbose:
+            text += f"\n{comparison.summary()}"
+        typer.echo(f"{text}\nPage: {report}\nTables: {', '.join(paths)}")
+    if code := exit_code(comparison.tables["thresholds"], fail_if):
+        raise typer.Exit(code)
 
 
 @app.command(epilog="For example:\n\n`persistcal metrics early.csv late.csv > metrics.csv`\n\n")
 @reads_files
-def metrics(files: Files, reading: Reading, min_contrast: MinContrast = MIN_CONTRAST) -> None:
+def metrics(
+    files: Files,
+    reading: "Reading",
+    min_contrast: MinContrast = EvaluationSettings.min_contrast,
+) -> None:
     """Print every metric as CSV, as in `metrics.csv` of `compare`, without tests."""
+    from persistcal.api.evaluate import compute_metrics
+    from persistcal.api.inputs import Settings
+
     settings = Settings(min_contrast)
     inputs = _read(files, reading)
     with _bar(len(inputs.predictions)) as step:
@@ -287,16 +375,14 @@ def metrics(files: Files, reading: Reading, min_contrast: MinContrast = MIN_CONT
 @reads_files
 def page(
     files: Files,
-    reading: Reading,
+    reading: "Reading",
+    settings: "Settings",
     out: Annotated[str, typer.Option(help="The page, one HTML file.")] = "page.html",
-    min_contrast: MinContrast = MIN_CONTRAST,
-    min_direction: MinDirection = MIN_DIRECTION,
-    replicates: Replicates = 10_000,
-    seed: Seed = 17,
 ) -> None:
     """Write only the page: findings, charts, and all answers."""
+    from persistcal.store.files import write_whole
+
     _check_out(out, str(Path(out).parent))
-    settings = Settings(min_contrast, "all", min_direction, replicates, seed)
     comparison, text = _compare(files, reading, settings)
     write_whole(out, text)
     typer.echo("\n".join([*comparison.inputs.assumptions(settings), f"Page: {out}"]))
@@ -310,7 +396,7 @@ def page(
 def plan(
     questions: Annotated[
         int,
-        typer.Option(min=2, max=power.MOST_QUESTIONS, help="Questions that the study asks."),
+        typer.Option(min=2, help="Questions that the study asks."),
     ],
     changed: Annotated[
         tuple[int, int] | None,
@@ -328,7 +414,6 @@ def plan(
         int,
         typer.Option(
             min=2,
-            max=power.MOST_ESTIMATORS,
             help="Estimators that are compared with each other.",
         ),
     ] = 2,
@@ -344,6 +429,8 @@ def plan(
     ] = None,
 ) -> None:
     """Print the differences that a study could find, before it is run."""
+    from persistcal.evaluation import power
+
     if results:
         lines = _plan_from_results(*results, questions, difference)
     else:
@@ -365,17 +452,11 @@ def plan(
 @reads_files
 def threshold(
     files: Files,
-    reading: Reading,
+    reading: "Reading",
     precision: Precision = 0.9,
     delta: Delta = 0.1,
     out: Annotated[str, typer.Option(help="Folder of the results.")] = "thresholds",
-    fail_if: Annotated[
-        str | None,
-        typer.Option(
-            help="Release gate: 'broken' exits with 3 if a threshold is broken; 'undecided' "
-            "exits with 4, too, if a verdict is undecided or missing."
-        ),
-    ] = None,
+    fail_if: FailIf = None,
     sheet: Annotated[
         list[int] | None,
         typer.Option(
@@ -400,8 +481,12 @@ def threshold(
     and selective.csv. With `--labels sheet.csv`, a filled sheet, a threshold is certified on
     the later checkpoint, and looks.csv has a row for each look at the labels.
     """
-    if fail_if not in (None, BROKEN, UNDECIDED):
-        raise typer.BadParameter(f"--fail-if is {fail_if!r}; give 'broken' or 'undecided'.")
+    from persistcal.api.display import ESTIMATORS
+    from persistcal.api.inputs import Settings
+    from persistcal.api.thresholds import Relabelling, check_inputs, read_texts
+    from persistcal.report.threshold_views import exit_code, missing_verdicts
+
+    _check_gate(fail_if)
     filled = None if reading.labels in (None, "log") else reading.labels
     if texts and not sheet:
         raise typer.BadParameter("--texts is for --sheet; leave it out.")
@@ -414,6 +499,10 @@ def threshold(
     if filled:
         reading = replace(reading, labels=None, unlabelled=files[-1])
         later = Relabelling(_read(files, reading), reading.estimators)
+        import pandas as pd
+
+        from persistcal.store import artifacts
+
         path = Path(out, "looks.csv")
         looks = pd.DataFrame(columns=artifacts.LOOKS.schema.names)
         if path.exists():
@@ -424,7 +513,7 @@ def threshold(
         looks = looks.drop_duplicates(list(artifacts.LOOKS.key), keep="last")
         [written] = _write_tables({"looks": looks}, out)
         typer.echo(f"{made.text}\nTable: {written}")
-        if fail_if == UNDECIDED and not made.is_certified:
+        if fail_if == "undecided" and not made.is_certified:
             raise typer.Exit(4)
         return
     if sheet:
@@ -440,7 +529,7 @@ def threshold(
     typer.echo("\n".join([checked.summary(ESTIMATORS), *inputs.notes]))
     typer.echo(f"Tables: {', '.join(paths)}")
     if code := exit_code(checked.tables["thresholds"], fail_if):
-        if fail_if == UNDECIDED:
+        if fail_if == "undecided":
             for line in missing_verdicts(checked.tables["thresholds"]):
                 typer.echo(f"No verdict: {line}.", err=True)
         raise typer.Exit(code)
@@ -453,7 +542,7 @@ def threshold(
 @reads_files
 def label_curve(
     files: Files,
-    reading: Reading,
+    reading: "Reading",
     precision: Precision = 0.9,
     delta: Delta = 0.1,
     out: Annotated[str, typer.Option(help="Folder of the results.")] = "thresholds",
@@ -463,6 +552,9 @@ def label_curve(
     Both checkpoints need labels. Sheets of each size are drawn as by `threshold --sheet`, and
     label_curve.csv goes into the folder `--out`.
     """
+    from persistcal.api.thresholds import Relabelling, describe_curve
+    from persistcal.evaluation.relabelling import curve_sizes
+
     _check_out(out, out)
     later = Relabelling(_read(files, reading), reading.estimators)
     with _bar(len(curve_sizes(len(later.ids)))) as step:
@@ -471,8 +563,10 @@ def label_curve(
     typer.echo(f"{describe_curve(curve)}\nTable: {path}")
 
 
-def _plan_from_guess(guess: power.Guess, difference: float | None) -> Iterator[str]:
+def _plan_from_guess(guess: "power.Guess", difference: float | None) -> Iterator[str]:
     """Yield a line per smallest difference, and one per number of questions for another."""
+    from persistcal.evaluation import power
+
     result = power.findable(guess, difference)
     for measure, smallest, _ in result:
         yield f"{measure}: {'none' if isnan(smallest) else f'{smallest:.3f}'}"
@@ -488,6 +582,12 @@ def _plan_from_results(
     folder: str, asked: int, questions: int, difference: float | None
 ) -> Iterator[str]:
     """Yield a line per test of the study in `folder`, as if it had asked `questions`."""
+    from scipy.stats import norm
+
+    from persistcal.evaluation import power
+    from persistcal.evaluation.metrics import MEASURES
+    from persistcal.store import artifacts
+
     power.check_count("the number of questions that the study asked", asked)
     if difference is not None:
         power.check_share("difference", difference)
@@ -509,8 +609,10 @@ def _plan_from_results(
         yield line
 
 
-def _write_tables(tables: Mapping[str, pd.DataFrame], folder: str) -> list[str]:
+def _write_tables(tables: "Mapping[str, pd.DataFrame]", folder: str) -> list[str]:
     """Write tables of `artifacts` as CSV into a folder, and return the paths."""
+    from persistcal.store import artifacts
+
     Path(folder).mkdir(parents=True, exist_ok=True)
     paths = {name: str(Path(folder, f"{name}.csv")) for name in tables}
     for name, path in paths.items():
@@ -520,22 +622,37 @@ def _write_tables(tables: Mapping[str, pd.DataFrame], folder: str) -> list[str]:
 
 def _check_out(out: str, folder: str) -> None:
     """Refuse an empty `--out`, and a folder that cannot be written, before files are read."""
+    from persistcal.store.files import check_writable
+
     if not out.strip():
         raise typer.BadParameter("--out is empty; give a name.")
     check_writable(folder)
 
 
-def _read(files: list[str], reading: Reading) -> PredictionTables:
+def _check_gate(fail_if: str | None) -> None:
+    if fail_if not in (None, "broken", "undecided"):
+        raise typer.BadParameter(f"--fail-if is {fail_if!r}; give 'broken' or 'undecided'.")
+
+
+def _read(files: list[str], reading: "Reading") -> "PredictionTables":
+    from persistcal.api.files import read_study
+
     if reading.labels not in (None, "log"):
         raise typer.BadParameter(f"--labels is {reading.labels!r}, and can be 'log'.")
     with _standard_input(files) as names:
         return read_study(names, reading)
 
 
-def _compare(files: list[str], reading: Reading, settings: Settings) -> tuple[Comparison, str]:
+def _compare(
+    files: list[str], reading: "Reading", settings: "Settings"
+) -> "tuple[Comparison, str]":
     """Return a comparison and its page."""
+    from persistcal.api.evaluate import compare_inputs
+
     inputs = _read(files, reading)
-    n_steps = 2 * len(inputs.predictions) + 2  # metrics and bootstrap of each; states, page
+    n_steps = (
+        2 * len(inputs.predictions) + 3
+    )  # metrics and bootstrap of each; states, thresholds, page
     with _bar(n_steps) as step:
         comparison = compare_inputs(inputs, settings, step)
         text = comparison.to_html()
@@ -546,6 +663,8 @@ def _compare(files: list[str], reading: Reading, settings: Settings) -> tuple[Co
 @contextmanager
 def _standard_input(files: list[str]) -> Iterator[list[str]]:
     """Yield the files, with a temporary file in the place of standard input."""
+    from persistcal.store.files import write_whole
+
     if "-" not in files:
         yield files
         return
@@ -564,15 +683,20 @@ def _standard_input(files: list[str]) -> Iterator[list[str]]:
 
 
 @contextmanager
-def _bar(length: int) -> Iterator[Step]:
-    """Yield a function that moves a bar on the terminal and shows the finished step."""
-    with typer.progressbar(length=length, file=sys.stderr) as bar:
+def _bar(length: int) -> "Iterator[Step]":
+    """Yield a function that shows what is finished and how long it took, on one line."""
+    start, is_terminal = time.monotonic(), sys.stderr.isatty()
+    finished: list[str] = []
 
-        def step(name: str) -> None:
-            bar.label = name
-            bar.update(1)
+    def step(name: str) -> None:
+        finished.append(name)
+        seconds = time.monotonic() - start
+        line = f"{len(finished)} of {length} steps after {seconds:.0f} s: {name}"
+        typer.echo(f"\r{line:<79}" if is_terminal else line, err=True, nl=not is_terminal)
 
-        yield step
+    yield step
+    if is_terminal:
+        typer.echo(err=True)
 
 
 def _repeat_options(words: Sequence[str]) -> list[str]:
@@ -597,7 +721,11 @@ def main(words: Sequence[str] | None = None) -> None:
     logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
     try:
         app(_repeat_options(sys.argv[1:] if words is None else words))
-    except (ValueError, OSError, pa.ArrowException) as error:
+    except Exception as error:
+        arrow = sys.modules.get("pyarrow")  # which is imported only to read files
+        expected = (ValueError, OSError, *([arrow.ArrowException] if arrow else []))
+        if not isinstance(error, expected):
+            raise
         text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         file = getattr(error, "filename", None)
         typer.echo(f"persistcal: {f'{file}: ' if file else ''}{text}", err=True)

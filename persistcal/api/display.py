@@ -23,6 +23,8 @@ from persistcal.report.latex import results_table
 from persistcal.report.layout import Description
 from persistcal.report.page.compose import Origin, about, compose, summary
 from persistcal.report.page.contents import Contents, Shown, Stage, StudyTables, gather
+from persistcal.report.page.verdict import Verdict, verdicts
+from persistcal.report.page.verdict_text import verdict_record, verdict_text
 from persistcal.report.tables import calibration, contrast_set_sizes
 from persistcal.report.threshold_views import risk_coverage_figure
 from persistcal.store import artifacts
@@ -71,6 +73,23 @@ class Comparison:
     settings: Settings
     tables: dict[str, pd.DataFrame]
     replicates: pd.DataFrame
+
+    def verdict(self, files: str = "…") -> str:
+        """Return what changed, an answer per question and estimator, and what to do next.
+
+        `files` are the words of a command that reads the same files.
+        """
+        texts = [verdict_text(verdict, files) for verdict in self._verdicts]
+        notes = "\n".join(self.inputs.assumptions(self.settings))
+        return "\n\n".join([*texts, notes])
+
+    def verdict_record(self) -> dict[str, Any]:
+        """Return the verdict as values for JSON."""
+        return {"verdicts": [verdict_record(verdict) for verdict in self._verdicts]}
+
+    @property
+    def _verdicts(self) -> list[Verdict]:
+        return [verdict for verdict in verdicts(self._contents) if verdict]
 
     def summary(self) -> str:
         """Return the findings in sentences, a table of all metrics, and the assumptions."""
@@ -233,6 +252,8 @@ class Comparison:
         printed["calibration"] = calibration(self.tables["intervals"], labels=labels)
         if len(self.tables["states"]):
             printed["states"] = table_of_states(self.tables["states"], **shared)
+        if len(self.tables["thresholds"]):
+            yield TableFiles("thresholds", self.tables["thresholds"].to_csv(index=False), "")
         for name, made in printed.items():
             yield TableFiles(name, made.rows.to_csv(index=False), made.tex)
 

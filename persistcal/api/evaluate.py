@@ -32,6 +32,7 @@ from persistcal.evaluation.replicates import (
     to_table,
 )
 from persistcal.evaluation.smooth_ece import smooth_ece as weighted_smooth_ece
+from persistcal.evaluation.thresholds import check_thresholds
 from persistcal.judge.run import count_same_answers
 from persistcal.report.layout import EVERY, named_blocks
 from persistcal.store import artifacts
@@ -148,8 +149,8 @@ def compare(
     Returns
     -------
     Comparison
-        `.summary()` is a text, `.tables` contains the tables by name, `.table()` lays them out,
-        `.figure()` draws one, and `.to_html()` returns the page.
+        `.verdict()` and `.summary()` are texts, `.tables` contains the tables by name,
+        `.table()` lays them out, `.figure()` draws one, and `.to_html()` returns the page.
 
     Examples
     --------
@@ -237,6 +238,16 @@ def compare_inputs(
         for dataset, rows in inputs.all_predictions.groupby("dataset", sort=False)
     ]
     step("states")
+    checked = check_thresholds(
+        inputs.predictions.values(),
+        inputs.checkpoints,
+        inputs.answers,
+        precision=settings.precision,
+        delta=settings.delta,
+        pairs=settings.pairs,
+        **settings.bootstrap,
+    )
+    step("thresholds")
     states, trends = zip(*compared, strict=True)
     tables = {
         "metrics": metrics,
@@ -246,6 +257,7 @@ def compare_inputs(
         "contrast_sets": count_contrast_sets(inputs, settings),
         "states": stack([(part, {}) for part in states], artifacts.STATES),
         "trends": stack([(part, {}) for part in trends], artifacts.TRENDS),
+        **checked._asdict(),
     }
     return Comparison(inputs, settings, tables, replicates)
 

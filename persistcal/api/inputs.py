@@ -20,6 +20,7 @@ from persistcal.evaluation.predictions import (
     spelling_error,
 )
 from persistcal.evaluation.replicates import MIN_REPLICATES
+from persistcal.evaluation.thresholds import check_target
 from persistcal.imports.asks import SECOND, check_asks, check_groups, join_asks, number_asks
 from persistcal.store import artifacts
 from persistcal.store.user_files import round_narrow
@@ -46,9 +47,12 @@ class Settings:
     min_direction: int = MIN_DIRECTION
     n_replicates: int = 10_000
     seed: int = 17
+    precision: float = 0.9  # of thresholds
+    delta: float = 0.1
 
     def __post_init__(self) -> None:
         """Refuse numbers that cannot be."""
+        check_target(self.precision, self.delta)
         least = {"n_replicates": MIN_REPLICATES, "seed": 0}
         for name in ("min_contrast", "min_direction", "n_replicates", "seed"):
             value = getattr(self, name)

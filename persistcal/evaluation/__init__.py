@@ -17,6 +17,7 @@ relabelling: few new labels for a later checkpoint, and the threshold that they 
 reliability: reliability diagrams, the noise floor of SmoothECE, and a test of calibration
 replicates: bootstrap replicates of metrics
 selective: selective prediction: risk–coverage curve, AURC, AUGRC and PRR
+settings: the settings of an evaluation, in one record that imports nothing
 significance: intervals over questions and seeds, and tests of estimators, all at once, too
 smooth_ece: SmoothECE with automatic bandwidth, for many weightings of answers at once
 states: comparisons of checkpoints and of models, and trends

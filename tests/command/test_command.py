@@ -6,6 +6,7 @@ import json
 import math
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -545,3 +546,48 @@ def test_help_has_examples(command, capsys):
 def test_the_table_is_that_of_the_workflow():
     tables = yaml.safe_load((ROOT / "config/tables.yaml").read_text())["tables"]
     assert tables["all_estimators"] == display.ALL_ESTIMATORS
+
+
+def test_help_imports_no_package_that_computes():
+    """Help comes at once, because pandas, scipy and matplotlib take seconds to import."""
+    script = (
+        "import sys; from persistcal.api.command import main\n"
+        "try: main(['compare', '--help'])\n"
+        "except SystemExit: pass\n"
+        "heavy = {'numpy', 'pandas', 'pyarrow', 'scipy', 'matplotlib', 'numba', 'sklearn'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT
+    )
+    assert done.stdout.splitlines()[-1] == "[]", done.stderr
+
+
+@pytest.fixture(scope="module")
+def update(predictions, tmp_path_factory):
+    """The file of three checkpoints, and the arguments of a short comparison."""
+    folder = tmp_path_factory.mktemp("update")
+    predictions.to_csv(folder / "all.csv", index=False)
+    return folder / "all.csv", ("--out", folder / "out", *FAST, "--precision", "0.6")
+
+
+def test_chosen_pairs_are_the_pairs_of_the_verdict(update, capsys):
+    file, options = update
+    assert run("compare", file, *options, "--pairs", "a:b", "--json") == 0
+    [verdict] = json.loads(capsys.readouterr().out)["verdicts"]
+    assert (verdict["earlier"], verdict["later"], verdict["precision"]) == ("a", "b", 0.6)
+    thresholds = pd.read_csv(file.parent / "out" / "thresholds.csv")
+    assert set(zip(thresholds["earlier"], thresholds["later"], strict=True)) == {("a", "b")}
+
+
+def test_a_malformed_pair_is_refused(update, capsys):
+    assert run("compare", update[0], "--pairs", "a-b") == 2
+    assert "--pairs is 'a-b'" in " ".join(capsys.readouterr().err.split())
+
+
+def test_the_release_gate_of_compare_reads_its_thresholds(update, capsys):
+    file, options = update
+    impossible = [*options[:-1], "0.999", "--fail-if", "undecided"]
+    assert run("compare", file, *impossible) == 4  # no threshold reaches it
+    assert run("compare", file, *impossible[:-1], "broken") == 0
+    assert "Next: label" in capsys.readouterr().out

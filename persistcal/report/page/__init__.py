@@ -9,4 +9,5 @@ overview: the page's texts about a study
 sentences: sentences about estimators, and about an update, that the study's numbers support
 tables: the study's tables, for the page and the summary
 verdict: the verdict on an update: a mark, a word and a number for each question
+verdict_text: a verdict as lines for the terminal, and as a record for JSON
 """

@@ -52,7 +52,10 @@ MOST_NAMED = 4  # estimators in a clause of the headline
 
 
 class Answer(NamedTuple):
-    """The answer to a question: a mark, a word, the number and interval behind it, a text."""
+    """The answer to a question: a mark, a word, the number and interval behind it, two texts.
+
+    `brief` is `text` in the few words of a table's cell.
+    """
 
     mark: str
     word: str
@@ -60,6 +63,7 @@ class Answer(NamedTuple):
     lower: float = np.nan
     upper: float = np.nan
     text: str = ""
+    brief: str = ""
 
 
 class Threshold(NamedTuple):
@@ -81,6 +85,7 @@ class Rated(NamedTuple):
     threshold: Answer | None = None
     threshold_values: Threshold | None = None
     thresholds: tuple[float, ...] = ()  # that were selected, one per seed
+    labels_to_decide: float = np.nan  # of an undecided verdict of a single seed
 
     @property
     def is_baseline(self) -> bool:
@@ -171,6 +176,7 @@ def _verdict(study: Contents, part: Part) -> Verdict | None:
                     threshold=answer,
                     threshold_values=values,
                     thresholds=tuple(float(cut) for cut in cuts if cut == cut),
+                    labels_to_decide=float(thresholds[member][0]["labels_to_decide"]),
                 )
         rows.append(row)
     rows.sort(key=lambda row: (row.is_baseline, -_or(row.follows, -1.0)))
@@ -225,14 +231,15 @@ def _follows(claim: Claim) -> Answer:
     if order is None:
         return Answer(OPEN, TOO_FEW)
     word, value = order["word"], order["value"]
-    low, high = order["simultaneous_lower"], order["simultaneous_upper"]
+    # An interval over few seeds can leave the range of an AUC.
+    low, high = np.clip([order["simultaneous_lower"], order["simultaneous_upper"]], 0, 1)
     if word == TOO_FEW:
         return Answer(OPEN, TOO_FEW, value)
     mark = {FOLLOWED: SHOWN, IN_ORDER: SHOWN, AGAINST: OPPOSITE}.get(word, OPEN)
     if order["basis"] == ONE_ASK and mark == SHOWN:
         word += " (one ask)"
     text = f"change AUC {short(value)} {short_interval(low, high)}"
-    return Answer(mark, word, value, low, high, text)
+    return Answer(mark, word, value, float(low), float(high), text)
 
 
 def _calibrated(part: Part, member: Member, update: Update, seed: int) -> Answer:
@@ -255,11 +262,10 @@ def _calibrated(part: Part, member: Member, update: Update, seed: int) -> Answer
         ):
             word = f"{'over' if tested.confidence > tested.accuracy else 'under'}-confident"
     low, high = exact_interval(int(right.sum()), len(right))
-    text = (
-        f"says {short(tested.confidence)}, right {short(tested.accuracy)} "
-        f"{short_interval(low, high)}"
-    )
-    return Answer(mark, word, tested.confidence - tested.accuracy, text=text)
+    brief = f"says {short(tested.confidence)}, right {short(tested.accuracy)}"
+    text = f"{brief} {short_interval(low, high)}"
+    bias = tested.confidence - tested.accuracy
+    return Answer(mark, word, bias, text=text, brief=brief)
 
 
 def _thresholds(
@@ -286,7 +292,7 @@ def _threshold(seeds: Sequence[Mapping[str, Any]]) -> tuple[Answer, Threshold | 
             text += (
                 f"; one gives it for {percent(1 - float(least))} of questions, perhaps by luck"
             )
-        return Answer(NONE, NO_THRESHOLD, text=text), None
+        return Answer(NONE, NO_THRESHOLD, text=text, brief=NO_THRESHOLD), None
     verdict = rank_verdicts([row["verdict"] for row in selected])
     of_seeds = pd.DataFrame(selected)
     values = Threshold(*(float(of_seeds[name].mean()) for name in Threshold._fields))
@@ -306,4 +312,5 @@ def _threshold(seeds: Sequence[Mapping[str, Any]]) -> tuple[Answer, Threshold | 
         same = sum(row["verdict"] == verdict for row in selected)
         word += f" ({same} of {len(seeds)} seeds)"
     mark = _THRESHOLD_MARKS[verdict]
-    return Answer(mark, word, values.later_precision, low, high, text), values
+    brief = f"{percent(values.later_precision)} right, {earlier.removesuffix(' %')} → {later}"
+    return Answer(mark, word, values.later_precision, low, high, text, brief), values

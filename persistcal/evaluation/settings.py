@@ -1,0 +1,53 @@
+"""The settings of an evaluation: one record, which all functions, rules and the page receive.
+
+The workflow makes it from the config and a notebook from arguments. The module imports nothing,
+because the Snakefile reads the defaults.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+Listed = Sequence[Sequence[str]]
+Pairs = Literal["all", "adjacent", "first"] | Listed | Mapping[str, Listed]
+Conditioning = Literal["odds", "fitted", "cross_fitted"]
+CONDITIONINGS: tuple[Conditioning, ...] = ("odds", "fitted")  # unless asked otherwise
+MIN_REPLICATES = 200  # that a user's interval or test takes
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluationSettings:
+    """Settings of contrast sets, of the bootstrap and of thresholds.
+
+    Parameters
+    ----------
+    min_contrast : int, default=20
+        Smaller contrast sets are left out of the contrast metrics.
+    pairs : {"all", "adjacent", "first"}, list or mapping, default="all"
+        The pairs of checkpoints that have a contrast set, see `contrast.choose_pairs`.
+    conditionings : sequence of {"odds", "fitted", "cross_fitted"}, default=("odds", "fitted")
+        Conditionings of the contrast metrics that have intervals and tests.
+    min_direction : int, default=5
+        Questions that each pair needs to gain, and to lose, for an interval and a test of the
+        metrics that rest on both.
+    n_replicates : int, default=10000
+        Bootstrap replicates.
+    seed : int, default=17
+        Seed of the bootstrap.
+    precision, delta : float, default=0.9 and 0.1
+        Share of correct answers above a threshold, and the largest probability that a selected
+        threshold misses it.
+    paper_marks : bool, default=True
+        Whether metrics without an interval are replicated, too. Only the marks in the paper's
+        tables need these replicates.
+    """
+
+    min_contrast: int = 20
+    pairs: Pairs = "all"
+    conditionings: Sequence[Conditioning] = CONDITIONINGS
+    min_direction: int = 5
+    n_replicates: int = 10_000
+    seed: int = 17
+    precision: float = 0.9
+    delta: float = 0.1
+    paper_marks: bool = True

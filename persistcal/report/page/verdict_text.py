@@ -1,0 +1,170 @@
+"""A verdict as a few lines for the terminal, and as a record for JSON."""
+
+from math import isfinite
+from textwrap import fill
+from typing import Any
+
+from persistcal.evaluation.claims import MOVED, MOVED_IN_ORDER
+from persistcal.report.page.tables import as_number, short, short_interval
+from persistcal.report.page.verdict import (
+    BROKEN,
+    KEPT,
+    MEANING,
+    NONE,
+    UNDECIDED,
+    Answer,
+    Rated,
+    Verdict,
+)
+from persistcal.report.threshold_views import percent
+
+WIDTH = 100  # characters
+_REASONS = {
+    BROKEN: "the old threshold is broken, and labels certify a new one",
+    UNDECIDED: "the verdict on the threshold is open",
+}
+_ANSWERS = dict(zip(MEANING, ("yes", "no", "open", "none"), strict=True))
+LABELS = 200  # answers to label if nothing tells how many decide
+
+
+def verdict_text(verdict: Verdict, files: str) -> str:
+    """Return a line per question, or a table for several estimators, and what to do next."""
+    update, accuracy = verdict.update, verdict.accuracy
+    place = "" if verdict.title == "model · dataset" else f"{verdict.title}: "
+    lines = [
+        f"{place}{update.earlier_name} → {update.later_name}, {verdict.n_questions:,} "
+        f"questions, {verdict.gained:,} gained, {verdict.lost:,} lost",
+        "",
+        f"accuracy     {accuracy.mark} {accuracy.word}: {accuracy.text}",
+    ]
+    rated = [row for row in verdict.rows if not row.is_baseline]
+    if len(rated) == 1:
+        lines += map(_folded, _four_lines(rated[0], update.later_name))
+    else:
+        headline = fill(f"Did confidence follow? {verdict.headline}", WIDTH)
+        marks = "  ".join(f"{mark} {meaning}" for mark, meaning in MEANING.items())
+        lines += ["", *_table(verdict), "", headline, marks]
+    steps = [f"Next: {next_step(verdict, files)}"]
+    if any(row.follows and row.follows.word in (MOVED, MOVED_IN_ORDER) for row in rated):
+        steps.append(
+            "Flips can be chance. To learn whether confidence followed, ask twice and give the "
+            "second answers with --again, or say by --greedy that no answer differs by chance."
+        )
+    return "\n".join([*lines, "", *(fill(step, WIDTH) for step in steps)])
+
+
+def _folded(line: str) -> str:
+    return fill(line, WIDTH, subsequent_indent=" " * 13)
+
+
+def _four_lines(row: Rated, later: str) -> list[str]:
+    calibrated = row.calibrated
+    if calibrated:
+        calibrated = calibrated._replace(word=f"{calibrated.word} at {later}")
+    answers = {"confidence": row.follows, "calibration": calibrated, "threshold": row.threshold}
+    return [
+        f"{name:<12} {answer.mark} {answer.word}" + (f": {answer.text}" if answer.text else "")
+        for name, answer in answers.items()
+        if answer
+    ]
+
+
+def _table(verdict: Verdict) -> list[str]:
+    """Return a row per estimator and a column per question."""
+    later = verdict.update.later_name
+    heads = ["", "did it follow?", f"calibrated at {later}?"]
+    if verdict.target is not None:
+        heads.append(f"threshold for {percent(verdict.target)}: right, answered")
+    rows = [heads]
+    for row in verdict.rows:
+        cells = [_followed(row.follows), *_brief(row.calibrated), *_brief(row.threshold)]
+        if row.is_baseline:
+            cells = ["baseline: the same confidence for all questions"]
+        rows.append([row.label, *cells])
+    whole = [row for row in rows if len(row) > 2]
+    widths = [max(len(row[k]) for row in whole if k < len(row)) for k in range(len(heads))]
+    widths[0] = max(len(row[0]) for row in rows)
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)).rstrip()
+        for row in rows
+    ]
+
+
+def _followed(answer: Answer | None) -> str:
+    if answer is None or answer.value != answer.value:
+        return NONE
+    ends = (
+        "" if answer.lower != answer.lower else f" {short_interval(answer.lower, answer.upper)}"
+    )
+    return f"{answer.mark} {short(answer.value)}{ends}"
+
+
+def _brief(answer: Answer | None) -> list[str]:
+    return [] if answer is None else [f"{answer.mark} {answer.brief}"]
+
+
+def next_step(verdict: Verdict, files: str) -> str:
+    """Return what to do after the update."""
+    rated = [row for row in verdict.rows if row.threshold]
+    if not rated:
+        return (
+            "give a confidence that differs between questions, such as --estimator "
+            "self_consistency for several answers to each question."
+        )
+    kept = [row for row in rated if _verdict_of(row) == KEPT]
+    if kept:
+        best = kept[0]
+        ends = dict.fromkeys(map(short, (min(best.thresholds), max(best.thresholds))))
+        instead = "" if best is rated[0] else f"choose {best.label}; "
+        cut = " to ".join(ends)
+        return f"{instead}nothing to label: the threshold {cut} of {best.label} can stay."
+    best, word = rated[0], _verdict_of(rated[0])
+    wanted = best.labels_to_decide
+    n = round(wanted) if isfinite(wanted) and wanted else LABELS
+    command = f"persistcal threshold {files} --precision {verdict.target:g} --sheet {n}"
+    why = _REASONS.get(word, "no old threshold is sure, and labels can certify one")
+    return f"label {n:,} answers of {verdict.update.later_name} ({why}): {command}"
+
+
+def _verdict_of(row: Rated) -> str:
+    return row.threshold.word.split(" ")[0] if row.threshold else ""
+
+
+def verdict_record(verdict: Verdict) -> dict[str, Any]:
+    """Return a verdict as values for JSON; missing numbers are null."""
+    update = verdict.update
+    return {
+        "place": verdict.title,
+        "earlier": update.earlier_name,
+        "later": update.later_name,
+        "questions": verdict.n_questions,
+        "gained": verdict.gained,
+        "lost": verdict.lost,
+        "accuracy": _record(verdict.accuracy),
+        "precision": verdict.target,
+        "estimators": [
+            {
+                "estimator": row.member[1],
+                "train_dataset": row.member[0],
+                "label": row.label,
+                "baseline": row.is_baseline,
+                "confidence": _record(row.follows),
+                "calibration": _record(row.calibrated),
+                "threshold": _record(row.threshold),
+                "thresholds": list(row.thresholds),
+            }
+            for row in verdict.rows
+        ],
+    }
+
+
+def _record(answer: Answer | None) -> dict[str, Any] | None:
+    if answer is None:
+        return None
+    numbers = {name: as_number(getattr(answer, name)) for name in ("value", "lower", "upper")}
+    return {
+        "answer": _ANSWERS[answer.mark],
+        "word": answer.word,
+        **numbers,
+        "text": answer.text,
+    }

@@ -1,0 +1,87 @@
+"""A verdict in the terminal: four lines for an estimator, a table for several, what to do."""
+
+import json
+
+import numpy as np
+import pytest
+
+from persistcal.report.page.sentences import Update
+from persistcal.report.page.verdict import Answer, Rated, Verdict
+from persistcal.report.page.verdict_text import next_step, verdict_record, verdict_text
+
+FOLLOWS = Answer("✓", "followed", 0.854, 0.781, 0.894, "change AUC .854 [.781, .894]")
+CALIBRATED = Answer(
+    "✗",
+    "over-confident",
+    0.1,
+    text="says .740, right .640 [.583, .694]",
+    brief="says .740, right .640",
+)
+KEPT = Answer("✓", "kept", 0.94, 0.91, 0.97, "94 % right [91, 97]", "94 % right, 26 → 36 %")
+
+
+def rated(label, threshold=KEPT, **more):
+    return Rated(("quiz", label), label, FOLLOWS, CALIBRATED, threshold, **more)
+
+
+def verdict(*rows):
+    accuracy = Answer("✓", "rises", 0.14, 0.072, 0.206, ".500 → .640, by .140 [.072, .206]")
+    return Verdict(
+        "m · quiz", Update(0, 1, "v1", "v2"), 300, 77, 35, accuracy, [*rows], 0.8, ""
+    )
+
+
+def test_one_estimator_has_a_line_for_each_question():
+    lines = verdict_text(verdict(rated("A", thresholds=(0.6,))), "v1 v2").splitlines()
+    assert lines == [
+        "m · quiz: v1 → v2, 300 questions, 77 gained, 35 lost",
+        "",
+        "accuracy     ✓ rises: .500 → .640, by .140 [.072, .206]",
+        "confidence   ✓ followed: change AUC .854 [.781, .894]",
+        "calibration  ✗ over-confident at v2: says .740, right .640 [.583, .694]",
+        "threshold    ✓ kept: 94 % right [91, 97]",
+        "",
+        "Next: nothing to label: the threshold .600 of A can stay.",
+    ]
+
+
+def test_several_estimators_are_rows_and_a_baseline_has_no_verdict():
+    rows = [rated("A", thresholds=(0.6,)), rated("Long name"), Rated(("quiz", "end"), "End")]
+    text = verdict_text(verdict(*rows), "v1 v2")
+    table = text.split("\n\n")[2].splitlines()
+    assert [line.split("  ")[0] for line in table[1:]] == ["A", "Long name", "End"]
+    assert len({line.index("✓") for line in table[1:3]}) == 1
+    assert "✓ .854 [.781, .894]  ✗ says .740, right .640  ✓ 94 % right, 26 → 36 %" in table[1]
+    assert not set("✓✗?") & set(table[3])
+    assert "Did confidence follow? Yes for A and Long name." in text
+
+
+@pytest.mark.parametrize(
+    ("word", "labels_to_decide", "step"),
+    [
+        ("broken", 0.0, "label 200 answers of v2 (the old threshold is broken"),
+        ("undecided", 340.0, "label 340 answers of v2 (the verdict on the threshold is open)"),
+        ("undecided", np.inf, "label 200 answers of v2"),
+        ("none", np.nan, "label 200 answers of v2 (no old threshold is sure"),
+    ],
+)
+def test_a_threshold_that_is_not_kept_asks_for_labels(word, labels_to_decide, step):
+    row = rated("A", Answer("?", word), thresholds=(0.6,), labels_to_decide=labels_to_decide)
+    found = next_step(verdict(row), "v1.csv v2.csv")
+    assert found.startswith(step)
+    n = step.split()[1]
+    assert found.endswith(f"persistcal threshold v1.csv v2.csv --precision 0.8 --sheet {n}")
+
+
+def test_another_estimator_is_chosen_if_it_keeps_its_threshold():
+    best = rated("A", Answer("✗", "broken"), thresholds=(0.6,))
+    found = next_step(verdict(best, rated("B", thresholds=(0.7, 0.75))), "")
+    assert found.startswith("choose B; nothing to label: the threshold .700 to .750 of B")
+
+
+def test_a_record_has_null_for_missing_numbers():
+    record = verdict_record(verdict(rated("A"), Rated(("quiz", "end"), "End")))
+    first, last = json.loads(json.dumps(record, allow_nan=False))["estimators"]
+    assert first["calibration"]["lower"] is None
+    assert (first["confidence"]["answer"], first["calibration"]["answer"]) == ("yes", "no")
+    assert last["baseline"] and last["confidence"] is None
