@@ -3,16 +3,14 @@
 from collections.abc import Iterable
 from typing import Any
 
+from persistcal.questions.catalogue import SOURCES
 from persistcal.questions.labels import word_form
 from persistcal.report.layout import EVERY
 from study.check_estimators import check_chosen, check_decoding, check_estimator
 from study.check_served import check_estimator_of_served, check_served
 from study.check_states import check_pretraining, check_state
-from study.schema import ConfigError, check_names, check_schema, question_sources
+from study.schema import ConfigError, check_names, check_schema
 from study.study import Study, estimators_in_rows
-
-# Questions that every dataset of a source keeps for prompts
-_KEPT_FOR_PROMPTS = {"triviaqa": 10, "jeopardy": 10, "bioasq": 5}
 
 
 def check_config(config: dict[str, Any]) -> None:
@@ -289,12 +287,10 @@ def _check_dataset(study: Study, name: str) -> None:
         return
     if "source" not in dataset:
         raise ConfigError(
-            f"config: datasets.{name} lacks the key source; set it to "
-            f"{' or '.join(question_sources())}."
+            f"config: datasets.{name} lacks the key source; set it to {' or '.join(SOURCES)}."
         )
     asked = study.examples_needed
-    available = dataset.get("n_few_shot", _KEPT_FOR_PROMPTS.get(dataset["source"]))
-    # A file can mark its questions for prompts.
+    available = dataset.get("n_few_shot", SOURCES[dataset["source"]].kept_for_prompts)
     if available is not None and available < asked:
         raise ConfigError(
             f"config: prompts.few_shot and the checkpoints' examples ask for {asked} questions "

@@ -115,10 +115,10 @@ class Inputs:
         return settings
 
     def source_files(self, dataset: str) -> Files:
-        """Return the files of a source. Only BioASQ's can be missing, as its job explains."""
+        """Return the files of a source that its jobs read; optional ones can be missing."""
         settings = self.source_settings(dataset)
         files = [settings[key] for key in ("file", "categories") if key in settings]
-        optional = self.config["datasets"][dataset]["source"] == "bioasq"
+        optional = self.study.source(dataset).file_is_optional
         return [file for file in files if not optional or Path(file).exists()]
 
     def source_contents(self, dataset: str) -> list[str]:
@@ -253,13 +253,13 @@ class Inputs:
     # Answers and their labels
 
     def few_shot(self, model: str, checkpoint: str, dataset: str) -> Config:
-        """Return the prompt's settings; BioASQ's questions show examples of the same type."""
+        """Return the settings of the few-shot prompt."""
         state = self.study.state(model, checkpoint)
         place = state.get("examples", 0)
         return {
             **({"place": place} if place else {}),  # the first set has no key
             "n_examples": self.config["prompts"]["few_shot"],
-            "by_category": self.config["datasets"][dataset]["source"] == "bioasq",
+            "by_category": self.study.source(dataset).examples_by_category,
             "chat": state["chat"],
         }
 

@@ -153,7 +153,7 @@ def file_lines(study: Study, planned: Jobs) -> Preflight:
     refusals = []
     for dataset in named:
         entry = study.config["datasets"][dataset]
-        if entry.get("source") != "bioasq" or Path(entry["file"]).exists():
+        if not study.source(dataset).file_is_optional or Path(entry["file"]).exists():
             continue
         chosen = [name for name in study.chosen["datasets"] if name != dataset]
         without = f"datasets: [{', '.join(chosen)}]"

@@ -13,6 +13,7 @@ import jsonschema
 import yaml
 
 from persistcal.judge.backends import BACKENDS
+from persistcal.questions.catalogue import SOURCES
 from persistcal.training.methods import METHODS
 
 ROOT = Path(__file__).parents[1]
@@ -80,6 +81,11 @@ def load_schema() -> dict[str, Any]:
     columns = schema["properties"]["tables"]["additionalProperties"]["properties"]["columns"]
     for scope, described in columns["properties"].items():
         described["items"]["enum"] = metric_names(scope)
+    dataset = schema["properties"]["datasets"]["additionalProperties"]
+    dataset["properties"]["source"]["enum"] = [*SOURCES]
+    dataset["allOf"] = [
+        _needed_by("source", name, source.needs) for name, source in SOURCES.items()
+    ]
     judge = schema["properties"]["judge"]
     judge["properties"]["backend"] = _choices(BACKENDS)
     judge["allOf"] = [
@@ -104,12 +110,6 @@ def _needed_by(key: str, value: str, needs: Iterable[str]) -> dict[str, Any]:
     """Return the schema of an entry that needs further keys if `key` has a value."""
     condition = {"required": [key], "properties": {key: {"const": value}}}
     return {"if": condition, "then": {"required": [*needs]}}
-
-
-def question_sources() -> list[str]:
-    """Return the sources of questions that the schema names."""
-    datasets = load_schema()["properties"]["datasets"]["additionalProperties"]
-    return datasets["properties"]["source"]["enum"]
 
 
 def check_schema(config: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from persistcal.confidence.estimators.catalogue import registration_of
 from persistcal.judge.backends import BACKENDS, Backend
+from persistcal.questions.catalogue import SOURCES, QuestionSource
 from persistcal.report.layout import EVERY, comparison_blocks, expand_tables, sections
 from persistcal.training.methods import METHODS, Method
 
@@ -248,6 +249,10 @@ class Study:
             and set(self.train_elsewhere(dataset)) & set(self.chosen["datasets"])
         ]
         return list(dict.fromkeys([*self.chosen["datasets"], *named]))
+
+    def source(self, dataset: str) -> QuestionSource:
+        """Return the facts about the source of a dataset's questions."""
+        return SOURCES[self.config["datasets"][dataset]["source"]]
 
     def train_elsewhere(self, dataset: str) -> list[str]:
         """Return the datasets that replace `dataset` when its estimators train."""

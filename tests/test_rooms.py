@@ -125,7 +125,7 @@ def test_every_module_serves_a_script_a_notebook_or_the_command():
     entries = {*SCRIPTS, *PACKAGE.glob("confidence/estimators/*.py"), PACKAGE / "__main__.py"}
     entries |= set(PACKAGE.glob("api/[a-z]*.py"))
     entries |= {PACKAGE / "store" / "code.py", PACKAGE / "report" / "layout.py"}
-    entries |= {PACKAGE / "report" / "catalogue.py"}
+    entries |= {PACKAGE / "report" / "catalogue.py", PACKAGE / "questions" / "catalogue.py"}
     modules = {view.function.split(".")[0] for view in (*FIGURES, *TABLES)}
     entries |= {PACKAGE / "report" / f"{module}.py" for module in modules}
     served = entries | {path for entry in entries for path in imported_files(entry, ROOT)}

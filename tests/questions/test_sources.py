@@ -6,8 +6,9 @@ import pandas as pd
 import pytest
 
 from persistcal.questions import sources
+from persistcal.questions.catalogue import SOURCES
 from persistcal.store import artifacts
-from study.schema import load_schema, question_sources
+from study.schema import load_schema
 
 OF_STUDY = {"least", "states"}  # what the study adds to the keys of a dataset
 
@@ -22,8 +23,14 @@ def required_keys():
     }
 
 
-def test_the_schema_names_each_source_and_the_facts_of_the_demo():
-    assert set(question_sources()) == {*sources.SOURCES, "atlas", "elements"}
+def test_the_catalogue_names_each_source_and_the_facts_of_the_demo():
+    assert set(SOURCES) == set(required_keys()) == {*sources.SOURCES, "atlas", "elements"}
+
+
+def test_questions_kept_for_prompts_are_the_numbers_of_the_protocol():
+    kept = {name: source.kept_for_prompts for name, source in SOURCES.items()}
+    assert kept["triviaqa"] == kept["jeopardy"] == sources.N_FEW_SHOT == 10
+    assert kept["bioasq"] == 5 and kept["file"] is None
 
 
 @pytest.mark.parametrize("name", sources.SOURCES)
