@@ -127,7 +127,7 @@ def rows(studies: int) -> Iterator[dict[str, object]]:
                 )
             yield row
     for m in (2, 5):
-        guess = Guess(N, 220, 38, 0.5, 0.7, 0.65, 0.5, m)
+        guess = Guess(N, 220, 38, 0.5, 0.7, 0.65, m)
         promised = auc_difference(guess)
         found = share_of_auc_claims(guess, difference=promised, studies=studies)
         row = {"metric": "contrast AUC", "gained": 220, "lost": 38, "estimators": m}

@@ -172,6 +172,13 @@ SHARED: dict[str, Any] = {
             "differs by chance.",
         ),
     ],
+    "texts": Annotated[
+        str | None,
+        typer.Option(
+            help="For `threshold --sheet`: a file with the texts of predictions, with "
+            "question_id and any of question, references and answer."
+        ),
+    ],
     "normalisation": Annotated[
         str | None,
         typer.Option(
@@ -409,7 +416,6 @@ def plan(
     accuracy: Annotated[float, typer.Option(help="Of the earlier checkpoint.")] = 0.5,
     agreement: Annotated[float, typer.Option(help="Share of equal signs on those.")] = 0.7,
     auc: Annotated[float, typer.Option(help="Approximate contrast AUC.")] = 0.65,
-    correlation: Annotated[float, typer.Option(help="Of two estimators' AUCs.")] = 0.5,
     estimators: Annotated[
         int,
         typer.Option(
@@ -435,8 +441,7 @@ def plan(
         lines = _plan_from_results(*results, questions, difference)
     else:
         gained, lost = changed or 2 * (max(1, questions // 10),)
-        shares = (accuracy, agreement, auc, correlation)
-        guess = power.Guess(questions, gained, lost, *shares, estimators)
+        guess = power.Guess(questions, gained, lost, accuracy, agreement, auc, estimators)
         lines = _plan_from_guess(guess, difference)
     text = "\n".join(lines)
     typer.echo(f"Found in 80 % of studies of {questions:,} questions:\n{text}")
@@ -466,13 +471,6 @@ def threshold(
             "planned looks, which share --delta.",
         ),
     ] = None,
-    texts: Annotated[
-        str | None,
-        typer.Option(
-            help="File with the texts of predictions for the sheet: question_id, and any of "
-            "question, references and answer."
-        ),
-    ] = None,
     replicates: Replicates = 10_000,
 ) -> None:
     """Select a threshold on each earlier checkpoint, and check it on the later ones.
@@ -488,6 +486,7 @@ def threshold(
 
     _check_gate(fail_if)
     filled = None if reading.labels in (None, "log") else reading.labels
+    texts, reading = reading.texts, replace(reading, texts=None)
     if texts and not sheet:
         raise typer.BadParameter("--texts is for --sheet; leave it out.")
     if sheet and (fail_if or filled):

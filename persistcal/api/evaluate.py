@@ -321,7 +321,6 @@ def plan(
     accuracy: float = 0.5,
     agreement: float = 0.7,
     auc: float = 0.65,
-    correlation: float = 0.5,
     estimators: int = 2,
     difference: float | None = None,
 ) -> pd.DataFrame:
@@ -345,8 +344,6 @@ def plan(
         same direction, right or wrong.
     auc : float, default=0.65
         Approximate contrast AUC of the estimators.
-    correlation : float, default=0.5
-        Correlation of the two estimators' contrast AUCs.
     estimators : int, default=2
         Number of estimators that are compared with each other.
     difference : float, optional
@@ -367,9 +364,8 @@ def plan(
     Examples
     --------
     >>> plan(2000, 220, 38)["difference"].round(3).tolist()
-    [0.023, 0.273, 0.095]
+    [0.023, 0.273, 0.088]
     """
-    shares = (accuracy, agreement, auc, correlation)
-    guess = Guess(questions, gained, lost, *shares, estimators)
+    guess = Guess(questions, gained, lost, accuracy, agreement, auc, estimators)
     table = pd.DataFrame(findable(guess, difference), columns=Findable._fields)
     return table.astype({"questions": "Int64"})

@@ -97,6 +97,7 @@ class Reading:
     columns: Mapping[str, str] = field(default_factory=dict)  # other names in the files
     names: Sequence[str] = ()  # of the checkpoints, one for each file
     deployed: str | None = None  # "first": the first answer to a question, which others rate
+    texts: str | None = None  # a file with the texts of predictions, for a sheet
     unlabelled: str | None = None  # a file whose labels are not read: a sheet is for them
     normalisation: str | None = None  # of the options of multiple choice
     scale: Scale = PROBABILITIES  # of the confidences in the files
@@ -115,6 +116,7 @@ class Reading:
             "--deployed": self.deployed,
             "--samples or --beams": self.beams,
             "--normalisation": self.normalisation,
+            "--texts": self.texts,
             "--columns": self.columns or None,
             "--scale, --words or --uncertainty": (
                 None if self.scale == PROBABILITIES else self.scale
@@ -129,7 +131,7 @@ class Reading:
                 "--scale, --words or --uncertainty",
                 "--missing",
             },
-            ANSWERS: given.keys() - {"--normalisation"},
+            ANSWERS: given.keys() - {"--normalisation", "--texts"},
             OPTIONS: {"--labels", "--normalisation"},
         }[kind]
         for name, value in given.items():

@@ -255,8 +255,7 @@ class Guess:
 
     The later checkpoint is expected to gain and lose that many of the `questions`; `accuracy`
     is the earlier checkpoint's. On the changed questions two of the `estimators` have the same
-    sign on a share `agreement`, a contrast AUC of about `auc`, and AUCs that correlate by
-    `correlation`.
+    sign on a share `agreement`, and a contrast AUC of about `auc`.
     """
 
     questions: int
@@ -265,7 +264,6 @@ class Guess:
     accuracy: float
     agreement: float
     auc: float
-    correlation: float
     estimators: int = 2
 
     def __post_init__(self) -> None:
@@ -279,7 +277,7 @@ class Guess:
                 f"{changed:,} questions change, but only {self.questions:,} are asked; give "
                 "the gained and lost among them"
             )
-        for name in ("accuracy", "agreement", "auc", "correlation"):
+        for name in ("accuracy", "agreement", "auc"):
             check_share(name, getattr(self, name))
         gained, lost = self.flips
         Flips.from_accuracy(self.accuracy, self.flip_rate, gained - lost)
@@ -288,6 +286,16 @@ class Guess:
     def flips(self) -> Flips:
         """Gained and lost questions as shares of all."""
         return Flips(self.gained / self.questions, self.lost / self.questions)
+
+    @property
+    def correlation(self) -> float:
+        """Correlation of two estimators' AUCs.
+
+        Signs agree on that share if normal scores correlate by sin(π (agreement − 1/2)), and
+        their ranks, on which AUCs rest, by 6 / π arcsin of half of that.
+        """
+        scores = np.sin(np.pi * (self.agreement - 0.5))
+        return float(6 / np.pi * np.arcsin(scores / 2))
 
     @property
     def flip_rate(self) -> float:

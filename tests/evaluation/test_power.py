@@ -39,7 +39,7 @@ def test_studies_claim_the_smallest_difference_of_delta0_in_80_percent(
 
 
 def test_studies_claim_the_smallest_difference_of_contrast_auc_in_80_percent():
-    guess = Guess(2000, 220, 38, 0.5, 0.7, 0.65, 0.5, 2)
+    guess = Guess(2000, 220, 38, 0.5, 0.7, 0.65, 2)
     found = share_of_auc_claims(guess, difference=auc_difference(guess), studies=150)
     assert found == pytest.approx(0.8, abs=0.09)
 
@@ -119,7 +119,7 @@ def test_a_difference_that_no_study_finds_is_refused():
 
 
 def test_a_guess_that_cannot_be_is_refused():
-    counts, shares = (2000, 220, 38), (0.5, 0.7, 0.65, 0.5)
+    counts, shares = (2000, 220, 38), (0.5, 0.7, 0.65)
     assert findable(Guess(*counts, *shares))[1].difference == pytest.approx(0.273, abs=5e-4)
     for wrong in (0, -5, 0.5, np.inf, np.nan, 2001):
         for flips in ((wrong, 38), (220, wrong)):
