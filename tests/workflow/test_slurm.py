@@ -86,7 +86,7 @@ def wait_for(rule, checkpoint, state):
 def cluster():
     if reason := slurm_cluster.why_not():
         pytest.skip(reason)
-    with slurm_cluster.cluster(nodes=["node1", "node2"]):
+    with slurm_cluster.cluster(nodes=["node1", "node2"], memory_mb=400_000):
         yield
 
 
