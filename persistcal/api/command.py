@@ -437,6 +437,10 @@ def plan(
     """Print the differences that a study could find, before it is run."""
     from persistcal.evaluation import power
 
+    if questions > power.MOST_QUESTIONS:
+        raise typer.BadParameter(
+            f"--questions is {questions:,}; give at most {power.MOST_QUESTIONS:,}."
+        )
     if results:
         lines = _plan_from_results(*results, questions, difference)
     else:

@@ -110,7 +110,7 @@ class Comparison:
         Parameters
         ----------
         name : {"full_vs_contrast", "states", "risk_coverage"}, default="full_vs_contrast"
-            AUC on all questions against AUC on contrast sets, the differences between
+            The change AUC against the AUC on all questions, the differences between
             checkpoints, both with 95 % intervals, or the risk–coverage curves of the first and
             the last checkpoint.
         """

@@ -68,10 +68,10 @@ FIGURES = (
         label="full set against contrast sets",
         settings="models datasets estimators",
         caption=(
-            "How well each estimator ranks right above wrong answers: on all questions (full "
-            "set) and on those whose correctness changes between checkpoints (contrast sets). "
-            "A confidence that does not follow knowledge stays at 0.5 on the contrast sets, "
-            "however good it is on the full set."
+            "How well the change of confidence separates gained from lost questions (change "
+            "AUC), and how well confidence ranks right above wrong answers on all questions. "
+            "A confidence that does not follow knowledge has a change AUC of 0.5, however good "
+            "it is on all questions, if no answer flips by itself."
         ),
     ),
     View(

@@ -100,13 +100,15 @@ def _along_training(axes: Axes, rows: pd.DataFrame) -> dict[str, float]:
 def full_vs_contrast_figure(
     intervals: pd.DataFrame, *, models: Names, datasets: Names, estimators: Names
 ) -> Figure:
-    """Draw AUC on the full set against AUC on contrast sets, a point per estimator.
+    """Draw the change AUC against the AUC on all questions, a point per estimator.
 
-    Bars are 95 % bootstrap intervals. A panel is labelled "undefined" if no estimator has both
+    Without a second ask, the line of chance holds if no answer flips by itself. Bars are 95 %
+    bootstrap intervals. A panel is labelled "undefined" if no estimator has both
     values, for example because no contrast set is large enough.
     """
-    auc = in_domain(intervals).query("metric == 'auc'")
-    full, contrast = (auc[auc["scope"] == scope] for scope in ("full", "contrast"))
+    defined = in_domain(intervals)
+    full = defined.query("scope == 'full' and metric == 'auc'")
+    contrast = defined.query("scope == 'contrast' and metric == 'change_auc'")
     key = ["model", "dataset", "estimator"]
     points = full.merge(contrast, on=key, suffixes=("_full", "_contrast"))
     names = drawing.in_legend_order(set(points["estimator"]), estimators)
@@ -119,7 +121,7 @@ def full_vs_contrast_figure(
             chosen = points[(points["model"] == model) & (points["dataset"] == dataset)]
             drawing.draw_reference(axes, 0.5)
             axes.annotate(
-                "chance",
+                "chance, if no answer flips by itself",
                 (1, 0.5),
                 xycoords=("axes fraction", "data"),
                 xytext=(0, 2),
@@ -133,9 +135,9 @@ def full_vs_contrast_figure(
             for point in chosen.to_dict("records"):
                 _draw_both(axes, point, styles[point["estimator"]])
             axes.set_title(f"{models[model]}, {datasets[dataset]}", loc="left")
-        line[0].set_ylabel("Contrast-set AUC")
+        line[0].set_ylabel("Change AUC")
     for axes in panels[-1]:
-        axes.set_xlabel("Full-set AUC")
+        axes.set_xlabel("AUC on all questions")
     handles = drawing.legend_handles(styles, estimators, markersize=5, linestyle="")
     drawing.add_legend(figure, handles, columns=2 * len(columns))
     return figure
