@@ -22,7 +22,6 @@ from tools import (
     docs_numbers,
     docs_site,
     plain_english,
-    readme_picture,
 )
 
 ROOT = Path(__file__).parents[2]
@@ -96,20 +95,6 @@ def test_results_are_copied_and_counted_by_name(tmp_path, monkeypatch):
     assert chosen.loc["a.x", ["value", "low"]].tolist() == [0.5, 0.25] and len(chosen) == 1
     counted = docs_data.choose({"file": "t.csv", "name": "rows.{who}"})["value"]
     assert counted.to_dict() == {"rows.a": 2, "rows.b": 1}
-
-
-def test_the_picture_of_the_readme_is_drawn_from_the_results(tmp_path):
-    file = tmp_path / "picture.png"
-    readme_picture.main(file)
-    assert file.stat().st_size > 10_000
-    aucs = readme_picture.estimators()
-    assert len(aucs) > 20 and aucs.loc["self_consistency", "contrast"] > 0.85
-    # A copied confidence does not change with the checkpoint.
-    assert (
-        aucs.loc["self_consistency_copy", "contrast"]
-        == 0.5
-        < aucs.loc["self_consistency_copy", "full"]
-    )
 
 
 def test_links_of_the_documentation_lead_somewhere():
