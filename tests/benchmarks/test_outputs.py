@@ -48,13 +48,34 @@ def checkpoints():
         yield *row, *map(share, values)
 
 
+def asked_twice():
+    for row in read("asked_twice").itertuples():
+        claims = row.one_ask, row.change_auc, row.delta0_balanced, row.followed, row.against
+        yield row.confidence, f"{row.knowledge_adds:g}", f"{row.changed:g}", *map(share, claims)
+
+
 def controls():
     for row in read("controls").itertuples():
+        world = row.of_chance, row.of_knowledge
         yield (
-            row.questions,
-            f"{row.flipped} and {row.flipped_by_control}",
-            share(row.excludes_0),
+            row.n_questions,
+            f"{100 * row.chance:g}",
+            f"{100 * row.gained:g}",
+            *(f"{sign:g}".replace("-", "−") for sign in world),
+            *map(share, (row.difference, row.delta, row.auc, row.coverage)),
         )
+
+
+def groups():
+    for size, *shares in read("groups").itertuples(index=False):
+        followed, not_calibrated, followed_given, calibrated_given = map(share, shares)
+        yield size, followed, followed_given, not_calibrated, calibrated_given
+
+
+def recipes():
+    for n_seeds, rows in read("recipes").groupby("n_seeds"):
+        columns = (rows[name] for name in ("questions", "recipe", "claim"))
+        yield n_seeds, *(f"{column.min():.1f}–{column.max():.1f}" for column in columns)
 
 
 def smooth_ece():
@@ -108,7 +129,10 @@ SECTIONS = [
     few_changed,
     several_estimators,
     checkpoints,
+    asked_twice,
     controls,
+    groups,
+    recipes,
     smooth_ece,
     thresholds,
     few_labels,
