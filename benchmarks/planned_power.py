@@ -61,10 +61,10 @@ def share_of_claims(
     flips: Flips, *, agreement: float, difference: float, m: int, studies: int
 ) -> float:
     """Return the share of studies that claim that the first estimator is above the second."""
-    rng, claims = np.random.default_rng(5), 0
+    rng, claims, questions = np.random.default_rng(5), 0, np.arange(N)
     for number in range(studies):
         if number % SHARED_DRAWS == 0:
-            weights = question_weights(N, np.arange(N), range(REPLICATES), seed=number)
+            weights = question_weights(questions, questions, range(REPLICATES), seed=number)
         gained, lost, _ = rng.multinomial(N, [*flips, 1 - sum(flips)])
         if min(gained, lost) < MIN_DIRECTION:
             continue
