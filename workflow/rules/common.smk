@@ -73,6 +73,7 @@ SCOPES = [
         "evaluated": study.evaluated,
         "datasets": DATASETS,
         "tables": TABLES,
+        "with_analyses": False,
     },
     {
         "folder": f"{RESULTS}/all",
@@ -80,6 +81,7 @@ SCOPES = [
         "evaluated": study.ever_evaluated,
         "datasets": study.datasets,
         "tables": [*TABLES, *study.further_tables],
+        "with_analyses": True,
     },
 ]
 

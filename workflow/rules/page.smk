@@ -34,7 +34,7 @@ for name, (scope, title, labels) in PAGES.items():
             labels=inputs.shown_on_page(paths.labels, scope["evaluated"]),
             checkpoints=inputs.weights_on_page(paths.checkpoint, scope["evaluated"]),
             accuracies=(rules.compute_accuracies.output.accuracies if HAS_TEXTS else []),
-            tables=tables_shown(scope["tables"]),
+            tables=tables_shown(scope["tables"], scope["with_analyses"]),
         output:
             page=reported(
                 f"{scope['folder']}/report/index.html", "page", "Page", page=title

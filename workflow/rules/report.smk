@@ -74,7 +74,7 @@ for scope in SCOPES:
             measured=[
                 f"{scope['folder']}/contrast_sets.csv",
                 *([rules.compute_accuracies.output.accuracies] if HAS_TEXTS else []),
-                *(ANALYSES_PRINTED if scope is SCOPES[1] else []),
+                *(ANALYSES_PRINTED if scope["with_analyses"] else []),
             ],
         output:
             comparison=f"{scope['folder']}/paper_comparison.csv",

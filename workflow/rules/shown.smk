@@ -28,12 +28,12 @@ def plain_tables(target, end):
     return expand(getattr(rules.make_plain_table.output, end), table=names)
 
 
-def tables_shown(names):
-    """Return the tables of a page; analyses are last on the page of `all`."""
+def tables_shown(names, with_analyses):
+    """Return the tables of a page; analyses are last."""
     shown = expand(rules.make_table.output.csv, table=names)
     shown += plain_tables("study", "csv")
     shown += [rules.measure_agreement.output.csv] if AGREED else []
-    if names is SCOPES[0]["tables"]:
+    if not with_analyses:
         return shown
     shown += [rules.correlate_variance.output.csv] if VARIANCES_MEASURED else []
     shown += [rules.measure_confounds.output.csv] if CONFOUNDED else []
