@@ -16,6 +16,7 @@ from persistcal.report.page.verdict import (
     Verdict,
     _accuracy,
     _threshold,
+    chance_of,
     verdicts,
 )
 
@@ -93,6 +94,24 @@ def test_the_worst_seed_decides_the_verdict_on_a_threshold():
     assert answer.text == (
         "75 % right [60, 90]; answers 30 → 40 % of questions; 2 confident answers broke"
     )
+
+
+def test_a_seed_without_a_threshold_leaves_the_others_open():
+    answer, _ = _threshold([seed_of_threshold("kept", 0.9), seed_of_threshold(np.nan, np.nan)])
+    assert (answer.mark, answer.word) == (OPEN, "kept (1 of 2 seeds)")
+
+
+@pytest.mark.parametrize(
+    ("bases", "label"),
+    [
+        (["one ask", ""], "chance"),
+        (["cross", "control"], "chance"),
+        (["cross", "samples"], "chance, if no answer flips by itself"),
+        ([], "chance, if no answer flips by itself"),
+    ],
+)
+def test_the_line_of_chance_is_true_unless_answers_are_samples_of_one_ask(bases, label):
+    assert chance_of(pd.DataFrame({"basis": bases})) == label
 
 
 def test_a_missing_threshold_has_no_verdict():

@@ -29,8 +29,9 @@ from persistcal.report.grid import lay_out
 from persistcal.report.layout import Member
 from persistcal.report.page import charts, overview, tables
 from persistcal.report.page.contents import Contents, Part, Shown
+from persistcal.report.page.sentences import claims_about
 from persistcal.report.page.tables import as_number
-from persistcal.report.page.verdict import MEANING, Verdict, verdicts
+from persistcal.report.page.verdict import MEANING, Verdict, chance_of, verdicts
 from persistcal.report.threshold_views import percent
 from persistcal.store.tables import TableFiles
 
@@ -288,7 +289,8 @@ def _hero(study: Contents) -> list[dict[str, Any]]:
                 points.append(
                     {"estimator": member[1], "label": label, "control": control, **measured}
                 )
-        facets.append({"title": subject.title(study.labels), "points": points})
+        title, chance = subject.title(study.labels), chance_of(claims_about(study, part))
+        facets.append({"title": title, "points": points, "chance": chance})
     return facets
 
 

@@ -19,6 +19,7 @@ from persistcal.evaluation.claims import (
     MOVED_IN_ORDER,
     NOT_SHOWN,
     ONE_ASK,
+    SAMPLES,
     TOO_FEW,
 )
 from persistcal.evaluation.predictions import ABSENT
@@ -189,7 +190,15 @@ def _verdict(study: Contents, part: Part) -> Verdict | None:
         _accuracy(known, adjusted_p(study, part, update)),
         rows,
         next((float(seeds[0]["target"]) for seeds in thresholds.values()), None),
-        "chance, if no answer flips by itself",
+        chance_of(claims),
+    )
+
+
+def chance_of(claims: pd.DataFrame) -> str:
+    """Return what the line of chance means: flips of sampled answers move confidence, too."""
+    bases = set(claims["basis"]) - {""}
+    return (
+        "chance" if bases and SAMPLES not in bases else "chance, if no answer flips by itself"
     )
 
 
@@ -312,5 +321,7 @@ def _threshold(seeds: Sequence[Mapping[str, Any]]) -> tuple[Answer, Threshold | 
         same = sum(row["verdict"] == verdict for row in selected)
         word += f" ({same} of {len(seeds)} seeds)"
     mark = _THRESHOLD_MARKS[verdict]
+    if mark == SHOWN and len(selected) < len(seeds):
+        mark = OPEN  # a seed without a threshold promised nothing
     brief = f"{percent(values.later_precision)} right, {earlier.removesuffix(' %')} → {later}"
     return Answer(mark, word, values.later_precision, low, high, text, brief), values

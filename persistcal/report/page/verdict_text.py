@@ -8,9 +8,9 @@ from persistcal.evaluation.claims import MOVED, MOVED_IN_ORDER
 from persistcal.report.page.tables import as_number, short, short_interval
 from persistcal.report.page.verdict import (
     BROKEN,
-    KEPT,
     MEANING,
     NONE,
+    SHOWN,
     UNDECIDED,
     Answer,
     Rated,
@@ -111,7 +111,7 @@ def next_step(verdict: Verdict, files: str) -> str:
             "give a confidence that differs between questions, such as --estimator "
             "self_consistency for several answers to each question."
         )
-    kept = [row for row in rated if _verdict_of(row) == KEPT]
+    kept = [row for row in rated if row.threshold and row.threshold.mark == SHOWN]
     if kept:
         best = kept[0]
         ends = dict.fromkeys(map(short, (min(best.thresholds), max(best.thresholds))))

@@ -15,10 +15,7 @@ const ticksBetween = (low, high, step) => {
   return ticks;
 };
 
-// Without a second ask, answers that flip by themselves move confidence, too.
-const CHANCE = 'chance, if no answer flips by itself';
-
-function heroFacet(title, points, looks, main) {
+function heroFacet({ points, chance }, title, looks, main) {
   const values = (name) => points.flatMap((p) => [...p[name], name === 'contrast' ? p.control : null]).filter((v) => v !== null);
   const range = (name, must) => {
     const all = [...values(name), ...must];
@@ -33,7 +30,7 @@ function heroFacet(title, points, looks, main) {
     const nodes = [];
     for (const tick of ticksBetween(x0, x1, 0.1)) nodes.push(line(x(tick), top, x(tick), height - bottom, 'gridline'), text(x(tick), height - bottom + 16, tick.toFixed(1), { 'text-anchor': 'middle' }));
     for (const tick of ticksBetween(y0, y1, 0.1)) nodes.push(line(left, y(tick), width - right, y(tick), 'gridline'), text(left - 8, y(tick) + 4, tick.toFixed(1), { 'text-anchor': 'end' }));
-    nodes.push(line(left, y(0.5), width - right, y(0.5), 'chance'), text(width - right, y(0.5) + 14, CHANCE, { 'text-anchor': 'end' }));
+    nodes.push(line(left, y(0.5), width - right, y(0.5), 'chance'), text(width - right, y(0.5) + 14, chance, { 'text-anchor': 'end' }));
     nodes.push(text((left + width - right) / 2, height - 6, 'AUC on all questions', { 'text-anchor': 'middle', class: 'strong' }));
     nodes.push(s('text', { transform: `translate(12 ${(top + height - bottom) / 2}) rotate(-90)`, 'text-anchor': 'middle', class: 'strong' }, 'change AUC'));
     const shown = points.slice().sort((a, b) => main.has(a.estimator) - main.has(b.estimator));
@@ -71,7 +68,7 @@ function heroFacet(title, points, looks, main) {
 const MEASURES = [['follows', 'Δ₀ᵇ', 0], ['contrast', 'Change AUC', 0.5], ['full', 'Full-set AUC', 0.5]];
 const withInterval = (of) => (of[1] === null ? short(of[0]) : `${short(of[0])} [${short(of[1])}, ${short(of[2])}]`);
 
-function heroRows(title, points, looks) {
+function heroRows({ points }, title, looks) {
   const ranked = points.slice().sort((a, b) => (b.follows[0] ?? -2) - (a.follows[0] ?? -2));
   const draw = (width) => {
     const tall = 21, top = 22, height = top + tall * ranked.length + 22, gap = 22;

@@ -76,7 +76,7 @@ function drawHero(study) {
   const notes = ['hero-note', 'hero-rows-note'].map(byId);
   const draw = (everything) => {
     const names = [...new Set(all)].filter((e) => everything || main.has(e)), many = names.length > MOST_POINTS;
-    byId('hero').replaceChildren(...study.hero.map((facet) => (many ? heroRows : heroFacet)(study.hero.length > 1 ? facet.title : '', facet.points.filter((p) => names.includes(p.estimator)), study.looks, main)));
+    byId('hero').replaceChildren(...study.hero.map((facet) => (many ? heroRows : heroFacet)({ ...facet, points: facet.points.filter((p) => names.includes(p.estimator)) }, study.hero.length > 1 ? facet.title : '', study.looks, main)));
     byId('hero-legend').replaceChildren(...(many ? [] : names).map((e) => h('span', {}, sign(study.looks[e]), study.labels[e] || e)));
     notes.forEach((note, i) => { note.hidden = many !== (i === 1); });
   };
