@@ -107,6 +107,7 @@ class PredictionTables:
     labels: pd.DataFrame = field(default_factory=lambda: stack([], artifacts.LABELS))
     notes: list[str] = field(default_factory=list)
     is_greedy: bool = field(default=False, init=False)  # known or declared to be deterministic
+    samples_differ: bool = field(default=False, init=False)  # answers to one question do
 
     def ask_again(self, second: "PredictionTables", files: Sequence[str]) -> None:
         """Add the predictions of a second ask, from other `files` about the same questions."""
@@ -134,7 +135,7 @@ class PredictionTables:
     def declare_greedy(self) -> None:
         """Take all answers as deterministic; refuse two asks, which show whether they are."""
         for rows in self.predictions.values():
-            if "ask" in rows and rows["ask"].nunique() > 1:
+            if self.samples_differ or ("ask" in rows and rows["ask"].nunique() > 1):
                 raise ValueError(
                     "the answers were asked twice or sampled, so --greedy has no meaning; "
                     "leave it out."

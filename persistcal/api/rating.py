@@ -111,6 +111,8 @@ def rate_answers(
     found = stack(candidates, BEAMS)
     _rate(inputs, functions, found, weighting, is_deployed=is_deployed, missing=missing)
     inputs.is_greedy = weighting == "softmax"
+    texts = found.groupby([*BEAMS.file_columns, "question_id"], sort=False)["text"]
+    inputs.samples_differ = weighting == "equal" and int(texts.nunique().max()) > 1
     if weighting == "equal" and not is_deployed:
         inputs.notes += _cross_ask(inputs, functions, found, questions, given, missing)
     return inputs

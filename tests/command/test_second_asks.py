@@ -1,0 +1,106 @@
+"""Second asks, greedy answers and groups, as the command reads them."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from persistcal.answers.halves import halve_samples
+from persistcal.api.command import main
+
+
+def run(*words):
+    """The exit code of a command."""
+    with pytest.raises(SystemExit) as end:
+        main([str(word) for word in words])
+    return end.value.code
+
+
+@pytest.fixture
+def asks(tmp_path, monkeypatch):
+    """Predictions of two versions, asked twice: v1a.csv, v2a.csv, v1b.csv and v2b.csv."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    for ask in "ab":
+        for version in ("v1", "v2"):
+            rows = {"question_id": np.arange(80), "confidence": rng.random(80).round(3)}
+            rows |= {"correct": rng.integers(0, 2, 80), "checkpoint": version}
+            pd.DataFrame(rows).to_csv(f"{version}{ask}.csv", index=False)
+    return tmp_path
+
+
+def test_two_asks_are_crossed_and_the_usual_rows_stay(asks):
+    few = ("--replicates", 200, "--min-contrast", 5)
+    assert run("compare", "v1a.csv", "v2a.csv", *few, "--out", "one") == 0
+    files = ("v1a.csv", "v2a.csv", "--again", "v1b.csv", "v2b.csv")
+    assert run("compare", *files, *few, "--out", "two") == 0
+    for table in ("metrics", "intervals", "significance", "contrast_sets", "states"):
+        assert (asks / f"one/{table}.csv").read_bytes() == (
+            asks / f"two/{table}.csv"
+        ).read_bytes()
+    claims = pd.read_csv("two/claims.csv")
+    assert claims.loc[claims["basis"].notna(), "asks"].tolist() == ["cross", "cross"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--again v1a.csv v2b.csv", "v1a.csv: is a copy of v1a.csv; ask the same"),
+        ("--again v1b.csv", "gives 1 files for 2"),
+        ("--again other.csv v2b.csv", "the two asks have other questions"),
+        ("--again v2b.csv v1b.csv", "in the same order and with the same names"),
+        ("--again v1b.csv v2b.csv --greedy", "--greedy has no meaning"),
+    ],
+)
+def test_files_that_are_no_second_ask_are_refused_and_nothing_is_written(
+    words, message, asks, capsys
+):
+    shifted = pd.read_csv("v1b.csv").assign(question_id=lambda rows: rows["question_id"] + 1)
+    shifted.to_csv("other.csv", index=False)
+    assert run("compare", "v1a.csv", "v2a.csv", *words.split()) == 1
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1
+    assert not (asks / "comparison").exists()
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        (["x"] * 80, "all questions have the group 'x'"),
+        (["x", ""] * 40, "group is empty in 40"),
+    ],
+)
+def test_groups_with_gaps_or_one_value_are_refused(groups, message, asks, capsys):
+    for version in ("v1", "v2"):
+        pd.read_csv(f"{version}a.csv").assign(group=groups).to_csv(
+            f"{version}.csv", index=False
+        )
+    assert run("compare", "v1.csv", "v2.csv") == 1
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("n_samples", [2, 4])
+def test_samples_that_differ_are_not_greedy(n_samples, asks, capsys):
+    for version in ("v1", "v2"):
+        rows = [
+            {"question_id": f"q{q}", "question": f"{q}?", "references": "a", "answer": text}
+            for q in range(9)
+            for text in "ab" * (n_samples // 2)
+        ]
+        rows[0]["answer"] = version
+        pd.DataFrame(rows).to_csv(f"{version}.csv", index=False)
+    assert run("compare", "v1.csv", "v2.csv", "--samples", "--greedy") == 1
+    assert "--greedy has no meaning" in capsys.readouterr().err
+
+
+def test_halves_of_samples_do_not_depend_on_the_order_of_a_file():
+    texts = ["a"] * 4 + ["b"] * 3
+    beams = pd.DataFrame(
+        {"checkpoint": "v1", "question_id": "q1", "beam": range(7), "text": texts}
+    )
+    shuffled = beams.sample(frac=1, random_state=1).assign(beam=range(7))
+    halves, others = halve_samples(beams), halve_samples(shuffled)
+    for half, other in zip(halves, others, strict=True):
+        assert half["text"].tolist() == other["text"].tolist()
+        assert half["beam"].tolist() == [0, 1, 2]  # of seven samples the last one is dropped
+    counts = pd.concat(halves)["text"].value_counts()
+    assert counts.sum() == 6 and counts["a"] >= 3
