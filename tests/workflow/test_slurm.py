@@ -132,10 +132,11 @@ def accident(cluster, profile, tmp_path_factory):
         *command(folder, *map(beams, CHECKPOINTS), CLUSTERS, "--retries", "0", profile=profile),
         *("--set-resources", *limits),
     )
-    jobs = {name: wait_for("generate_beams", name, "running") for name in ("p10", "p20")}
-    slurm_cluster.ask("scancel", jobs["p10"])
-    # It hangs, as when a file system does.
+    jobs = {"p20": wait_for("generate_beams", "p20", "running")}
+    # At once, before it ends: it hangs, as when a file system does.
     slurm_cluster.ask("scancel", "--signal=STOP", "--full", jobs["p20"])
+    jobs["p10"] = wait_for("generate_beams", "p10", "running")
+    slurm_cluster.ask("scancel", jobs["p10"])
     jobs |= {name: wait_for("generate_beams", name, "all") for name in ("p30", "p40")}
     said = finish(running, 1500)
     assert running.returncode == 1
@@ -186,7 +187,9 @@ def test_a_rerun_completes_the_study(rerun):
     """A second attempt asks for more memory."""
     assert all((rerun / beams(name)).exists() for name in CHECKPOINTS)
     assert set(pd.read_parquet(rerun / METRICS)["estimator"]) == {"oracle"}
-    memory = [asked_for(job)["MinMemoryNode"] for job in submitted("generate_beams", "p30")]
+    memory = [
+        asked_for(job)["MinMemoryNode"] for job in submitted("generate_beams", "p30_atlas_test")
+    ]
     assert sorted(memory) == ["2000M", f"{TOO_LITTLE_MB}M", f"{TOO_LITTLE_MB}M"]
     trained = asked_for(submitted("train_oracle")[0])
     assert (trained["Partition"], trained["TresPerJob"]) == ("gpu", "gres:gpu:2")
