@@ -68,10 +68,8 @@ include: "workflow/rules/targets.smk"
 rule study:
     default_target: True
     input:
-        rules.collect_metrics.output,
-        rules.collect_significance.output,
-        rules.collect_states.output,
-        rules.measure_pairs.output,
+        rules.collect_results.output,
+        rules.compare_study.output,
         rules.compare_with_paper.output if OF_PAPER else [],
         tables_made(TABLES),
         reports(),
@@ -121,8 +119,7 @@ rule all:
         tables_made(study.further_tables),
         (
             [
-                rules.collect_all_metrics.output,
-                rules.collect_all_significance.output,
+                rules.collect_all_results.output,
                 rules.compare_all_with_paper.output if OF_PAPER else [],
                 reports_of_analyses(),
                 rules.make_full_page.output.page,

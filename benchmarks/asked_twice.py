@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from persistcal.evaluation.contrast import contrast_sets
 from persistcal.evaluation.cross_asking import Directed, align, measure_directions
 from persistcal.evaluation.predictions import AnswerArrays, Series
+from persistcal.evaluation.settings import EvaluationSettings
 
 Array = NDArray[np.float64]
 STATES = ("v1", "v2")
@@ -101,19 +102,19 @@ def draw_study(world: TwoAsks, rng: np.random.Generator) -> tuple[AnswerArrays, 
 
 def one_ask(answers: AnswerArrays, **settings: Any) -> Directed:
     """Return the metrics of one ask: confidences in the answers that select the questions."""
-    sets = contrast_sets(answers.correct, STATES, min_contrast=1)
+    sets = contrast_sets(answers.correct, STATES, EvaluationSettings(min_contrast=1))
     return measure_directions(
-        [(pair, answers.confidence) for pair in sets], answers, **settings
+        [(pair, answers.confidence) for pair in sets], answers, EvaluationSettings(**settings)
     )
 
 
 def crossed(first: AnswerArrays, second: AnswerArrays, **settings: Any) -> Directed:
     """Return the metrics of two asks with exchanged roles."""
     first, second, _ = align(first, second)
-    [of_first] = contrast_sets(first.correct, STATES, min_contrast=1)
-    [of_second] = contrast_sets(second.correct, STATES, min_contrast=1)
+    [of_first] = contrast_sets(first.correct, STATES, EvaluationSettings(min_contrast=1))
+    [of_second] = contrast_sets(second.correct, STATES, EvaluationSettings(min_contrast=1))
     parts = [(of_first, second.confidence), (of_second, first.confidence)]
-    return measure_directions(parts, first, **settings)
+    return measure_directions(parts, first, EvaluationSettings(**settings))
 
 
 def is_above(measured: Directed, metric: str) -> bool:

@@ -31,6 +31,7 @@ from persistcal.evaluation.draws import count_draws, draw_sequences
 from persistcal.evaluation.evaluate import Key, metrics_under, prepare
 from persistcal.evaluation.predictions import arrange
 from persistcal.evaluation.replicates import replicate_metrics
+from persistcal.evaluation.settings import EvaluationSettings
 
 N_PROCESSES = 2
 
@@ -114,9 +115,11 @@ def significance_of(seed: int, size: SignificanceSize) -> Resources:
         replicate_metrics(
             made_up_predictions(seed, size.n_questions),
             CHECKPOINTS,
-            min_contrast=size.min_contrast,
-            n_replicates=size.n_replicates,
-            conditionings=["odds"],
+            EvaluationSettings(
+                min_contrast=size.min_contrast,
+                n_replicates=size.n_replicates,
+                conditionings=["odds"],
+            ),
         ),
         {"main": list(SEEDS)},
     )
@@ -129,7 +132,9 @@ def obvious_replicate(seed: int, size: SignificanceSize) -> tuple[float, float]:
     """Return the CPU time of one replicate of one block, row by row, and how far it differs."""
     predictions = made_up_predictions(seed, size.n_questions)
     answers = arrange(predictions, CHECKPOINTS)
-    sets = contrast_sets(answers.correct, CHECKPOINTS, min_contrast=size.min_contrast)
+    sets = contrast_sets(
+        answers.correct, CHECKPOINTS, EvaluationSettings(min_contrast=size.min_contrast)
+    )
     data = prepare(answers, sets, ["odds"])
     sequences = draw_sequences(size.n_questions, range(1), seed=0, reach=size.n_questions)
     full, contrast = (

@@ -35,6 +35,7 @@ from scipy.special import expit
 
 from benchmarks.checkpoint_tests import GAIN, simulate_answers
 from persistcal.evaluation.reliability import compare_with_floor, draw_smooth_ece, noise_floors
+from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.smooth_ece import smooth_ece
 
 Array = NDArray[np.float64]
@@ -170,9 +171,9 @@ def study_table(n_worlds: int, n: int) -> pd.DataFrame:
             for series, run in answers.confidence.items()
             for k, checkpoint in enumerate(answers.checkpoints)
         ]
-        settings = {"min_contrast": 1, "conditionings": ["odds"], "n_draws": N_DRAWS}
+        settings = EvaluationSettings(min_contrast=1, conditionings=["odds"], seed=world)
         tables.append(
-            noise_floors(pd.concat(rows), answers.checkpoints, seed=world, **settings)
+            noise_floors(pd.concat(rows), answers.checkpoints, settings, n_draws=N_DRAWS)
         )
     tests = pd.concat(tables)
     is_found = 100 * (tests["p_calibrated"] <= 0.05)

@@ -24,9 +24,10 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from persistcal.evaluation.metrics import auc, squared_error
 from persistcal.evaluation.predictions import AnswerArrays, Series
+from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.states import compare_checkpoints, join
+from persistcal.evaluation.weighted import auc, squared_error
 
 Array = NDArray[np.float64]
 N_CHECKPOINTS = 4
@@ -80,9 +81,13 @@ def simulate_tests(
         rng = np.random.default_rng([seed, world])
         answers = simulate_answers(rng, n_questions, gain)
         settings = {"n_replicates": n_replicates, "seed": world}
-        pair, trend = compare_checkpoints(answers, [(0, 1)], **settings)
+        pair, trend = compare_checkpoints(answers, [(0, 1)], EvaluationSettings(**settings))
         second = simulate_answers(rng, n_questions, gain)
-        two_models, _ = compare_checkpoints(join(answers, second), [(0, 1)], **settings)
+        two_models, _ = compare_checkpoints(
+            join(answers, second),
+            [(0, 1)],
+            EvaluationSettings(**settings),
+        )
         tests = {"checkpoints": pair, "trend": trend, "models": two_models}
         values = pd.concat(table.assign(comparison=name) for name, table in tests.items())
         yield values[(values["seed"] == "mean") & values["metric"].isin(METRICS)]

@@ -13,6 +13,7 @@ interval contains Δ_K, in per cent of the studies.
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +24,7 @@ from persistcal.evaluation.contrast import contrast_sets
 from persistcal.evaluation.control import compare_with_control
 from persistcal.evaluation.cross_asking import measure_directions
 from persistcal.evaluation.predictions import AnswerArrays, Series
+from persistcal.evaluation.settings import EvaluationSettings
 
 Array = NDArray[np.float64]
 STATES = ("base", "changed", "again")
@@ -83,17 +85,17 @@ def draw_study(world: NextToControl, rng: np.random.Generator) -> AnswerArrays:
 
 def judge_study(answers: AnswerArrays, *, replicates: int, seed: int) -> dict[str, float]:
     """Return the claims on one study, and Δ_K with the ends of its interval."""
+    settings = EvaluationSettings(min_contrast=1, n_replicates=replicates, seed=seed)
     change, control = (
-        contrast_sets(answers.correct, STATES, min_contrast=1, pairs=pairs)
+        contrast_sets(answers.correct, STATES, replace(settings, pairs=pairs))
         for pairs in (CHANGE, CONTROL)
     )
-    settings = {"min_direction": 5, "n_replicates": replicates, "seed": seed}
     once, again = (
-        measure_directions([(pair, answers.confidence) for pair in pairs], answers, **settings)
+        measure_directions([(pair, answers.confidence) for pair in pairs], answers, settings)
         for pairs in (change, control)
     )
     gap = once.replicated["delta0_balanced"][0] - again.replicated["delta0_balanced"][0]
-    found = compare_with_control(change, control, answers, **settings)
+    found = compare_with_control(change, control, answers, settings)
     if found is None:
         return {}
     made: dict[str, float] = {"difference": float(np.quantile(gap, 0.025) > 0)}

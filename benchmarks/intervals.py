@@ -25,11 +25,11 @@ from scipy.stats import binom, norm
 
 from persistcal.evaluation.draws import (
     PSEUDO,
-    PSEUDO_AUC,
     balanced_replicates,
     change_auc_replicates,
 )
-from persistcal.evaluation.metrics import auc
+from persistcal.evaluation.metrics.ranking import ChangeAUC
+from persistcal.evaluation.weighted import auc
 
 Array = NDArray[np.float64]
 KINDS = ("sign", "tied sign", "gap", "small gap", "change AUC")
@@ -93,7 +93,7 @@ def replicates_of(world: World, kind: str, rng: np.random.Generator, n: int) -> 
     made = []
     for values in world.values:
         if kind == "change AUC":
-            pseudo = rng.standard_gamma(PSEUDO_AUC, (4, n))
+            pseudo = rng.standard_gamma(ChangeAUC.pseudo, (4, n))
             made.append(change_auc_replicates(values, world.improvement, weights, pseudo))
         else:
             pseudo = rng.standard_gamma(PSEUDO, (4, n))
@@ -185,7 +185,7 @@ def pairs_cell(
         areas = np.zeros(replicates)
         stated = rng.normal(size=(2, 3, 3 * n)) + apart * right
         pseudo = rng.standard_gamma(PSEUDO, (2, 4, replicates))
-        of_auc = rng.standard_gamma(PSEUDO_AUC, (4, replicates))
+        of_auc = rng.standard_gamma(ChangeAUC.pseudo, (4, replicates))
         for earlier, later in ((0, 1), (0, 2), (1, 2)):
             asked = right[earlier] != right[later]
             gained = right[later, asked]

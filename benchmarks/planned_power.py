@@ -18,15 +18,15 @@ from scipy.special import expit
 from scipy.stats import norm
 
 from persistcal.evaluation.draws import (
-    MIN_DIRECTION,
     PSEUDO,
     balanced_replicates,
     pseudo_weights,
     question_weights,
 )
-from persistcal.evaluation.metrics import auc, balanced_gap
 from persistcal.evaluation.power import Flips, Guess, auc_difference, delta0_difference
+from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.significance import compare_all
+from persistcal.evaluation.weighted import auc, balanced_gap
 
 OUTPUTS = Path(__file__).parent / "outputs"
 N, REPLICATES, SHARED_DRAWS = 2_000, 399, 20
@@ -66,7 +66,7 @@ def share_of_claims(
         if number % SHARED_DRAWS == 0:
             weights = question_weights(questions, questions, range(REPLICATES), seed=number)
         gained, lost, _ = rng.multinomial(N, [*flips, 1 - sum(flips)])
-        if min(gained, lost) < MIN_DIRECTION:
+        if min(gained, lost) < EvaluationSettings.min_direction:
             continue
         drawn = signs(rng, gained + lost, m, agreement, difference)
         is_gained = np.arange(gained + lost) < gained

@@ -33,10 +33,10 @@ from persistcal.evaluation.draws import (
     question_weights,
     reach,
 )
-from persistcal.evaluation.metrics import auc, balanced_gap, mean_gap, squared_error
 from persistcal.evaluation.proportions import holm
 from persistcal.evaluation.replicates import effective_questions
 from persistcal.evaluation.significance import LEVEL, Array, compare_all
+from persistcal.evaluation.weighted import auc, balanced_gap, mean_gap, squared_error
 
 N_QUESTIONS, GAINED, LOST = 400, 220, 38
 DRAWN_ANEW = 10  # worlds that share their draws of contrast questions

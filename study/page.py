@@ -15,19 +15,14 @@ FREE = {"label", "tokens", "allow_identical_weights", *ASKED}
 
 def shown_on_page(study: Study, tables: Iterable[str], labels: Mapping[str, Any]) -> Config:
     """Return the fields of the record `Shown`; `tables` are the names of tables of results."""
-    config, models, bootstrap = study.config, study.chosen["models"], study.config["evaluation"]
+    config, models = study.config, study.chosen["models"]
     blocks = [b for name in study.tables_made[:1] for b in study.every_table[name]["blocks"]]
     return {
         "labels": labels,
         "checkpoints": {name: _stages(study, name) for name in models},
-        "min_contrast": {
-            name: config["datasets"][name]["min_contrast"] for name in study.datasets
-        },
-        "pairs": study.chosen["pairs"],
+        "settings": {name: study.settings(name) for name in study.datasets},
         "judge": _judge(study),
         "results": config["results"],
-        "n_replicates": bootstrap["replicates"],
-        "seed": bootstrap["seed"],
         "descriptions": {name: study.every_table[name] for name in tables},
         "main": [row["estimator"] for block in blocks for row in block.get("rows", [])],
         "earlier": {name: study.earlier(name) for name in models},

@@ -1,6 +1,5 @@
 """The config against its schema: the first thing that is wrong, in one sentence."""
 
-import ast
 import difflib
 import functools
 from collections.abc import Iterable, Mapping
@@ -12,13 +11,13 @@ from typing import Any
 import jsonschema
 import yaml
 
+from persistcal.evaluation.metrics.registry import names
 from persistcal.judge.backends import BACKENDS
 from persistcal.questions.catalogue import SOURCES
 from persistcal.training.methods import METHODS
 
 ROOT = Path(__file__).parents[1]
 SCHEMA = ROOT / "workflow" / "schemas" / "config.schema.yaml"
-METRICS = ROOT / "persistcal" / "evaluation" / "metrics.py"
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, where it is built
 
 
@@ -50,37 +49,13 @@ def check_names(key: str, named: Iterable[str], known: Iterable[str]) -> None:
             raise ConfigError(f"config: {key} names '{name}'; {_nearest(name, known)}")
 
 
-def metric_names(scope: str) -> list[str]:
-    """Return the metrics of a scope, read from the source file without importing it.
-
-    >>> metric_names("full")
-    ['auc', 'brier', 'smece']
-    """
-    tree = ast.parse(METRICS.read_text(encoding="utf-8"))
-    measures = (
-        (ast.literal_eval(key), value)
-        for node in tree.body
-        if isinstance(node, ast.Assign)
-        and ast.unparse(node.targets[0]) == "MEASURES"
-        and isinstance(node.value, ast.Dict)
-        for key, value in zip(node.value.keys, node.value.values, strict=True)
-        if key is not None
-    )
-    place = {"contrast": 2, "full": 3}[scope]  # among the arguments of a `Measure`
-    return [
-        name
-        for name, value in measures
-        if isinstance(value, ast.Call) and len(value.args) > place
-    ]
-
-
 @functools.cache
 def load_schema() -> dict[str, Any]:
     """Return the schema of the config, with the values that are registered next to the code."""
     schema = yaml.load(SCHEMA.read_text(encoding="utf-8"), Loader=LOADER)
     columns = schema["properties"]["tables"]["additionalProperties"]["properties"]["columns"]
-    for scope, described in columns["properties"].items():
-        described["items"]["enum"] = metric_names(scope)
+    columns["properties"]["contrast"]["items"]["enum"] = names("contrast")
+    columns["properties"]["full"]["items"]["enum"] = names("full")
     dataset = schema["properties"]["datasets"]["additionalProperties"]
     dataset["properties"]["source"]["enum"] = [*SOURCES]
     dataset["allOf"] = [

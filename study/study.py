@@ -550,6 +550,30 @@ class Study:
             return {kind: control for kind in self.chosen["pairs"] if kind != control}
         return dict(control)
 
+    def settings(self, dataset: str) -> Config:
+        """Return the fields of `EvaluationSettings` for the evaluations on a dataset."""
+        return self.settings_drawn(dataset) | self.config["evaluation"]["threshold"]
+
+    def settings_drawn(self, dataset: str) -> Config:
+        """Return `settings` without the target of thresholds, which resamples nothing."""
+        keys = self.config["evaluation"]
+        return {
+            "min_contrast": self.config["datasets"][dataset]["min_contrast"],
+            "pairs": self.chosen["pairs"],
+            "conditionings": keys["conditioning"],
+            "min_direction": keys["min_direction"],
+            "n_replicates": keys["replicates"],
+            "seed": keys["seed"],
+            "paper_marks": self.has_paper_marks,
+        }
+
+    @cached_property
+    def has_paper_marks(self) -> bool:
+        """Whether a table has the marks of the paper."""
+        tables = self.every_table
+        made = tables if self.estimates else {name: tables[name] for name in self.tables_made}
+        return any(table.get("marks", "paper") == "paper" for table in made.values())
+
     def datasets_shown(self, table: Config) -> dict[str, list[str]]:
         """Return the datasets that `table` can show, with their training datasets."""
         named = table.get("datasets", self.chosen["datasets"])

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from persistcal.evaluation.metrics.registry import MetricKey
 from persistcal.evaluation.replicates import Replicates, from_table
 from persistcal.evaluation.significance import compare_estimators
 from persistcal.store import artifacts
@@ -41,7 +42,7 @@ def best_sets(replicates: Replicates, dataset: str, labels: Collection[str]) -> 
     }
     values = {}
     for scope, metric in COLUMNS:
-        key = ("odds", scope, metric)
+        key = MetricKey("odds", scope, metric)
         compared = compare_estimators(replicates, list(chosen), key)
         best = int(np.nanargmax(replicates.observed[key][list(chosen)]))
         names = list(chosen.values())

@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from persistcal.evaluation.metrics.registry import MetricKey
 from persistcal.evaluation.replicates import from_table
 from persistcal.evaluation.significance import compare_estimators
 from persistcal.store import artifacts
@@ -35,10 +36,10 @@ THREADS = (1, 2)
 # Rules with jobs that compute with torch
 RULES = ("generate_beams", "train_non_oracle", "train_oracle", "score_answers")
 METRICS = {
-    "delta0_balanced": ("odds", "contrast", "delta0_balanced"),
-    "change_auc": ("odds", "contrast", "change_auc"),
-    "contrast_auc": ("odds", "contrast", "auc"),
-    "full_auc": ("odds", "full", "auc"),
+    "delta0_balanced": MetricKey("odds", "contrast", "delta0_balanced"),
+    "change_auc": MetricKey("odds", "contrast", "change_auc"),
+    "contrast_auc": MetricKey("odds", "contrast", "auc"),
+    "full_auc": MetricKey("odds", "full", "auc"),
 }
 
 

@@ -3,12 +3,13 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
-from persistcal.evaluation.contrast import Pairs
 from persistcal.evaluation.replicates import replicate_metrics
+from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.significance import intervals
 from persistcal.questions.labels import normalise_answer
 
@@ -82,12 +83,7 @@ def measure_confounds(
     answers: pd.DataFrame,
     grouping: pd.DataFrame,
     checkpoints: Sequence[str],
-    *,
-    min_contrast: int,
-    pairs: Pairs,
-    min_direction: int,
-    n_replicates: int,
-    seed: int,
+    settings: EvaluationSettings,
 ) -> pd.DataFrame:
     """Evaluate baselines that each use the checkpoint and one attribute of a question.
 
@@ -110,16 +106,8 @@ def measure_confounds(
             rated[name], groups[name] = test.assign(confidence=test[name]), test[name].nunique()
     named = [rows.assign(estimator=name) for name, rows in rated.items()]
     predictions = pd.concat(named).assign(train_dataset="", seed=0)
-    replicates = replicate_metrics(
-        predictions,
-        checkpoints,
-        min_contrast=min_contrast,
-        pairs=pairs,
-        min_direction=min_direction,
-        n_replicates=n_replicates,
-        seed=seed,
-        conditionings=["odds"],
-    )
+    by_odds = replace(settings, conditionings=["odds"])
+    replicates = replicate_metrics(predictions, checkpoints, by_odds)
     bounds = intervals(replicates)
     measure = bounds["scope"] + " " + bounds["metric"]
     delta, contrast_auc, full_auc = (

@@ -9,9 +9,11 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import ConstantInputWarning, spearmanrho
 
-from persistcal.evaluation.contrast import Pairs, arrange_answers, contrast_sets
-from persistcal.evaluation.metrics import auc
+from persistcal.evaluation.contrast import arrange_answers, contrast_sets
+from persistcal.evaluation.metrics.registry import MetricKey
 from persistcal.evaluation.replicates import Replicates
+from persistcal.evaluation.settings import EvaluationSettings
+from persistcal.evaluation.weighted import auc
 from persistcal.store.artifacts import CORRELATIONS, TRANSFER
 
 
@@ -67,7 +69,7 @@ def headroom(replicates: Replicates, *, dataset: str, verifier: str, oracle: str
     Its interval is over the paper's replicates, which keep the numbers of gained and lost
     questions, as in the released code.
     """
-    key = ("odds", "contrast", "auc")
+    key = MetricKey("odds", "contrast", "auc")
     better, worse = (
         replicates.estimators.index((dataset, name)) for name in (oracle, verifier)
     )
@@ -77,14 +79,14 @@ def headroom(replicates: Replicates, *, dataset: str, verifier: str, oracle: str
 
 
 def contrast_questions(
-    answers: Mapping[str, pd.DataFrame], *, min_contrast: int, pairs: Pairs = "all"
+    answers: Mapping[str, pd.DataFrame], settings: EvaluationSettings
 ) -> list[str]:
-    """Return the questions of all contrast sets of at least `min_contrast` questions.
+    """Return the questions of all contrast sets that are kept.
 
     `answers` by evaluation checkpoint, earliest first, have columns question_id and correct.
     """
     correct, questions = arrange_answers(answers)
-    sets = contrast_sets(correct, list(answers), min_contrast=min_contrast, pairs=pairs)
+    sets = contrast_sets(correct, list(answers), settings)
     places = sorted({place for pair in sets if pair.kept for place in pair.questions})
     return [str(question) for question in questions[places]]
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from persistcal.api.display import Comparison
     from persistcal.api.evaluate import Step
     from persistcal.api.files import Reading
-    from persistcal.api.inputs import PredictionTables, Settings
+    from persistcal.api.inputs import PredictionTables
     from persistcal.evaluation import power
 
 app = typer.Typer(
@@ -187,7 +187,7 @@ SHARED: dict[str, Any] = {
         ),
     ],
 }
-# The options of `Settings`, with their defaults
+# The options of `EvaluationSettings`, with their defaults
 SETTINGS: dict[str, tuple[Any, Any]] = {
     "precision": (Precision, EvaluationSettings.precision),
     "delta": (Delta, EvaluationSettings.delta),
@@ -272,12 +272,12 @@ def _reading(**options: Any) -> "Reading":  # noqa: ANN401
     return Reading(columns=columns, scale=scale, **given)
 
 
-def _settings(pairs: Sequence[str] | None, **numbers: Any) -> "Settings":  # noqa: ANN401
-    """Return the options of `SETTINGS` as `Settings`."""
-    from persistcal.api.inputs import Settings
+def _settings(pairs: Sequence[str] | None, **numbers: Any) -> EvaluationSettings:  # noqa: ANN401
+    """Return the options of `SETTINGS` as `EvaluationSettings`."""
+    from persistcal.api.inputs import make_settings
 
     n_replicates = numbers.pop("replicates")
-    return Settings(pairs=_pairs(pairs), n_replicates=n_replicates, **numbers)
+    return make_settings(pairs=_pairs(pairs), n_replicates=n_replicates, **numbers)
 
 
 def _pairs(words: Sequence[str] | None) -> Any:  # noqa: ANN401
@@ -317,7 +317,7 @@ GROUPS: dict[str, tuple[dict[str, tuple[Any, Any]], Callable[..., Any]]] = {
 def compare(
     files: Files,
     reading: "Reading",
-    settings: "Settings",
+    settings: EvaluationSettings,
     out: Annotated[str, typer.Option(help="Folder of the results.")] = "comparison",
     fail_if: FailIf = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the verdict as JSON.")] = False,
@@ -365,9 +365,9 @@ def metrics(
 ) -> None:
     """Print every metric as CSV, as in `metrics.csv` of `compare`, without tests."""
     from persistcal.api.evaluate import compute_metrics
-    from persistcal.api.inputs import Settings
+    from persistcal.api.inputs import make_settings
 
-    settings = Settings(min_contrast)
+    settings = make_settings(min_contrast=min_contrast)
     inputs = _read(files, reading)
     with _bar(len(inputs.predictions)) as step:
         metrics = compute_metrics(inputs, settings, step)
@@ -383,7 +383,7 @@ def metrics(
 def page(
     files: Files,
     reading: "Reading",
-    settings: "Settings",
+    settings: EvaluationSettings,
     out: Annotated[str, typer.Option(help="The page, one HTML file.")] = "page.html",
 ) -> None:
     """Write only the page: findings, charts, and all answers."""
@@ -484,7 +484,7 @@ def threshold(
     the later checkpoint, and looks.csv has a row for each look at the labels.
     """
     from persistcal.api.display import ESTIMATORS
-    from persistcal.api.inputs import Settings
+    from persistcal.api.inputs import make_settings
     from persistcal.api.thresholds import Relabelling, check_inputs, read_texts
     from persistcal.report.threshold_views import exit_code, missing_verdicts
 
@@ -526,8 +526,8 @@ def threshold(
         typer.echo(later.write_sheet(str(Path(out, "sheet.csv")), sheet))
         return
     inputs = _read(files, reading)
-    settings = Settings(n_replicates=replicates)
-    checked = check_inputs(inputs, settings, precision=precision, delta=delta)
+    settings = make_settings(n_replicates=replicates, precision=precision, delta=delta)
+    checked = check_inputs(inputs, settings)
     paths = _write_tables(checked.tables, out)
     typer.echo("\n".join([checked.summary(ESTIMATORS), *inputs.notes]))
     typer.echo(f"Tables: {', '.join(paths)}")
@@ -588,7 +588,7 @@ def _plan_from_results(
     from scipy.stats import norm
 
     from persistcal.evaluation import power
-    from persistcal.evaluation.metrics import MEASURES
+    from persistcal.evaluation.metrics.registry import METRICS
     from persistcal.store import artifacts
 
     power.check_count("the number of questions that the study asked", asked)
@@ -603,7 +603,7 @@ def _plan_from_results(
         reach = (row["simultaneous_upper"] - row["simultaneous_lower"]) / 2
         multiple = (reach / error if reach > 0 else norm.ppf(0.975)) + norm.ppf(power.POWER)
         scaled = error * (asked / questions) ** 0.5
-        name = f"{row['scope']} {MEASURES[str(row['metric'])].heading}"
+        name = f"{row['scope']} {METRICS[str(row['metric'])].heading}"
         line = f"{row['model']} {row['dataset']} {name}, {row['best']} − {row['other']}: "
         line += f"{multiple * scaled:.3f}"
         if difference and error > 0:
@@ -647,7 +647,7 @@ def _read(files: list[str], reading: "Reading") -> "PredictionTables":
 
 
 def _compare(
-    files: list[str], reading: "Reading", settings: "Settings"
+    files: list[str], reading: "Reading", settings: EvaluationSettings
 ) -> "tuple[Comparison, str]":
     """Return a comparison and its page."""
     from persistcal.api.evaluate import compare_inputs

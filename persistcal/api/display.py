@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -12,9 +12,10 @@ from pandas.io.formats.style import Styler
 
 from persistcal.analyses.accuracy import accuracies
 from persistcal.answers.options import has_options
-from persistcal.api.inputs import IMPORTED, PLACE, PredictionTables, Settings, stack
+from persistcal.api.inputs import IMPORTED, PLACE, PredictionTables, stack
 from persistcal.confidence.estimators.catalogue import ESTIMATORS as CATALOGUE
-from persistcal.evaluation.metrics import names as metric_names
+from persistcal.evaluation.metrics.registry import names as metric_names
+from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.report.change_views import states as table_of_states
 from persistcal.report.change_views import states_figure
 from persistcal.report.figures import full_vs_contrast_figure
@@ -30,6 +31,7 @@ from persistcal.report.threshold_views import risk_coverage_figure
 from persistcal.store import artifacts
 from persistcal.store.tables import TableFiles
 
+GIVEN = ("min_contrast", "pairs", "min_direction", "n_replicates", "seed")  # to `compare`
 BLOCK = [*PLACE, "train_dataset"]
 # Display names of the estimators that need only the answers of the evaluated checkpoints
 ESTIMATORS = {
@@ -70,7 +72,7 @@ class Comparison:
     """
 
     inputs: PredictionTables
-    settings: Settings
+    settings: EvaluationSettings
     tables: dict[str, pd.DataFrame]
     replicates: pd.DataFrame
 
@@ -100,7 +102,8 @@ class Comparison:
         seeds = self.inputs.all_predictions["seed"].unique()
         terms = about(self._contents.shown, commit="", weights={}, seeds=seeds)
         terms += [("Assumed", note) for note in self.inputs.notes]
-        settings = {"checkpoints": self.inputs.checkpoints, **asdict(self.settings)}
+        given = {name: getattr(self.settings, name) for name in GIVEN}
+        settings = {"checkpoints": self.inputs.checkpoints, **given}
         text = json.dumps(settings, indent=2, ensure_ascii=False)
         return compose(self._contents, Origin(terms, [], text))
 
@@ -265,7 +268,7 @@ class Comparison:
             judge = "none (labels of the files)"
         elif has_options(self.inputs.questions):
             judge = "none (the right options of the questions)"
-        settings, labels = self.settings, self.labels
+        labels = self.labels
         stages = {
             model: {name: Stage(name) for name in names}
             for model, names in self.inputs.checkpoints.items()
@@ -273,12 +276,9 @@ class Comparison:
         return Shown(
             labels,
             stages,
-            dict.fromkeys(labels["datasets"], settings.min_contrast),
-            settings.pairs,
+            dict.fromkeys(labels["datasets"], self.settings),
             judge=judge,
             results=".",
-            n_replicates=settings.n_replicates,
-            seed=settings.seed,
             descriptions={"all_estimators": ALL_ESTIMATORS},
         )
 

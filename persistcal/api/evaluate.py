@@ -3,7 +3,7 @@
 `persistcal.compare` and the command `persistcal compare` both call `compare_inputs`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -12,32 +12,28 @@ from numpy.typing import ArrayLike
 from persistcal.api.display import Comparison
 from persistcal.api.inputs import (
     PredictionTables,
-    Settings,
+    make_settings,
     read_predictions,
     select_rows,
     stack,
 )
-from persistcal.evaluation import contrast, significance
-from persistcal.evaluation import states as comparisons
 from persistcal.evaluation.claims import make_claims
-from persistcal.evaluation.contrast import Pairs
-from persistcal.evaluation.draws import MIN_DIRECTION
-from persistcal.evaluation.evaluate import evaluate as evaluate_one
-from persistcal.evaluation.power import Findable, Guess, findable
-from persistcal.evaluation.reliability import add_noise_floors, noise_floors
-from persistcal.evaluation.replicates import (
-    digest_of_draws,
-    from_table,
-    replicate_metrics,
-    to_table,
+from persistcal.evaluation.evaluate import metrics_of, prepare_predictions
+from persistcal.evaluation.pipeline import (
+    Step,
+    compare_checkpoints_of,
+    describe_contrast_sets,
+    evaluate_estimator,
 )
+from persistcal.evaluation.power import Findable, Guess, findable
+from persistcal.evaluation.replicates import from_table
+from persistcal.evaluation.settings import EvaluationSettings, Pairs
+from persistcal.evaluation.significance import compare_blocks
 from persistcal.evaluation.smooth_ece import smooth_ece as weighted_smooth_ece
 from persistcal.evaluation.thresholds import check_thresholds
 from persistcal.judge.run import count_same_answers
 from persistcal.report.layout import EVERY, named_blocks
 from persistcal.store import artifacts
-
-Step = Callable[[str], None]  # is called with the name of each finished step
 
 
 def evaluate(
@@ -88,7 +84,7 @@ def evaluate(
     >>> full["value"].item()
     1.0
     """
-    settings = Settings(min_contrast, pairs)
+    settings = make_settings(min_contrast=min_contrast, pairs=pairs)
     return compute_metrics(read_predictions(predictions, checkpoints, settings), settings)
 
 
@@ -109,7 +105,7 @@ def contrast_sets(
         model, dataset, earlier, later, size, improvement, regression, kept (whether the set
         has at least `min_contrast` questions) and same_answers (missing without texts).
     """
-    settings = Settings(min_contrast, pairs)
+    settings = make_settings(min_contrast=min_contrast, pairs=pairs)
     return count_contrast_sets(read_predictions(predictions, checkpoints, settings), settings)
 
 
@@ -119,7 +115,7 @@ def compare(
     *,
     min_contrast: int = 20,
     pairs: Pairs = "all",
-    min_direction: int = MIN_DIRECTION,
+    min_direction: int = EvaluationSettings.min_direction,
     n_replicates: int = 10_000,
     seed: int = 17,
     greedy: bool = False,
@@ -161,7 +157,13 @@ def compare(
     >>> found.tables["states"].query("metric == 'accuracy'")["difference"].item()
     -0.5
     """
-    settings = Settings(min_contrast, pairs, min_direction, n_replicates, seed)
+    settings = make_settings(
+        min_contrast=min_contrast,
+        pairs=pairs,
+        min_direction=min_direction,
+        n_replicates=n_replicates,
+        seed=seed,
+    )
     inputs = read_predictions(predictions, checkpoints, settings)
     if greedy:
         inputs.declare_greedy()
@@ -169,97 +171,87 @@ def compare(
 
 
 def compute_metrics(
-    inputs: PredictionTables, settings: Settings, step: Step = lambda _: None
+    inputs: PredictionTables, settings: EvaluationSettings, step: Step = lambda _: None
 ) -> pd.DataFrame:
-    """Return the table METRICS of all predictions."""
+    """Return the table METRICS of all predictions, without a bootstrap."""
     parts = []
     for (model, dataset, name), rows in inputs.predictions.items():
-        metrics = evaluate_one(rows, inputs.checkpoints[model], **settings.sets)
-        parts.append((metrics, {"model": model, "dataset": dataset}))
+        data = prepare_predictions(rows, inputs.checkpoints[model], settings)
+        parts.append((metrics_of(data, settings), {"model": model, "dataset": dataset}))
         step(name or dataset)
     return stack(parts, artifacts.METRICS)
 
 
-def count_contrast_sets(inputs: PredictionTables, settings: Settings) -> pd.DataFrame:
+def count_contrast_sets(inputs: PredictionTables, settings: EvaluationSettings) -> pd.DataFrame:
     """Return the table CONTRAST_SETS of all models and datasets."""
     parts = []
     for place in inputs.places():
         names = inputs.checkpoints[place["model"]]
         answers, clusters = (select_rows(t, place) for t in (inputs.answers, inputs.clusters))
-        by_checkpoint = {name: answers[answers["checkpoint"] == name] for name in names}
-        correct, _ = contrast.arrange_answers(by_checkpoint)
-        counted = contrast.contrast_sets(correct, names, **settings.sets)
-        sets = contrast.describe_sets(counted, names)
+        sets = describe_contrast_sets(answers, names, settings).sizes
         same = count_same_answers(sets, answers, clusters)
         parts.append((sets.assign(same_answers=pd.array(same, "Int64")), place))
     return stack(parts, artifacts.CONTRAST_SETS)
 
 
 def compare_inputs(
-    inputs: PredictionTables, settings: Settings, step: Step = lambda _: None
+    inputs: PredictionTables, settings: EvaluationSettings, step: Step = lambda _: None
 ) -> Comparison:
     """Evaluate, resample and compare all predictions."""
     inputs.check_pairs()
-    metrics = compute_metrics(inputs, settings, step)
-    drawn, ends = [], []
+    results, places = [], []
     for (model, dataset, name), rows in inputs.predictions.items():
-        names, place = inputs.checkpoints[model], {"model": model, "dataset": dataset}
-        options = settings.sets | settings.bootstrap | {"min_direction": settings.min_direction}
-        found = replicate_metrics(rows, names, **options)
-        drawn.append((to_table(found, digest_of_draws(rows, names, **options)), place))
-        floors = noise_floors(rows, names, **settings.sets, seed=settings.seed)
-        ends.append((add_noise_floors(significance.intervals(found), floors), place))
-        step(f"bootstrap, {name or dataset}")
-    replicates = stack(drawn, artifacts.REPLICATES)
+        names = inputs.checkpoints[model]
+
+        def finish(done: str, estimator: str = name or dataset) -> None:
+            step(f"{estimator}, {done}")
+
+        results.append(evaluate_estimator(rows, names, settings, finish))
+        places.append({"model": model, "dataset": dataset})
+    metrics, ends, drawn = (
+        stack(list(zip(tables, places, strict=True)), kind)
+        for tables, kind in zip(
+            zip(*results, strict=True),
+            (artifacts.METRICS, artifacts.INTERVALS, artifacts.REPLICATES),
+            strict=True,
+        )
+    )
     tests, claims = [], []
     for place in inputs.places():
-        paired = from_table(select_rows(replicates, place))
+        paired = from_table(select_rows(drawn, place))
         made = make_claims(
             select_rows(inputs.all_predictions, place),
             paired,
             inputs.checkpoints[place["model"]],
+            settings,
             is_greedy=inputs.is_greedy,
-            **settings.sets,
-            bootstrap={**settings.bootstrap, "min_direction": settings.min_direction},
         )
         claims.append((made, place))
         trained_on = dict.fromkeys(train for train, _ in paired.estimators)
         blocks = [[(train, EVERY)] for train in trained_on]
         named = named_blocks(blocks, paired.estimators, place["dataset"])
-        tests.append((significance.compare_blocks(paired, named), place))
+        tests.append((compare_blocks(paired, named), place))
     compared = [
-        comparisons.compare_states(
-            {str(model): group for model, group in rows.groupby("model", sort=False)},
-            inputs.checkpoints,
-            dataset=str(dataset),
-            pairs=settings.pairs,
-            **settings.bootstrap,
-        )
-        for dataset, rows in inputs.all_predictions.groupby("dataset", sort=False)
+        compare_checkpoints_of(rows, inputs.checkpoints, settings)
+        for _, rows in inputs.all_predictions.groupby("dataset", sort=False)
     ]
     step("states")
     checked = check_thresholds(
-        inputs.predictions.values(),
-        inputs.checkpoints,
-        inputs.answers,
-        precision=settings.precision,
-        delta=settings.delta,
-        pairs=settings.pairs,
-        **settings.bootstrap,
+        inputs.predictions.values(), inputs.checkpoints, inputs.answers, settings
     )
     step("thresholds")
     states, trends = zip(*compared, strict=True)
     tables = {
         "metrics": metrics,
         "significance": stack(tests, artifacts.SIGNIFICANCE),
-        "intervals": stack(ends, artifacts.INTERVALS),
+        "intervals": ends,
         "claims": stack(claims, artifacts.CLAIMS),
         "contrast_sets": count_contrast_sets(inputs, settings),
         "states": stack([(part, {}) for part in states], artifacts.STATES),
         "trends": stack([(part, {}) for part in trends], artifacts.TRENDS),
         **checked._asdict(),
     }
-    return Comparison(inputs, settings, tables, replicates)
+    return Comparison(inputs, settings, tables, drawn)
 
 
 def smooth_ece(correct: ArrayLike, confidence: ArrayLike) -> float:

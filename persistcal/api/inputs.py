@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from persistcal.evaluation.contrast import Pairs, choose_pairs
-from persistcal.evaluation.draws import MIN_DIRECTION
+from persistcal.evaluation.contrast import choose_pairs
 from persistcal.evaluation.predictions import (
     ABSENT,
     arrange,
@@ -19,7 +18,7 @@ from persistcal.evaluation.predictions import (
     partly_shared,
     spelling_error,
 )
-from persistcal.evaluation.replicates import MIN_REPLICATES
+from persistcal.evaluation.settings import MIN_REPLICATES, EvaluationSettings, Pairs
 from persistcal.evaluation.thresholds import check_target
 from persistcal.imports.asks import SECOND, check_asks, check_groups, join_asks, number_asks
 from persistcal.store import artifacts
@@ -27,7 +26,6 @@ from persistcal.store.user_files import round_narrow
 
 log = logging.getLogger(__name__)
 
-MIN_CONTRAST = 20
 NEEDED = ("checkpoint", "question_id", "confidence", "correct")
 PLACE = ["model", "dataset"]
 NAMES = [*PLACE, "checkpoint", "question_id", "train_dataset", "estimator"]
@@ -38,56 +36,36 @@ IMPORTED = ""  # in place of an estimator: all estimators of given predictions t
 Key = tuple[str, str, str]  # model, dataset, estimator
 
 
-@dataclass
-class Settings:
-    """Settings of contrast sets and of the bootstrap, checked."""
+def make_settings(*, pairs: Pairs = "all", **given: Any) -> EvaluationSettings:  # noqa: ANN401
+    """Return the settings of a notebook or of the command, and refuse numbers that cannot be.
 
-    min_contrast: int = MIN_CONTRAST
-    pairs: Pairs = "all"
-    min_direction: int = MIN_DIRECTION
-    n_replicates: int = 10_000
-    seed: int = 17
-    precision: float = 0.9  # of thresholds
-    delta: float = 0.1
-
-    def __post_init__(self) -> None:
-        """Refuse numbers that cannot be."""
-        check_target(self.precision, self.delta)
-        least = {"n_replicates": MIN_REPLICATES, "seed": 0}
-        for name in ("min_contrast", "min_direction", "n_replicates", "seed"):
-            value = getattr(self, name)
-            setattr(self, name, whole_number(name, value, least=least.get(name, 1)))
-        if isinstance(self.pairs, str):
-            return
-        given = list(self.pairs) if isinstance(self.pairs, Iterable) else []
-        if not given or not all(isinstance(pair, Iterable) for pair in given):
+    Without a table of the paper, nothing reads its marks.
+    """
+    usual = EvaluationSettings
+    check_target(given.get("precision", usual.precision), given.get("delta", usual.delta))
+    least = {"min_contrast": 1, "min_direction": 1, "n_replicates": MIN_REPLICATES, "seed": 0}
+    for name in least.keys() & given.keys():
+        given[name] = whole_number(name, given[name], least=least[name])
+    if not isinstance(pairs, str):
+        listed = list(pairs) if isinstance(pairs, Iterable) else []
+        if not listed or not all(isinstance(pair, Iterable) for pair in listed):
             raise ValueError(
-                f"pairs is {self.pairs!r}, but it must be 'all', 'adjacent', 'first', or a "
+                f"pairs is {pairs!r}, but it must be 'all', 'adjacent', 'first', or a "
                 "list of at least one pair of checkpoints."
             )
-        self.pairs = [
-            pair if isinstance(pair, str) else tuple(map(str, pair)) for pair in given
-        ]
+        pairs = [pair if isinstance(pair, str) else tuple(map(str, pair)) for pair in listed]
+    return EvaluationSettings(pairs=pairs, paper_marks=False, **given)
 
-    @property
-    def sets(self) -> dict[str, Any]:
-        """The settings of contrast sets."""
-        return {"min_contrast": self.min_contrast, "pairs": self.pairs}
 
-    @property
-    def bootstrap(self) -> dict[str, Any]:
-        """The settings of the bootstrap."""
-        return {"n_replicates": self.n_replicates, "seed": self.seed}
-
-    def check_checkpoints(self, names: Sequence[str]) -> None:
-        """Refuse pairs of other checkpoints than `names`."""
-        choose_pairs(self.pairs, names)
-        listed = () if isinstance(self.pairs, str) else self.pairs
-        for name in (name for pair in listed for name in pair):
-            if name not in names:
-                raise ValueError(
-                    f"pairs names the checkpoint {name!r}, which is none of {', '.join(names)}."
-                )
+def check_pairs(pairs: Pairs, names: Sequence[str]) -> None:
+    """Refuse pairs of other checkpoints than `names`."""
+    choose_pairs(pairs, names)
+    listed = () if isinstance(pairs, str) else pairs
+    for name in (name for pair in listed for name in pair):
+        if name not in names:
+            raise ValueError(
+                f"pairs names the checkpoint {name!r}, which is none of {', '.join(names)}."
+            )
 
 
 @dataclass
@@ -176,7 +154,7 @@ class PredictionTables:
             "one way at all checkpoints."
         )
 
-    def assumptions(self, settings: Settings) -> list[str]:
+    def assumptions(self, settings: EvaluationSettings) -> list[str]:
         """Return sentences on the order of the checkpoints, the files and the contrast sets."""
         orders = [f"{model}: {' → '.join(names)}" for model, names in self.checkpoints.items()]
         return [
@@ -227,19 +205,19 @@ def whole_number(name: str, value: float, *, least: int = 1) -> int:
 
 
 def read_predictions(
-    predictions: pd.DataFrame, checkpoints: Sequence[str] | None, settings: Settings
+    predictions: pd.DataFrame, checkpoints: Sequence[str] | None, settings: EvaluationSettings
 ) -> PredictionTables:
     """Return the inputs of an evaluation, of all checkpoints unless some are chosen."""
     names = None if checkpoints is None else checkpoint_names(checkpoints)
     if names:
-        settings.check_checkpoints(names)
+        check_pairs(settings.pairs, names)
     by_place = {(p["model"], p["dataset"]): rows for p, rows in _by_place(predictions, names)}
     by_model: dict[str, list[str]] = {}
     for (model, _), rows in by_place.items():
         names_of = by_model.setdefault(model, list(names or []))
         names_of += [name for name in rows["checkpoint"].unique() if name not in names_of]
     for names_of in by_model.values():
-        settings.check_checkpoints(names_of)
+        check_pairs(settings.pairs, names_of)
     answers = [_answers(rows, by_model[model]) for (model, _), rows in by_place.items()]
     by_key = {(model, dataset, IMPORTED): rows for (model, dataset), rows in by_place.items()}
     return PredictionTables(by_model, by_key, pd.concat(answers, ignore_index=True))

@@ -14,13 +14,13 @@ from persistcal.api.inputs import (
     IMPORTED,
     PLACE,
     PredictionTables,
-    Settings,
+    make_settings,
     read_predictions,
     select_rows,
 )
 from persistcal.evaluation import relabelling
-from persistcal.evaluation.contrast import Pairs
 from persistcal.evaluation.predictions import ABSENT, Series, arrange, drop_noise
+from persistcal.evaluation.settings import EvaluationSettings, Pairs
 from persistcal.evaluation.thresholds import (
     answer_above,
     check_target,
@@ -126,17 +126,17 @@ def threshold(
     >>> found.tables["thresholds"]["verdict"].item()
     'broken'
     """
-    settings = Settings(pairs=pairs, n_replicates=n_replicates, seed=seed)
+    settings = make_settings(
+        pairs=pairs, n_replicates=n_replicates, seed=seed, precision=precision, delta=delta
+    )
     check_target(precision, delta)
     inputs = read_predictions(predictions, checkpoints, settings)
-    return check_inputs(inputs, settings, precision=precision, delta=delta)
+    return check_inputs(inputs, settings)
 
 
-def check_inputs(
-    inputs: PredictionTables, settings: Settings, *, precision: float, delta: float
-) -> ThresholdCheck:
+def check_inputs(inputs: PredictionTables, settings: EvaluationSettings) -> ThresholdCheck:
     """Select and check the thresholds of all predictions."""
-    check_target(precision, delta)
+    check_target(settings.precision, settings.delta)
     for model, names in inputs.checkpoints.items():
         if len(names) < 2:
             raise ValueError(
@@ -144,13 +144,7 @@ def check_inputs(
                 "which its threshold is checked."
             )
     checked = check_thresholds(
-        inputs.predictions.values(),
-        inputs.checkpoints,
-        inputs.answers,
-        precision=precision,
-        delta=delta,
-        pairs=settings.pairs,
-        **settings.bootstrap,
+        inputs.predictions.values(), inputs.checkpoints, inputs.answers, settings
     )
     return ThresholdCheck(checked._asdict())
 

@@ -8,14 +8,16 @@ control: changes of confidence beyond the chance flips of a control
 cross_asking: metrics of change from two asks, at chance if no knowledge changed
 draws: bootstrap draws of questions: counts, and weights of gained and lost questions
 evaluate: all metrics of one model and dataset, for any counts of the questions
-loops: loops over answers for many replicates at once, compiled by numba
-metrics: AUC, Brier score, SmoothECE and gaps, and the names of all metrics
+loops: the loop over answers for many replicates of large studies, compiled by numba
+metrics: one class per metric: Δ and Δ₀, AUC, Brier score and SmoothECE
+pipeline: an evaluation from predictions to tables, as notebook, command and workflow call it
 power: the smallest detectable difference, and the number of questions for it
 predictions: predictions as arrays by question, with ties joined and spellings checked
 proportions: intervals of proportions, comparisons of two values, and Holm's adjustment
 relabelling: few new labels for a later checkpoint, and the threshold that they certify
 reliability: reliability diagrams, the noise floor of SmoothECE, and a test of calibration
 replicates: bootstrap replicates of metrics
+runs: one run of an estimator on the answers that a metric is about
 selective: selective prediction: risk–coverage curve, AURC, AUGRC and PRR
 settings: the settings of an evaluation, in one record that imports nothing
 significance: intervals over questions and seeds, and tests of estimators, all at once, too
@@ -23,4 +25,5 @@ smooth_ece: SmoothECE with automatic bandwidth, for many weightings of answers a
 states: comparisons of checkpoints and of models, and trends
 subsets: metrics of each pair of checkpoints, group of questions, and kind of change
 thresholds: select a threshold on one checkpoint, and check it on a later one
+weighted: weighted AUC, squared errors and mean gaps
 """

@@ -15,10 +15,12 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from persistcal.evaluation.contrast import Pairs, contrast_sets
+from persistcal.evaluation.contrast import contrast_sets
 from persistcal.evaluation.cross_asking import METRICS, Directed, cross_ask
+from persistcal.evaluation.metrics.registry import MetricKey
 from persistcal.evaluation.predictions import Array, arrange
 from persistcal.evaluation.replicates import Replicates
+from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.significance import LEVEL, BySeed, claim_interval
 from persistcal.store.artifacts import CLAIMS
 
@@ -109,7 +111,7 @@ class MeasuredEstimator(NamedTuple):
     @classmethod
     def of_one_ask(cls, replicates: Replicates, number: int) -> "MeasuredEstimator":
         """Return the metrics of the estimator at a position."""
-        keys = {name: ("odds", "contrast", name) for name in METRICS}
+        keys = {name: MetricKey("odds", "contrast", name) for name in METRICS}
         return cls(
             {name: float(replicates.observed[key][number]) for name, key in keys.items()},
             {name: replicates.for_claims(key)[number] for name, key in keys.items()},
@@ -128,11 +130,9 @@ def make_claims(
     predictions: pd.DataFrame,
     replicates: Replicates,
     checkpoints: Sequence[str],
+    settings: EvaluationSettings,
     *,
     is_greedy: bool,
-    min_contrast: int,
-    pairs: Pairs,
-    bootstrap: Mapping[str, int],
 ) -> pd.DataFrame:
     """Return the claims about all estimators of one model and dataset.
 
@@ -151,20 +151,10 @@ def make_claims(
         Evaluation checkpoints, the earliest first.
     is_greedy : bool
         Whether answers are known or declared to be deterministic.
-    min_contrast, pairs
-        As in `cross_ask`.
-    bootstrap : mapping of str to int
-        `min_direction`, `n_replicates` and `seed`, as in `cross_ask`.
     """
-    crossed = cross_ask(
-        predictions,
-        checkpoints,
-        min_contrast=min_contrast,
-        pairs=pairs,
-        **bootstrap,
-    )
+    crossed = cross_ask(predictions, checkpoints, settings)
     labels = arrange(predictions, checkpoints).correct
-    sets = contrast_sets(labels, checkpoints, min_contrast=min_contrast, pairs=pairs)
+    sets = contrast_sets(labels, checkpoints, settings)
     counts = [pair.counts for pair in sets if pair.kept and pair.has_both_directions]
     gained, lost = (sum(of_pair[place] for of_pair in counts) for place in (1, 2))
     return table_of_claims(replicates, crossed, (gained, lost), is_greedy=is_greedy)

@@ -5,7 +5,7 @@ On a contrast set exactly one of two answers is correct, so confidences are cond
 
 from collections.abc import Collection, Mapping, Sequence
 from itertools import combinations, pairwise
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -14,12 +14,9 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from persistcal.evaluation.predictions import ABSENT, Array, Mask, join_ties
+from persistcal.evaluation.settings import Conditioning, EvaluationSettings, Pairs
 from persistcal.store.artifacts import CONTRAST_SETS
 
-Listed = Sequence[Sequence[str]]
-Pairs = Literal["all", "adjacent", "first"] | Listed | Mapping[str, Listed]
-Conditioning = Literal["odds", "fitted", "cross_fitted"]
-CONDITIONINGS: tuple[Conditioning, ...] = ("odds", "fitted")  # unless asked otherwise
 N_FOLDS = 5
 CLAMP = 1e-6
 N_KNOTS = 30
@@ -108,11 +105,7 @@ def choose_pairs(pairs: Pairs, checkpoints: Sequence[str]) -> list[tuple[int, in
 
 
 def contrast_sets(
-    correct: NDArray[np.int8],
-    checkpoints: Sequence[str],
-    *,
-    min_contrast: int,
-    pairs: Pairs = "all",
+    correct: NDArray[np.int8], checkpoints: Sequence[str], settings: EvaluationSettings
 ) -> list[ContrastSet]:
     """Return the contrast sets of some pairs of checkpoints, see `choose_pairs`.
 
@@ -121,15 +114,15 @@ def contrast_sets(
     not kept.
 
     >>> correct = np.array([[0, 1, 1, -1], [1, 0, 1, 1]], np.int8)
-    >>> contrast_sets(correct, ["a", "b"], min_contrast=3)
+    >>> contrast_sets(correct, ["a", "b"], EvaluationSettings(min_contrast=3))
     [ContrastSet(earlier=0, later=1, questions=array([0, 1]),
                  improvement=array([ True, False]), kept=False)]
     """
     sets = []
-    for earlier, later in choose_pairs(pairs, checkpoints):
+    for earlier, later in choose_pairs(settings.pairs, checkpoints):
         first, second = correct[earlier], correct[later]
         questions = np.flatnonzero((first != ABSENT) & (second != ABSENT) & (first != second))
-        kept = len(questions) >= min_contrast
+        kept = len(questions) >= settings.min_contrast
         sets.append(ContrastSet(earlier, later, questions, second[questions] == 1, kept))
     return sets
 

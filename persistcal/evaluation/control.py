@@ -44,10 +44,12 @@ from persistcal.evaluation import draws
 from persistcal.evaluation.contrast import ContrastSet
 from persistcal.evaluation.draws import component, count_groups, group_sizes
 from persistcal.evaluation.evaluate import on_contrast_set
-from persistcal.evaluation.metrics import OnContrastSet, auc
 from persistcal.evaluation.predictions import ABSENT, AnswerArrays, Array, Mask
 from persistcal.evaluation.replicates import blocks, noise_of_seeds
+from persistcal.evaluation.runs import OnContrastSet
+from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.significance import BySeed, claim_interval, seeds_reach
+from persistcal.evaluation.weighted import auc
 
 METRICS = {"delta0_balanced": 0.0, "change_auc": 0.5}  # and the value of no knowledge
 TAILS = [0.025, 0.975]
@@ -129,10 +131,7 @@ def compare_with_control(
     change: Sequence[ContrastSet],
     control: Sequence[ContrastSet],
     answers: AnswerArrays,
-    *,
-    min_direction: int,
-    n_replicates: int,
-    seed: int,
+    settings: EvaluationSettings,
 ) -> dict[str, list[Controlled]] | None:
     """Return Δ_K and AUC_K of each estimator, by metric; None with too few flips.
 
@@ -148,9 +147,13 @@ def compare_with_control(
         return None
     enough = [count_groups(s.part, answers.groups) for s in changed]
     in_control = np.sum([count_groups(s.part, answers.groups) for s in repeated], axis=0)
-    if min(*map(min, enough), *in_control) < min_direction:
+    if min(*map(min, enough), *in_control) < settings.min_direction:
         return None
-    n_runs = len(answers.confidence)
+    n_runs, n_replicates, seed = (
+        len(answers.confidence),
+        settings.n_replicates,
+        settings.seed,
+    )
     asked = np.unique(np.concatenate([s.part.questions for s in (*changed, *repeated)]))
     one = np.ones((len(asked), 1))
     values = _measure(changed, repeated, asked, one, None, answers)

@@ -25,12 +25,13 @@ import numpy as np
 import pandas as pd
 
 from persistcal.evaluation import draws
-from persistcal.evaluation.contrast import ContrastSet, Pairs, contrast_sets
-from persistcal.evaluation.draws import MIN_DIRECTION, component
+from persistcal.evaluation.contrast import ContrastSet, contrast_sets
+from persistcal.evaluation.draws import component
 from persistcal.evaluation.evaluate import on_contrast_set
-from persistcal.evaluation.metrics import auc, balanced_gap
 from persistcal.evaluation.predictions import ABSENT, AnswerArrays, Array, Series, arrange
 from persistcal.evaluation.replicates import MEMBER, blocks, noise_of_seeds
+from persistcal.evaluation.settings import EvaluationSettings
+from persistcal.evaluation.weighted import auc, balanced_gap
 
 log = logging.getLogger(__name__)
 
@@ -72,14 +73,7 @@ def asks_to_cross(predictions: pd.DataFrame) -> tuple[int, int] | None:
 
 
 def cross_ask(
-    predictions: pd.DataFrame,
-    checkpoints: Sequence[str],
-    *,
-    min_contrast: int,
-    pairs: Pairs = "all",
-    min_direction: int = MIN_DIRECTION,
-    n_replicates: int = 10_000,
-    seed: int = 0,
+    predictions: pd.DataFrame, checkpoints: Sequence[str], settings: EvaluationSettings
 ) -> Directed | None:
     """Cross-ask the estimators of PREDICTIONS that have two asks; None if none has.
 
@@ -94,8 +88,7 @@ def cross_ask(
     rows = predictions[members.isin(members[predictions["ask"] == asks[1]])]
     first, second, n_left_out = align(*(arrange(rows, checkpoints, ask=ask) for ask in asks))
     by_role = [
-        contrast_sets(answers.correct, checkpoints, min_contrast=min_contrast, pairs=pairs)
-        for answers in (first, second)
+        contrast_sets(answers.correct, checkpoints, settings) for answers in (first, second)
     ]
     kept = [
         roles
@@ -105,9 +98,7 @@ def cross_ask(
     parts: list[Part] = []
     for of_first, of_second in kept:
         parts += [(of_first, second.confidence), (of_second, first.confidence)]
-    measured = measure_directions(
-        parts, first, min_direction=min_direction, n_replicates=n_replicates, seed=seed
-    )
+    measured = measure_directions(parts, first, settings)
     counts = np.array([[role.counts[1:] for role in roles] for roles in kept])
     gained, lost = counts.reshape(-1, 2, 2).sum(axis=0).T.tolist()
     return measured._replace(gained=tuple(gained), lost=tuple(lost), n_left_out=n_left_out)
@@ -144,12 +135,7 @@ def align(first: AnswerArrays, second: AnswerArrays) -> tuple[AnswerArrays, Answ
 
 
 def measure_directions(
-    parts: Sequence[Part],
-    answers: AnswerArrays,
-    *,
-    min_direction: int,
-    n_replicates: int,
-    seed: int,
+    parts: Sequence[Part], answers: AnswerArrays, settings: EvaluationSettings
 ) -> Directed:
     """Return Δ₀ᵇ and change AUC of each estimator, means over contrast sets.
 
@@ -175,9 +161,10 @@ def measure_directions(
     fewest = min(
         (min(draws.count_groups(part, answers.groups)) for part, _ in on_sets), default=0
     )
-    drawn = {metric: np.full((len(runs), n_replicates), np.nan) for metric in METRICS}
-    if fewest >= min_direction:
-        drawn = _replicate(on_sets, answers, n_replicates, seed)
+    shape = (len(runs), settings.n_replicates)
+    drawn = {metric: np.full(shape, np.nan) for metric in METRICS}
+    if fewest >= settings.min_direction:
+        drawn = _replicate(on_sets, answers, settings.n_replicates, settings.seed)
     observed, replicated, by_seed, noise = {}, {}, {}, {}
     for metric in METRICS:
         per_run = values[metric]
@@ -207,10 +194,12 @@ def _replicate(
     sets = str([(part.n_first, part.questions.tolist()) for part, _ in on_sets])
     drawn = {metric: np.zeros((len(answers.confidence), n_replicates)) for metric in METRICS}
     pseudo = {
-        member: [
-            draws.pseudo_weights((*member, sets), n_replicates, seed=seed, expected=expected)
+        member: {
+            expected: draws.pseudo_weights(
+                (*member, sets), n_replicates, seed=seed, expected=expected
+            )
             for expected in (draws.PSEUDO, draws.PSEUDO_AUC)
-        ]
+        }
         for member in answers.rows
     }
     for block in blocks(n_replicates, 8 * (3 * len(asked) + 2 * largest)):
@@ -224,7 +213,7 @@ def _replicate(
                     [runs[i] for i in numbers],
                     part,
                     part_weights,
-                    [kind[:, columns] for kind in pseudo[member]],
+                    {kind: rows[:, columns] for kind, rows in pseudo[member].items()},
                     sizes,
                 )
                 for metric in METRICS:

@@ -33,20 +33,22 @@ References
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from persistcal.evaluation.metrics import MEASURES, Mean, OnContrastSet, auc
+from persistcal.evaluation.metrics.registry import METRICS
 from persistcal.evaluation.predictions import Array, Mask
+from persistcal.evaluation.runs import OnContrastSet
+from persistcal.evaluation.weighted import auc
 
 # A question of a class is taken once per replicate on average, so 255 is never reached.
 Counts = NDArray[np.uint8]
-PSEUDO = 0.5  # expected weight of a pseudo-question; a question has 1
+PSEUDO = 0.5  # expected weight of a pseudo-question of a mean; a question has 1
 PSEUDO_AUC = PSEUDO / 2  # expected weight of a pseudo-question of the change AUC
-MIN_DIRECTION = 5  # gained, and lost, questions that an interval needs by default
+SETTLED_AT_ONCE = 64  # questions; hardly any class needs more to get full
 
 
 class Component(NamedTuple):
@@ -142,8 +144,6 @@ def count_draws(part: Component, sequences: Sequences) -> Counts:
     >>> counts[:2].sum(axis=0).tolist(), counts[2].tolist()
     ([2, 2, 2, 2], [1, 1, 1, 1])
     """
-    from persistcal.evaluation.loops import settle
-
     counts = sequences.counts[part.questions]
     short = np.zeros(counts.shape[1], bool)
     for rows in (slice(part.n_first), slice(part.n_first, None)):
@@ -151,11 +151,39 @@ def count_draws(part: Component, sequences: Sequences) -> Counts:
         place[part.questions[rows]] = np.arange(len(part.questions[rows]))
         # remove surplus questions from the end, add missing ones from the following part
         surplus = counts[rows].sum(axis=0, dtype=int) - len(counts[rows])
-        short |= settle(counts[rows], place, sequences.before, surplus, -1)
-        short |= settle(counts[rows], place, sequences.after, -surplus, 1)
+        short |= _settle(counts[rows], place, sequences.before, surplus, -1)
+        short |= _settle(counts[rows], place, sequences.after, -surplus, 1)
     for column in np.flatnonzero(short):
         counts[:, column] = _walk(part, sequences, sequences.replicates[column])
     return counts
+
+
+def _settle(
+    counts: Counts,
+    place: NDArray[np.intp],
+    nearby: NDArray[np.unsignedinteger],
+    missing: NDArray[np.intp],
+    change: int,
+) -> Mask:
+    """Add `change` to the counts of a class's questions, in order, until none is missing.
+
+    `counts`, (n, n_columns), is modified in place. `place` is the row of each question, -1
+    outside the class. `nearby`, (n_columns, reach), contains the questions in order, and
+    `missing` the number to take, if positive. Returns True for columns with too few questions.
+    """
+    left = missing.copy()
+    columns = np.flatnonzero(left > 0)
+    for start in range(0, nearby.shape[1], SETTLED_AT_ONCE):
+        rows = place[nearby[columns, start : start + SETTLED_AT_ONCE]]
+        is_taken = rows >= 0
+        is_taken &= np.cumsum(is_taken, axis=1) <= left[columns, None]
+        taken = columns[np.nonzero(is_taken)[0]]
+        np.add.at(counts, (rows[is_taken], taken), np.int8(change).astype(counts.dtype))
+        left[columns] -= is_taken.sum(axis=1)
+        columns = columns[left[columns] > 0]
+        if not columns.size:
+            break
+    return left > 0
 
 
 def _walk(part: Component, sequences: Sequences, replicate: int) -> NDArray[np.intp]:
@@ -212,7 +240,7 @@ def pseudo_weights(
     """Draw the weights of pseudo-questions: (4, n_replicates).
 
     The rows are gained questions with and against the change, then lost questions with and
-    against it. Their expected value is `expected`, `PSEUDO` or `PSEUDO_AUC`. The weights depend
+    against it. Their expected value is `expected`, see `Metric.pseudo`. The weights depend
     on `names`, the names of the estimator and the contrast sets.
     """
     digest = hashlib.sha256("\n".join(names).encode()).digest()
@@ -285,29 +313,16 @@ def replicate_runs(
     runs: Sequence[OnContrastSet],
     part: Component,
     weights: Array,
-    pseudo: Sequence[Array],
+    pseudo: Mapping[float, Array],
     sizes: tuple[float, float] = (1.0, 1.0),
 ) -> dict[str, Array]:
-    """Return the replicates, (n_runs, n_replicates), of each metric of a pair.
+    """Return the replicates, (n_runs, n_replicates), of each metric of both directions.
 
-    `pseudo` has weights for means and for the change AUC, and `sizes` the mean sizes of groups.
+    `pseudo` has the weights of pseudo-questions by their expected value, and `sizes` the mean
+    sizes of groups.
     """
-    improvement, (for_means, for_auc) = part.is_first, pseudo
-    replicates = {}
-    for name, measure in MEASURES.items():
-        if not measure.both_directions:
-            continue
-        if isinstance(measure.contrast, Mean):
-            values = np.array([measure.contrast.values(run) for run in runs])
-            replicates[name] = balanced_replicates(
-                values, improvement, weights, for_means, sizes
-            )
-        else:
-            changes = [r.change for r in runs]
-            replicates[name] = np.array(
-                [
-                    change_auc_replicates(c, improvement, weights, for_auc, sizes)
-                    for c in changes
-                ]
-            )
-    return replicates
+    return {
+        name: metric.weighted(runs, part.is_first, weights, pseudo[metric.pseudo], sizes)
+        for name, metric in METRICS.items()
+        if metric.both_directions
+    }

@@ -9,29 +9,21 @@ import numpy as np
 import pandas as pd
 
 from persistcal.evaluation.contrast import (
-    CONDITIONINGS,
-    Conditioning,
     ContrastSet,
-    Pairs,
     condition,
     contrast_sets,
     question_folds,
 )
 from persistcal.evaluation.draws import Component, Counts, component
-from persistcal.evaluation.metrics import (
-    CONTRAST_METRICS,
-    FULL_METRICS,
-    MEASURES,
-    FullSet,
-    OnContrastSet,
-    compute,
-)
+from persistcal.evaluation.metrics.registry import METRICS, MetricKey, names
 from persistcal.evaluation.predictions import ABSENT, AnswerArrays, Array, arrange
+from persistcal.evaluation.runs import FullSet, OnContrastSet
+from persistcal.evaluation.settings import Conditioning, EvaluationSettings
+from persistcal.evaluation.weighted import compute
 
 log = logging.getLogger(__name__)
 
 DECIMALS = 12
-Key = tuple[str, str, str]  # conditioning, scope, metric
 
 
 class Prepared(NamedTuple):
@@ -39,13 +31,22 @@ class Prepared(NamedTuple):
 
     `full` has a component per checkpoint, its correct answers first, and `contrast` one per
     contrast set, improvements first. In their order are the answers of each run, by
-    conditioning and contrast set in `on_contrast`.
+    conditioning and contrast set in `on_contrast`. `sets` contains all contrast sets, also
+    those that are too small.
     """
 
     full: list[Component]
     contrast: list[Component]
     on_full: list[FullSet]
     on_contrast: dict[Conditioning, list[list[OnContrastSet]]]
+    answers: AnswerArrays
+    sets: list[ContrastSet]
+
+    def only(self, conditionings: Sequence[Conditioning]) -> "Prepared":
+        """Return the same with some of the conditionings."""
+        return self._replace(
+            on_contrast={name: self.on_contrast[name] for name in conditionings}
+        )
 
 
 def prepare(
@@ -79,7 +80,20 @@ def prepare(
         ]
         for conditioning in conditionings
     }
-    return Prepared(full, contrast, on_full, on_contrast)
+    return Prepared(full, contrast, on_full, on_contrast, answers, list(pairs))
+
+
+def prepare_predictions(
+    predictions: pd.DataFrame, checkpoints: Sequence[str], settings: EvaluationSettings
+) -> Prepared:
+    """Prepare the table PREDICTIONS of one model and dataset, `checkpoints` earliest first.
+
+    All numbers of an evaluation are computed from this one arrangement. A PredictionsError
+    lists invalid rows.
+    """
+    answers = arrange(predictions, checkpoints)
+    sets = contrast_sets(answers.correct, checkpoints, settings)
+    return prepare(answers, sets, settings.conditionings)
 
 
 def on_contrast_set(
@@ -104,8 +118,8 @@ def metrics_under(
     counts_of: Callable[[Component], Counts],
     data: Prepared,
     *,
-    chosen: Collection[str] = MEASURES,
-) -> dict[Key, Array]:
+    chosen: Collection[str] = METRICS,
+) -> dict[MetricKey, Array]:
     """Compute the metrics of every run under every column of multiplicities.
 
     `counts_of` returns the counts of a component, (n_questions, n_columns): `count_once` or
@@ -114,32 +128,31 @@ def metrics_under(
     metrics are unweighted means over the contrast sets that define them, which replicates share
     with the data.
     """
-    on_full, on_contrast = (
-        {name: metric for name, metric in metrics.items() if name in chosen}
-        for metrics in (FULL_METRICS, CONTRAST_METRICS)
-    )
     pooled = _pool(counts_of, data.full)
     shape = (len(data.on_full), pooled.shape[1])
-    of_full = compute(on_full, data.on_full, pooled)
+    of_full = compute("full", data.on_full, pooled, chosen=chosen)
     del pooled
-    values: dict[Key, Array] = {("odds", "full", name): v for name, v in of_full.items()}
+    values = {MetricKey("odds", "full", name): value for name, value in of_full.items()}
+    on_contrast = [name for name in names("contrast") if name in chosen]
     among = {metric: defining(metric, data.contrast) for metric in on_contrast}
     for conditioning in data.on_contrast:
         for metric, defined in among.items():
             start = 0.0 if defined else np.nan
-            values[conditioning, "contrast", metric] = np.full(shape, start)
+            values[MetricKey(conditioning, "contrast", metric)] = np.full(shape, start)
     for number, part in enumerate(data.contrast):
         counts = counts_of(part)
         for conditioning, by_pair in data.on_contrast.items():
-            for metric, value in compute(on_contrast, by_pair[number], counts).items():
+            of_pair = compute("contrast", by_pair[number], counts, chosen=chosen)
+            for metric, value in of_pair.items():
                 if number in among[metric]:
-                    values[conditioning, "contrast", metric] += value / len(among[metric])
+                    key = MetricKey(conditioning, "contrast", metric)
+                    values[key] += value / len(among[metric])
     return values
 
 
 def defining(metric: str, contrast: Sequence[Component]) -> list[int]:
     """Return which contrast sets define a metric: some need gained and lost questions."""
-    needed = 2 if MEASURES[metric].both_directions else 1
+    needed = 2 if METRICS[metric].both_directions else 1
     n_directions = [(part.n_first > 0) + (part.n_second > 0) for part in contrast]
     return [number for number, directions in enumerate(n_directions) if directions >= needed]
 
@@ -158,30 +171,28 @@ def _pool(counts_of: Callable[[Component], Counts], parts: Sequence[Component]) 
 
 
 def evaluate(
-    predictions: pd.DataFrame,
-    checkpoints: Sequence[str],
-    *,
-    min_contrast: int,
-    pairs: Pairs = "all",
-    conditionings: Sequence[Conditioning] = CONDITIONINGS,
+    predictions: pd.DataFrame, checkpoints: Sequence[str], settings: EvaluationSettings
 ) -> pd.DataFrame:
-    """Evaluate the table PREDICTIONS of one model and dataset, `checkpoints` earliest first.
+    """Return `metrics_of` predictions, see `prepare_predictions`."""
+    return metrics_of(prepare_predictions(predictions, checkpoints, settings), settings)
+
+
+def metrics_of(data: Prepared, settings: EvaluationSettings) -> pd.DataFrame:
+    """Return all metrics of prepared predictions.
 
     The result has the columns of the table METRICS but for model and dataset: a row per seed
     and one with seed "mean". Contrast metrics are unweighted means over the kept contrast sets
     of at least `min_contrast` questions on which they are defined, and `pairs` counts these
     sets ("1 of 3"; empty for scope "full"). A metric that is undefined on all sets is NaN, with
-    a warning that gives the reason. A PredictionsError lists invalid rows.
+    a warning that gives the reason.
     """
-    answers = arrange(predictions, checkpoints)
-    sets = contrast_sets(answers.correct, checkpoints, min_contrast=min_contrast, pairs=pairs)
-    warn_of_undefined(answers, sets, min_contrast=min_contrast)
-    data = prepare(answers, sets, conditionings)
+    answers = data.answers
+    warn_of_undefined(answers, data.sets, settings)
     values = metrics_under(count_once, data)
     n_kept = len(data.contrast)
     n_defining = {
-        key: f"{len(defining(key[2], data.contrast))} of {n_kept}"
-        if key[1] == "contrast"
+        key: f"{len(defining(key.metric, data.contrast))} of {n_kept}"
+        if key.scope == "contrast"
         else ""
         for key in values
     }
@@ -201,7 +212,7 @@ def evaluate(
 
 
 def warn_of_undefined(
-    answers: AnswerArrays, sets: Sequence[ContrastSet], *, min_contrast: int
+    answers: AnswerArrays, sets: Sequence[ContrastSet], settings: EvaluationSettings
 ) -> None:
     """Log a warning for each reason why metrics are going to be NaN."""
     labels = answers.correct[answers.correct != ABSENT]
@@ -222,7 +233,7 @@ def warn_of_undefined(
         log.warning(
             "No pair of checkpoints has a contrast set of at least %d questions (%s): every "
             "contrast metric is undefined and NaN.",
-            min_contrast,
+            settings.min_contrast,
             sizes or "there is only one checkpoint",
         )
     for name, pair in named:

@@ -1,6 +1,6 @@
-"""Loops over answers for many replicates at once, compiled by numba.
+"""The loop over answers for many replicates of large studies, compiled by numba.
 
-NumPy makes a pass over memory for each step of such a loop; a compiled loop reads the weights
+NumPy makes a pass over memory for each step of such a loop; the compiled loop reads the weights
 of an answer once. Compiled functions are cached next to the bytecode, per kind of processor.
 """
 
@@ -76,32 +76,3 @@ def count_pairs(
 def _add(share: float, row: NDArray, total: Array) -> None:
     for j in range(len(total)):
         total[j] += share * np.float64(row[j])
-
-
-@_compiled
-def settle(
-    counts: NDArray[np.uint8],
-    place: NDArray[np.intp],
-    nearby: NDArray[np.unsignedinteger],
-    missing: NDArray[np.intp],
-    change: int,
-) -> NDArray[np.bool_]:
-    """Add `change` to the counts of a class's questions, in order, until none is missing.
-
-    `counts`, (n, n_columns), is modified in place. `place` is the row of each question, -1
-    outside the class. `nearby`, (n_columns, reach), contains the questions in order, and
-    `missing` the number to take, if positive. Returns a boolean per column, True if there were
-    too few questions.
-    """
-    short = np.zeros(len(missing), np.bool_)
-    for column in range(len(missing)):
-        left = missing[column]
-        for question in nearby[column]:
-            if left <= 0:
-                break
-            row = place[question]
-            if row >= 0:
-                counts[row, column] += change
-                left -= 1
-        short[column] = left > 0
-    return short

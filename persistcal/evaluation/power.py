@@ -19,8 +19,8 @@ from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 from scipy.stats import binom, multivariate_normal, norm, qmc, t
 
-from persistcal.evaluation.draws import MIN_DIRECTION
 from persistcal.evaluation.predictions import Array
+from persistcal.evaluation.settings import EvaluationSettings
 
 LEVEL, POWER = 0.05, 0.8
 # Standard errors in a difference that a two-sided test finds: 1.96 + 0.84
@@ -143,7 +143,7 @@ def delta0_power(
     lost = binom.ppf(shares[1], n - gained, flips.lost / (1 - flips.gained))
     for_first = (1 - agreement) / 2 + difference / 4
     for_second = max(0.0, 1 - agreement - for_first)
-    enough = np.minimum(gained, lost) >= MIN_DIRECTION
+    enough = np.minimum(gained, lost) >= EvaluationSettings.min_direction
     gained, lost = np.maximum(gained, 1), np.maximum(lost, 1)
     total = variance = 0.0
     for questions, (one, other) in ((gained, shares[2:4]), (lost, shares[4:6])):

@@ -17,17 +17,17 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import norm, t
 
-from persistcal.evaluation.contrast import CONDITIONINGS, Conditioning, Pairs, contrast_sets
 from persistcal.evaluation.draws import question_blocks
 from persistcal.evaluation.evaluate import (
-    Key,
     Prepared,
     count_once,
     defining,
     metrics_under,
-    prepare,
+    prepare_predictions,
 )
-from persistcal.evaluation.predictions import Array, Mask, arrange
+from persistcal.evaluation.metrics.registry import MetricKey
+from persistcal.evaluation.predictions import Array, Mask
+from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.smooth_ece import (
     COARSEST,
     N_BANDWIDTHS,
@@ -217,26 +217,28 @@ def _uniforms(groups: NDArray[np.intp], n_draws: int, seed: int) -> Iterator[Arr
 def noise_floors(
     predictions: pd.DataFrame,
     checkpoints: Sequence[str],
+    settings: EvaluationSettings,
     *,
-    min_contrast: int,
-    seed: int = 0,
-    conditionings: Sequence[Conditioning] = CONDITIONINGS,
-    pairs: Pairs = "all",
     n_draws: int = N_DRAWS,
+) -> pd.DataFrame:
+    """Return `floors_of` predictions, see `prepare_predictions`."""
+    data = prepare_predictions(predictions, checkpoints, settings)
+    return floors_of(data, settings, n_draws=n_draws)
+
+
+def floors_of(
+    data: Prepared, settings: EvaluationSettings, *, n_draws: int = N_DRAWS
 ) -> pd.DataFrame:
     """Return the noise floor and the p-value of calibration for each estimator's SmoothECE.
 
-    The parameters are described in `persistcal.evaluation.replicates.replicate_metrics`. On
-    contrast sets the labels are drawn from the conditioned confidences. Value and draws are
+    On contrast sets the labels are drawn from the conditioned confidences. Value and draws are
     means over seeds and over checkpoints or pairs. A draw gives a question the same random
     number everywhere: answers of one question are right or wrong together as often as the
     confidences allow, so the test errs towards calibration. So does a group of questions.
     """
-    answers = arrange(predictions, checkpoints)
-    sets = contrast_sets(answers.correct, checkpoints, min_contrast=min_contrast, pairs=pairs)
-    data = prepare(answers, sets, conditionings)
-    observed = metrics_under(count_once, data)
-    uniforms = _uniforms(answers.groups, n_draws, seed)
+    answers = data.answers
+    observed = metrics_under(count_once, data, chosen=[METRIC])
+    uniforms = _uniforms(answers.groups, n_draws, settings.seed)
     blocks = [_draw_runs(data, uniform) for uniform in uniforms]
     rows = []
     for key in blocks[0]:
@@ -254,7 +256,7 @@ def add_noise_floors(intervals: pd.DataFrame, floors: pd.DataFrame) -> pd.DataFr
     return intervals.drop(columns=FLOOR).merge(floors, how="left", validate="one_to_one")
 
 
-def _draw_runs(data: Prepared, uniform: Array) -> dict[Key, Array]:
+def _draw_runs(data: Prepared, uniform: Array) -> dict[MetricKey, Array]:
     """Return SmoothECE of each run under drawn labels, (n_runs, n_draws), by metric."""
     full = [
         [
@@ -263,7 +265,7 @@ def _draw_runs(data: Prepared, uniform: Array) -> dict[Key, Array]:
         ]
         for run in data.on_full
     ]
-    drawn: dict[Key, Array] = {("odds", "full", METRIC): np.mean(full, axis=1)}
+    drawn: dict[MetricKey, Array] = {MetricKey("odds", "full", METRIC): np.mean(full, axis=1)}
     defined = defining(METRIC, data.contrast)
     for conditioning, by_pair in data.on_contrast.items() if defined else ():
         of_pairs = [
@@ -273,5 +275,5 @@ def _draw_runs(data: Prepared, uniform: Array) -> dict[Key, Array]:
             ]
             for i in defined
         ]
-        drawn[conditioning, "contrast", METRIC] = np.mean(of_pairs, axis=0)
+        drawn[MetricKey(conditioning, "contrast", METRIC)] = np.mean(of_pairs, axis=0)
     return drawn

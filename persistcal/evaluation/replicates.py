@@ -16,23 +16,21 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from persistcal.evaluation import draws
-from persistcal.evaluation.contrast import CONDITIONINGS, Conditioning, Pairs, contrast_sets
-from persistcal.evaluation.draws import MIN_DIRECTION, Component
+from persistcal.evaluation.draws import Component
 from persistcal.evaluation.evaluate import (
-    Key,
     Prepared,
     count_once,
     defining,
     metrics_under,
-    prepare,
+    prepare_predictions,
 )
-from persistcal.evaluation.metrics import MEASURES
-from persistcal.evaluation.predictions import AnswerArrays, Array, arrange
+from persistcal.evaluation.metrics.registry import METRICS, MetricKey
+from persistcal.evaluation.predictions import AnswerArrays, Array
+from persistcal.evaluation.settings import EvaluationSettings
 
 log = logging.getLogger(__name__)
 
 Estimator = tuple[str, str]  # train_dataset and name
-MIN_REPLICATES = 200  # that an interval or a test takes
 MEMORY = 500_000_000  # bytes: the limit for the replicates of a block
 LARGEST_BLOCK = 5_000  # replicates: larger blocks are not faster
 MEMBER, KEY = ["train_dataset", "estimator"], ["conditioning", "scope", "metric"]
@@ -42,14 +40,14 @@ VALUES += ["seeds", "by_seed", "noise", "n_effective"]
 
 def directed() -> list[str]:
     """Return the metrics that rest on gained and on lost questions."""
-    return [name for name, measure in MEASURES.items() if measure.both_directions]
+    return [name for name, measure in METRICS.items() if measure.both_directions]
 
 
 def free() -> list[str]:
     """Return the metrics with claims from draws that ignore which answers are correct."""
     return [
         name
-        for name, measure in MEASURES.items()
+        for name, measure in METRICS.items()
         if measure.has_interval and not measure.both_directions
     ]
 
@@ -72,59 +70,61 @@ class Replicates(NamedTuple):
     """
 
     estimators: list[Estimator]
-    observed: dict[Key, Array]
-    replicated: dict[Key, Array]
-    by_seed: dict[Key, list[dict[int, float]]]
-    noise: dict[Key, Array]
-    n_effective: dict[Key, float]
-    claims: Mapping[Key, Array] = MappingProxyType({})
-    fewest: Mapping[Key, tuple[int, int]] = MappingProxyType({})
+    observed: dict[MetricKey, Array]
+    replicated: dict[MetricKey, Array]
+    by_seed: dict[MetricKey, list[dict[int, float]]]
+    noise: dict[MetricKey, Array]
+    n_effective: dict[MetricKey, float]
+    claims: Mapping[MetricKey, Array] = MappingProxyType({})
+    fewest: Mapping[MetricKey, tuple[int, int]] = MappingProxyType({})
 
-    def for_claims(self, key: Key) -> Array:
+    def for_claims(self, key: MetricKey) -> Array:
         """Return a metric's replicates for intervals, two-sided p-values and claims.
 
         The shape is (n_estimators, n_replicates). All are NaN if a pair has too few gained or
         lost questions for the metric. The marks in the paper's tables rest on `replicated`.
         """
-        if not MEASURES[key[2]].has_interval:
+        if not METRICS[key.metric].has_interval:
             return np.full_like(self.replicated[key], np.nan)
         return self.claims.get(key, self.replicated[key])
 
 
 def replicate_metrics(
-    predictions: pd.DataFrame,
-    checkpoints: Sequence[str],
-    *,
-    min_contrast: int,
-    min_direction: int = MIN_DIRECTION,
-    n_replicates: int = 10_000,
-    seed: int = 0,
-    conditionings: Sequence[Conditioning] = CONDITIONINGS,
-    pairs: Pairs = "all",
+    predictions: pd.DataFrame, checkpoints: Sequence[str], settings: EvaluationSettings
 ) -> Replicates:
-    """Evaluate every estimator on the same bootstrap replicates, see also `evaluate`.
+    """Return `replicate` of predictions, see `prepare_predictions`."""
+    return replicate(prepare_predictions(predictions, checkpoints, settings), settings)
+
+
+def replicate(data: Prepared, settings: EvaluationSettings) -> Replicates:
+    """Evaluate every estimator on the same bootstrap replicates.
 
     For claims on metrics that rest on gained and lost questions each pair needs `min_direction`
     of both. With fewer in a pair the claims are NaN, and a warning names the pair.
     """
-    answers = arrange(predictions, checkpoints)
-    sets = contrast_sets(answers.correct, checkpoints, min_contrast=min_contrast, pairs=pairs)
-    data = prepare(answers, sets, conditionings)
-    n_questions, shape = len(answers.questions), (len(answers.rows), n_replicates)
-    n_groups = len(np.unique(answers.groups))
+    answers = data.answers
+    n_replicates, n_questions = settings.n_replicates, len(answers.questions)
+    shape, n_groups = (len(answers.rows), n_replicates), len(np.unique(answers.groups))
     observed = metrics_under(count_once, data)
-    replicated = {key: np.empty(shape) for key in observed}
+    replicated = {key: np.full(shape, np.nan) for key in observed}
+    replicated_names = [
+        name for name, metric in METRICS.items() if metric.has_interval or settings.paper_marks
+    ]
     chosen = free()
-    claims = {key: np.empty(shape) for key in observed if key[2] in chosen}
+    claims = {key: np.empty(shape) for key in observed if key.metric in chosen}
     spread = {key: np.zeros(len(answers.rows)) for key in observed}
     far = draws.reach([*data.full, *data.contrast], n_questions)
     for block in blocks(n_replicates, _bytes_each(data, n_questions, far)):
         columns = slice(block.start, block.stop)
-        sequences = draws.draw_sequences(n_questions, block, seed=seed, reach=far)
+        sequences = draws.draw_sequences(n_questions, block, seed=settings.seed, reach=far)
         of_groups = sequences.counts
         if n_groups < n_questions:
-            of_groups = draws.draw_sequences(n_groups, block, seed=seed, reach=0).counts
-        values = metrics_under(partial(draws.count_draws, sequences=sequences), data)
+            of_groups = draws.draw_sequences(
+                n_groups, block, seed=settings.seed, reach=0
+            ).counts
+        values = metrics_under(
+            partial(draws.count_draws, sequences=sequences), data, chosen=replicated_names
+        )
         unstratified = metrics_under(
             partial(_count, of_groups, answers.groups), data, chosen=chosen
         )
@@ -133,21 +133,19 @@ def replicate_metrics(
         for key, of_runs in values.items():
             replicated[key][:, columns] = mean_over_seeds(of_runs, answers)
             spread[key] += _between_seeds(of_runs, answers).sum(axis=1) / n_replicates
-    directed, fewest = _directions(answers, data, min_direction, n_replicates, seed)
+    directed, fewest = _directions(answers, data, settings)
     seeds = [series.seed for series in answers.confidence]
     means, by_seed, noise, n_effective = {}, {}, {}, {}
     for key, of_runs in observed.items():
-        _, scope, metric = key
         on_data = of_runs[:, 0].tolist()
         means[key] = mean_over_seeds(of_runs, answers)[:, 0]
         by_seed[key] = [{seeds[i]: on_data[i] for i in row} for row in answers.rows.values()]
         noise[key] = np.maximum(0, spread[key] - _between_seeds(of_runs, answers)[:, 0])
         parts = data.full
-        if scope == "contrast":
-            parts = [data.contrast[number] for number in defining(metric, data.contrast)]
-        n_effective[key] = effective_questions(
-            parts, answers.groups, balanced=MEASURES[metric].both_directions
-        )
+        if key.scope == "contrast":
+            parts = [data.contrast[n] for n in defining(key.metric, data.contrast)]
+        balanced = METRICS[key.metric].both_directions
+        n_effective[key] = effective_questions(parts, answers.groups, balanced=balanced)
     claims |= directed
     found = (means, replicated, by_seed, noise, n_effective, claims, fewest)
     return Replicates(list(answers.rows), *found)
@@ -200,27 +198,26 @@ def _count(counts: draws.Counts, groups: NDArray[np.intp], part: Component) -> d
 
 
 def _directions(
-    answers: AnswerArrays, data: Prepared, min_direction: int, n_replicates: int, seed: int
-) -> tuple[dict[Key, Array], dict[Key, tuple[int, int]]]:
+    answers: AnswerArrays, data: Prepared, settings: EvaluationSettings
+) -> tuple[dict[MetricKey, Array], dict[MetricKey, tuple[int, int]]]:
     """Return the claims and the fewest questions of metrics that rest on both directions."""
-    metrics = directed()
+    metrics, n_replicates, seed = directed(), settings.n_replicates, settings.seed
     kept = defining(metrics[0], data.contrast)  # the same for all metrics
     parts = {number: data.contrast[number] for number in kept}
-    keys: list[Key] = [(c, "contrast", metric) for c in data.on_contrast for metric in metrics]
+    keys = [MetricKey(c, "contrast", metric) for c in data.on_contrast for metric in metrics]
     shape = (len(answers.rows), n_replicates)
     if not parts:
         return {key: np.full(shape, np.nan) for key in keys}, {}
     counts = [(part.n_first, part.n_second) for part in parts.values()]
     fewest = min(counts, key=min)
-    if min(min(draws.count_groups(part, answers.groups)) for part in parts.values()) < (
-        min_direction
-    ):
+    in_groups = (draws.count_groups(part, answers.groups) for part in parts.values())
+    if min(map(min, in_groups)) < settings.min_direction:
         log.warning(
             "A pair of checkpoints gains %d and loses %d questions: fewer than %d of either "
             "give no interval and no test of %s. Ask more questions.",
             *fewest,
-            min_direction,
-            ", ".join(MEASURES[metric].heading for metric in metrics),
+            settings.min_direction,
+            ", ".join(METRICS[metric].heading for metric in metrics),
         )
         return {key: np.full(shape, np.nan) for key in keys}, dict.fromkeys(keys, fewest)
     claims = {key: np.zeros(shape) for key in keys}
@@ -228,10 +225,12 @@ def _directions(
     largest = max(part.size for part in parts.values())
     sets = f"{counts} {asked.tolist()}"
     pseudo = [
-        [
-            draws.pseudo_weights((*member, sets), n_replicates, seed=seed, expected=expected)
-            for expected in (draws.PSEUDO, draws.PSEUDO_AUC)
-        ]
+        {
+            expected: draws.pseudo_weights(
+                (*member, sets), n_replicates, seed=seed, expected=expected
+            )
+            for expected in {METRICS[metric].pseudo for metric in metrics}
+        }
         for member in answers.rows
     ]
     for block in blocks(n_replicates, 8 * (3 * len(asked) + 2 * largest)):
@@ -243,11 +242,12 @@ def _directions(
             for conditioning, by_pair in data.on_contrast.items():
                 for row, numbers in enumerate(answers.rows.values()):
                     runs = [by_pair[number][i] for i in numbers]
-                    drawn = [kind[:, columns] for kind in pseudo[row]]
+                    drawn = {kind: rows[:, columns] for kind, rows in pseudo[row].items()}
                     values = draws.replicate_runs(runs, part, part_weights, drawn, sizes)
                     for metric, of_runs in values.items():
                         mean = of_runs.mean(axis=0) / len(parts)
-                        claims[conditioning, "contrast", metric][row, columns] += mean
+                        key = MetricKey(conditioning, "contrast", metric)
+                        claims[key][row, columns] += mean
     return claims, dict.fromkeys(keys, fewest)
 
 
@@ -278,20 +278,14 @@ class UnpairedError(ValueError):
 
 
 def digest_of_draws(
-    predictions: pd.DataFrame,
-    checkpoints: Sequence[str],
-    *,
-    min_contrast: int,
-    min_direction: int,
-    n_replicates: int,
-    seed: int,
-    pairs: Pairs,
+    predictions: pd.DataFrame, checkpoints: Sequence[str], settings: EvaluationSettings
 ) -> str:
     """Return a digest of all that decides which questions are drawn, and nothing else."""
     answers = predictions[["checkpoint", "question_id", "correct"]].drop_duplicates()
     rows = answers.sort_values(["checkpoint", "question_id"]).to_csv(index=False)
-    settings = [*checkpoints, min_contrast, min_direction, n_replicates, seed, pairs]
-    return hashlib.sha256(f"{settings}\n{rows}".encode()).hexdigest()[:16]
+    keys = ("min_contrast", "min_direction", "n_replicates", "seed", "pairs")
+    drawn = [*checkpoints, *(getattr(settings, key) for key in keys)]
+    return hashlib.sha256(f"{drawn}\n{rows}".encode()).hexdigest()[:16]
 
 
 def to_table(replicates: Replicates, drawn: str) -> pd.DataFrame:
@@ -320,12 +314,13 @@ def from_table(table: pd.DataFrame) -> Replicates:
         sides = " and ".join(", ".join(map(repr, names)) for names in by_draw)
         raise UnpairedError(
             f"Replicates of {sides} were drawn from other answers, so they cannot be compared "
-            "in pairs; run resample_metrics again for all of them."
+            "in pairs; run evaluate_estimator again for all of them."
         )
     estimators = [*table[MEMBER].drop_duplicates().itertuples(index=False, name=None)]
-    columns: tuple[dict[Any, Any], ...] = ({}, {}, {}, {}, {}, {}, {})
+    columns: tuple[dict[MetricKey, Any], ...] = ({}, {}, {}, {}, {}, {}, {})
     observed, replicated, by_seed, noise, n_effective, claims, fewest = columns
-    for key, rows in table.groupby(KEY, sort=False):
+    for labels, rows in table.groupby(KEY, sort=False):
+        key = MetricKey(*map(str, labels))
         by_estimator = rows.set_index(MEMBER).loc[estimators]
         observed[key] = by_estimator["value"].to_numpy()
         replicated[key] = np.stack(by_estimator["replicates"].to_list())
@@ -333,10 +328,9 @@ def from_table(table: pd.DataFrame) -> Replicates:
         by_seed[key] = [dict(zip(map(int, s), map(float, v), strict=True)) for s, v in pairs]
         noise[key] = by_estimator["noise"].to_numpy()
         n_effective[key] = float(by_estimator["n_effective"].iloc[0])
-        metric = rows["metric"].iloc[0]
-        if MEASURES[metric].has_interval:
+        if METRICS[key.metric].has_interval:
             claims[key] = np.stack(by_estimator["claims"].to_list())
         counts = by_estimator[["improvement", "regression"]].iloc[0]
-        if MEASURES[metric].both_directions and counts.notna().all():
+        if METRICS[key.metric].both_directions and counts.notna().all():
             fewest[key] = int(counts["improvement"]), int(counts["regression"])
     return Replicates(estimators, *columns)

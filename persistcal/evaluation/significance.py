@@ -45,8 +45,7 @@ import pandas as pd
 from scipy.special import expit, logit
 from scipy.stats import norm, t
 
-from persistcal.evaluation.evaluate import Key
-from persistcal.evaluation.metrics import MEASURES
+from persistcal.evaluation.metrics.registry import METRICS, MetricKey
 from persistcal.evaluation.predictions import Array, Mask, PredictionsError
 from persistcal.evaluation.proportions import DECIMALS, compare_replicates, holm, two_sided_p
 from persistcal.evaluation.reliability import FLOOR
@@ -210,7 +209,7 @@ def intervals(replicates: Replicates) -> pd.DataFrame:
                 replicated[i],
                 [replicates.by_seed[key][i]],
                 replicates.noise[key][i],
-                MEASURES[key[2]].bounds,
+                METRICS[key.metric].bounds,
             )
             rows.append((*member, *key, values[i], low[i], high[i], *recipe[:3], *counts))
     columns = [name for name in INTERVALS.but("model", "dataset") if name not in FLOOR]
@@ -244,8 +243,7 @@ def compare_blocks(
         names = [_member(name, replicates.estimators, block) for name in members]
         index = [replicates.estimators.index(name) for name in names]
         for key, values in replicates.observed.items():
-            conditioning, scope, metric = key
-            sign = -1 if MEASURES[metric].lower_is_better else 1
+            sign = -1 if METRICS[key.metric].lower_is_better else 1
             # rounded, so that equal values are equal for any order of summation
             data, drawn, claimed = (
                 np.round(sign * given[index], DECIMALS)
@@ -255,9 +253,9 @@ def compare_blocks(
                 log.warning(
                     "Block %s has no test of %s %s (%s): it is undefined for all estimators.",
                     block,
-                    scope,
-                    metric,
-                    conditioning,
+                    key.scope,
+                    key.metric,
+                    key.conditioning,
                 )
                 continue
             best = int(np.nanargmax(data))
@@ -390,9 +388,11 @@ class Simultaneous(NamedTuple):
         return np.asarray(~self.above.any(axis=0))
 
 
-def compare_estimators(replicates: Replicates, index: Sequence[int], key: Key) -> Simultaneous:
+def compare_estimators(
+    replicates: Replicates, index: Sequence[int], key: MetricKey
+) -> Simultaneous:
     """Compare the estimators at some positions on a metric, see `compare_all`."""
-    sign = -1 if MEASURES[key[2]].lower_is_better else 1
+    sign = -1 if METRICS[key.metric].lower_is_better else 1
     resampled = replicates.replicated[key][index]
     # the replicates for claims can differ for estimators that agree on every question
     same = [np.abs(resampled - values).max(axis=1) <= TINY for values in resampled]

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from persistcal.evaluation.contrast import Pairs, choose_pairs
+from persistcal.evaluation.contrast import choose_pairs
 from persistcal.evaluation.draws import draw_sequences
-from persistcal.evaluation.metrics import FULL_METRICS, MEASURES, FullSet, compute, mean_gap
+from persistcal.evaluation.metrics.registry import METRICS, names
 from persistcal.evaluation.predictions import (
     ABSENT,
     AnswerArrays,
@@ -20,6 +20,9 @@ from persistcal.evaluation.predictions import (
 )
 from persistcal.evaluation.proportions import compare_accuracies, compare_replicates, holm
 from persistcal.evaluation.replicates import blocks
+from persistcal.evaluation.runs import FullSet
+from persistcal.evaluation.settings import EvaluationSettings
+from persistcal.evaluation.weighted import compute, mean_gap
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +33,14 @@ TRENDS = [*KEY, "n_checkpoints", "slope", *ENDS]
 ACCURACY = "accuracy"
 MEAN = "mean"  # over seeds
 
-Kind = tuple[str, str, str, str]  # train_dataset, estimator, metric and seed
+
+class MeasuredSeries(NamedTuple):
+    """A metric of an estimator with one seed, or with "mean" over seeds."""
+
+    train_dataset: str
+    estimator: str
+    metric: str
+    seed: str
 
 
 class State(NamedTuple):
@@ -54,8 +64,8 @@ def shared(answers: AnswerArrays, checkpoints: Iterable[int]) -> tuple[int, ...]
 
 
 def resample_states(
-    answers: AnswerArrays, states: Sequence[State], *, n_replicates: int, seed: int
-) -> dict[Kind, Resampled]:
+    answers: AnswerArrays, states: Sequence[State], settings: EvaluationSettings
+) -> dict[MeasuredSeries, Resampled]:
     """Evaluate states on the same bootstrap replicates.
 
     The full-set metrics of each series that all states have and, with seed "mean", each state's
@@ -63,9 +73,10 @@ def resample_states(
     replicate that lacks a class.
     """
     n_questions, series = len(answers.questions), list(answers.confidence)
+    n_replicates = settings.n_replicates
     shape = (len(states), n_replicates + 1)  # the data are in the first column
     accuracy = np.empty(shape)
-    values = {(name, i): np.empty(shape) for name in FULL_METRICS for i in range(len(series))}
+    values = {(name, i): np.empty(shape) for name in names("full") for i in range(len(series))}
     labels = [answers.correct[state.checkpoint, list(state.questions)] == 1 for state in states]
     runs: list[dict[int, FullSet]] = []  # of each state, by the number of the series
     for state, right in zip(states, labels, strict=True):
@@ -84,21 +95,24 @@ def resample_states(
         if block.start < 0:
             drawn = np.ones((n_questions, 1), np.uint8)
         else:
-            drawn = draw_sequences(n_questions, block, seed=seed, reach=0).counts
+            drawn = draw_sequences(n_questions, block, seed=settings.seed, reach=0).counts
         for row, state in enumerate(states):
             counts = drawn[list(state.questions)]
             accuracy[row, columns] = mean_gap(labels[row].astype(float), weights=counts)
             if series:
-                found = compute(FULL_METRICS, list(runs[row].values()), counts)
+                found = compute("full", list(runs[row].values()), counts)
                 for name, of_runs in found.items():
                     for i, of_run in zip(runs[row], of_runs, strict=True):
                         values[name, i][row, columns] = of_run
-    made = {("", "", ACCURACY, ""): accuracy}
+    made = {MeasuredSeries("", "", ACCURACY, ""): accuracy}
     for member, numbers in answers.rows.items():
         everywhere = [i for i in numbers if all(i in present for present in runs)]
-        for name in FULL_METRICS:
-            made |= {(*member, name, str(series[i].seed)): values[name, i] for i in everywhere}
-            made[(*member, name, MEAN)] = np.array(
+        for name in names("full"):
+            made |= {
+                MeasuredSeries(*member, name, str(series[i].seed)): values[name, i]
+                for i in everywhere
+            }
+            made[MeasuredSeries(*member, name, MEAN)] = np.array(
                 [
                     np.mean([values[name, i][row] for i in numbers if i in present], axis=0)
                     for row, present in enumerate(runs)
@@ -108,7 +122,7 @@ def resample_states(
 
 
 def compare_checkpoints(
-    answers: AnswerArrays, pairs: Sequence[tuple[int, int]], *, n_replicates: int, seed: int
+    answers: AnswerArrays, pairs: Sequence[tuple[int, int]], settings: EvaluationSettings
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Compare pairs of checkpoints, by position, and follow each metric along the order of all.
 
@@ -136,14 +150,14 @@ def compare_checkpoints(
     states = list(
         dict.fromkeys([*(state for ends in compared.values() for state in ends), *along])
     )
-    resampled = resample_states(answers, states, n_replicates=n_replicates, seed=seed)
+    resampled = resample_states(answers, states, settings)
     differences, slopes = [], []
     for pair, ends in compared.items():
         first, second = map(states.index, ends)
         right = answers.correct[np.ix_(pair, questions[pair])] == 1
         place = [answers.checkpoints[k] for k in pair]
         for kind, (observed, replicated) in resampled.items():
-            if kind[2] == ACCURACY:
+            if kind.metric == ACCURACY:
                 test = compare_accuracies(*right)
             else:
                 drawn = _for_claims(kind, replicated[second] - replicated[first])
@@ -159,10 +173,10 @@ def compare_checkpoints(
     return pd.DataFrame(differences, columns=STATES), pd.DataFrame(slopes, columns=TRENDS)
 
 
-def _for_claims(kind: Kind, drawn: Array) -> Array:
+def _for_claims(kind: MeasuredSeries, drawn: Array) -> Array:
     """Return replicates of a difference, or NaN if the metric has no valid interval."""
-    measure = MEASURES.get(kind[2])  # None for accuracy
-    return drawn if measure is None or measure.has_interval else np.full_like(drawn, np.nan)
+    metric = METRICS.get(kind.metric)  # None for accuracy
+    return drawn if metric is None or metric.has_interval else np.full_like(drawn, np.nan)
 
 
 def join(first: AnswerArrays, second: AnswerArrays) -> AnswerArrays:
@@ -190,11 +204,9 @@ def join(first: AnswerArrays, second: AnswerArrays) -> AnswerArrays:
 def compare_states(
     predictions: Mapping[str, pd.DataFrame],
     checkpoints: Mapping[str, Sequence[str]],
+    settings: EvaluationSettings,
     *,
     dataset: str,
-    pairs: Pairs,
-    n_replicates: int,
-    seed: int,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the tables STATES and TRENDS of all models on one dataset.
 
@@ -202,12 +214,11 @@ def compare_states(
     are compared at their last checkpoints. Holm's method adjusts for the pairs of checkpoints
     of a model, or for the pairs of models.
     """
-    settings = {"n_replicates": n_replicates, "seed": seed}
     answers = {model: arrange(rows, checkpoints[model]) for model, rows in predictions.items()}
     compared, along = [], []
     for model, arrays in answers.items():
-        chosen = choose_pairs(pairs, arrays.checkpoints)
-        table, slopes = compare_checkpoints(arrays, chosen, **settings)
+        chosen = choose_pairs(settings.pairs, arrays.checkpoints)
+        table, slopes = compare_checkpoints(arrays, chosen, settings)
         compared.append(table.assign(model=model, other_model=""))
         along.append(slopes.assign(model=model))
     answered = {
@@ -217,7 +228,7 @@ def compare_states(
         log.warning("%s: the last checkpoints of %s", dataset, sentence)
     for model, other_model in combinations(answers, 2):
         joined = join(answers[model], answers[other_model])
-        table, _ = compare_checkpoints(joined, [(0, 1)], **settings)
+        table, _ = compare_checkpoints(joined, [(0, 1)], settings)
         compared.append(table.assign(model=model, other_model=other_model))
     states, trends = (
         _named(pd.concat([rows for rows in tables if len(rows)] or tables[:1]), dataset)

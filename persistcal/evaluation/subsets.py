@@ -2,7 +2,8 @@
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,6 @@ from numpy.typing import NDArray
 from persistcal.evaluation.claims import CONTROL, Bounds, word_of
 from persistcal.evaluation.contrast import (
     ContrastSet,
-    Pairs,
     choose_pairs,
     contrast_sets,
     control_model,
@@ -19,7 +19,7 @@ from persistcal.evaluation.contrast import (
 from persistcal.evaluation.control import compare_with_control
 from persistcal.evaluation.draws import component
 from persistcal.evaluation.evaluate import count_once, metrics_under, on_contrast_set, prepare
-from persistcal.evaluation.metrics import CONTRAST_METRICS, compute, names
+from persistcal.evaluation.metrics.registry import MetricKey, Scope, names
 from persistcal.evaluation.predictions import (
     ABSENT,
     AnswerArrays,
@@ -33,7 +33,9 @@ from persistcal.evaluation.replicates import (
     mean_over_seeds,
     replicate_metrics,
 )
+from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.significance import intervals
+from persistcal.evaluation.weighted import compute
 from persistcal.store.artifacts import CHANGES, MIN_CONTRAST, PAIRS, SUBSETS, empty
 
 log = logging.getLogger(__name__)
@@ -50,11 +52,7 @@ OF_CHANGES = ("delta0_balanced", "change_auc", "auc")  # the metrics of a kind o
 
 
 def metrics_of_pairs(
-    predictions: pd.DataFrame,
-    checkpoints: Sequence[str],
-    *,
-    min_contrast: int,
-    pairs: Pairs = "all",
+    predictions: pd.DataFrame, checkpoints: Sequence[str], settings: EvaluationSettings
 ) -> pd.DataFrame:
     """Return the metrics of every contrast set: the table PAIRS but for model and dataset.
 
@@ -64,16 +62,14 @@ def metrics_of_pairs(
     """
     answers = arrange(predictions, checkpoints)
     rows = []
-    for pair in contrast_sets(
-        answers.correct, checkpoints, min_contrast=min_contrast, pairs=pairs
-    ):
+    for pair in contrast_sets(answers.correct, checkpoints, settings):
         once = count_once(component(pair.questions, pair.improvement))
         place = checkpoints[pair.earlier], checkpoints[pair.later], pair.later - pair.earlier
         for estimator, seeds in answers.estimators.items():
-            values = {metric: np.array([np.nan]) for metric in CONTRAST_METRICS}
+            values = {metric: np.array([np.nan]) for metric in names("contrast")}
             if len(pair.questions):
                 runs = [on_contrast_set(run, pair, "odds") for run in seeds]
-                values = compute(CONTRAST_METRICS, runs, once)
+                values = compute("contrast", runs, once)
             for metric, of_seeds in values.items():
                 counts = *pair.counts, pair.kept
                 rows.append((*estimator, *place, *counts, metric, of_seeds.mean()))
@@ -131,9 +127,8 @@ def thirds(margin: Array) -> tuple[Levels, dict[int, str]]:
 def metrics_of_subsets(
     predictions: pd.DataFrame,
     checkpoints: Sequence[str],
+    settings: EvaluationSettings,
     *,
-    min_contrast: int,
-    pairs: Pairs,
     margin: Mapping[str, pd.Series],
     by_question: Mapping[str, Mapping[str, str]],
     rated: pd.DataFrame | None = None,
@@ -168,7 +163,7 @@ def metrics_of_subsets(
         answered. `value`, conditioned by odds, is the mean over seeds.
     """
     answers = arrange(predictions, checkpoints)
-    sets = contrast_sets(answers.correct, checkpoints, min_contrast=min_contrast, pairs=pairs)
+    sets = contrast_sets(answers.correct, checkpoints, settings)
     kept, answered = [pair for pair in sets if pair.kept], answers.correct != ABSENT
     zeros = np.zeros(answered.shape, int)
     parts = [("all", zeros, {0: "all"})]
@@ -260,9 +255,12 @@ def _of_level(
     values = metrics_under(count_once, prepare(subset, [], ["odds"]))
     whole = metrics_under(count_once, prepare(answers, restricted, ["odds"]))
     rows: list[tuple] = []
-    for scope, table in (("contrast", whole), ("full", values)):
+    scopes: tuple[Scope, Scope] = ("contrast", "full")
+    for scope, table in zip(scopes, (whole, values), strict=True):
         for metric in names(scope):
-            of_estimators = mean_over_seeds(table["odds", scope, metric], answers)[:, 0]
+            of_estimators = mean_over_seeds(table[MetricKey("odds", scope, metric)], answers)[
+                :, 0
+            ]
             for member, value in zip(answers.rows, of_estimators, strict=True):
                 rows.append((*counts, *member, scope, metric, value))
     return rows
@@ -278,20 +276,17 @@ class Kind(NamedTuple):
 def metrics_of_changes(
     predictions: pd.DataFrame,
     checkpoints: Mapping[str, Sequence[str]],
-    changes: Mapping[str, Sequence[Sequence[str]]],
+    settings: EvaluationSettings,
     *,
     controls: Mapping[str, str],
-    min_direction: int,
-    n_replicates: int,
-    seed: int,
 ) -> pd.DataFrame:
     """Return Δ₀ᵇ, change AUC and contrast AUC (by odds) of each kind of change, with intervals.
 
     `predictions` are of one dataset and several models, with the evaluation `checkpoints` of
-    each, in order. `changes` contains pairs of checkpoints, the earlier one first, by the kind
-    of change between them; kinds without a pair among a model's checkpoints are skipped.
-    `controls` names the control of each kind, in the same model or else in the only other model
-    that has it.
+    each, in order. `settings.pairs` contains pairs of checkpoints, the earlier one first, by
+    the kind of change between them; kinds without a pair among a model's checkpoints are
+    skipped. `controls` names the control of each kind, in the same model or else in the only
+    other model that has it.
 
     The result has the columns of the table CHANGES but for the dataset. Contrast sets count
     whatever their size; if all of a kind are empty, its metrics are NaN. `lost_before` and
@@ -305,12 +300,8 @@ def metrics_of_changes(
         checkpoint=predictions["model"] + SEP + predictions["checkpoint"]
     )
     order = [f"{model}{SEP}{name}" for model, names in checkpoints.items() for name in names]
-    settings = {
-        "min_contrast": 1,
-        "min_direction": min_direction,
-        "n_replicates": n_replicates,
-        "seed": seed,
-    }
+    if not isinstance(settings.pairs, Mapping):
+        raise ValueError("pairs must map each kind of change to its pairs of checkpoints.")
 
     def draw(pairs: Sequence[tuple[str, str]], others: Sequence[tuple[str, str]]) -> Drawn:
         """Replicate `pairs` over the questions of `others`, too, so that both are paired."""
@@ -318,14 +309,14 @@ def metrics_of_changes(
         ends = [name for name in order if name in needed]
         rows = named[named["checkpoint"].isin(ends)]
         answers = arrange(rows, ends)
-        sets = contrast_sets(answers.correct, ends, min_contrast=1, pairs=pairs)
-        drawn = replicate_metrics(rows, ends, conditionings=["odds"], pairs=pairs, **settings)
-        return Drawn(answers, sets, drawn)
+        chosen = replace(settings, pairs=pairs, min_contrast=1, conditionings=["odds"])
+        sets = contrast_sets(answers.correct, ends, chosen)
+        return Drawn(answers, sets, replicate_metrics(rows, ends, chosen))
 
     kinds = {
         Kind(model, change): pairs
         for model in predictions["model"].unique()
-        for change, listed in changes.items()
+        for change, listed in settings.pairs.items()
         if (pairs := _pairs_in(model, checkpoints[model], listed))
     }
     tables = []
@@ -386,13 +377,13 @@ def _control(kind: Kind, name: str, kinds: Collection[Kind]) -> Kind | None:
 
 
 def _beyond_control(
-    drawn: Drawn, pairs: Sequence[tuple[str, str]], settings: Mapping[str, Any]
+    drawn: Drawn, pairs: Sequence[tuple[str, str]], settings: EvaluationSettings
 ) -> pd.DataFrame:
     """Return Δ_K and AUC_K of each estimator, and its word; no rows without a control."""
     answers = drawn.answers
-    sets = contrast_sets(answers.correct, answers.checkpoints, min_contrast=1, pairs=pairs)
-    how = {name: settings[name] for name in ("min_direction", "n_replicates", "seed")}
-    found = compare_with_control(drawn.sets, sets, answers, **how) if pairs else None
+    of_control = replace(settings, min_contrast=1, pairs=pairs)
+    sets = contrast_sets(answers.correct, answers.checkpoints, of_control)
+    found = compare_with_control(drawn.sets, sets, answers, settings) if pairs else None
     rows: list[tuple[object, ...]] = []
     for number, member in enumerate(answers.rows if found else ()):
         assert found

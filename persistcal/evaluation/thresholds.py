@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import binom
 
-from persistcal.evaluation.contrast import Pairs, choose_pairs
+from persistcal.evaluation.contrast import choose_pairs
 from persistcal.evaluation.predictions import (
     ABSENT,
     AnswerArrays,
@@ -25,6 +25,7 @@ from persistcal.evaluation.predictions import (
 )
 from persistcal.evaluation.proportions import compare_accuracies, exact_interval
 from persistcal.evaluation.selective import selective_rows
+from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.store.artifacts import (
     CONFIDENT_REGRESSIONS,
     SELECTIVE,
@@ -381,12 +382,7 @@ def check_thresholds(
     predictions: Iterable[pd.DataFrame],
     checkpoints: Mapping[str, Sequence[str]],
     answers: pd.DataFrame,
-    *,
-    precision: float,
-    delta: float = 0.1,
-    pairs: Pairs = "all",
-    n_replicates: int = 10_000,
-    seed: int = 17,
+    settings: EvaluationSettings,
 ) -> ThresholdTables:
     """Select a threshold on each earlier checkpoint and check it on the later one.
 
@@ -403,14 +399,14 @@ def check_thresholds(
     questions that both checkpoints answer above the threshold, the earlier one correctly and
     the later one not. `selective` has AURC, AUGRC and PRR.
     """
-    check_target(precision, delta)
+    check_target(settings.precision, settings.delta)
     rows: dict[str, list[Row]] = {name: [] for name in ThresholdTables._fields}
     for frame in predictions:
         for (model, dataset), part in frame.groupby(["model", "dataset"], sort=False):
             answered = arrange(part, checkpoints[str(model)])
             found = [("selective", row) for row in selective_rows(answered)]
-            for pair in choose_pairs(pairs, answered.checkpoints):
-                found += _check_pair(answered, pair, precision, delta, (n_replicates, seed))
+            for pair in choose_pairs(settings.pairs, answered.checkpoints):
+                found += _check_pair(answered, pair, settings)
             for name, row in found:
                 rows[name].append({"model": str(model), "dataset": str(dataset), **row})
     schemas = (THRESHOLDS, THRESHOLD_CELLS, CONFIDENT_REGRESSIONS, SELECTIVE)
@@ -425,16 +421,13 @@ def check_thresholds(
 
 
 def _check_pair(
-    answers: AnswerArrays,
-    pair: tuple[int, int],
-    precision: float,
-    delta: float,
-    bootstrap: tuple[int, int],
+    answers: AnswerArrays, pair: tuple[int, int], settings: EvaluationSettings
 ) -> Iterator[tuple[str, Row]]:
     """Yield rows with their tables: the thresholds of all estimators and seeds on one pair."""
+    precision, delta = settings.precision, settings.delta
     labels = answers.correct[list(pair)]
     shared = np.flatnonzero((labels != ABSENT).all(axis=0))
-    shared = one_per_group(answers.groups, shared, seed=bootstrap[1])
+    shared = one_per_group(answers.groups, shared, seed=settings.seed)
     first, second = labels[:, shared] == 1
     ends = {"earlier": answers.checkpoints[pair[0]], "later": answers.checkpoints[pair[1]]}
     for series, confidence in answers.confidence.items():
@@ -454,7 +447,7 @@ def _check_pair(
         masks = earlier >= selected.threshold, later >= selected.threshold
         coverage = compare_accuracies(*masks)
         change = precision_difference(
-            *masks, first, second, n_replicates=bootstrap[0], seed=bootstrap[1]
+            *masks, first, second, n_replicates=settings.n_replicates, seed=settings.seed
         )
         regressed = np.flatnonzero(masks[0] & masks[1] & first & ~second)
         row |= {

@@ -34,8 +34,9 @@ from numpy.typing import NDArray
 from scipy.stats import t as student
 
 from persistcal.evaluation.contrast import condition
-from persistcal.evaluation.metrics import CONTRAST_METRICS, Array, OnContrastSet, compute
-from persistcal.evaluation.predictions import ABSENT, arrange
+from persistcal.evaluation.predictions import ABSENT, Array, arrange
+from persistcal.evaluation.runs import OnContrastSet
+from persistcal.evaluation.weighted import compute
 from persistcal.judge.audit import KINDS, AuditError
 from persistcal.store.artifacts import CORRECTIONS
 
@@ -51,7 +52,7 @@ COUNTED = {  # numbers that are shares of states
     "improvement": [0, 1, 0, 0],
     "regression": [0, 0, 1, 0],
 }
-METRICS = {name: CONTRAST_METRICS[name] for name in ("delta0_balanced", "auc")}
+METRICS = ("delta0_balanced", "auc")
 
 
 class Audited(NamedTuple):
@@ -221,7 +222,7 @@ def _values(weights: Array, runs: Sequence[Array]) -> dict[str, float]:
         conditioned = condition(earlier[rows], later[rows], improvement, "odds")
         change = later[rows] - earlier[rows]
         on_set.append(OnContrastSet(*conditioned, change, improvement))
-    values = compute(METRICS, on_set, weight[:, None])
+    values = compute("contrast", on_set, weight[:, None], chosen=METRICS)
     return {name: float(draws[:, 0].mean()) for name, draws in values.items()}
 
 

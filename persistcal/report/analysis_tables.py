@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from persistcal.evaluation.metrics import names as metric_names
+from persistcal.evaluation.metrics.registry import names as metric_names
 from persistcal.report import latex
 from persistcal.report.latex import MISSING, PLACE, Printed, escape, interval, number
 from persistcal.report.layout import DisplayNames, Names, place_title

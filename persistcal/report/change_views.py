@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from persistcal.evaluation.contrast import control_model
-from persistcal.evaluation.metrics import MEASURES, names
+from persistcal.evaluation.metrics.registry import METRICS, names
 from persistcal.evaluation.thresholds import BROKEN, KEPT, UNDECIDED
 from persistcal.report import drawing, latex
 from persistcal.report.analysis_tables import chosen_rows, trained_name
@@ -145,7 +145,7 @@ def states_figure(
                     ends = [row[end] for end in ENDS]
                     axes.plot(ends, [y, y], color=look["color"], linewidth=0.9, alpha=0.7)
                     axes.plot([row["difference"]], [y], markersize=3.5, **look)
-            heading = MEASURES[metric].heading if metric in MEASURES else "Accuracy"
+            heading = METRICS[metric].heading if metric in METRICS else "Accuracy"
             axes.set_xlabel(f"Difference of {heading}")
         panel[0].set_yticks(
             range(len(firsts)), [pair_title(row, checkpoints) for row in firsts]
@@ -163,7 +163,7 @@ def corrections(
     """Numbers as judged and as corrected by an audit, with 95 % intervals."""
 
     def cells(row: Mapping[Hashable, Any]) -> list[str]:
-        label = MEASURES[row["metric"]].latex if row["estimator"] else ""
+        label = METRICS[row["metric"]].latex if row["estimator"] else ""
         if not row["estimator"]:
             of_model = checkpoints.get(row["model"], {})
             ends = {end: of_model.get(row[end], row[end]) for end in PAIR}
@@ -364,7 +364,7 @@ def changes_figure(
                 axes.axhline(edge - 0.5, color="#d0d0d0", linewidth=0.6, zorder=0)
             axes.grid(visible=False, axis="y")
             axes.set_xlabel(
-                f"Contrast-set {MEASURES[metric].heading}"
+                f"Contrast-set {METRICS[metric].heading}"
                 if is_value
                 else "Δ_K, beyond chance flips"
             )

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from persistcal.evaluation.metrics import MEASURES, Measure
+from persistcal.evaluation.metrics.registry import METRICS, Metric
 from persistcal.report.layout import (
     Description,
     DisplayNames,
@@ -138,7 +138,7 @@ def _marks(
     values tie for best, one of them is the reference of the test and the others can be
     underlined, as in the paper. A single value is not marked.
     """
-    sign = -1 if MEASURES[metric].lower_is_better else 1
+    sign = -1 if METRICS[metric].lower_is_better else 1
     defined = {member: sign * value for member, value in values.items() if value == value}
     if len(defined) < 2:
         return set(), set()
@@ -194,9 +194,9 @@ class Column(NamedTuple):
     metric: str
 
     @property
-    def measure(self) -> Measure:
+    def measure(self) -> Metric:
         """Heading, arrow and so on of the metric."""
-        return MEASURES[self.metric]
+        return METRICS[self.metric]
 
 
 class Grid(NamedTuple):

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from persistcal.evaluation.metrics import MEASURES
+from persistcal.evaluation.metrics.registry import METRICS
 from persistcal.report.grid import Cell, Grid, Row
 from persistcal.report.layout import DisplayNames, place_title
 
@@ -160,7 +160,7 @@ def floating(body: Sequence[str], *, caption: str, label: str, shrink: bool = Fa
 
 def metric_head(metric: str) -> str:
     """Return the heading of a metric's column."""
-    return f"{MEASURES[metric].latex} {_ARROWS[MEASURES[metric].arrow]}"
+    return f"{METRICS[metric].latex} {_ARROWS[METRICS[metric].arrow]}"
 
 
 def results_table(grids: Sequence[Grid], *, caption: str, label: str) -> str:

@@ -241,7 +241,7 @@ Predictions = Annotated[pd.DataFrame, PREDICTIONS]
 
 CONTRAST_SETS = Table.parse(
     "contrast_sets",
-    "count_contrast_sets",
+    "list_contrast_sets",
     "model! dataset! earlier! later! size:int improvement:int regression:int kept:flag "
     "same_answers?:int",
     place="model dataset",
@@ -249,10 +249,21 @@ CONTRAST_SETS = Table.parse(
 )
 ContrastSets = Annotated[pd.DataFrame, CONTRAST_SETS]
 
+CONTRAST_QUESTIONS = Table.parse(
+    "contrast_questions",
+    "list_contrast_sets",
+    "model@ dataset@ earlier! later! question_id! improvement:flag kept:flag earlier_answer? "
+    "later_answer?",
+    improvement="whether only the later checkpoint is correct, else only the earlier one is",
+    earlier_answer="text of this answer; missing for predictions",
+    later_answer="text of this answer; missing for predictions",
+)
+ContrastQuestions = Annotated[pd.DataFrame, CONTRAST_QUESTIONS]
+
 # Pairs are empty for the scope full.
 METRICS = Table.parse(
     "metrics",
-    "compute_metrics",
+    "evaluate_estimator",
     f"{CELL} {MEASURE} seed! value?:real pairs",
     place="model dataset estimator",
 )
@@ -262,7 +273,7 @@ Metrics = Annotated[pd.DataFrame, METRICS]
 # pairs of a block together, so that the best can be chosen from the same data.
 SIGNIFICANCE = Table.parse(
     "significance",
-    "compare_estimators",
+    "compare_table",
     f"model! dataset! train_dataset! block! {MEASURE} best! other! difference?:real "
     f"lower_5pct?:real significant?:flag {INTERVAL} p_value?:real p_holm?:real "
     "simultaneous_lower?:real simultaneous_upper?:real p_adjusted?:real in_best_set?:flag "
@@ -283,7 +294,7 @@ Significance = Annotated[pd.DataFrame, SIGNIFICANCE]
 
 REPLICATES = Table.parse(
     "replicates",
-    "resample_metrics",
+    "evaluate_estimator",
     f"model@ dataset@ train_dataset! estimator! {MEASURE} value?:real replicates:reals "
     "claims:reals improvement?:int regression?:int drawn seeds:ints by_seed:reals "
     "noise?:real n_effective:real",
@@ -310,7 +321,7 @@ Replicates = Annotated[pd.DataFrame, REPLICATES]
 # SmoothECE has no interval; its noise floor is its mean over labels drawn from the confidences.
 INTERVALS = Table.parse(
     "intervals",
-    "resample_metrics",
+    "evaluate_estimator",
     f"{CELL} {MEASURE} value?:real {INTERVAL} {OVER_SEEDS} improvement?:int regression?:int "
     "noise_floor?:real p_calibrated?:real",
     place="model dataset estimator",
@@ -353,7 +364,7 @@ Claims = Annotated[pd.DataFrame, CLAIMS]
 # Holm's correction covers all pairs of a model, or all pairs of two models.
 STATES = Table.parse(
     "states",
-    "compare_states",
+    "compare_study",
     "model! other_model! dataset! earlier! later! estimator! metric! seed! "
     f"earlier_value?:real later_value?:real difference?:real {INTERVAL} p_value?:real "
     "p_holm?:real",
@@ -368,7 +379,7 @@ States = Annotated[pd.DataFrame, STATES]
 
 TRENDS = Table.parse(
     "trends",
-    "compare_states",
+    "compare_study",
     f"model! dataset! estimator! metric! seed! n_checkpoints:int slope?:real {INTERVAL} "
     "p_value?:real",
     place="dataset",
@@ -385,7 +396,7 @@ AT_THRESHOLD = (
 )
 THRESHOLDS = Table.parse(
     "thresholds",
-    "check_thresholds",
+    "compare_study",
     f"{AT_THRESHOLD} delta:real n_questions:int threshold?:real verdict labels_to_decide?:real "
     "least_abstention?:real confident_regressions?:int "
     "earlier_answered?:int earlier_correct?:int earlier_precision?:real earlier_coverage?:real "
@@ -426,7 +437,7 @@ Thresholds = Annotated[pd.DataFrame, THRESHOLDS]
 # Selective prediction on all questions of a checkpoint
 SELECTIVE = Table.parse(
     "selective",
-    "check_thresholds",
+    "compare_study",
     "model! dataset! checkpoint! train_dataset! estimator! seed!:int metric! value?:real",
     metric="aurc, augrc or prr",
 )
@@ -468,7 +479,7 @@ LOOKS = Table.parse(
 
 THRESHOLD_CELLS = Table.parse(
     "threshold_cells",
-    "check_thresholds",
+    "compare_study",
     f"{AT_THRESHOLD} answered! earlier_correct!:flag later_correct!:flag n_questions:int",
     answered="which answers are above the threshold: both, earlier, later or neither",
     earlier_correct="whether this answer is correct",
@@ -479,7 +490,7 @@ ThresholdCells = Annotated[pd.DataFrame, THRESHOLD_CELLS]
 # Questions that both checkpoints answer above the threshold and only the earlier correctly
 CONFIDENT_REGRESSIONS = Table.parse(
     "confident_regressions",
-    "check_thresholds",
+    "compare_study",
     f"{AT_THRESHOLD} question_id! earlier_confidence:real later_confidence:real "
     "earlier_answer? later_answer?",
     earlier_confidence="confidence in this answer",
@@ -576,7 +587,7 @@ Confounds = Annotated[pd.DataFrame, CONFOUNDS]
 # The value, conditioned by odds, can be undefined, for example without regressions.
 PAIRS = Table.parse(
     "pairs",
-    "measure_pairs",
+    "compare_study",
     f"{CELL} earlier! later! distance:int size:int improvement:int regression:int kept:flag "
     "metric! value?:real",
     distance="positions between the checkpoints, from 1",
@@ -586,7 +597,7 @@ Pairs = Annotated[pd.DataFrame, PAIRS]
 # Values are conditioned by odds.
 CHANGES = Table.parse(
     "changes",
-    "measure_changes",
+    "compare_study",
     "model! dataset! change! train_dataset! estimator! n_pairs:int questions:int "
     "improvement:int regression:int lost_before?:real lost_after?:real metric! value?:real "
     f"{INTERVAL} {OVER_SEEDS} control control_model beyond_control?:real "
@@ -613,7 +624,7 @@ Changes = Annotated[pd.DataFrame, CHANGES]
 
 MIN_CONTRAST = Table.parse(
     "min_contrast",
-    "measure_pairs",
+    "compare_study",
     f"{CELL} metric! min_contrast!:int improvement:int regression:int kept pairs "
     "value?:real chosen:flag",
     min_contrast="smallest size of a kept contrast set",

@@ -5,6 +5,7 @@ import pytest
 from measure_confounds import measure_confounds
 
 from persistcal.analyses import confounds
+from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.store import artifacts
 
 # Two checkpoints: of the train questions the first knows 3 of 4 about rivers and 1 of 4
@@ -31,7 +32,9 @@ BOOTSTRAP = {"min_direction": 1, "n_replicates": 50, "seed": 1}
 
 def measured(answers=ANSWERS, known=KNOWN):
     how = {"min_contrast": 1, "pairs": "all", **BOOTSTRAP}
-    rows = confounds.measure_confounds(answers, known, ["first", "second"], **how)
+    rows = confounds.measure_confounds(
+        answers, known, ["first", "second"], EvaluationSettings(**how)
+    )
     return rows.set_index("attribute")
 
 
@@ -109,7 +112,8 @@ def test_script():
     questions = question_table(IDS, splits, "Name?", GROUPS)
     about = questions.assign(dataset="d"), artifacts.empty(artifacts.FACTS).assign(dataset=[])
     labels = {"models": {"m": "Model & Co"}, "datasets": {"d": "Quiz"}}
-    how = {"min_contrast": {"d": 1}, "pairs": "all", "bootstrap": BOOTSTRAP, "labels": labels}
+    settings = EvaluationSettings(min_contrast=1, **BOOTSTRAP)
+    how = {"settings": {"d": settings}, "labels": labels}
     untold = ANSWERS.assign(model="m", dataset="d", answer=None)
     text, rows = measure_confounds(untold, *about, **how)
     assert list(rows) == artifacts.CONFOUNDS.schema.names

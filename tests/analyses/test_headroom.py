@@ -6,7 +6,9 @@ import pytest
 from measure_headroom import measure_headroom
 
 from persistcal.analyses.transfer import contrast_questions, headroom
+from persistcal.evaluation.metrics.registry import MetricKey
 from persistcal.evaluation.replicates import Replicates, to_table
+from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.report.figures import headroom_figure
 from persistcal.store import artifacts
 
@@ -20,8 +22,11 @@ LABELS = {
 
 def replicates(verifier, oracle):
     """Contrast AUCs on the data and on the paper's replicates; those for claims are 0."""
-    key, n = ("odds", "contrast", "auc"), len(oracle) - 1
-    others = {("fitted", "contrast", "auc"): 0.9, ("odds", "full", "auc"): 0.9}
+    key, n = MetricKey("odds", "contrast", "auc"), len(oracle) - 1
+    others = {
+        MetricKey("fitted", "contrast", "auc"): 0.9,
+        MetricKey("odds", "full", "auc"): 0.9,
+    }
     of_both = np.array([verifier, oracle])
     return Replicates(
         [("d", "gcm"), ("d", "oracle")],
@@ -63,10 +68,15 @@ ANSWERS = {
 
 def test_contrast_questions_are_of_kept_pairs():
     # x-y: q3; x-z: q0 q1 q3 q4; y-z: q0 q1 q4
-    assert contrast_questions(ANSWERS, min_contrast=5) == []
-    assert contrast_questions(ANSWERS, min_contrast=4) == ["q0", "q1", "q3", "q4"]
+    assert contrast_questions(ANSWERS, EvaluationSettings(min_contrast=5)) == []
+    assert contrast_questions(ANSWERS, EvaluationSettings(min_contrast=4)) == [
+        "q0",
+        "q1",
+        "q3",
+        "q4",
+    ]
     only = {name: ANSWERS[name] for name in "yz"}
-    assert contrast_questions(only, min_contrast=1) == ["q0", "q1", "q4"]
+    assert contrast_questions(only, EvaluationSettings(min_contrast=1)) == ["q0", "q1", "q4"]
 
 
 def test_a_row_is_the_headroom_and_the_error_rate_of_the_backbone():
@@ -77,8 +87,7 @@ def test_a_row_is_the_headroom_and_the_error_rate_of_the_backbone():
         to_table(replicates([0.75, 0.6, 0.7], [0.7, 0.6, 0.6]), "alike"),
         dataset="d",
         checkpoints=["x", "y", "z"],
-        min_contrast=3,
-        pairs="all",
+        settings=EvaluationSettings(min_contrast=3),
         compared=("gcm", "oracle"),
     )
     artifacts.check(measured.assign(model="m", dataset="d"), artifacts.HEADROOM, "here")

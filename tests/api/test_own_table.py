@@ -13,8 +13,8 @@ from synthetic_predictions import CHECKPOINTS, make_predictions
 
 from persistcal import compare, contrast_sets, evaluate, smooth_ece, threshold
 from persistcal.api.command import compare as app_compare
-from persistcal.api.inputs import MIN_CONTRAST
 from persistcal.evaluation.evaluate import evaluate as of_one
+from persistcal.evaluation.settings import EvaluationSettings
 
 HOW = {"min_contrast": 5}
 
@@ -42,7 +42,10 @@ def test_defaults_are_those_of_the_workflow_and_the_command():
     config = yaml.safe_load(path.read_text(encoding="utf-8"))
     study = config["evaluation"] | config["study"]
     expected = {name: study[name] for name in ("pairs", "seed", "min_direction")}
-    expected |= {"n_replicates": study["replicates"], "min_contrast": MIN_CONTRAST}
+    expected |= {
+        "n_replicates": study["replicates"],
+        "min_contrast": EvaluationSettings.min_contrast,
+    }
     command = inspect.signature(app_compare).parameters
     for function in (evaluate, contrast_sets, compare, threshold):
         found = inspect.signature(function).parameters

@@ -21,7 +21,7 @@ from synthetic_predictions import CHECKPOINTS, make_predictions
 from persistcal.api import display
 from persistcal.api.evaluate import compare_inputs
 from persistcal.api.files import Reading, name_checkpoints, read_study
-from persistcal.api.inputs import Settings
+from persistcal.api.inputs import make_settings
 from persistcal.imports.predictions import KNOWN
 
 ROOT = Path(__file__).parents[2]
@@ -68,7 +68,7 @@ def test_files_of_any_kind_are_checkpoints_in_the_order_of_the_arguments(
     assert "<html" in (tmp_path / "several/report/index.html").read_text()
 
     backwards = read_study([*map(str, files[::-1])], Reading(estimators=["own"]))
-    tests = compare_inputs(backwards, Settings(5, n_replicates=200)).tables
+    tests = compare_inputs(backwards, make_settings(min_contrast=5, n_replicates=200)).tables
     states = pd.read_csv(tmp_path / "several/states.csv"), tests["states"]
     forth, back = (rows.query("metric == 'accuracy'") for rows in states)
     there = forth.set_index(["earlier", "later"])["difference"].to_dict()
@@ -161,7 +161,7 @@ def test_logs_of_multiple_choice_are_rated_by_their_options(normalisation, metri
             found = [by_estimator[e].loc[place, "confidence"] for e in names[1:3]]
             np.testing.assert_allclose(found, [best, best - second], rtol=1e-12)
     if normalisation:
-        page = compare_inputs(study, Settings(min_contrast=1, n_replicates=200)).to_html()
+        page = compare_inputs(study, make_settings(min_contrast=1, n_replicates=200)).to_html()
         assert "<dd>none (the right options of the questions)</dd>" in page
     assert "Kingdom of Denmark" in study.clusters["answer"].tolist()
 
@@ -529,7 +529,7 @@ def test_bad_input_ends_with_a_sentence_and_a_wrong_command_with_its_usage(
 
 def test_the_page_starts_with_the_sentences_of_the_summary():
     study = read_study([str(ANSWERS)], Reading(estimators=["self_consistency"]))
-    found = compare_inputs(study, Settings(min_contrast=10, n_replicates=200))
+    found = compare_inputs(study, make_settings(min_contrast=10, n_replicates=200))
     page, text = found.to_html(), found.summary()
     change, followed, calibration, only, *_ = (" ".join(t.split()) for t in text.split("\n\n"))
     assert only.startswith("m1 · quiz: The Δ₀ᵇ of Self-consistency is .421 [")

@@ -8,6 +8,7 @@ from persistcal.evaluation.contrast import contrast_sets
 from persistcal.evaluation.draws import component
 from persistcal.evaluation.evaluate import metrics_under, prepare
 from persistcal.evaluation.predictions import arrange
+from persistcal.evaluation.settings import EvaluationSettings
 
 N = 90
 
@@ -19,7 +20,7 @@ def answers():
 
 @pytest.fixture(scope="module")
 def pairs(answers):
-    return contrast_sets(answers.correct, CHECKPOINTS, min_contrast=5)
+    return contrast_sets(answers.correct, CHECKPOINTS, EvaluationSettings(min_contrast=5))
 
 
 @pytest.fixture(scope="module")

@@ -3,11 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
-from measure_changes import measure_changes
 from synthetic_predictions import CHECKPOINTS, make_predictions, table_of_arrays
 
 from persistcal.evaluation.evaluate import evaluate
+from persistcal.evaluation.pipeline import measure_changes
 from persistcal.evaluation.replicates import replicate_metrics
+from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.significance import intervals
 from persistcal.store import artifacts
 
@@ -26,9 +27,12 @@ def predictions():
 def measured(predictions):
     frame = predictions.assign(model="m", dataset="quiz")
     by_estimator = [rows for _, rows in frame.groupby("estimator", sort=False)]
-    how = {"checkpoints": {"m": [*CHECKPOINTS, "again"]}, "changes": CHANGES, **HOW}
-    controls = {"tuned": "same", "same": "absent"}
-    table = measure_changes(by_estimator, controls=controls, **how)
+    table = measure_changes(
+        pd.concat(by_estimator),
+        checkpoints={"m": [*CHECKPOINTS, "again"]},
+        settings=EvaluationSettings(pairs=CHANGES, **HOW),
+        controls={"tuned": "same", "same": "absent"},
+    )
     artifacts.check(table, artifacts.CHANGES, "changes")
     return table
 
@@ -37,11 +41,11 @@ def test_a_kind_is_evaluated_like_a_study_of_its_pairs_alone(predictions, measur
     of_kind = measured[measured["change"] == "tuned"].set_index(KEY)
     own = predictions[predictions["checkpoint"] != "again"]
     how = {"min_contrast": 1, "pairs": CHANGES["tuned"], "conditionings": ["odds"]}
-    metrics = evaluate(own, CHECKPOINTS, **how)
+    metrics = evaluate(own, CHECKPOINTS, EvaluationSettings(**how))
     metrics = metrics[(metrics["seed"] == "mean") & (metrics["scope"] == "contrast")]
     metrics = metrics.set_index(KEY)["value"]
     pd.testing.assert_series_equal(of_kind["value"], metrics.loc[of_kind.index])
-    drawn = intervals(replicate_metrics(own, CHECKPOINTS, **how, **HOW))
+    drawn = intervals(replicate_metrics(own, CHECKPOINTS, EvaluationSettings(**how, **HOW)))
     drawn = drawn[drawn["scope"] == "contrast"].set_index(KEY)
     for end in ("lower_2_5pct", "seeds_upper_97_5pct", "n_seeds"):
         pd.testing.assert_series_equal(of_kind[end], drawn.loc[of_kind.index, end])
@@ -89,8 +93,9 @@ def of_states(correct, confidence, model="m"):
 
 def against_control(*frames):
     models = {frame["model"].iloc[0]: [*frame["checkpoint"].unique()] for frame in frames}
-    how = {"min_direction": 5, "n_replicates": 200, "seed": 1, "controls": CONTROLS}
-    return measure_changes([pd.concat(frames)], checkpoints=models, changes=PAIRS, **how)
+    settings = EvaluationSettings(pairs=PAIRS, n_replicates=200, seed=1)
+    how = {"checkpoints": models, "settings": settings, "controls": CONTROLS}
+    return measure_changes(pd.concat(frames), **how)
 
 
 def by_hand(n_control=5):

@@ -15,11 +15,12 @@ from persistcal.evaluation.contrast import (
     contrast_sets,
     question_folds,
 )
+from persistcal.evaluation.settings import EvaluationSettings
 
 
 def test_contrast_sets_by_hand():
     correct = np.array([[0, 1, 1, 0, -1], [1, 0, 1, 0, 1], [1, 1, -1, 1, 0]], np.int8)
-    first, second, third = contrast_sets(correct, "abc", min_contrast=2)
+    first, second, third = contrast_sets(correct, "abc", EvaluationSettings(min_contrast=2))
     # checkpoints 0 and 1 differ on questions 0 (gained) and 1 (lost); 4 has no first answer
     assert (first.earlier, first.later, first.questions.tolist()) == (0, 1, [0, 1])
     assert first.improvement.tolist() == [True, False]
@@ -27,9 +28,13 @@ def test_contrast_sets_by_hand():
     assert (second.questions.tolist(), second.improvement.tolist()) == ([0, 3], [True, True])
     # 1 and 2: 1 gained, 3 gained, 4 lost
     assert (third.questions.tolist(), third.improvement.tolist()) == ([1, 3, 4], [1, 1, 0])
-    kept = [pair.kept for pair in contrast_sets(correct, "abc", min_contrast=3)]
+    kept = [
+        pair.kept for pair in contrast_sets(correct, "abc", EvaluationSettings(min_contrast=3))
+    ]
     assert kept == [False, False, True]
-    [chosen] = contrast_sets(correct, "abc", min_contrast=1, pairs=[("a", "c")])
+    [chosen] = contrast_sets(
+        correct, "abc", EvaluationSettings(min_contrast=1, pairs=[("a", "c")])
+    )
     assert chosen.questions.tolist() == [0, 3]
 
 

@@ -7,6 +7,7 @@ from benchmarks.controls import NextToControl, shares
 from persistcal.evaluation.contrast import contrast_sets
 from persistcal.evaluation.control import compare_with_control, fieller
 from persistcal.evaluation.predictions import AnswerArrays, Series
+from persistcal.evaluation.settings import EvaluationSettings
 
 STATES = ("base", "changed", "again")
 SETTINGS = {"min_direction": 1, "n_replicates": 200, "seed": 0}
@@ -23,10 +24,14 @@ def answers_of(correct, confidence):
 def controlled(answers, **settings):
     """Δ_K and AUC_K of the only estimator."""
     change, control = (
-        contrast_sets(answers.correct, STATES, min_contrast=1, pairs=[("base", later)])
+        contrast_sets(
+            answers.correct, STATES, EvaluationSettings(min_contrast=1, pairs=[("base", later)])
+        )
         for later in STATES[1:]
     )
-    found = compare_with_control(change, control, answers, **SETTINGS | settings)
+    found = compare_with_control(
+        change, control, answers, EvaluationSettings(**SETTINGS | settings)
+    )
     return found and {metric: estimators[0] for metric, estimators in found.items()}
 
 

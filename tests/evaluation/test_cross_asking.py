@@ -6,6 +6,7 @@ import pytest
 
 from benchmarks.asked_twice import TwoAsks, claims
 from persistcal.evaluation.cross_asking import asks_to_cross, cross_ask
+from persistcal.evaluation.settings import EvaluationSettings
 
 SETTINGS = {"min_contrast": 1, "min_direction": 1, "n_replicates": 300, "seed": 3}
 CHECKPOINTS = ["v1", "v2"]
@@ -43,7 +44,11 @@ def test_each_ask_selects_questions_for_the_confidences_of_the_other():
     # Confidences of ask 1 rise in q0 and fall in q2; of ask 2 rise in q0, q1 and q2.
     of_first = [[0.2, 0.5, 0.9, 0.5], [0.6, 0.5, 0.4, 0.5]]
     of_second = [[0.3, 0.3, 0.3, 0.5], [0.7, 0.9, 0.5, 0.5]]
-    crossed = cross_ask(table([first, second], [of_first, of_second]), CHECKPOINTS, **SETTINGS)
+    crossed = cross_ask(
+        table([first, second], [of_first, of_second]),
+        CHECKPOINTS,
+        EvaluationSettings(**SETTINGS),
+    )
     # Questions of ask 1: signs +1, +1 in gains and −1 in the loss, (1 − 1) / 2 = 0.
     # Questions of ask 2: signs +1 in the gain and +1 in the loss, (1 + 1) / 2 = 1.
     assert crossed.observed["delta0_balanced"] == pytest.approx([(0 + 1) / 2])
@@ -54,7 +59,7 @@ def test_each_ask_selects_questions_for_the_confidences_of_the_other():
 
 def test_cross_asking_equals_a_loop_over_questions_and_pairs(random_asks):
     correct, confidence = random_asks
-    crossed = cross_ask(table(correct, confidence), CHECKPOINTS, **SETTINGS)
+    crossed = cross_ask(table(correct, confidence), CHECKPOINTS, EvaluationSettings(**SETTINGS))
     balances, areas = [], []
     for selecting, rating in ((0, 1), (1, 0)):
         changes = {"gained": [], "lost": []}
@@ -74,7 +79,7 @@ def test_exchanged_checkpoints_of_the_rating_ask_mirror_the_metrics(random_asks)
     """The null distribution is symmetric, whatever the other ask selects."""
     correct, confidence = random_asks
     crossed, mirrored = (
-        cross_ask(table(correct, stated), CHECKPOINTS, **SETTINGS).observed
+        cross_ask(table(correct, stated), CHECKPOINTS, EvaluationSettings(**SETTINGS)).observed
         for stated in (confidence, confidence[:, ::-1])
     )
     assert mirrored["delta0_balanced"] == pytest.approx(-crossed["delta0_balanced"])
@@ -86,7 +91,9 @@ def test_repeated_questions_of_a_group_leave_the_intervals_unchanged(random_asks
     fact = [f"fact {number:03}" for number in np.repeat(np.arange(60), 4)]
     settings = SETTINGS | {"n_replicates": 3000}
     alone, grouped, independent = (
-        cross_ask(predictions, CHECKPOINTS, **settings).replicated["change_auc"][0]
+        cross_ask(predictions, CHECKPOINTS, EvaluationSettings(**settings)).replicated[
+            "change_auc"
+        ][0]
         for predictions in (table(*random_asks), table(*asks, group=fact), table(*asks))
     )
     ends = np.quantile(alone, [0.025, 0.975])
@@ -97,15 +104,17 @@ def test_repeated_questions_of_a_group_leave_the_intervals_unchanged(random_asks
 def test_answers_with_a_label_in_one_ask_only_are_left_out(random_asks):
     predictions = table(*random_asks)
     is_lost = (predictions["ask"] == 2) & predictions["question_id"].isin(["q000", "q001"])
-    crossed = cross_ask(predictions[~is_lost], CHECKPOINTS, **SETTINGS)
+    crossed = cross_ask(predictions[~is_lost], CHECKPOINTS, EvaluationSettings(**SETTINGS))
     without = predictions[~predictions["question_id"].isin(["q000", "q001"])]
-    expected = cross_ask(without, CHECKPOINTS, **SETTINGS)
+    expected = cross_ask(without, CHECKPOINTS, EvaluationSettings(**SETTINGS))
     assert crossed.n_left_out == 4  # two questions at two checkpoints of ask 1
     assert crossed.observed["change_auc"] == expected.observed["change_auc"]
 
 
 def test_too_few_changed_questions_in_a_role_give_no_interval(random_asks):
-    crossed = cross_ask(table(*random_asks), CHECKPOINTS, **SETTINGS | {"min_direction": 40})
+    crossed = cross_ask(
+        table(*random_asks), CHECKPOINTS, EvaluationSettings(**SETTINGS | {"min_direction": 40})
+    )
     assert np.isnan(crossed.replicated["change_auc"]).all()
     assert not np.isnan(crossed.observed["change_auc"]).any()
 
@@ -113,7 +122,7 @@ def test_too_few_changed_questions_in_a_role_give_no_interval(random_asks):
 def test_one_ask_cannot_be_crossed():
     one_ask = pd.DataFrame({"ask": [0, 0]})
     assert asks_to_cross(one_ask) is None
-    assert cross_ask(one_ask, CHECKPOINTS, **SETTINGS) is None
+    assert cross_ask(one_ask, CHECKPOINTS, EvaluationSettings(**SETTINGS)) is None
 
 
 @pytest.mark.parametrize("estimator", ["probability", "self-consistency"])

@@ -11,11 +11,13 @@ from benchmarks.intervals import cell
 from persistcal.evaluation import draws
 from persistcal.evaluation import replicates as replicates_module
 from persistcal.evaluation.evaluate import evaluate
+from persistcal.evaluation.metrics.registry import MetricKey
 from persistcal.evaluation.replicates import from_table, replicate_metrics, to_table
+from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.significance import compare_blocks, intervals
 
 HOW = {"min_contrast": 1, "n_replicates": 200, "seed": 3, "conditionings": ["odds"]}
-KEY = ("odds", "contrast", "delta0_balanced")
+KEY = MetricKey("odds", "contrast", "delta0_balanced")
 
 
 def predictions_of(change, improvement, estimator="e"):
@@ -66,15 +68,25 @@ def test_change_auc_by_hand():
     change = np.array([0.4, 0.1, 0.2, 0.1])
     improvement = np.array([True, True, False, False])
     # of the pairs (.4, .2), (.4, .1), (.1, .2), (.1, .1): right, right, wrong and a tie
-    made = evaluate(predictions_of(change, improvement), ["a", "b"], min_contrast=1)
+    made = evaluate(
+        predictions_of(change, improvement),
+        ["a", "b"],
+        EvaluationSettings(min_contrast=1),
+    )
     values = made[made["seed"] == "mean"].set_index(["conditioning", "metric"])["value"]
     assert values["odds", "change_auc"] == values["fitted", "change_auc"] == 2.5 / 4
     # differences of decimals that are equal but for rounding are ties: .7 − .6 and .2 − .1
     frame = predictions_of(np.zeros(2), np.array([True, False]))
     frame["confidence"] = [0.6, 0.1, 0.7, 0.2]
-    made = evaluate(frame, ["a", "b"], min_contrast=1).set_index("metric")["value"]
+    made = evaluate(frame, ["a", "b"], EvaluationSettings(min_contrast=1)).set_index("metric")[
+        "value"
+    ]
     assert set(made.loc["change_auc"]) == {0.5}
-    one_way = evaluate(frame[frame["question_id"] == "q000"], ["a", "b"], min_contrast=1)
+    one_way = evaluate(
+        frame[frame["question_id"] == "q000"],
+        ["a", "b"],
+        EvaluationSettings(min_contrast=1),
+    )
     assert one_way.loc[one_way["metric"] == "change_auc", "value"].isna().all()
 
 
@@ -87,7 +99,9 @@ def test_a_shift_takes_delta0_and_leaves_the_change_auc():
     for shift in (0, 1, 2, 4):
         frame = predictions_of(np.zeros(400), improvement)
         frame["confidence"] = expit(np.concatenate([earlier, earlier + moved + shift]))
-        made = evaluate(frame, ["a", "b"], min_contrast=1).query("conditioning == 'odds'")
+        made = evaluate(frame, ["a", "b"], EvaluationSettings(min_contrast=1)).query(
+            "conditioning == 'odds'"
+        )
         found[shift] = made[made["seed"] == "mean"].set_index("metric")["value"]
     follows = [found[shift]["delta0_balanced"] for shift in (0, 1, 2, 4)]
     # log-odds: Φ(1.65 / .77) = .984 follow, and of lost ones Φ((1.65 − shift) / .77)
@@ -104,7 +118,7 @@ def test_one_lost_question_varies():
     follows = np.concatenate([np.tile([1, -1], 20), [1]])
     change = 0.2 * follows * np.where(improvement, 1, -1)
     frame = predictions_of(change, improvement)
-    made = replicate_metrics(frame, ["a", "b"], min_direction=1, **HOW)
+    made = replicate_metrics(frame, ["a", "b"], EvaluationSettings(min_direction=1, **HOW))
     row = intervals(made).set_index("metric").loc["delta0_balanced"]
     assert row["value"] == 0.5 and (row["improvement"], row["regression"]) == (40, 1)
     assert row["lower_2_5pct"] < 0 < row["upper_97_5pct"]
@@ -117,7 +131,7 @@ def test_too_few_questions_of_a_direction_give_no_interval_and_no_test(caplog):
     change = np.where(improvement, 1, -1) * rng.random(34) / 2
     other = predictions_of(rng.normal(size=34) / 9, improvement, "f")
     both = pd.concat([predictions_of(change, improvement), other])
-    made = replicate_metrics(both, ["a", "b"], min_direction=5, **HOW)
+    made = replicate_metrics(both, ["a", "b"], EvaluationSettings(min_direction=5, **HOW))
     assert "gains 30 and loses 4 questions: fewer than 5 of either give no" in caplog.text
     table = intervals(made).set_index(["estimator", "metric"])
     ends = [name for name in table if "_2_5pct" in name or "_97_5pct" in name]
@@ -129,20 +143,24 @@ def test_too_few_questions_of_a_direction_give_no_interval_and_no_test(caplog):
         assert tests.loc[metric, "significant"]  # the paper's mark stays as it is
     assert table.loc[("f", "delta0"), ends[:2]].notna().all()
     assert table.loc[("e", "delta0"), ends].isna().all()  # all signs are 1: it does not vary
-    enough = replicate_metrics(both, ["a", "b"], min_direction=4, **HOW)
+    enough = replicate_metrics(both, ["a", "b"], EvaluationSettings(min_direction=4, **HOW))
     assert not np.isnan(enough.for_claims(KEY)).any()
 
 
 def test_claims_of_an_estimator_do_not_depend_on_others_or_on_memory(monkeypatch):
     predictions = make_predictions(60)
     how = HOW | {"min_direction": 1, "n_replicates": 7}
-    whole = replicate_metrics(predictions, CHECKPOINTS, **how)
+    whole = replicate_metrics(predictions, CHECKPOINTS, EvaluationSettings(**how))
     again = from_table(to_table(whole, "here"))
     own = whole.estimators.index(("quiz", "own"))
-    alone = replicate_metrics(predictions.query("estimator == 'own'"), CHECKPOINTS, **how)
+    alone = replicate_metrics(
+        predictions.query("estimator == 'own'"),
+        CHECKPOINTS,
+        EvaluationSettings(**how),
+    )
     assert set(whole.claims) == {key for key in whole.observed if key[2] != "smece"}
     both = ("delta0_balanced", "delta_balanced", "change_auc")
-    assert set(whole.fewest) == {("odds", "contrast", metric) for metric in both}
+    assert set(whole.fewest) == {MetricKey("odds", "contrast", metric) for metric in both}
     for key, claims in whole.claims.items():
         np.testing.assert_allclose(alone.claims[key][0], claims[own], atol=1e-12)
         np.testing.assert_array_equal(again.for_claims(key), claims)
@@ -151,7 +169,7 @@ def test_claims_of_an_estimator_do_not_depend_on_others_or_on_memory(monkeypatch
     assert (one != other).all()
     for memory in (1, 50_000):  # one replicate at a time, and some
         monkeypatch.setattr(replicates_module, "MEMORY", memory)
-        cut = replicate_metrics(predictions, CHECKPOINTS, **how)
+        cut = replicate_metrics(predictions, CHECKPOINTS, EvaluationSettings(**how))
         for key, observed in whole.observed.items():
             np.testing.assert_array_equal(cut.observed[key], observed)
             for found, expected in (
@@ -165,9 +183,9 @@ def test_claims_are_means_over_pairs_and_seeds():
     """Slowly: each pair's replicates from the weights of its questions, seed by seed."""
     predictions = make_predictions(60).query("estimator == 'learnt'")
     how = HOW | {"min_direction": 1, "n_replicates": 3}
-    whole = replicate_metrics(predictions, CHECKPOINTS, **how)
+    whole = replicate_metrics(predictions, CHECKPOINTS, EvaluationSettings(**how))
     runs = [rows.assign(seed=0) for _, rows in predictions.groupby("seed")]
-    seeds = [replicate_metrics(run, CHECKPOINTS, **how) for run in runs]
+    seeds = [replicate_metrics(run, CHECKPOINTS, EvaluationSettings(**how)) for run in runs]
     for key, claims in whole.claims.items():
         mean = np.mean([seed.claims[key] for seed in seeds], axis=0)
         np.testing.assert_allclose(claims, mean, atol=1e-12)
@@ -185,14 +203,14 @@ def test_other_claims_are_of_draws_that_ignore_which_answers_are_correct():
     """Slowly: the Brier score and AUC of the rows that a replicate draws, one by one."""
     predictions = make_predictions(60).query("estimator == 'own'")
     how = HOW | {"min_direction": 1, "n_replicates": 3}
-    made = replicate_metrics(predictions, CHECKPOINTS, **how)
+    made = replicate_metrics(predictions, CHECKPOINTS, EvaluationSettings(**how))
     rows = predictions.assign(error=lambda p: (p["confidence"] - p["correct"]) ** 2)
     names = np.unique(rows["question_id"])
     drawn = draws.draw_sequences(len(names), range(3), seed=HOW["seed"], reach=0).counts
     for b in range(3):
         counts = dict(zip(names, drawn[:, b].tolist(), strict=True))
         repeated = rows.loc[rows.index.repeat(rows["question_id"].map(counts))]
-        brier = made.for_claims(("odds", "full", "brier"))[0, b]
+        brier = made.for_claims(MetricKey("odds", "full", "brier"))[0, b]
         assert brier == pytest.approx(repeated["error"].mean())
-        area = made.for_claims(("odds", "full", "auc"))[0, b]
+        area = made.for_claims(MetricKey("odds", "full", "auc"))[0, b]
         assert area == pytest.approx(roc_auc_score(repeated["correct"], repeated["confidence"]))

@@ -5,9 +5,10 @@ from synthetic_predictions import CHECKPOINTS, make_predictions, table
 
 from persistcal.evaluation.contrast import contrast_sets, describe_sets
 from persistcal.evaluation.evaluate import evaluate
-from persistcal.evaluation.metrics import CONTRAST_METRICS, FULL_METRICS
+from persistcal.evaluation.metrics.registry import MetricKey, names
 from persistcal.evaluation.predictions import PredictionsError, arrange
 from persistcal.evaluation.replicates import replicate_metrics
+from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.smooth_ece import smooth_ece
 
 # improvements q1 and q2, regression q3; q4 is correct at both
@@ -18,7 +19,11 @@ BY_HAND = table(EARLIER + LATER)
 
 def sets_of(predictions, checkpoints, min_contrast):
     answers = arrange(predictions, checkpoints)
-    sets = contrast_sets(answers.correct, checkpoints, min_contrast=min_contrast)
+    sets = contrast_sets(
+        answers.correct,
+        checkpoints,
+        EvaluationSettings(min_contrast=min_contrast),
+    )
     return describe_sets(sets, checkpoints)
 
 
@@ -28,7 +33,7 @@ def values(evaluation, scope, conditioning="odds", seed="mean"):
 
 
 def test_metrics_by_hand():
-    evaluation = evaluate(BY_HAND, ["a", "b"], min_contrast=3)
+    evaluation = evaluate(BY_HAND, ["a", "b"], EvaluationSettings(min_contrast=3))
     # conditioned, earlier: q1 0.04 / (0.04 + 0.64) = 1/17; q2 1/2; q3 0.4 / (0.4 + 0.1) = 4/5
     # gaps: 15/17, 0, 3/5; signs: 1, 0, 1
     contrast = values(evaluation, "contrast")
@@ -54,12 +59,16 @@ def test_metrics_by_hand():
 
 
 def test_shape_means_and_conditionings():
-    metrics = evaluate(make_predictions(), CHECKPOINTS, min_contrast=10)
+    metrics = evaluate(
+        make_predictions(),
+        CHECKPOINTS,
+        EvaluationSettings(min_contrast=10),
+    )
     sets = sets_of(make_predictions(), CHECKPOINTS, min_contrast=10)
     assert len(sets) == 3 and sets["kept"].all()
     # per estimator: seeds and their mean, 8 contrast metrics twice and 3 full ones
     n_series = (3 + 1) + 3 * (1 + 1)
-    assert len(metrics) == n_series * (2 * len(CONTRAST_METRICS) + len(FULL_METRICS))
+    assert len(metrics) == n_series * (2 * len(names("contrast")) + len(names("full")))
     assert not metrics["value"].isna().any()
     key = ["conditioning", "scope", "metric", "seed"]
     learnt = metrics.query("estimator == 'learnt'").set_index(key)["value"].unstack()
@@ -78,20 +87,24 @@ def test_shape_means_and_conditionings():
 def test_rows_in_any_order_give_the_same():
     predictions = make_predictions(120, absent=[3, 50])
     shuffled = predictions.sample(frac=1, random_state=0)
-    first = evaluate(predictions, CHECKPOINTS, min_contrast=10)
-    second = evaluate(shuffled, CHECKPOINTS, min_contrast=10)
+    first = evaluate(predictions, CHECKPOINTS, EvaluationSettings(min_contrast=10))
+    second = evaluate(shuffled, CHECKPOINTS, EvaluationSettings(min_contrast=10))
     pd.testing.assert_frame_equal(first, second)
 
 
 def test_no_kept_pair_is_nan_with_a_reason(caplog):
-    evaluation = evaluate(BY_HAND, ["a", "b"], min_contrast=4)
+    evaluation = evaluate(BY_HAND, ["a", "b"], EvaluationSettings(min_contrast=4))
     assert values(evaluation, "contrast").isna().all()
     assert values(evaluation, "full").notna().all()
     assert "contrast set of at least 4 questions (a and b: 3)" in caplog.text
 
 
 def test_one_class_is_nan_with_a_reason(caplog):
-    evaluation = evaluate(BY_HAND.assign(correct=1), ["a", "b"], min_contrast=1)
+    evaluation = evaluate(
+        BY_HAND.assign(correct=1),
+        ["a", "b"],
+        EvaluationSettings(min_contrast=1),
+    )
     full = values(evaluation, "full")
     assert np.isnan(full["auc"]) and full["brier"] > 0
     assert "All 8 answers are correct (first: q1 at a" in caplog.text
@@ -99,7 +112,10 @@ def test_one_class_is_nan_with_a_reason(caplog):
 
 def test_a_contrast_set_without_regressions_has_no_balanced_delta(caplog):
     predictions = BY_HAND[BY_HAND["question_id"] != "q3"]
-    contrast = values(evaluate(predictions, ["a", "b"], min_contrast=1), "contrast")
+    contrast = values(
+        evaluate(predictions, ["a", "b"], EvaluationSettings(min_contrast=1)),
+        "contrast",
+    )
     undefined = ["delta0_balanced", "delta_balanced", "change_auc"]
     assert contrast[undefined].isna().all() and contrast.drop(undefined).notna().all()
     assert "contrast set of a and b are improvements (first: q1, q2)" in caplog.text
@@ -109,8 +125,16 @@ def test_balanced_metrics_are_means_over_the_pairs_that_define_them(caplog):
     """Nothing is lost on the way to c, as from a base model to a fine-tuned one."""
     late = table([("c", f"q{i}", 0.5 + i / 10, 1) for i in range(1, 5)])
     predictions, names = pd.concat([BY_HAND, late], ignore_index=True), ["a", "b", "c"]
-    of_all = evaluate(predictions, names, min_contrast=1, pairs="all")
-    of_one = evaluate(predictions, names, min_contrast=1, pairs=[["a", "b"]])
+    of_all = evaluate(
+        predictions,
+        names,
+        EvaluationSettings(min_contrast=1, pairs="all"),
+    )
+    of_one = evaluate(
+        predictions,
+        names,
+        EvaluationSettings(min_contrast=1, pairs=[["a", "b"]]),
+    )
     found, alone = values(of_all, "contrast"), values(of_one, "contrast")
     for metric in ("delta0_balanced", "delta_balanced"):
         assert found[metric] == alone[metric]
@@ -129,11 +153,11 @@ def test_replicates_have_the_pairs_of_the_data():
     late = predictions[predictions["checkpoint"] == "c"].assign(checkpoint="d", correct=True)
     predictions, names = pd.concat([predictions, late]), [*CHECKPOINTS, "d"]
     how = {"min_contrast": 1, "n_replicates": 40, "seed": 3, "conditionings": ["odds"]}
-    drawn = replicate_metrics(predictions, names, **how, pairs="all")
+    drawn = replicate_metrics(predictions, names, EvaluationSettings(**how, pairs="all"))
     early = [["a", "b"], ["a", "c"], ["b", "c"]]
-    without = replicate_metrics(predictions, names, **how, pairs=early)
+    without = replicate_metrics(predictions, names, EvaluationSettings(**how, pairs=early))
     for metric in ("delta0_balanced", "delta_balanced"):
-        key = ("odds", "contrast", metric)
+        key = MetricKey("odds", "contrast", metric)
         assert not np.isnan(drawn.replicated[key]).any()
         np.testing.assert_array_equal(drawn.replicated[key], without.replicated[key])
         assert (drawn.replicated["odds", "contrast", "delta"] != 0).any()
@@ -172,5 +196,5 @@ other = BY_HAND.assign(estimator="f")
 )
 def test_bad_predictions_are_one_sentence_with_the_first_rows(predictions, message):
     with pytest.raises(PredictionsError, match=message) as error:
-        evaluate(predictions, ["a", "b"], min_contrast=1)
+        evaluate(predictions, ["a", "b"], EvaluationSettings(min_contrast=1))
     assert len(str(error.value)) < 600

@@ -1,6 +1,7 @@
 """What every metric promises: a value, replicates, an interval or none, and honest marks."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -8,17 +9,18 @@ import pytest
 from synthetic_predictions import CHECKPOINTS, make_predictions
 
 from persistcal import compare
-from persistcal.evaluation import metrics as definitions
-from persistcal.evaluation.metrics import MEASURES, names
+from persistcal.evaluation.metrics.registry import METRICS, Metric, MetricKey, names
+from persistcal.evaluation.metrics.sign import BalancedGap
 from persistcal.evaluation.replicates import replicate_metrics
+from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.significance import compare_blocks, intervals
 
 N_REPLICATES = 40
-SETTINGS = {"min_contrast": 5, "n_replicates": N_REPLICATES, "seed": 3}
+SETTINGS = EvaluationSettings(min_contrast=5, n_replicates=N_REPLICATES, seed=3)
 ESTIMATORS = ["coarse", "end_correct", "learnt", "own"]
 BLOCK = {"all": ESTIMATORS}
 KEYS = [
-    (conditioning, scope, metric)
+    MetricKey(conditioning, scope, metric)
     for scope, conditionings in (("contrast", ("odds", "fitted")), ("full", ("odds",)))
     for conditioning in conditionings
     for metric in names(scope)
@@ -32,7 +34,7 @@ def predictions():
 
 @pytest.fixture(scope="module")
 def replicates(predictions):
-    return replicate_metrics(predictions, CHECKPOINTS, **SETTINGS)
+    return replicate_metrics(predictions, CHECKPOINTS, SETTINGS)
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +55,7 @@ def test_every_metric_has_an_interval_or_says_that_it_has_none(replicates, key):
     claims = replicates.for_claims(key)
     own = replicates.estimators.index(("quiz", "own"))
     assert claims.shape == (4, N_REPLICATES)
-    if MEASURES[key[2]].has_interval:
+    if METRICS[key.metric].has_interval:
         assert claims[own].std() > 0
     else:
         assert np.isnan(claims).all()
@@ -65,7 +67,7 @@ def test_a_metric_without_an_interval_has_no_verdict(tests, key):
     assert len(rows) == 3  # all estimators but the best
     undecided = rows["simultaneous_lower"].isna() & (rows["difference"] > 1e-6)
     assert rows["in_best_set"].isna().tolist() == undecided.tolist()
-    assert undecided.all() == (not MEASURES[key[2]].has_interval)
+    assert undecided.all() == (not METRICS[key.metric].has_interval)
 
 
 def test_cells_without_a_test_have_no_mark():
@@ -84,18 +86,66 @@ def test_cells_without_a_test_have_no_mark():
     assert cells["underline"].any()
 
 
-def test_a_copy_of_a_metric_has_the_intervals_and_tests_of_the_original(
-    monkeypatch, predictions
-):
-    name = "copied"
-    original = MEASURES["delta_balanced"]
-    monkeypatch.setitem(MEASURES, name, original._replace(heading="Copy"))
-    monkeypatch.setitem(definitions.CONTRAST_METRICS, name, original.contrast)
+@pytest.fixture
+def unregistered():
+    """A registry that forgets what the test adds."""
+    before = list(METRICS)
+    yield
+    for name in METRICS.keys() - set(before):
+        del METRICS[name]
 
-    copied = replicate_metrics(predictions, CHECKPOINTS, **SETTINGS)
+
+def test_a_copy_of_a_metric_has_the_intervals_and_tests_of_the_original(
+    unregistered, predictions
+):
+    class Copy(BalancedGap):
+        name, heading = "copied", "Copy"
+
+    copied = replicate_metrics(predictions, CHECKPOINTS, SETTINGS)
 
     for table in (intervals(copied), compare_blocks(copied, BLOCK)):
         shown = table.columns.drop("metric")
-        one, other = (table.loc[table["metric"] == m, shown] for m in ("delta_balanced", name))
+        one, other = (
+            table.loc[table["metric"] == m, shown] for m in ("delta_balanced", "copied")
+        )
         pd.testing.assert_frame_equal(one.reset_index(drop=True), other.reset_index(drop=True))
         assert one["lower_2_5pct"].notna().any()
+
+
+@pytest.mark.parametrize(
+    ("members", "lacking"),
+    [
+        ({"heading": "X", "latex": "X", "draws": "questions"}, "lacks contrast or full"),
+        ({"heading": "X", "contrast": len, "draws": "paper"}, "lacks latex, no_interval"),
+        (
+            {"heading": "X", "latex": "X", "contrast": len, "draws": "directions"},
+            "lacks weighted",
+        ),
+        (
+            {
+                "heading": "X",
+                "latex": "X",
+                "contrast": len,
+                "draws": "paper",
+                "no_interval": "-",
+            }
+            | {"name": "auc"},
+            "two metrics with the name 'auc'",
+        ),
+    ],
+)
+def test_an_incomplete_metric_is_refused_when_its_class_is_defined(
+    unregistered, members, lacking
+):
+    with pytest.raises(TypeError, match=lacking):
+        type("Incomplete", (Metric,), {"name": "incomplete"} | members)
+
+
+def test_metrics_that_nothing_reads_are_not_replicated(predictions):
+    """Only the paper's marks need replicates of SmoothECE."""
+    settings = replace(SETTINGS, paper_marks=False)
+    made = replicate_metrics(predictions, CHECKPOINTS, settings)
+    for key in KEYS:
+        assert np.isnan(made.replicated[key]).all() == (key.metric == "smece")
+    rows = compare_blocks(made, BLOCK).query("metric == 'smece'")
+    assert rows["difference"].notna().all() and rows["significant"].isna().all()

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import brier_score_loss, roc_auc_score
 
-from persistcal.evaluation.metrics import auc, balanced_gap, mean_gap, squared_error
+from persistcal.evaluation.weighted import auc, balanced_gap, mean_gap, squared_error
 
 stated = st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.75, 1.0])
 weighted = st.tuples(stated, st.integers(0, 1), st.integers(0, 3))

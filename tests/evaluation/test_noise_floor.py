@@ -9,6 +9,7 @@ from synthetic_predictions import CHECKPOINTS, make_predictions
 import persistcal
 from persistcal.evaluation import reliability
 from persistcal.evaluation.contrast import condition
+from persistcal.evaluation.settings import EvaluationSettings
 
 
 def test_the_p_value_counts_the_observed_value():
@@ -20,7 +21,12 @@ def test_the_p_value_counts_the_observed_value():
 
 def test_one_checkpoint_has_the_floor_of_a_study_with_this_checkpoint_alone():
     rows = make_predictions(60).query("estimator == 'own' and checkpoint == 'b'")
-    floors = reliability.noise_floors(rows, ["b"], min_contrast=1, seed=3, n_draws=150)
+    floors = reliability.noise_floors(
+        rows,
+        ["b"],
+        EvaluationSettings(min_contrast=1, seed=3),
+        n_draws=150,
+    )
     [row] = floors[floors["scope"] == "full"].to_dict("records")
     runs = rows.pivot(index="question_id", columns="seed", values="confidence").to_numpy().T
     right = rows[rows["seed"] == rows["seed"].iloc[0]].sort_values("question_id")
@@ -51,8 +57,8 @@ def test_the_mean_confidence_is_tested_against_the_accuracy():
 def test_floors_of_a_study_are_those_of_rows():
     predictions = make_predictions(60)
     rows = predictions[predictions["estimator"] == "own"]
-    how = {"min_contrast": 1, "n_draws": 4, "seed": 3, "pairs": [("a", "b")]}
-    table = reliability.noise_floors(rows, CHECKPOINTS, **how)
+    settings = EvaluationSettings(min_contrast=1, seed=3, pairs=[("a", "b")])
+    table = reliability.noise_floors(rows, CHECKPOINTS, settings, n_draws=4)
     found = table.set_index(["conditioning", "scope"])["noise_floor"]
     wide = rows.pivot_table(index="question_id", columns="checkpoint", values="confidence")
     right = rows.pivot_table(index="question_id", columns="checkpoint", values="correct")

@@ -3,11 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
-from measure_pairs import measure_pairs
 from synthetic_predictions import table
 
 from persistcal.evaluation.evaluate import evaluate
-from persistcal.evaluation.metrics import names
+from persistcal.evaluation.metrics.registry import names
+from persistcal.evaluation.pipeline import measure_pairs
+from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.subsets import metrics_of_pairs, sweep_min_contrast
 from persistcal.report.analysis_tables import by_part
 from persistcal.report.figures import distance_figure
@@ -31,16 +32,21 @@ def predictions(n=60, seed=0):
 
 
 def test_the_sweep_is_the_study_evaluated_anew_for_each_size():
-    sizes = sorted(set(metrics_of_pairs(predictions(), CHECKPOINTS, min_contrast=1)["size"]))
+    every = metrics_of_pairs(predictions(), CHECKPOINTS, EvaluationSettings(min_contrast=1))
+    sizes = sorted(set(every["size"]))
     assert len(sizes) > 3
-    pairs = metrics_of_pairs(predictions(), CHECKPOINTS, min_contrast=sizes[2])
+    pairs = metrics_of_pairs(
+        predictions(),
+        CHECKPOINTS,
+        EvaluationSettings(min_contrast=sizes[2]),
+    )
     assert len(pairs) == 6 * 2 * len(names("contrast"))  # pairs, estimators
     assert (pairs["kept"] == (pairs["size"] >= sizes[2])).all()
     swept = sweep_min_contrast(pairs, chosen=sizes[1] + 1)
     assert sorted(set(swept["min_contrast"])) == sizes
     for least, rows in swept.groupby("min_contrast"):
         how = {"min_contrast": int(least), "conditionings": ["odds"]}
-        whole = evaluate(predictions(), CHECKPOINTS, **how)
+        whole = evaluate(predictions(), CHECKPOINTS, EvaluationSettings(**how))
         expected = whole.query("seed == 'mean' and scope == 'contrast'").set_index(SERIES)
         found = rows.set_index(SERIES)
         for column in ("value", "pairs"):
@@ -74,7 +80,8 @@ def printed(swept, metric):
 
 
 def of_script(frame, **min_contrast):
-    how = {"checkpoints": {"m": ["a", "b"]}, "min_contrast": min_contrast, "pairs": "all"}
+    settings = {d: EvaluationSettings(min_contrast=n) for d, n in min_contrast.items()}
+    how = {"checkpoints": {"m": ["a", "b"]}, "settings": settings}
     return measure_pairs([frame.assign(model="m", dataset="quiz")], **how)
 
 
@@ -108,14 +115,22 @@ def test_answers_that_never_change_have_a_pair_and_no_number():
 
 
 def test_distance_counts_checkpoints_of_the_pairs_that_are_chosen():
-    near = metrics_of_pairs(predictions(), CHECKPOINTS, min_contrast=1, pairs="adjacent")
+    near = metrics_of_pairs(
+        predictions(),
+        CHECKPOINTS,
+        EvaluationSettings(min_contrast=1, pairs="adjacent"),
+    )
     assert set(near["distance"]) == {1}
-    first = metrics_of_pairs(predictions(), CHECKPOINTS, min_contrast=1, pairs="first")
+    first = metrics_of_pairs(
+        predictions(),
+        CHECKPOINTS,
+        EvaluationSettings(min_contrast=1, pairs="first"),
+    )
     assert sorted(set(first["distance"])) == [1, 2, 3]
 
 
 def test_the_figure_has_a_line_for_each_estimator_and_metric():
-    pairs = metrics_of_pairs(predictions(), CHECKPOINTS, min_contrast=1)
+    pairs = metrics_of_pairs(predictions(), CHECKPOINTS, EvaluationSettings(min_contrast=1))
     rows = pairs.assign(model="m", dataset="quiz")
     figure = distance_figure(rows, **LABELS)
     for axes, metric in zip(figure.axes, ("delta0_balanced", "change_auc", "auc"), strict=True):

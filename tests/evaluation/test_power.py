@@ -5,7 +5,6 @@ import pytest
 from scipy.stats import norm, poisson
 
 from benchmarks.planned_power import share_of_auc_claims, share_of_claims
-from persistcal.evaluation.metrics import auc
 from persistcal.evaluation.power import (
     Flips,
     Guess,
@@ -20,6 +19,7 @@ from persistcal.evaluation.power import (
     findable,
 )
 from persistcal.evaluation.proportions import compare_accuracies
+from persistcal.evaluation.weighted import auc
 
 FLIPS, N = Flips(0.12, 0.08), 1500
 

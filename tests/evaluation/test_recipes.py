@@ -9,7 +9,9 @@ from scipy.stats import t as student
 from simulated_seeds import coverage
 from synthetic_predictions import CHECKPOINTS, make_predictions
 
+from persistcal.evaluation.metrics.registry import MetricKey
 from persistcal.evaluation.replicates import replicate_metrics
+from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.significance import compare_blocks, intervals, recipe_interval
 
 HOW = {"min_contrast": 5, "n_replicates": 40, "seed": 3, "conditionings": ["odds"]}
@@ -80,9 +82,13 @@ def test_values_by_seed_and_their_noise_are_those_of_seeds_as_estimators():
     """Slowly: on the same draws each seed is an estimator of its own."""
     predictions = make_predictions(60).query("estimator in ('learnt', 'own')")
     how = HOW | {"n_replicates": 4}  # so few that seeds may differ less than on the data
-    found = replicate_metrics(predictions, CHECKPOINTS, **how)
+    found = replicate_metrics(predictions, CHECKPOINTS, EvaluationSettings(**how))
     names = predictions["estimator"] + predictions["seed"].astype(str)
-    apart = replicate_metrics(predictions.assign(estimator=names, seed=0), CHECKPOINTS, **how)
+    apart = replicate_metrics(
+        predictions.assign(estimator=names, seed=0),
+        CHECKPOINTS,
+        EvaluationSettings(**how),
+    )
     learnt, own = (found.estimators.index(("quiz", name)) for name in ("learnt", "own"))
     rows = [apart.estimators.index(("quiz", f"learnt{seed}")) for seed in (17, 18, 19)]
     more = []
@@ -99,7 +105,7 @@ def test_values_by_seed_and_their_noise_are_those_of_seeds_as_estimators():
 
 def test_the_tables_have_both_kinds():
     predictions = make_predictions(120)
-    replicates = replicate_metrics(predictions, CHECKPOINTS, **HOW)
+    replicates = replicate_metrics(predictions, CHECKPOINTS, EvaluationSettings(**HOW))
     noisy = replicates.noise["odds", "full", "auc"] > 0
     assert noisy.tolist() == [name == "learnt" for _, name in replicates.estimators]
     table = intervals(replicates).set_index(["estimator", "scope", "metric"])
@@ -109,7 +115,7 @@ def test_the_tables_have_both_kinds():
     np.testing.assert_array_equal(alone["seeds_lower_2_5pct"], alone["lower_2_5pct"])
     tests = compare_blocks(replicates, {"block": ["learnt", "own"]})
     row = tests.set_index(["scope", "metric"]).loc[("full", "brier")]  # lower is better
-    key = ("odds", "full", "brier")
+    key = MetricKey("odds", "full", "brier")
     best, other = (replicates.estimators.index(("quiz", row[end])) for end in ("best", "other"))
     claims, by_seed = replicates.for_claims(key), replicates.by_seed[key]
     sides = [{seed: -value for seed, value in by_seed[i].items()} for i in (best, other)]
@@ -118,7 +124,7 @@ def test_the_tables_have_both_kinds():
     columns = ["n_seeds", "seeds_lower_2_5pct", "seeds_upper_97_5pct", "seeds_p_value"]
     np.testing.assert_allclose(row[columns].astype(float), expected)
     one = predictions[~predictions["seed"].isin([18, 19])].query("estimator == 'learnt'")
-    single = intervals(replicate_metrics(one, CHECKPOINTS, **HOW))
+    single = intervals(replicate_metrics(one, CHECKPOINTS, EvaluationSettings(**HOW)))
     assert (single["n_seeds"] == 1).all() and single["seeds_lower_2_5pct"].isna().all()
     assert pd.notna(single["lower_2_5pct"]).any()
 

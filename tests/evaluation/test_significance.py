@@ -5,15 +5,16 @@ from synthetic_predictions import CHECKPOINTS, make_predictions
 
 from persistcal.evaluation import significance
 from persistcal.evaluation.evaluate import evaluate
-from persistcal.evaluation.metrics import MEASURES
+from persistcal.evaluation.metrics.registry import METRICS, MetricKey
 from persistcal.evaluation.predictions import PredictionsError
 from persistcal.evaluation.proportions import holm
 from persistcal.evaluation.replicates import replicate_metrics
+from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.store import artifacts
 
 
 def compare(predictions, checkpoints, *, blocks, **settings):
-    replicates = replicate_metrics(predictions, checkpoints, **settings)
+    replicates = replicate_metrics(predictions, checkpoints, EvaluationSettings(**settings))
     return significance.compare_blocks(replicates, blocks)
 
 
@@ -28,7 +29,11 @@ def predictions():
 
 @pytest.fixture(scope="module")
 def replicates(predictions):
-    return replicate_metrics(predictions, CHECKPOINTS, min_contrast=5, n_replicates=40, seed=5)
+    return replicate_metrics(
+        predictions,
+        CHECKPOINTS,
+        EvaluationSettings(min_contrast=5, n_replicates=40, seed=5),
+    )
 
 
 @pytest.fixture(scope="module")
@@ -41,11 +46,13 @@ def test_values_are_of_evaluate_and_quantiles_of_replicates(predictions, replica
     artifacts.check(tests.assign(model="m", dataset="quiz"), artifacts.SIGNIFICANCE, "here")
     # 3 others for each of 8 contrast metrics under 2 conditionings and 3 full metrics
     assert len(tests) == 3 * (2 * 8 + 3)
-    metrics = evaluate(predictions, CHECKPOINTS, min_contrast=5).query("seed == 'mean'")
+    metrics = evaluate(predictions, CHECKPOINTS, EvaluationSettings(min_contrast=5)).query(
+        "seed == 'mean'"
+    )
     values = metrics.set_index([*KEY, "estimator"])["value"].sort_index()
     for row in tests.itertuples():
         key = row.conditioning, row.scope, row.metric
-        of, lower_is_better = values[key], MEASURES[row.metric].lower_is_better
+        of, lower_is_better = values[key], METRICS[row.metric].lower_is_better
         assert row.best == (of.idxmin() if lower_is_better else of.idxmax())
         assert row.difference == pytest.approx(abs(of[row.best] - of[row.other]), abs=1e-9)
         assert row.difference >= 0
@@ -126,7 +133,7 @@ def test_holm_by_hand():
 
 def test_intervals_hold_the_value_and_are_quantiles_of_the_replicates(replicates):
     table = significance.intervals(replicates)
-    key = ("odds", "full", "auc")
+    key = MetricKey("odds", "full", "auc")
     rows = table[(table[KEY] == key).all(axis=1)].set_index("estimator")
     for number, (_, estimator) in enumerate(replicates.estimators):
         row, drawn = rows.loc[estimator], np.sort(replicates.for_claims(key)[number])

@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import relplot
-from compare_states import compare_states
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from resampling import SEED
@@ -16,8 +15,10 @@ from synthetic_predictions import CHECKPOINTS, make_predictions
 import persistcal
 from benchmarks.checkpoint_tests import levels, simulate_tests
 from persistcal.evaluation.draws import question_blocks
+from persistcal.evaluation.pipeline import compare_checkpoints_of
 from persistcal.evaluation.predictions import arrange
 from persistcal.evaluation.proportions import compare_accuracies, compare_replicates, wilson
+from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.states import (
     State,
     compare_checkpoints,
@@ -28,7 +29,14 @@ from persistcal.evaluation.states import (
 from persistcal.store.artifacts import STATES, TRENDS, check, empty
 
 HOW = {"n_replicates": 200, "seed": SEED}
-OF_MODELS = {"checkpoints": dict.fromkeys("mn", CHECKPOINTS), "pairs": "all", **HOW}
+OF_MODELS = {
+    "checkpoints": dict.fromkeys("mn", CHECKPOINTS),
+    "settings": EvaluationSettings(**HOW),
+}
+
+
+def compare_states(rows, *, dataset, **how):
+    return compare_checkpoints_of(rows.assign(dataset=dataset), **how)
 
 
 @settings(deadline=None)
@@ -108,7 +116,7 @@ def test_differences_are_those_of_rows_that_are_repeated(answers):
     both = shared(answers, (0, 1))
     assert len(both) == 117
     states = [State(0, both), State(1, both), State(2, shared(answers, [2]))]
-    found = resample_states(answers, states, n_replicates=6, seed=SEED)
+    found = resample_states(answers, states, EvaluationSettings(n_replicates=6, seed=SEED))
     for replicate in [None, 0, 3, 5]:
         for row, state in enumerate(states):
             for kind, value in slow(answers, state, replicate).items():
@@ -118,7 +126,9 @@ def test_differences_are_those_of_rows_that_are_repeated(answers):
     by_seed = [found["quiz", "learnt", "auc", str(seed)].replicated for seed in (17, 18, 19)]
     mean = found["quiz", "learnt", "auc", "mean"].replicated
     np.testing.assert_allclose(mean, np.mean(by_seed, axis=0))
-    table, _ = compare_checkpoints(answers, [(0, 1)], n_replicates=6, seed=SEED)
+    table, _ = compare_checkpoints(
+        answers, [(0, 1)], EvaluationSettings(n_replicates=6, seed=SEED)
+    )
     row = table.set_index(["estimator", "metric", "seed"]).loc[("own", "brier", "0")]
     drawn = found["quiz", "own", "brier", "0"].replicated
     ends = np.quantile(drawn[1] - drawn[0], [0.025, 0.975])
@@ -127,14 +137,14 @@ def test_differences_are_those_of_rows_that_are_repeated(answers):
 
 
 def test_trends_by_hand(answers):
-    table, trends = compare_checkpoints(answers, [(0, 1), (1, 2)], **HOW)
+    table, trends = compare_checkpoints(answers, [(0, 1), (1, 2)], EvaluationSettings(**HOW))
     by_all = answers.correct[:, list(shared(answers, range(3)))].mean(axis=1)
     slope = trends.set_index(["metric", "estimator", "seed"]).loc[("accuracy", "", "")]
     # least squares over -1, 0, 1: half of the last minus the first
     assert slope["slope"] == pytest.approx((by_all[2] - by_all[0]) / 2)
     assert slope["lower_2_5pct"] < slope["slope"] < slope["upper_97_5pct"]
     assert len(table) == 2 * (1 + 3 * (4 + 2 + 2 + 2))  # learnt: three seeds, and each a mean
-    _, none = compare_checkpoints(join(answers, answers), [(0, 1)], **HOW)
+    _, none = compare_checkpoints(join(answers, answers), [(0, 1)], EvaluationSettings(**HOW))
     assert none.empty
 
 

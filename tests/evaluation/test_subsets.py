@@ -8,6 +8,7 @@ from synthetic_predictions import CHECKPOINTS, make_predictions, table
 
 from persistcal.evaluation.evaluate import evaluate
 from persistcal.evaluation.predictions import PredictionsError
+from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.subsets import margins, metrics_of_subsets, thirds
 from persistcal.report.analysis_tables import by_part
 from persistcal.store import artifacts
@@ -34,7 +35,9 @@ def test_thirds_by_hand():
 
 
 def means_of(predictions, checkpoints):
-    made = evaluate(predictions, checkpoints, min_contrast=1, conditionings=["odds"])
+    made = evaluate(
+        predictions, checkpoints, EvaluationSettings(min_contrast=1, conditionings=["odds"])
+    )
     return made[made["seed"] == "mean"].set_index(["scope", "estimator", "metric"])["value"]
 
 
@@ -47,9 +50,9 @@ def test_each_subset_is_evaluated_as_if_it_were_all_there_is():
     margin = {c: pd.Series(rng.random(len(ids)).round(2), ids) for c in CHECKPOINTS}
     shared = set(ids[::3])
     named = {q: "in training" if q in shared else "not in training" for q in ids}
-    how = {"min_contrast": 30, "pairs": "adjacent", "margin": margin}
-    how["by_question"] = {"reference answer": named}
-    found = metrics_of_subsets(predictions, CHECKPOINTS, **how)
+    settings = EvaluationSettings(min_contrast=30, pairs="adjacent")
+    groups = {"margin": margin, "by_question": {"reference answer": named}}
+    found = metrics_of_subsets(predictions, CHECKPOINTS, settings, **groups)
     assert list(found["by"].unique()) == ["all", "margin", "reference answer"]
     answered = predictions[predictions["estimator"] == "coarse"]
     every = [margin[row.checkpoint][row.question_id] for row in answered.itertuples()]
@@ -103,7 +106,7 @@ QUESTIONS = pd.DataFrame(
 ).assign(dataset="quiz")
 
 
-def of_script(questions=QUESTIONS, clusters=None, texts=None, **changes):
+def of_script(questions=QUESTIONS, clusters=None, texts=None, min_contrast=1, **changes):
     rows = [
         ("a", "q1", 0.2, False), ("b", "q1", 0.6, True),
         ("a", "q2", 0.9, True), ("b", "q2", 0.1, False),
@@ -114,7 +117,8 @@ def of_script(questions=QUESTIONS, clusters=None, texts=None, **changes):
         clusters = frame[["checkpoint", "question_id"]].assign(cluster=0, probability=0.5)
     answer = texts or clusters["checkpoint"] + clusters["question_id"]  # all differ
     clusters = clusters.assign(members=[[]] * len(clusters), answer=answer)
-    how = {"checkpoints": ["a", "b"], "min_contrast": 1, "pairs": "all", **changes}
+    settings = EvaluationSettings(min_contrast=min_contrast)
+    how = {"checkpoints": ["a", "b"], "settings": settings, **changes}
     return measure_subsets(frame, clusters, questions, dataset="quiz", **how)
 
 
@@ -214,6 +218,6 @@ def test_answers_without_candidates_are_refused():
 
 def test_without_predictions_there_is_an_empty_table(caplog):
     none = artifacts.empty(artifacts.PREDICTIONS)
-    how = {"dataset": "quiz", "checkpoints": [], "min_contrast": 1, "pairs": "all"}
+    how = {"dataset": "quiz", "checkpoints": [], "settings": EvaluationSettings()}
     made = measure_subsets(none, none, QUESTIONS, **how)
     assert made.empty and "nothing to measure" in caplog.text

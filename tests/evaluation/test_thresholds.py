@@ -5,7 +5,6 @@ from itertools import combinations
 from math import comb
 from pathlib import Path
 
-import check_thresholds as script
 import numpy as np
 import pandas as pd
 import pytest
@@ -30,6 +29,7 @@ from persistcal.evaluation.relabelling import (
     measure_label_curve,
     take_look,
 )
+from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.thresholds import (
     candidates,
     chance_to_decide,
@@ -187,7 +187,12 @@ def checked(rows):
     """Return the tables of predictions of one model on one dataset, without texts."""
     rows = rows.assign(model="m", dataset="d")
     answers = rows.assign(answer="")
-    return check_thresholds([rows], {"m": ["v1", "v2"]}, answers, precision=0.8)
+    return check_thresholds(
+        [rows],
+        {"m": ["v1", "v2"]},
+        answers,
+        EvaluationSettings(precision=0.8),
+    )
 
 
 def test_a_row_per_pair_estimator_and_seed():
@@ -393,12 +398,11 @@ def test_prr_is_one_for_the_best_order_and_zero_for_none():
     assert np.isnan(selective.prediction_rejection_ratio([0.1, 0.2], [1, 1]))
 
 
-def test_the_script_adds_texts_and_selective_metrics():
+def test_tables_have_texts_and_selective_metrics():
     rows = frame(**WORKED).assign(model="m", dataset="d")
     answers = rows.assign(split="test", probability=0.5, answer="at " + rows["checkpoint"])
-    how = {"checkpoints": {"m": ["v1", "v2"]}, "pairs": "all", "n_replicates": 200, "seed": 17}
-    threshold = {"precision": 0.8, "delta": 0.1}
-    tables = script.check_thresholds([rows], answers, threshold=threshold, **how)
+    settings = EvaluationSettings(precision=0.8, n_replicates=200)
+    tables = check_thresholds([rows], {"m": ["v1", "v2"]}, answers, settings)
     expected = [artifacts.THRESHOLDS, artifacts.THRESHOLD_CELLS]
     expected += [artifacts.CONFIDENT_REGRESSIONS, artifacts.SELECTIVE]
     for table, made in zip(expected, tables, strict=True):

@@ -12,6 +12,7 @@ from synthetic_predictions import table
 import persistcal
 from persistcal.evaluation.evaluate import evaluate
 from persistcal.evaluation.predictions import ROUNDING, join_ties
+from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.store.user_files import round_narrow
 
 
@@ -74,7 +75,9 @@ def test_shares_of_ten_samples_are_tied_as_fractions_are(pairs, data):
         for checkpoint, k in zip(("early", "late"), pair, strict=True)
     ]
     how = {"min_contrast": 1, "conditionings": ["odds"]}
-    metrics = evaluate(table(rows), ["early", "late"], **how).query("seed == 'mean'")
+    metrics = evaluate(table(rows), ["early", "late"], EvaluationSettings(**how)).query(
+        "seed == 'mean'"
+    )
     found = metrics.set_index(["scope", "metric"])["value"]
     exact = float(exact_auc(right, wrong))
     assert found["contrast", "auc"] == pytest.approx(exact, abs=1e-12)

@@ -86,7 +86,7 @@ def test_the_whole_study_is_the_same_bytes_each_time(tmp_path):
     assert "figures/full_vs_contrast.png" in first
     pages = [(folder / "out" / page).read_text().splitlines() for folder in folders]
     others = [a for a, b in zip(*pages, strict=True) if a != b]
-    assert all("<dt>Page made</dt>" in a or 'data-v="resample_metrics"' in a for a in others)
+    assert all("<dt>Page made</dt>" in a or 'data-v="evaluate_estimator"' in a for a in others)
     count("files of a whole study compared", len(first) + 1)
 
 

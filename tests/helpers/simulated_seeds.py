@@ -20,8 +20,9 @@ from resampling import draw
 from scipy.special import expit
 
 from persistcal.evaluation.draws import component
-from persistcal.evaluation.metrics import MEASURES, auc, balanced_gap
+from persistcal.evaluation.metrics.registry import METRICS
 from persistcal.evaluation.significance import recipe_interval
+from persistcal.evaluation.weighted import auc, balanced_gap
 
 N_QUESTIONS, N_REPLICATES = 600, 200
 RATIOS = (0.0, 1.0, 3.0)
@@ -45,7 +46,7 @@ WORLDS = [
     SeedWorld("AUC near 1", "auc", 3.0, 2.6, 0.265),
     SeedWorld("Δ₀ᵇ", "delta0_balanced", 0.5, 0.4, 0.07),
 ]
-METRICS = {"auc": auc, "delta0_balanced": balanced_gap}
+VALUES = {"auc": auc, "delta0_balanced": balanced_gap}
 
 
 def simulate(rng, world, n_questions, spread, n_seeds):
@@ -63,7 +64,7 @@ def simulate(rng, world, n_questions, spread, n_seeds):
 
 
 def value(world, first, said, weights=None):
-    return METRICS[world.metric](said, first, weights=weights)
+    return VALUES[world.metric](said, first, weights=weights)
 
 
 def truth(world, spread):
@@ -96,7 +97,7 @@ def coverage(n_seeds, *, worlds, seed, ratios=RATIOS, kinds=WORLDS):
                 noise = np.maximum(0, noise)
                 of = [dict(enumerate(row, 17)) for row in data.tolist()]
                 mean = data.mean(axis=1)
-                bounds = MEASURES[world.metric].bounds
+                bounds = METRICS[world.metric].bounds
                 alone = recipe_interval(mean[0], drawn[0], of[:1], noise[0], bounds)
                 gap, drawn_gap = mean[0] - mean[1], drawn[0] - drawn[1]
                 difference = recipe_interval(gap, drawn_gap, of, max(noise))
@@ -125,7 +126,7 @@ def coverage_with_failures(n_seeds, *, worlds, seed):
         runs += rng.normal(0, 0.01)
         drawn = runs.mean() + rng.normal(0, 0.01, N_REPLICATES)
         by_seed = dict(enumerate(runs.tolist(), 17))
-        made = recipe_interval(runs.mean(), drawn, [by_seed], 0.0, MEASURES["auc"].bounds)
+        made = recipe_interval(runs.mean(), drawn, [by_seed], 0.0, METRICS["auc"].bounds)
         held += made.lower <= 0.8 <= made.upper  # 3/4 of .9 and 1/4 of .5
     return held / worlds
 

@@ -10,6 +10,7 @@ from make_page import make_page
 from persistcal.evaluation.claims import table_of_claims
 from persistcal.evaluation.evaluate import evaluate
 from persistcal.evaluation.replicates import Replicates, replicate_metrics, to_table
+from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.significance import compare_blocks, intervals
 from persistcal.evaluation.thresholds import check_thresholds
 from persistcal.report.grid import as_csv, fill_cells, lay_out
@@ -85,7 +86,9 @@ def invent(
         predictions["estimator"].isin(NAMES) & predictions["question_id"].isin(ids[:300])
     ]
     replicates = replicate_metrics(
-        few, evaluation, min_contrast=min_contrast, n_replicates=50, conditionings=["odds"]
+        few,
+        evaluation,
+        EvaluationSettings(min_contrast=min_contrast, n_replicates=50, conditionings=["odds"]),
     )
 
     # Of the others, copies, so that a large study is soon made.
@@ -111,7 +114,7 @@ def invent(
     if tables and set(NAMES) <= set(estimators):
         block = [(dataset, name) for name in NAMES]
         tested = compare_blocks(replicates, {block_name(block, dataset): block})
-        metrics = evaluate(few, evaluation, min_contrast=min_contrast)
+        metrics = evaluate(few, evaluation, EvaluationSettings(min_contrast=min_contrast))
         cells = fill_cells(
             metrics.assign(model=model, dataset=dataset),
             tested.assign(model=model, dataset=dataset),
@@ -133,12 +136,9 @@ def invent(
                 for k, c in enumerate(checkpoints, start=1)
             }
         },
-        min_contrast={dataset: min_contrast},
-        pairs="all",
+        {dataset: EvaluationSettings(min_contrast=min_contrast, n_replicates=200)},
         judge="lexical",
         results="out",
-        n_replicates=200,
-        seed=17,
         descriptions={"main": TABLE},
         main=[name for name in NAMES if name in estimators],
         earlier={model: list(checkpoints[:n_earlier])},
@@ -183,8 +183,7 @@ def spread_over_places(invented):
         [tables["predictions"]],
         checkpoints,
         answers.assign(answer=""),
-        precision=0.8,
-        n_replicates=200,
+        EvaluationSettings(precision=0.8, n_replicates=200),
     )
     files = TableFiles("thresholds", checked.thresholds.to_csv(index=False), "")
     made = replace(made, **tables, tables=[files])

@@ -11,6 +11,7 @@ from workflow_runs import ROOT
 
 from persistcal.answers.clusters import label_predictions, take_answers
 from persistcal.evaluation.evaluate import evaluate
+from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.store.artifacts import ANSWERS
 from study.config_files import over_defaults
 from study.released import OVERLAY
@@ -108,7 +109,9 @@ def test_an_import_and_a_run_on_the_same_answers_agree_in_every_cell(tmp_path):
     ours += map(release.gathered, release.scores)
 
     cells = [
-        evaluate(predictions, EVALUATION, min_contrast=1).set_index(CELL)["value"]
+        evaluate(predictions, EVALUATION, EvaluationSettings(min_contrast=1)).set_index(CELL)[
+            "value"
+        ]
         for predictions in (imported, pd.concat(ours))
     ]
     both = pd.concat(cells, axis=1, keys=["imported", "ours"])
@@ -121,6 +124,10 @@ def test_an_import_and_a_run_on_the_same_answers_agree_in_every_cell(tmp_path):
     )
     # The ties are there, and the other isotonic regression would show.
     about = {**known["gcm_posthoc"], "posthoc": "isotonic_merged"}
-    merged = evaluate(release.estimated("gcm_posthoc", about), EVALUATION, min_contrast=1)
+    merged = evaluate(
+        release.estimated("gcm_posthoc", about),
+        EVALUATION,
+        EvaluationSettings(min_contrast=1),
+    )
     merged = merged.set_index(CELL)["value"]
     assert (merged - both.loc[merged.index, "imported"]).abs().max() > 1e-3

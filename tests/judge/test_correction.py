@@ -10,6 +10,7 @@ from synthetic_predictions import CHECKPOINTS, make_predictions
 
 from persistcal.evaluation.evaluate import evaluate
 from persistcal.evaluation.predictions import arrange
+from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.judge import correction
 from persistcal.judge.audit import AuditError, Draws, draw_sheet, states_of_sheet
 from persistcal.judge.correction import (
@@ -37,7 +38,7 @@ def test_a_perfect_judge_gives_the_studys_numbers_to_the_bit():
     for name, row in zip(("earlier", "later"), answers.correct, strict=True):
         assert counts[f"accuracy_{name}"].corrected == row.mean()
     assert counts["improvement"].corrected == (judged == GAINED).sum()
-    metrics = evaluate(predictions, checkpoints, min_contrast=1)
+    metrics = evaluate(predictions, checkpoints, EvaluationSettings(min_contrast=1))
     metrics = metrics[(metrics["seed"] == "mean") & (metrics["conditioning"] == "odds")]
     metrics = metrics[metrics["scope"] == "contrast"]
     known = metrics.set_index(["train_dataset", "estimator", "metric"])["value"]

@@ -8,6 +8,7 @@ from figure_files import files_of
 from matplotlib.colors import to_hex
 from PIL import Image
 
+from persistcal.evaluation.metrics.registry import MetricKey
 from persistcal.evaluation.replicates import Replicates
 from persistcal.report.figures import (
     EARLIER,
@@ -157,8 +158,12 @@ def test_the_scores_of_the_documentation():
 
 
 def test_the_best_of_the_documentation_are_those_of_simultaneous_intervals():
-    rng, key = np.random.default_rng(0), ("odds", "full", "auc")
-    keys = [key, ("odds", "contrast", "auc"), ("odds", "contrast", "delta0_balanced")]
+    rng, key = np.random.default_rng(0), MetricKey("odds", "full", "auc")
+    keys = [
+        key,
+        MetricKey("odds", "contrast", "auc"),
+        MetricKey("odds", "contrast", "delta0_balanced"),
+    ]
     values = np.array([0.9, 0.9, 0.5, 0.95])
     drawn = values[:, None] + 0.01 * rng.normal(size=(4, 99))
     members = [("d", "a"), ("d", "b"), ("d", "c"), ("elsewhere", "a")]

@@ -13,6 +13,8 @@ import pytest
 from synthetic_study import NAMES, invent, replicates_of, study_tables, write_page
 
 from persistcal.evaluation.contrast import ContrastSet
+from persistcal.evaluation.metrics.registry import MetricKey
+from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.significance import Simultaneous
 from persistcal.report.drawing import MATPLOTLIB_MARKERS, looks
 from persistcal.report.grid import Block, Cell, Column, Grid, Row, lay_out
@@ -51,13 +53,13 @@ def compared(names, **drawn):
     """Standings of estimators by replicates of some measures, of which others are undefined."""
     members = [("quiz", name) for name in names]
     keys = {
-        "delta": ("odds", "contrast", "delta0_balanced"),
-        "auc": ("odds", "contrast", "auc"),
-        "full": ("odds", "full", "auc"),
+        "delta": MetricKey("odds", "contrast", "delta0_balanced"),
+        "auc": MetricKey("odds", "contrast", "auc"),
+        "full": MetricKey("odds", "full", "auc"),
     }
     nothing = np.full((len(names), 3), np.nan)
     replicated = {key: np.array(drawn.get(name, nothing)) for name, key in keys.items()}
-    return compare(replicates_of(members, replicated), members)
+    return compare(replicates_of(members, replicated), members, EvaluationSettings())
 
 
 QUESTIONS = "220 gained and 38 lost questions"
@@ -209,7 +211,7 @@ def part(n=40, n_checkpoints=3, texts=None, seed=0):
     frame = pd.DataFrame(rows, columns=["checkpoint", "question_id", "correct"])
     frame = frame.assign(train_dataset="quiz", seed=0)
     both = [frame.assign(estimator=e, confidence=rng.random(len(frame))) for e in ESTIMATORS]
-    place = Subject("m", "quiz", [], names, min_contrast=1)
+    place = Subject("m", "quiz", [], names, EvaluationSettings(min_contrast=1))
     return arrange_part(pd.concat(both), place, texts=texts, order=ESTIMATORS[::-1])
 
 
@@ -236,7 +238,16 @@ def test_a_threshold_curve_shows_precision_coverage_and_where_the_target_is_reac
     rows["correct"] = [True] * 38 + [False] * 2 + [True] * 20 + [False] * 20
     frames = [rows.assign(checkpoint=name) for name in ("c1", "c2")]
     frame = pd.concat(frames).assign(train_dataset="quiz", seed=0, estimator="a")
-    whole = arrange_part(frame, Subject("m", "quiz", [], ["c1", "c2"], min_contrast=1))
+    whole = arrange_part(
+        frame,
+        Subject(
+            "m",
+            "quiz",
+            [],
+            ["c1", "c2"],
+            EvaluationSettings(min_contrast=1),
+        ),
+    )
     [found] = threshold_curves(whole, (0, 1), 0.8)
     before, after = found["curves"]
     assert before == after
@@ -260,7 +271,7 @@ def test_confident_answers_that_broke_are_listed_surest_first():
         )
         for name, columns in (("c1", before), ("c2", after))
     ]
-    subject = Subject("m", "quiz", [], ["c1", "c2"], min_contrast=1)
+    subject = Subject("m", "quiz", [], ["c1", "c2"], EvaluationSettings(min_contrast=1))
     whole = arrange_part(pd.concat(frames), subject)
     rated = [Rated(("quiz", "a"), "A", follows=Answer("?", "not shown"))]
     update = Update(0, 1, "v1", "v2")
@@ -276,7 +287,10 @@ def test_questions_are_in_the_order_of_their_numbers():
     ids = ["q10", "q9", "q1b2", "10", "9", "q1b", "q09", "q" + "9" * 5000, "²"]
     frame = pd.DataFrame({"question_id": ids, "checkpoint": "c", "confidence": 0.5})
     frame = frame.assign(train_dataset="quiz", seed=0, estimator="a", correct=True)
-    whole = arrange_part(frame, Subject("m", "quiz", [], ["c"], min_contrast=1))
+    whole = arrange_part(
+        frame,
+        Subject("m", "quiz", [], ["c"], EvaluationSettings(min_contrast=1)),
+    )
     (some,) = choose_questions([whole], seed=1)
     expected = ["9", "10", "q1b", "q1b2", "q09", "q9", "q10", "q" + "9" * 5000, "²"]
     assert list(whole.answers.questions[some]) == expected

@@ -19,6 +19,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from persistcal.evaluation.contrast import contrast_sets, describe_sets
 from persistcal.evaluation.evaluate import evaluate
 from persistcal.evaluation.predictions import arrange
+from persistcal.evaluation.settings import EvaluationSettings
 
 PAPER = Path(__file__).parents[2] / "resources" / "paper"
 N_QUESTIONS = {"triviaqa": 4960, "jeopardy": 4998}
@@ -84,9 +85,11 @@ def test_end_correct_row_is_the_papers(model, dataset):
             "correct": labels.T.ravel() == 1,
         }
     )
-    evaluated = evaluate(predictions, names, min_contrast=MIN_CONTRAST)
+    evaluated = evaluate(predictions, names, EvaluationSettings(min_contrast=MIN_CONTRAST))
     correct = arrange(predictions, names).correct
-    sets = describe_sets(contrast_sets(correct, names, min_contrast=MIN_CONTRAST), names)
+    sets = describe_sets(
+        contrast_sets(correct, names, EvaluationSettings(min_contrast=MIN_CONTRAST)), names
+    )
 
     kept = [size >= MIN_CONTRAST for size, _ in pairs.values()]
     assert sets["kept"].tolist() == kept

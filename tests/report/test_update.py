@@ -9,6 +9,8 @@ from synthetic_study import replicates_of
 
 from persistcal.evaluation.claims import table_of_claims
 from persistcal.evaluation.cross_asking import Directed
+from persistcal.evaluation.metrics.registry import MetricKey
+from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.report.page.contents import Stage, Subject, arrange_part
 from persistcal.report.page.overview import lede
 from persistcal.report.page.sentences import (
@@ -41,7 +43,13 @@ def part_of(right, confidence, *, pairs="all", seeds=(0,)):
         if answer is not None
         for seed in seeds
     ]
-    subject = Subject("m", "quiz", [], [*right], min_contrast=1, pairs=pairs)
+    subject = Subject(
+        "m",
+        "quiz",
+        [],
+        [*right],
+        EvaluationSettings(min_contrast=1, pairs=pairs),
+    )
     return arrange_part(pd.DataFrame(rows), subject)
 
 
@@ -56,7 +64,9 @@ def part_of_all(names):
 def bootstrap(names, *, delta, change_auc, fewest=(5, 2)):
     """Replicates of Δ₀ᵇ and of the change AUC: rows of these for each estimator."""
     measures = {"delta0_balanced": delta, "change_auc": change_auc}
-    claims = {("odds", "contrast", m): np.array(rows, float) for m, rows in measures.items()}
+    claims = {
+        MetricKey("odds", "contrast", m): np.array(rows, float) for m, rows in measures.items()
+    }
     drawn = {key: np.nan_to_num(rows, nan=0.75) for key, rows in claims.items()}
     members = [("quiz", name) for name in names]
     return replicates_of(members, drawn, claims=claims, fewest=dict.fromkeys(claims, fewest))
@@ -65,7 +75,7 @@ def bootstrap(names, *, delta, change_auc, fewest=(5, 2)):
 def follow(replicates, part, *, is_greedy=True, crossed=None):
     """The sentences about the best estimators."""
     chosen = {name: ((d, name), name.title()) for d, name in replicates.estimators}
-    standings = compare(replicates, replicates.estimators)
+    standings = compare(replicates, replicates.estimators, EvaluationSettings())
     claims = table_of_claims(replicates, crossed, (5, 2), is_greedy=is_greedy)
     return follow_texts(standings, claims, part, choose_update(part, LABELS), chosen)
 
@@ -74,7 +84,8 @@ def calibration(part):
     """The texts for the only estimator of a part."""
     found = bootstrap(["own"], delta=[[0.4] * 301], change_auc=[[0.6] * 301])
     chosen, update = {"own": (MEMBER, "Own")}, choose_update(part, LABELS)
-    return calibration_texts(compare(found, found.estimators), part, update, chosen, 17)
+    standings = compare(found, found.estimators, EvaluationSettings())
+    return calibration_texts(standings, part, update, chosen)
 
 
 def test_changes_are_counted_on_the_questions_that_both_answered():
@@ -216,7 +227,7 @@ def test_few_lost_questions_give_no_claim_and_the_reason():
     assert text.startswith("Own has too little data to show whether it followed: from")
     assert text.endswith(
         "(change AUC .750; .5 is chance). 5 gained and 2 lost questions give no interval, "
-        "which needs 5 of each in each pair by default."
+        "which needs 5 of each in each pair."
     )
 
 
@@ -239,7 +250,7 @@ def test_many_of_the_best_are_counted():
     rng = np.random.default_rng(0)
     drawn = bootstrap(names, delta=rng.random((5, 99)), change_auc=rng.random((5, 99)))
     part = part_of_all(names)
-    assert len(best_estimators(compare(drawn, drawn.estimators))) == 5
+    assert len(best_estimators(compare(drawn, drawn.estimators, EvaluationSettings()))) == 5
     texts = follow(drawn, part)
     assert len(texts) == MOST and "2 more cannot be distinguished" in texts[-1]
 

@@ -3,10 +3,10 @@ from configs import CONFIG, cases, overlaid, pretraining, shipped
 from programs import python
 from workflow_runs import ROOT
 
-from persistcal.evaluation.metrics import names
+from persistcal.evaluation.metrics.registry import names
 from study.check import check_config
 from study.config_files import over_defaults, refuse_misread
-from study.schema import ConfigError, metric_names
+from study.schema import ConfigError, load_schema
 from study.study import Study
 
 OWN = {
@@ -463,9 +463,11 @@ def test_braces_in_a_path_are_refused_with_the_key(overlay, key):
         check_config(overlaid(OWN, overlay))
 
 
-def test_metrics_are_read_from_their_file_in_the_order_of_tables():
+def test_the_metrics_of_a_table_are_those_that_are_registered():
+    tables = load_schema()["properties"]["tables"]["additionalProperties"]["properties"]
     for scope in ("contrast", "full"):
-        assert metric_names(scope) == names(scope)
+        allowed = tables["columns"]["properties"][scope]["items"]["enum"]
+        assert allowed == names(scope) and len(allowed) > 2
 
 
 def test_the_snakefile_imports_nothing_that_snakemake_does_not_bring():

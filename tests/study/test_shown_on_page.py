@@ -2,6 +2,7 @@
 
 import pytest
 
+from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.report.page.contents import Shown, Stage
 from persistcal.store.jobs import Job, execute
 from study.page import shown_on_page, used_config
@@ -31,8 +32,23 @@ CONFIG = {
     "analyses": {"transfer": {"models": ["olmo"], "recipes": {"transfer": "Alone"}}},
     "judge": {"backend": "openai", "model": "gpt"},
     "decoding": {"strategy": "beams"},
-    "evaluation": {"replicates": 200, "seed": 17},
+    "evaluation": {
+        "replicates": 200,
+        "seed": 3,
+        "min_direction": 7,
+        "conditioning": ["odds"],
+        "threshold": {"precision": 0.8, "delta": 0.2},
+    },
 }
+SETTINGS = EvaluationSettings(
+    min_contrast=5,
+    conditionings=["odds"],
+    min_direction=7,
+    n_replicates=200,
+    seed=3,
+    precision=0.8,
+    delta=0.2,
+)
 LABELS = {"models": {"mine": "Mine"}, "datasets": {"quiz": "Quiz"}, "estimators": {}}
 
 
@@ -89,10 +105,11 @@ def test_the_page_gets_what_the_config_says():
     assert record.checkpoints == {
         "mine": {"a": Stage("a"), "b": Stage("b"), "c": Stage("3", 1e9), "d": Stage("d")}
     }
-    assert (record.earlier, record.min_contrast) == ({"mine": ["a"]}, {"quiz": 5})
-    assert (record.judge, record.n_replicates, record.seed) == ("openai (gpt)", 200, 17)
+    assert record.earlier == {"mine": ["a"]}
+    assert record.settings == {"quiz": SETTINGS}
+    assert record.judge == "openai (gpt)"
     assert (record.main, record.descriptions) == (["oracle"], {"main": TABLE})
-    assert (record.pairs, record.results, record.labels) == ("all", "out", LABELS)
+    assert (record.results, record.labels) == ("out", LABELS)
     assert (record.analyses, record.recipes) == ([], {"transfer": "Alone"})
 
 

@@ -34,8 +34,8 @@ def test_jobs_run_through_any_submit_command(tmp_path):
     command += ["--default-resources", "mem_mb=4000", "runtime=60", "gpu=0"]
     python(*command, folder=folder)
     sets = artifacts.read(
-        folder / "out" / "contrast_sets" / "m1" / "quiz.parquet", artifacts.CONTRAST_SETS
+        folder / "out" / "contrast_sets" / "m1" / "quiz.parquet", artifacts.CONTRAST_QUESTIONS
     )
-    assert len(sets) == 3  # pairs of three checkpoints
+    assert len(sets[["earlier", "later"]].drop_duplicates()) == 3  # pairs of three checkpoints
     told = [json.loads(line) for line in (folder / "told.jsonl").read_text().splitlines()]
-    assert told[-1] == ["count_contrast_sets", "1", "4000", "60", "0"]
+    assert told[-1] == ["list_contrast_sets", "1", "4000", "60", "0"]

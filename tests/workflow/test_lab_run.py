@@ -98,4 +98,4 @@ def test_an_edit_is_mirrored_where_the_old_answers_stay_true(folder):
 def test_the_laboratory_plans(tmp_path):
     jobs = planned(snakemake(tmp_path, "-n", configs=LAB))
     assert jobs["change_checkpoint"] == 6 and jobs["retrain_checkpoint"] == 1
-    assert jobs["measure_changes"] == 1
+    assert jobs["compare_study"] == 1

@@ -30,7 +30,7 @@ use rule * from pc as pc_*
 
 rule summarise:
     input:
-        rules.pc_collect_metrics.output.metrics,
+        rules.pc_collect_results.output.metrics,
     output:
         "summary.txt",
     default_target: True

@@ -10,7 +10,7 @@ from workflow_runs import snakemake
 from persistcal import evaluate
 from persistcal.api.evaluate import compute_metrics
 from persistcal.api.files import Reading, read_study
-from persistcal.api.inputs import Settings
+from persistcal.api.inputs import make_settings
 from persistcal.store import artifacts
 
 
@@ -130,7 +130,7 @@ def test_scored_options_give_the_metrics_of_their_definition(tmp_path):
     by_command = pd.DataFrame(rows).query("checkpoint != 'z'")
     by_command.to_parquet(tmp_path / "by_command.parquet", index=False)
     study = read_study([str(tmp_path / "by_command.parquet")], Reading(estimators=names))
-    commanded = compute_metrics(study, Settings(min_contrast=1))
+    commanded = compute_metrics(study, make_settings(min_contrast=1))
     key = ["estimator", "conditioning", "scope", "metric", "seed"]
     found = artifacts.read_csv(tmp_path / "out" / "metrics.csv", artifacts.METRICS)
     expected = evaluate(pd.DataFrame(rated), ["a", "b", "c"], min_contrast=1)

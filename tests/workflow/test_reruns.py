@@ -10,25 +10,21 @@ from workflow_runs import ATLAS, ROOT, planned, snakemake
 
 # What shows every estimator of the study; tables show those of their rows.
 SHOWN = {
-    "collect_metrics": 1,
-    "collect_significance": 1,
+    "collect_results": 1,
     # contrast sets, calibration, states, thresholds, pairs, min_contrast and subsets
     "make_plain_table": 8,
-    "measure_pairs": 1,
-    "check_thresholds": 1,
+    "compare_study": 1,
     "measure_subsets": 1,
-    "compare_states": 1,
-    "collect_states": 1,
     "draw_figure": 3,  # of states, risk and coverage, and the full set against contrast sets
     "make_page": 1,
 }
 # What is collected whenever one of the predictions changes.
-COLLECTED = {"compare_estimators": 1, "make_table": 1, **SHOWN}
+COLLECTED = {"compare_table": 1, "make_table": 1, **SHOWN}
 
 
 def evaluated(n):
     """Jobs that follow where the predictions of `n` estimators change."""
-    return {"compute_metrics": n, "resample_metrics": n, **COLLECTED}
+    return {"evaluate_estimator": n, **COLLECTED}
 
 
 # What shows the accuracy of the checkpoints.
@@ -104,8 +100,7 @@ def test_one_more_estimator_costs_only_itself(study, tmp_path, name, entry, jobs
         jobs = {**jobs, "gather_confidences": 1}
     assert planned_with(study, tmp_path, change) == {
         **jobs,
-        "compute_metrics": 1,
-        "resample_metrics": 1,
+        "evaluate_estimator": 1,
         **SHOWN,
     }
 
@@ -126,11 +121,11 @@ def test_one_more_table_costs_only_itself(study, tmp_path):
     }
     change = {"tables": {"two": table}, "study": {"tables": ["oracle_vs_methods", "two"]}}
     assert planned_with(study, tmp_path, change) == {
-        "compare_estimators": 1,
+        "compare_table": 1,
         "make_table": 1,
-        # which collects its tests, and the intervals beside them
-        "collect_significance": 1,
-        "make_plain_table": 1,  # of calibration, from these intervals
+        # which collects its tests, and the tables beside them
+        "collect_results": 1,
+        "make_plain_table": 2,  # of calibration, and sizes of contrast sets
         "draw_figure": 1,
         "make_page": 1,
     }
@@ -148,7 +143,7 @@ def test_another_version_of_one_checkpoint(study, tmp_path):
         "gather_confidences": 2,
         # end_correct, self_consistency and its post-hoc read all evaluation checkpoints
         "estimate_confidences": 3,
-        "count_contrast_sets": 1,
+        "list_contrast_sets": 1,
         **evaluated(5),
         **FROM_LABELS,
         "make_plain_table": 9,  # of accuracies too
@@ -164,7 +159,7 @@ def test_one_more_checkpoint(study, tmp_path):
         "score_answers": 5 + 1,
         "gather_confidences": 2,
         "estimate_confidences": 3,
-        "count_contrast_sets": 1,
+        "list_contrast_sets": 1,
         **evaluated(5),
         **FROM_LABELS,
         "make_plain_table": 9,  # of accuracies too
@@ -192,15 +187,14 @@ def test_one_more_checkpoint_is_asked_alone(study, tmp_path):
 
 
 FOLDERS = ["atlas", "config", "envs", "persistcal", "profiles", "study", "tools", "workflow"]
-# Thresholds do not depend on SmoothECE, but all tables and figures share modules with it.
-WITHOUT_THRESHOLDS = {**evaluated(5), "make_plain_table": 9, "draw_figure": 4}
-del WITHOUT_THRESHOLDS["check_thresholds"]
+# All tables and figures share modules with SmoothECE.
+EVERYTHING = {**evaluated(5), "make_plain_table": 9, "draw_figure": 4, "list_contrast_sets": 1}
 
 
 @pytest.mark.parametrize(
     ("module", "jobs"),
     [
-        ("evaluation/smooth_ece", WITHOUT_THRESHOLDS),
+        ("evaluation/smooth_ece", EVERYTHING),
         (
             "training/train",
             {

@@ -193,7 +193,7 @@ def test_a_rerun_completes_the_study(rerun):
     assert sorted(memory) == ["2000M", f"{TOO_LITTLE_MB}M", f"{TOO_LITTLE_MB}M"]
     trained = asked_for(submitted("train_oracle")[0])
     assert (trained["Partition"], trained["TresPerJob"]) == ("gpu", "gres:gpu:2")
-    evaluated = asked_for(submitted("compute_metrics")[0])
+    evaluated = asked_for(submitted("evaluate_estimator")[0])
     assert (evaluated["Partition"], evaluated.get("TresPerJob")) == ("cpu", None)
 
 

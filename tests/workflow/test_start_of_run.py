@@ -77,4 +77,4 @@ def test_a_real_run_that_costs_or_lacks_too_much_starts_nothing(tmp_path, monkey
 
 
 def test_a_plan_without_a_gpu_job_starts():
-    assert too_much({}, [("compute_metrics", {"model": "m"})]) == ""
+    assert too_much({}, [("evaluate_estimator", {"model": "m"})]) == ""

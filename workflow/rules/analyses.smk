@@ -44,11 +44,7 @@ rule measure_confounds:
     conda:
         "../../envs/cpu.yaml"
     params:
-        min_contrast={
-            d: config["datasets"][d]["min_contrast"] for d in DATASETS_CONFOUNDED
-        },
-        pairs=config["study"]["pairs"],
-        bootstrap=BOOTSTRAP,
+        settings={d: study.settings_drawn(d) for d in DATASETS_CONFOUNDED},
         labels=PLACES,
     script:
         "../scripts/analyses/measure_confounds.py"
@@ -176,7 +172,8 @@ rule measure_headroom:
     conda:
         "../../envs/cpu.yaml"
     params:
-        **SETS,
+        checkpoints=per_job(study.evaluation),
+        settings=per_job(study.settings_drawn),
         compared=[HEADROOM["verifier"], HEADROOM["oracle"]],
     script:
         "../scripts/analyses/measure_headroom.py"

@@ -116,19 +116,7 @@ def of_checkpoint(key, default=None):
     return value
 
 
-# Settings that rules pass together: the selection of contrast sets and their resampling
-SETS = {
-    "checkpoints": per_job(study.evaluation),
-    "min_contrast": of_dataset("min_contrast"),
-    "pairs": config["study"]["pairs"],
-}
 EVALUATED = {model: study.evaluation(model) for model in MODELS}
-SETS_OF_STUDY = {"checkpoints": EVALUATED, "pairs": config["study"]["pairs"]}
-RESAMPLING = {
-    "n_replicates": config["evaluation"]["replicates"],
-    "seed": config["evaluation"]["seed"],
-}
-BOOTSTRAP = {**RESAMPLING, "min_direction": config["evaluation"]["min_direction"]}
 
 
 def reported(path, caption, category, **labels):

@@ -1,7 +1,7 @@
-"""Evaluate the predictions: metrics, contrast sets and paired bootstrap tests."""
+"""Evaluate the predictions: each estimator, each table, and the study as a whole."""
 
 
-rule count_contrast_sets:
+rule list_contrast_sets:
     input:
         answers=for_each(study.evaluation, paths.answers, split="test"),
         clusters=(
@@ -10,107 +10,60 @@ rule count_contrast_sets:
             else for_each(study.evaluation, paths.clusters, split="test")
         ),
     output:
-        contrast_sets=paths.contrast_sets,
+        contrast_questions=paths.contrast_sets,
+        contrast_sets=paths.contrast_set_sizes,
     log:
-        f"{LOGS}/count_contrast_sets/{{model}}/{{dataset}}.log",
+        f"{LOGS}/list_contrast_sets/{{model}}/{{dataset}}.log",
     conda:
         "../../envs/cpu.yaml"
     params:
-        **SETS,
+        checkpoints=per_job(study.evaluation),
+        settings=per_job(study.settings_drawn),
     script:
-        "../scripts/evaluation/count_contrast_sets.py"
+        "../scripts/evaluation/list_contrast_sets.py"
 
 
-rule compute_metrics:
+rule evaluate_estimator:
     input:
         predictions=paths.predictions,
     output:
         metrics=paths.metrics,
-    log:
-        f"{LOGS}/compute_metrics/{{model}}/{{dataset}}/{{estimator}}.log",
-    conda:
-        "../../envs/cpu.yaml"
-    params:
-        **SETS,
-        conditioning=config["evaluation"]["conditioning"],
-    script:
-        "../scripts/evaluation/compute_metrics.py"
-
-
-rule resample_metrics:
-    input:
-        predictions=paths.predictions,
-    output:
-        replicates=paths.replicates,
         intervals=paths.intervals,
+        replicates=paths.replicates,
     log:
-        f"{LOGS}/resample_metrics/{{model}}/{{dataset}}/{{estimator}}.log",
+        f"{LOGS}/evaluate_estimator/{{model}}/{{dataset}}/{{estimator}}.log",
     benchmark:
-        f"{LOGS}/resample_metrics/{{model}}/{{dataset}}/{{estimator}}.tsv"
+        f"{LOGS}/evaluate_estimator/{{model}}/{{dataset}}/{{estimator}}.tsv"
     conda:
         "../../envs/cpu.yaml"
     resources:
         mem_mb=memory_to_resample,
     params:
-        **SETS,
-        **BOOTSTRAP,
-        conditioning=config["evaluation"]["conditioning"],
+        checkpoints=per_job(study.evaluation),
+        settings=per_job(study.settings_drawn),
     script:
-        "../scripts/evaluation/resample_metrics.py"
+        "../scripts/evaluation/evaluate_estimator.py"
 
 
-rule compare_estimators:
+rule compare_table:
     input:
         replicates=per_job(inputs.replicates_compared),
     output:
         significance=f"{RESULTS}/significance/{{table}}.parquet",
     log:
-        f"{LOGS}/compare_estimators/{{table}}.log",
+        f"{LOGS}/compare_table/{{table}}.log",
     conda:
         "../../envs/cpu.yaml"
     params:
         comparisons=per_job(inputs.comparisons),
     script:
-        "../scripts/evaluation/compare_estimators.py"
+        "../scripts/evaluation/compare_table.py"
 
 
-rule compare_states:
-    input:
-        predictions=per_job(inputs.predictions),
-    output:
-        states=f"{RESULTS}/states/{{dataset}}.parquet",
-        trends=f"{RESULTS}/trends/{{dataset}}.parquet",
-    log:
-        f"{LOGS}/compare_states/{{dataset}}.log",
-    benchmark:
-        f"{LOGS}/compare_states/{{dataset}}.tsv"
-    conda:
-        "../../envs/cpu.yaml"
-    resources:
-        mem_mb=memory_to_resample,
-    params:
-        **SETS_OF_STUDY,
-        **RESAMPLING,
-    script:
-        "../scripts/evaluation/compare_states.py"
+NAMED_PAIRS = isinstance(config["study"]["pairs"], dict)
 
 
-rule collect_states:
-    input:
-        states=expand(rules.compare_states.output.states, dataset=DATASETS),
-        trends=expand(rules.compare_states.output.trends, dataset=DATASETS),
-    output:
-        states=f"{RESULTS}/states.csv",
-        trends=f"{RESULTS}/trends.csv",
-    log:
-        f"{LOGS}/collect_states.log",
-    conda:
-        "../../envs/cpu.yaml"
-    script:
-        "../scripts/evaluation/collect_states.py"
-
-
-rule check_thresholds:
+rule compare_study:
     input:
         predictions=of_each(paths.predictions, study.evaluated),
         answers=[
@@ -125,63 +78,29 @@ rule check_thresholds:
             )
         ],
     output:
+        states=f"{RESULTS}/states.csv",
+        trends=f"{RESULTS}/trends.csv",
+        pairs=f"{RESULTS}/pairs.csv",
+        min_contrast=f"{RESULTS}/min_contrast.csv",
         thresholds=f"{RESULTS}/thresholds.csv",
         threshold_cells=f"{RESULTS}/threshold_cells.csv",
         confident_regressions=f"{RESULTS}/confident_regressions.csv",
         selective=f"{RESULTS}/selective.csv",
+        changes=f"{RESULTS}/changes.csv",
     log:
-        f"{LOGS}/check_thresholds.log",
+        f"{LOGS}/compare_study.log",
+    benchmark:
+        f"{LOGS}/compare_study.tsv"
     conda:
         "../../envs/cpu.yaml"
+    resources:
+        mem_mb=memory_to_resample,
     params:
-        **SETS_OF_STUDY,
-        **RESAMPLING,
-        threshold=config["evaluation"]["threshold"],
+        checkpoints=EVALUATED,
+        settings={d: study.settings(d) for d in DATASETS},
+        controls=study.controls,
     script:
-        "../scripts/evaluation/check_thresholds.py"
-
-
-rule measure_pairs:
-    input:
-        predictions=of_each(paths.predictions, study.evaluated),
-    output:
-        pairs=f"{RESULTS}/pairs.csv",
-        min_contrast=f"{RESULTS}/min_contrast.csv",
-    log:
-        f"{LOGS}/measure_pairs.log",
-    conda:
-        "../../envs/cpu.yaml"
-    params:
-        **SETS_OF_STUDY,
-        min_contrast={d: config["datasets"][d]["min_contrast"] for d in DATASETS},
-    script:
-        "../scripts/evaluation/measure_pairs.py"
-
-
-NAMED_PAIRS = config["study"]["pairs"]
-NAMED_PAIRS = NAMED_PAIRS if isinstance(NAMED_PAIRS, dict) else {}
-if NAMED_PAIRS:
-
-    rule measure_changes:
-        input:
-            predictions=of_each(paths.predictions, study.evaluated),
-        output:
-            changes=f"{RESULTS}/changes.csv",
-        log:
-            f"{LOGS}/measure_changes.log",
-        benchmark:
-            f"{LOGS}/measure_changes.tsv"
-        conda:
-            "../../envs/cpu.yaml"
-        resources:
-            mem_mb=memory_to_resample,
-        params:
-            **BOOTSTRAP,
-            checkpoints=EVALUATED,
-            changes=NAMED_PAIRS,
-            controls=study.controls,
-        script:
-            "../scripts/evaluation/measure_changes.py"
+        "../scripts/evaluation/compare_study.py"
 
 
 rule measure_subsets:
@@ -196,7 +115,8 @@ rule measure_subsets:
     conda:
         "../../envs/cpu.yaml"
     params:
-        **SETS,
+        checkpoints=per_job(study.evaluation),
+        settings=per_job(study.settings_drawn),
         by_category=per_job(inputs.wants_categories),
     script:
         "../scripts/evaluation/measure_subsets.py"
@@ -206,41 +126,29 @@ for scope in SCOPES:
 
     rule:
         name:
-            scope["name"]("collect", "metrics")
+            scope["name"]("collect", "results")
         input:
             metrics=of_each(paths.metrics, scope["evaluated"]),
+            intervals=of_each(paths.intervals, scope["evaluated"]),
+            significance=expand(
+                rules.compare_table.output.significance, table=scope["tables"]
+            ),
             contrast_sets=expand(
-                paths.contrast_sets, model=MODELS, dataset=scope["datasets"]
+                paths.contrast_set_sizes, model=MODELS, dataset=scope["datasets"]
             ),
         output:
             metrics=f"{scope['folder']}/metrics.csv",
+            intervals=f"{scope['folder']}/intervals.csv",
+            significance=f"{scope['folder']}/significance.csv",
             contrast_sets=f"{scope['folder']}/contrast_sets.csv",
         log:
-            f"{LOGS}/{scope['name']('collect', 'metrics')}.log",
-        conda:
-            "../../envs/cpu.yaml"
-        script:
-            "../scripts/evaluation/collect_metrics.py"
-
-    rule:
-        name:
-            scope["name"]("collect", "significance")
-        input:
-            significance=expand(
-                rules.compare_estimators.output.significance, table=scope["tables"]
-            ),
-            intervals=of_each(paths.intervals, scope["evaluated"]),
-        output:
-            significance=f"{scope['folder']}/significance.csv",
-            intervals=f"{scope['folder']}/intervals.csv",
-        log:
-            f"{LOGS}/{scope['name']('collect', 'significance')}.log",
+            f"{LOGS}/{scope['name']('collect', 'results')}.log",
         conda:
             "../../envs/cpu.yaml"
         params:
             holm=config["evaluation"]["holm"],
         script:
-            "../scripts/evaluation/collect_significance.py"
+            "../scripts/evaluation/collect_results.py"
 
     rule:
         name:
@@ -257,11 +165,8 @@ for scope in SCOPES:
         resources:
             mem_mb=memory_to_resample,
         params:
-            **SETS_OF_STUDY,
-            bootstrap=BOOTSTRAP,
-            min_contrast={
-                d: config["datasets"][d]["min_contrast"] for d in scope["datasets"]
-            },
+            checkpoints=EVALUATED,
+            settings={d: study.settings_drawn(d) for d in scope["datasets"]},
             is_greedy=study.is_greedy,
         script:
             "../scripts/evaluation/make_claims.py"

@@ -7,7 +7,7 @@ from study.views import plan_views
 rule make_table:
     input:
         metrics=per_job(inputs.metrics_shown),
-        significance=rules.compare_estimators.output.significance,
+        significance=rules.compare_table.output.significance,
     output:
         **reported_table("{table}", "table"),
     log:
@@ -94,18 +94,16 @@ for scope in SCOPES:
 # Files with the rows of figures and tables (`files` in persistcal/report/catalogue.py), in the
 # order of tables on the page. A figure or table without files is not made.
 ROWS = {
-    "contrast_sets": rules.collect_metrics.output.contrast_sets,
-    "intervals": rules.collect_significance.output.intervals,
-    "states": rules.collect_states.output.states if HAS_PAIRS or MODELS[1:] else [],
-    "thresholds": rules.check_thresholds.output.thresholds if HAS_PAIRS else [],
+    "contrast_sets": rules.collect_results.output.contrast_sets,
+    "intervals": rules.collect_results.output.intervals,
+    "states": rules.compare_study.output.states if HAS_PAIRS or MODELS[1:] else [],
+    "thresholds": rules.compare_study.output.thresholds if HAS_PAIRS else [],
     "predictions": of_each(paths.predictions, CURVES),
-    "pairs": rules.measure_pairs.output.pairs if HAS_PAIRS else [],
-    "distances": rules.measure_pairs.output.pairs if HAS_DISTANCES else [],
-    "min_contrast": rules.measure_pairs.output.min_contrast if HAS_PAIRS else [],
-    "changes": rules.measure_changes.output.changes if NAMED_PAIRS else [],
-    "threshold_changes": (
-        rules.check_thresholds.output.thresholds if NAMED_PAIRS else []
-    ),
+    "pairs": rules.compare_study.output.pairs if HAS_PAIRS else [],
+    "distances": rules.compare_study.output.pairs if HAS_DISTANCES else [],
+    "min_contrast": rules.compare_study.output.min_contrast if HAS_PAIRS else [],
+    "changes": rules.compare_study.output.changes if NAMED_PAIRS else [],
+    "threshold_changes": (rules.compare_study.output.thresholds if NAMED_PAIRS else []),
     "subsets": subsets_of(DATASETS),
     "subsets_by_category": subsets_of(filter(inputs.wants_categories, DATASETS)),
     "accuracies": rules.compute_accuracies.output.accuracies if HAS_TEXTS else [],
@@ -116,7 +114,7 @@ ROWS = {
         else []
     ),
     "all_intervals": (
-        rules.collect_all_significance.output.intervals
+        rules.collect_all_results.output.intervals
         if "leaderboard" in study.every_table
         else []
     ),

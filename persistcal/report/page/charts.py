@@ -14,9 +14,9 @@ from scipy.stats import beta
 from persistcal.evaluation.contrast import ContrastSet
 from persistcal.evaluation.draws import component
 from persistcal.evaluation.evaluate import count_once, on_contrast_set
-from persistcal.evaluation.metrics import CONTRAST_METRICS, compute
 from persistcal.evaluation.predictions import ABSENT
 from persistcal.evaluation.reliability import bootstrap_counts, reliability
+from persistcal.evaluation.weighted import compute
 from persistcal.questions.labels import LABELS
 from persistcal.questions.question_list import truths_of
 from persistcal.report.page.contents import Contents, Part, Texts, title_of
@@ -193,14 +193,12 @@ def pair_metrics(part: Part) -> list[list[dict[str, float | None]]]:
 
 def on_pair(runs: Runs, pair: ContrastSet) -> dict[str, float | None]:
     """Return an estimator's metrics of one contrast set, see `pair_metrics`."""
-    metrics = {
-        name: CONTRAST_METRICS[name] for name in ("delta0_balanced", "change_auc", "auc")
-    }
+    metrics = ("delta0_balanced", "change_auc", "auc")
     if len(np.unique(pair.improvement)) < 2:
         return dict.fromkeys(metrics)
     part = component(pair.questions, pair.improvement)
     conditioned = [on_contrast_set(run, pair, "odds") for run in runs]
-    values = compute(metrics, conditioned, count_once(part))
+    values = compute("contrast", conditioned, count_once(part), chosen=metrics)
     return {name: round(float(of_runs.mean()), 4) for name, of_runs in values.items()}
 
 

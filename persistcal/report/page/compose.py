@@ -66,6 +66,7 @@ def about(
     `commit` is the code's commit, or empty outside a checkout. `weights` contains records by
     "model/checkpoint", and `seeds` the seeds of estimators, 0 for untrained ones.
     """
+    settings = next(iter(shown.settings.values()))
     trained = sorted({int(seed) for seed in seeds if seed})
     versions = []
     for package in PACKAGES:
@@ -79,7 +80,8 @@ def about(
         ("Seeds of training", ", ".join(map(str, trained)) or "none"),
         (
             "Bootstrap",
-            f"{shown.n_replicates:,} replicates, seed {shown.seed} (reliability bands: 200)",
+            f"{settings.n_replicates:,} replicates, seed {settings.seed} "
+            "(reliability bands: 200)",
         ),
         ("Versions", ", ".join(versions)),
     ]
@@ -114,7 +116,7 @@ def jobs_of(benchmarks: Sequence[tuple[str, pd.DataFrame]]) -> list[dict[str, An
 def compose(study: Contents, origin: Origin) -> str:
     """Return the page of a study."""
     parts, labels = study.parts, study.labels
-    chosen = charts.choose_questions(parts, seed=study.shown.seed)
+    chosen = charts.choose_questions(parts, seed=study.seed)
     kept = [len(c) == len(p.answers.questions) for c, p in zip(chosen, parts, strict=True)]
     shown_tables = [_table(files, study) for files in study.made.tables]
     names = [e for part in parts for _, e in part.members]
@@ -373,7 +375,7 @@ def _part(part: Part, study: Contents, verdict: Verdict | None) -> dict[str, Any
             }
             for pair in part.pairs
         ],
-        "calibration": charts.calibration(part, seed=study.shown.seed),
+        "calibration": charts.calibration(part, seed=study.seed),
         "pair_metrics": charts.pair_metrics(part),
         "risks": charts.risk_curves(part),
         "thresholds": _threshold_data(part, verdict),

@@ -9,9 +9,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from persistcal.answers.clusters import label_predictions, take_predictions
-from persistcal.evaluation.contrast import ContrastSet, Pairs, contrast_sets
+from persistcal.evaluation.contrast import ContrastSet, contrast_sets
 from persistcal.evaluation.predictions import ABSENT, AnswerArrays, arrange
 from persistcal.evaluation.replicates import Replicates, from_table
+from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.models.checkpoint import Checkpoint
 from persistcal.report.layout import Description, DisplayNames, Member, Names
 from persistcal.store import artifacts
@@ -31,12 +32,9 @@ class Shown:
 
     labels: DisplayNames  # of models, datasets and estimators, in order
     checkpoints: Mapping[str, Mapping[str, Stage]]  # by model, training checkpoints first
-    min_contrast: Mapping[str, int]  # by dataset
-    pairs: Pairs  # of checkpoints that have a contrast set
+    settings: Mapping[str, EvaluationSettings]  # by dataset
     judge: str  # source of the labels
     results: str  # folder of the results
-    n_replicates: int
-    seed: int  # of the bootstrap, and of the page's samples
     descriptions: Mapping[str, Description]  # of the tables of results
     # Estimators in the sentences and the first charts; all if the study has none of them
     main: Sequence[str] = ()
@@ -87,8 +85,7 @@ class Subject:
     dataset: str
     earlier: Sequence[str]
     evaluation: Sequence[str]
-    min_contrast: int
-    pairs: Pairs = "all"
+    settings: EvaluationSettings
 
     def title(self, labels: DisplayNames) -> str:
         """Return the display names of model and dataset."""
@@ -162,12 +159,7 @@ def arrange_part(
         len(rows),
         answers,
         np.vstack([*rows.values(), answers.correct]),
-        contrast_sets(
-            answers.correct,
-            answers.checkpoints,
-            min_contrast=subject.min_contrast,
-            pairs=subject.pairs,
-        ),
+        contrast_sets(answers.correct, answers.checkpoints, subject.settings),
         texts,
         tuple(order),
     )
@@ -194,6 +186,11 @@ class Contents(NamedTuple):
         """The display names of models, datasets and estimators."""
         return self.shown.labels
 
+    @property
+    def seed(self) -> int:
+        """The seed of the bootstrap, and of the page's samples."""
+        return next(iter(self.shown.settings.values())).seed
+
 
 def gather(made: StudyTables, shown: Shown) -> Contents:
     """Gather the contents of the page."""
@@ -202,9 +199,7 @@ def gather(made: StudyTables, shown: Shown) -> Contents:
     for model, dataset in places.itertuples(index=False, name=None):
         earlier = shown.earlier.get(model, [])
         evaluation = [name for name in shown.checkpoints[model] if name not in earlier]
-        subject = Subject(
-            model, dataset, earlier, evaluation, shown.min_contrast[dataset], shown.pairs
-        )
+        subject = Subject(model, dataset, earlier, evaluation, shown.settings[dataset])
         predictions, drawn = (
             _of(rows, model=model, dataset=dataset)
             for rows in (made.predictions, made.replicates)

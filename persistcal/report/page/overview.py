@@ -77,7 +77,7 @@ def sentences(study: Contents) -> Iterator[Sentence]:
             if len(trained) > 1 or train_dataset != dataset:
                 name = study.labels["datasets"].get(train_dataset, train_dataset)
                 heading += f", trained on {name}"
-            compared = compare(replicates, list(chosen.values()))
+            compared = compare(replicates, list(chosen.values()), part.subject.settings)
             if not compared:
                 yield Sentence(heading, "Nothing can be said: no measure is defined.")
                 continue
@@ -89,7 +89,7 @@ def sentences(study: Contents) -> Iterator[Sentence]:
                 texts = []
                 if not has_control:
                     texts = follow_texts(compared, rows, part, update, labelled)
-                texts += calibration_texts(compared, part, update, labelled, study.shown.seed)
+                texts += calibration_texts(compared, part, update, labelled)
                 yield from (Sentence(heading, text) for text in texts)
             usable = [pair for pair in part.pairs if pair.kept and pair.has_both_directions]
             questions = count_questions(usable) if usable else ""
@@ -286,7 +286,7 @@ def explorer_note(
         )
     return (
         f"{n:,} of {n_all:,} questions, so that the page stays small: those of contrast sets "
-        f"first, then a random sample of the others (seed {study.shown.seed}). All other "
+        f"first, then a random sample of the others (seed {study.seed}). All other "
         "numbers on this page are of all questions."
     )
 
@@ -345,8 +345,8 @@ def _missing_of(part: Part) -> list[str]:
         lines.append(f"{partly}.")
     if small := [f"{named(p)} ({len(p.questions):,})" for p in part.pairs if not p.kept]:
         lines.append(
-            f"contrast sets of fewer than {part.subject.min_contrast:,} questions are left out "
-            f"of the contrast metrics: {', '.join(small)}."
+            f"contrast sets of fewer than {part.subject.settings.min_contrast:,} questions are "
+            f"left out of the contrast metrics: {', '.join(small)}."
         )
     large = [pair for pair in part.pairs if pair.kept]
     if single := [named(p) for p in large if not p.has_both_directions]:

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from persistcal.evaluation import claims as words
 from persistcal.evaluation.contrast import ContrastSet
-from persistcal.evaluation.draws import MIN_DIRECTION
 from persistcal.evaluation.evaluate import DECIMALS
-from persistcal.evaluation.metrics import MEASURES
+from persistcal.evaluation.metrics.registry import METRICS, MetricKey
 from persistcal.evaluation.predictions import ABSENT
 from persistcal.evaluation.proportions import compare_accuracies
 from persistcal.evaluation.reliability import CheckpointCalibration, checkpoint_calibration
 from persistcal.evaluation.replicates import Estimator, Replicates
+from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.significance import (
     TINY,
     BySeed,
@@ -61,7 +61,7 @@ class Standings(NamedTuple):
 
     `compared` has the estimators in the order of `value`. `constant` are estimators with the
     same value on all samples of questions. `fewest` are the gained and lost questions of the
-    pair that has fewest of the rarer kind.
+    pair that has fewest of the rarer kind; an interval needs `min_direction` of each.
     """
 
     scope: str
@@ -73,6 +73,7 @@ class Standings(NamedTuple):
     compared: Simultaneous
     constant: frozenset[str] = frozenset()
     fewest: tuple[int, int] | None = None
+    min_direction: int = EvaluationSettings.min_direction
 
     def pair(self, first: str, second: str) -> tuple[int, int]:
         """Return the positions of two estimators."""
@@ -114,14 +115,16 @@ class Standings(NamedTuple):
         return ""
 
 
-def compare(replicates: Replicates, estimators: Sequence[Estimator]) -> Standings | None:
+def compare(
+    replicates: Replicates, estimators: Sequence[Estimator], settings: EvaluationSettings
+) -> Standings | None:
     """Compare estimators with distinct names on the first measure that any of them defines.
 
     `replicates` are the study's bootstrap of one model and dataset.
     """
     place = {member: i for i, member in enumerate(replicates.estimators)}
     for scope, metric in _TRIED:
-        key = ("odds", scope, metric)
+        key = MetricKey("odds", scope, metric)
         values, drawn = replicates.observed[key], replicates.for_claims(key)
         by_seed, noise = replicates.by_seed[key], replicates.noise[key]
         index = {e[1]: place[e] for e in estimators if not np.isnan(values[place[e]])}
@@ -137,6 +140,7 @@ def compare(replicates: Replicates, estimators: Sequence[Estimator]) -> Standing
                 compare_estimators(replicates, list(index.values()), key),
                 frozenset(name for name, i in index.items() if replicated[i].std() <= TINY),
                 replicates.fewest.get(key),
+                settings.min_direction,
             )
     return None
 
@@ -157,7 +161,7 @@ def sentence(standings: Standings, labels: Mapping[str, str], questions: str = "
     `questions` describes the numbers of gained and lost questions of a contrast metric.
     """
     values = standings.value
-    measure = MEASURES[standings.metric].heading
+    measure = METRICS[standings.metric].heading
     if standings.scope == "full":
         measure = f"{measure} over all questions"
     elif standings.metric == "auc":
@@ -237,7 +241,7 @@ def explain_missing_interval(standings: Standings) -> str:
     gained, lost = standings.fewest
     return (
         f"a pair with {gained:,} gained and {lost:,} lost questions has too few for an "
-        f"interval, which needs {MIN_DIRECTION} of each by default"
+        f"interval, which needs {standings.min_direction} of each"
     )
 
 
@@ -281,7 +285,7 @@ def choose_update(part: Part, labels: Mapping[str, str]) -> Update | None:
         return None
     names, earlier = part.answers.checkpoints, part.pairs[0].earlier
     later = len(names) - 1
-    if not isinstance(part.subject.pairs, str):
+    if not isinstance(part.subject.settings.pairs, str):
         pairs = [pair for pair in part.pairs if pair.earlier == earlier]
         later = max(pair.later for pair in [p for p in pairs if len(p.questions)] or pairs)
     return Update(earlier, later, labels[names[earlier]], labels[names[later]])
@@ -405,7 +409,7 @@ def claim_text(claim: Claim, label: str, part: Part, update: Update) -> str:
             "or say that the answers are greedy"
         )
     if word == words.TOO_FEW:
-        notes.append(_too_few(order))
+        notes.append(_too_few(order, part.subject.settings.min_direction))
     if n_seeds > 1:
         notes.append(f"The interval is over {n_seeds} seeds and the questions")
     if left_out := order["left_out"]:
@@ -417,13 +421,13 @@ def _ends(row: Mapping[Hashable, Any]) -> str:
     return short_interval(row["simultaneous_lower"], row["simultaneous_upper"])
 
 
-def _too_few(row: Mapping[Hashable, Any]) -> str:
+def _too_few(row: Mapping[Hashable, Any], min_direction: int) -> str:
     gained, lost = row["improvement"], row["regression"]
     if pd.isna(gained):
         return "No pair of checkpoints gains and loses questions"
     return (
         f"{gained:,} gained and {lost:,} lost questions give no interval, which needs "
-        f"{MIN_DIRECTION} of each in each pair by default"
+        f"{min_direction} of each in each pair"
     )
 
 
@@ -508,7 +512,6 @@ def calibration_texts(
     part: Part,
     update: Update,
     chosen: Mapping[str, tuple[Estimator, str]],
-    seed: int,
 ) -> list[str]:
     """Describe the best estimators that are not calibrated at the later checkpoint, at 5 %."""
     texts, ends = [], list(update[:2])
@@ -519,7 +522,7 @@ def calibration_texts(
                 [run[k, correct != ABSENT] for run in part.members[member]],
                 correct[correct != ABSENT] == 1,
                 part.answers.groups[correct != ABSENT],
-                seed=seed,
+                seed=part.subject.settings.seed,
             )
             for k, correct in zip(ends, part.answers.correct[ends], strict=True)
         )

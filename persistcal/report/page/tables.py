@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from persistcal.evaluation.metrics import MEASURES
+from persistcal.evaluation.metrics.registry import METRICS, MetricKey
 from persistcal.evaluation.replicates import KEY, Replicates
 from persistcal.evaluation.significance import compare_estimators
 from persistcal.report.grid import Cell, Grid
@@ -76,7 +76,8 @@ def mark_best_sets(cells: pd.DataFrame, bootstraps: Mapping[Place, Replicates]) 
     for names, rows in shown.groupby([*section, *KEY, "block"], sort=False):
         if len(rows) == 1:
             continue
-        model, dataset, train_dataset, *key = map(str, names[:-1])
+        model, dataset, train_dataset, *labels = map(str, names[:-1])
+        key = MetricKey(*labels)
         drawn = bootstraps[model, dataset]
         # An estimator that no training touches is stored under the dataset itself.
         place = {
@@ -86,9 +87,9 @@ def mark_best_sets(cells: pd.DataFrame, bootstraps: Mapping[Place, Replicates]) 
             if other == trained_on
         }
         index = [place[name] for name in rows["estimator"]]
-        sign = -1 if MEASURES[key[2]].lower_is_better else 1
+        sign = -1 if METRICS[key.metric].lower_is_better else 1
         best = int((sign * rows["value"]).to_numpy().argmax())
-        near = compare_estimators(drawn, index, (key[0], key[1], key[2])).near(best)
+        near = compare_estimators(drawn, index, key).near(best)
         marked.loc[rows.index, "underline"] = [verdict is True for verdict in near]
     return marked
 

@@ -168,7 +168,7 @@ def _verdict(study: Contents, part: Part) -> Verdict | None:
         if not all(_is_constant(run[k]) for run in runs for k in update[:2]):
             row = row._replace(
                 follows=_follows(claim_of(claims, member)),
-                calibrated=_calibrated(part, member, update, study.shown.seed),
+                calibrated=_calibrated(part, member, update, study.seed),
             )
             if member in thresholds:
                 answer, values = _threshold(thresholds[member])

@@ -4,7 +4,7 @@ import pandas as pd
 
 from persistcal.analyses import confounds
 from persistcal.analyses.confounds import count_references, rate_answers
-from persistcal.evaluation.contrast import Pairs
+from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.report.analysis_tables import confounds_table
 from persistcal.store.artifacts import CONFOUNDS, Answers, Confounds, Facts, Questions
 from persistcal.store.jobs import log, run
@@ -15,16 +15,12 @@ def measure_confounds(
     questions: Questions,
     facts: Facts,
     *,
-    min_contrast: dict[str, int],
-    pairs: Pairs,
-    bootstrap: dict[str, int],
+    settings: dict[str, EvaluationSettings],
     labels: dict[str, dict[str, str]],
 ) -> tuple[str, Confounds]:
     """Return the scores of each attribute of a question and answer, as LaTeX and as rows.
 
-    `min_contrast` maps datasets to sizes. `bootstrap` contains settings of
-    `persistcal.analyses.confounds.measure_confounds`, and `facts` the facts behind the
-    questions, if any.
+    `settings` are by dataset, and `facts` are the facts behind the questions, if any.
     """
     parts = []
     for place, given in answers.groupby(["model", "dataset"], sort=False):
@@ -37,12 +33,7 @@ def measure_confounds(
         attributes = confounds.attributes(asked, None if asked_for.empty else asked_for)
         try:
             scores = confounds.measure_confounds(
-                given,
-                attributes,
-                list(given["checkpoint"].unique()),
-                min_contrast=min_contrast[dataset],
-                pairs=pairs,
-                **bootstrap,
+                given, attributes, list(given["checkpoint"].unique()), settings[dataset]
             )
         except ValueError as error:
             raise ValueError(

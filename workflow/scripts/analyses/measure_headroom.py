@@ -3,8 +3,8 @@
 import pandas as pd
 
 from persistcal.analyses.transfer import contrast_questions, error_rate, headroom
-from persistcal.evaluation.contrast import Pairs
 from persistcal.evaluation.replicates import from_table
+from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.store.artifacts import Answers, Headroom, Replicates
 from persistcal.store.jobs import log, run
 
@@ -16,21 +16,18 @@ def measure_headroom(
     *,
     dataset: str,
     checkpoints: list[str],
-    min_contrast: int,
-    pairs: Pairs,
+    settings: EvaluationSettings,
     compared: tuple[str, str],
 ) -> Headroom:
     """Return a verifier's headroom, and its backbone's error rate on contrast questions.
 
     Questions that the backbone does not answer have no part in its error rate. `compared` are
     the verifier and the oracle. The answers of the evaluation `checkpoints` define the contrast
-    sets, which count from `min_contrast` questions on.
+    sets.
     """
     asked = answers[answers["split"] == "test"]
     ids = contrast_questions(
-        {name: asked[asked["checkpoint"] == name] for name in checkpoints},
-        min_contrast=min_contrast,
-        pairs=pairs,
+        {name: asked[asked["checkpoint"] == name] for name in checkpoints}, settings
     )
     verifier, oracle = compared
     measured = headroom(

@@ -3,8 +3,8 @@
 import pandas as pd
 
 from persistcal.evaluation import claims
-from persistcal.evaluation.contrast import Pairs
 from persistcal.evaluation.replicates import from_table
+from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.store.artifacts import CLAIMS, Claims, Predictions, Replicates, empty
 from persistcal.store.jobs import log, run
 
@@ -14,14 +14,12 @@ def make_claims(
     replicates: Replicates,
     *,
     checkpoints: dict[str, list[str]],
-    min_contrast: dict[str, int],
-    pairs: Pairs,
-    bootstrap: dict[str, int],
+    settings: dict[str, EvaluationSettings],
     is_greedy: bool,
 ) -> Claims:
     """Return the claims of each model and dataset, see `persistcal.evaluation.claims`.
 
-    `checkpoints` maps models to evaluation checkpoints, and `min_contrast` datasets to sizes.
+    `checkpoints` maps models to evaluation checkpoints, and `settings` are by dataset.
     """
     tables = []
     by_place = dict(list(replicates.groupby(["model", "dataset"], sort=False)))
@@ -31,10 +29,8 @@ def make_claims(
             rows,
             from_table(by_place[model, dataset]),
             checkpoints[model],
+            settings[dataset],
             is_greedy=is_greedy,
-            min_contrast=min_contrast[dataset],
-            pairs=pairs,
-            bootstrap=bootstrap,
         )
         tables.append(made.assign(model=model, dataset=dataset))
     words = pd.concat(tables)["word"] if tables else pd.Series(dtype=str)

@@ -5,7 +5,7 @@ from collections.abc import Collection
 import pandas as pd
 
 from persistcal.analyses.confounds import count_references, rate_answers
-from persistcal.evaluation.contrast import Pairs
+from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.subsets import margins, metrics_of_subsets
 from persistcal.judge.run import same_answers
 from persistcal.questions.labels import normalise_answer
@@ -20,8 +20,7 @@ def measure_subsets(
     *,
     dataset: str,
     checkpoints: list[str],
-    min_contrast: int,
-    pairs: Pairs,
+    settings: EvaluationSettings,
     by_category: bool = False,
 ) -> Subsets:
     """Return the metrics of one model on groups of the questions of one dataset.
@@ -47,8 +46,7 @@ def measure_subsets(
     return metrics_of_subsets(
         predictions,
         checkpoints,
-        min_contrast=min_contrast,
-        pairs=pairs,
+        settings,
         margin={c: margins(clusters[clusters["checkpoint"] == c]) for c in checkpoints},
         by_question=by_question,
         rated=pd.concat([texts[["checkpoint", "question_id"]], rated], axis=1),

@@ -11,7 +11,7 @@ from persistcal.store.jobs import log, run
 Block = list[tuple[str, str]]  # (train_dataset, estimator)
 
 
-def compare_estimators(
+def compare_table(
     replicates: Replicates, *, comparisons: list[tuple[str, str, list[Block]]]
 ) -> Significance:
     """Return the tests of all comparisons of a table: (model, dataset, blocks of estimators).
@@ -33,4 +33,4 @@ def compare_estimators(
 
 
 if __name__ == "__main__":
-    run(compare_estimators, snakemake)
+    run(compare_table, snakemake)

@@ -1,0 +1,11 @@
+"""The metrics, one class each. The Snakefile imports these modules and no package.
+
+Modules
+-------
+base: what a metric is, and what a class must define
+brier: Brier score
+ranking: AUC, and the AUC of the change in confidence
+registry: all metrics by name, in the order of the columns of tables
+sign: Δ and Δ₀, plain and balanced over gained and lost questions
+smooth_ece: SmoothECE
+"""

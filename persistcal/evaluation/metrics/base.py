@@ -1,0 +1,182 @@
+"""What a metric is, and the registry that a class enters when it is defined.
+
+The modules of this package import no other package, because the Snakefile and the schema of the
+config read the names: a method imports the arithmetic that it needs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from persistcal.evaluation.predictions import Array, Mask
+    from persistcal.evaluation.runs import FullSet, OnContrastSet
+
+Scope = Literal["contrast", "full"]
+Draws = Literal["questions", "directions", "paper"]
+GAPS, SHARES = (-1.0, 1.0), (0.0, 1.0)  # bounds
+
+METRICS: dict[str, Metric] = {}  # by name, in the order of the columns of tables
+
+
+class MetricKey(NamedTuple):
+    """A metric as it was measured: with a conditioning, on contrast sets or on all questions.
+
+    Metrics on all questions have the conditioning "odds", though they do not depend on it.
+    """
+
+    conditioning: str
+    scope: str
+    metric: str
+
+
+class Metric:
+    """A metric. A subclass with a name is registered; an incomplete one is refused.
+
+    A subclass defines `contrast`, `full` or both: the value of a run under weights of
+    questions, (n_questions,) or (n_questions, n_columns). It is NaN if it is undefined.
+
+    Attributes
+    ----------
+    name, heading, latex : str
+        The name in tables and in the config, as text and in LaTeX.
+    draws : {"questions", "directions", "paper"}
+        The bootstrap behind intervals and tests: draws of questions whatever their labels;
+        weights of gained and of lost questions, for a metric that rests on both, which then
+        defines `weighted`; or none besides the paper's marks.
+    no_interval : str
+        Why a metric with the draws "paper" has no interval and no test.
+    bounds : (float, float), optional
+        Ends of the metric's range: intervals over seeds stay inside.
+    lower_is_better : bool
+        Whether smaller values are better.
+    """
+
+    name: ClassVar[str]
+    heading: ClassVar[str]
+    latex: ClassVar[str]
+    draws: ClassVar[Draws]
+    no_interval: ClassVar[str] = ""
+    bounds: ClassVar[tuple[float, float] | None] = None
+    lower_is_better: ClassVar[bool] = False
+    pseudo: ClassVar[float] = 0.5  # expected weight of a pseudo-question, see `draws`
+
+    def __init_subclass__(cls) -> None:
+        """Register a metric when its class is defined."""
+        if "name" in vars(cls):
+            cls._check()
+            METRICS[cls.name] = cls()
+
+    @classmethod
+    def _check(cls) -> None:
+        lacking = [key for key in ("heading", "latex", "draws") if not getattr(cls, key, "")]
+        if not cls.scopes():
+            lacking.append("contrast or full")
+        if getattr(cls, "draws", "") == "paper" and not cls.no_interval:
+            lacking.append("no_interval, the reason")
+        if getattr(cls, "draws", "") == "directions" and cls.weighted is Metric.weighted:
+            lacking.append("weighted")
+        if lacking:
+            raise TypeError(f"The metric {cls.name!r} lacks {', '.join(lacking)}.")
+        if cls.name in METRICS:
+            raise TypeError(f"There are two metrics with the name {cls.name!r}; rename one.")
+
+    @classmethod
+    def scopes(cls) -> list[Scope]:
+        """Return the scopes on which the metric has a value."""
+        scopes: tuple[Scope, ...] = ("contrast", "full")
+        return [scope for scope in scopes if getattr(cls, scope) is not getattr(Metric, scope)]
+
+    def contrast(self, run: OnContrastSet, weights: NDArray) -> Array:
+        """Return the value on a contrast set, for each column of weights."""
+        raise NotImplementedError
+
+    def full(self, run: FullSet, weights: NDArray) -> Array:
+        """Return the value on all questions, for each column of weights."""
+        raise NotImplementedError
+
+    def weighted(
+        self,
+        runs: Sequence[OnContrastSet],
+        improvement: Mask,
+        weights: Array,
+        pseudo: Array,
+        sizes: tuple[float, float],
+    ) -> Array:
+        """Return replicates, (n_runs, n_replicates), under weights and pseudo-questions.
+
+        `sizes` are the mean sizes of groups of gained and of lost questions.
+        """
+        raise NotImplementedError
+
+    @property
+    def has_interval(self) -> bool:
+        """Whether the metric has intervals and tests."""
+        return self.draws != "paper"
+
+    @property
+    def both_directions(self) -> bool:
+        """Whether the metric rests on gained and on lost questions."""
+        return self.draws == "directions"
+
+    @property
+    def arrow(self) -> str:
+        """The direction that is better."""
+        return "↓" if self.lower_is_better else "↑"
+
+
+class Mean(Metric):
+    """A weighted mean over questions; many of them are computed in one product of matrices.
+
+    `contrast_values` or `full_values` return the n values to average. If `balanced`,
+    improvements and regressions have equal weight in total.
+    """
+
+    draws: ClassVar[Draws] = "questions"
+    balanced: ClassVar[bool] = False
+
+    @classmethod
+    def scopes(cls) -> list[Scope]:
+        """Return the scopes on which the metric has values to average."""
+        named: tuple[Scope, ...] = ("contrast", "full")
+        return [s for s in named if hasattr(cls, f"{s}_values")]
+
+    def values(self, run: FullSet | OnContrastSet, scope: Scope) -> Array:
+        """Return the values to average."""
+        return getattr(self, f"{scope}_values")(run)
+
+
+class BalancedMean(Mean):
+    """The mean over gained questions averaged with the mean over lost questions."""
+
+    draws: ClassVar[Draws] = "directions"
+    balanced = True
+
+    def weighted(
+        self,
+        runs: Sequence[OnContrastSet],
+        improvement: Mask,
+        weights: Array,
+        pseudo: Array,
+        sizes: tuple[float, float],
+    ) -> Array:
+        """Return replicates under weights and pseudo-questions."""
+        import numpy as np
+
+        from persistcal.evaluation.draws import balanced_replicates
+
+        values = np.array([self.values(run, "contrast") for run in runs])
+        return balanced_replicates(values, improvement, weights, pseudo, sizes)
+
+
+def names(scope: Scope) -> list[str]:
+    """Return the metrics of a scope in the order of tables.
+
+    >>> names("full")
+    ['auc', 'brier', 'smece']
+    """
+    return [name for name, metric in METRICS.items() if scope in metric.scopes()]

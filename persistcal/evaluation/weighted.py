@@ -1,0 +1,193 @@
+"""Weighted AUC, squared errors and mean gaps, for many columns of weights at once.
+
+Weights are multiplicities of shape (n,), or (n, n_columns) for n_columns values at once, such
+as bootstrap replicates. An undefined value is NaN; `persistcal.evaluation.evaluate` logs why.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from persistcal.evaluation.metrics.registry import METRICS, Mean, Scope, names
+from persistcal.evaluation.predictions import Array, Mask
+
+CHUNK = 2**23  # weights that are held as floats at a time, if that leaves 8 columns
+SMALL = 2**24  # weights up to which NumPy is fast enough, without the time to compile a loop
+
+
+def as_columns(weights: ArrayLike | None, n: int) -> tuple[NDArray, NDArray]:
+    """Return weights of n answers, by default ones, and the same as (n, n_columns)."""
+    weight = np.ones(n) if weights is None else np.asarray(weights)
+    return weight, weight[:, None] if weight.ndim == 1 else weight
+
+
+def auc(
+    confidence: ArrayLike,
+    correct: ArrayLike,
+    *,
+    weights: ArrayLike | None = None,
+    rows: NDArray[np.intp] | None = None,
+) -> Array:
+    """Share of (correct, incorrect) pairs in which the correct one has the higher confidence.
+
+    Parameters
+    ----------
+    confidence, correct : array-like of shape (n_answers,)
+        Any score that grows with the chance of being correct; and 0 or 1.
+    weights : array-like of shape (n_answers,) or (n_answers, n_columns), optional
+        Multiplicities, at least 0.
+    rows : int ndarray of shape (n_answers,), optional
+        The row of `weights` of each answer, if not its own.
+
+    Returns
+    -------
+    float or ndarray of shape (n_columns,)
+        In [0, 1]; ties count half. NaN without both classes.
+
+    References
+    ----------
+    .. [1] Hanley and McNeil, "The meaning and use of the area under a receiver operating
+       characteristic (ROC) curve", Radiology 1982.
+
+    Examples
+    --------
+    Of the pairs (.9, .4), (.9, .9), (.4, .4), (.4, .9) one is in order and two are ties:
+
+    >>> float(auc([0.9, 0.4, 0.4, 0.9], [1, 1, 0, 0]))
+    0.5
+    """
+    stated, right = np.asarray(confidence, float), np.asarray(correct, bool)
+    weight, columns = as_columns(weights, len(stated))
+    placed = np.arange(len(stated)) if rows is None else rows
+    count = _count_pairs if len(stated) * columns.shape[1] <= SMALL else _count_many_pairs
+    won, pairs = count(stated, right, placed, columns)
+    area = np.divide(won, pairs, out=np.full(len(won), np.nan), where=pairs > 0)
+    return area.reshape(weight.shape[1:])[()]
+
+
+def _count_pairs(
+    stated: Array, right: Mask, rows: NDArray[np.intp], weights: NDArray
+) -> tuple[Array, Array]:
+    """Count (correct, incorrect) pairs, and the pairs that the correct one wins; ties are ½."""
+    order = np.argsort(stated, kind="stable")
+    correct, incorrect = order[right[order]], order[~right[order]]
+    below, up_to = (
+        np.searchsorted(stated[incorrect], stated[correct], side) for side in ("left", "right")
+    )
+    tied = below < up_to
+    won, pairs = np.empty((2, weights.shape[1]))
+    for start in range(0, len(won), 128):  # columns with sums that fit into a cache
+        chunk = slice(start, start + 128)
+        rights = weights[rows[correct], chunk].astype(float)
+        wrongs = np.zeros((len(incorrect) + 1, rights.shape[1]))
+        np.cumsum(weights[rows[incorrect], chunk], axis=0, dtype=float, out=wrongs[1:])
+        ties = wrongs[up_to[tied]] - wrongs[below[tied]]
+        won[chunk] = np.einsum("ij,ij->j", rights, wrongs[below])
+        won[chunk] += np.einsum("ij,ij->j", rights[tied], ties) / 2
+        pairs[chunk] = rights.sum(axis=0) * wrongs[-1]
+    return won, pairs
+
+
+def _count_many_pairs(
+    stated: Array, right: Mask, rows: NDArray[np.intp], weights: NDArray
+) -> tuple[Array, Array]:
+    """Return the same as `_count_pairs`, by a loop that is compiled at its first use."""
+    from persistcal.evaluation.loops import compilable, count_pairs
+
+    order = np.lexsort((right, stated))
+    level = np.cumsum(np.diff(stated[order], prepend=np.nan) != 0)
+    won, pairs = np.empty((2, weights.shape[1]))
+    count_pairs(rows[order], right[order], level, compilable(weights), won, pairs)
+    return won, pairs
+
+
+def squared_error(confidence: ArrayLike, correct: ArrayLike) -> Array:
+    """Squared difference between confidence and correctness. The mean is the Brier score.
+
+    References
+    ----------
+    .. [1] Brier, "Verification of forecasts expressed in terms of probability", Monthly
+       Weather Review 1950.
+
+    Examples
+    --------
+    >>> float(mean_gap(squared_error([1.0, 0.5], [1, 0])))  # (0 + 0.25) / 2
+    0.125
+    """
+    return (np.asarray(confidence, float) - np.asarray(correct, float)) ** 2
+
+
+def mean_gap(gap: ArrayLike, *, weights: ArrayLike | None = None) -> Array:
+    """Weighted mean: Δ for gaps p₊ − p₋, Δ₀ for their signs. NaN for an empty array.
+
+    The result for gaps of shape (n_questions,) or (n_rows, n_questions) and `weights` of shape
+    (n_questions,) or (n_questions, n_columns) has a value per row and column.
+
+    >>> float(mean_gap([0.5, -0.25, 0.5]))
+    0.25
+    """
+    values = np.asarray(gap, float)
+    weight, columns = as_columns(weights, values.shape[-1])
+    rows = np.concatenate([np.atleast_2d(values), np.ones((1, values.shape[-1]))])
+    sums = np.empty((len(rows), columns.shape[1]))
+    width = int(np.clip(CHUNK // max(1, len(columns)), 8, 64))
+    for start in range(0, columns.shape[1], width):
+        chunk = slice(start, start + width)
+        sums[:, chunk] = rows @ columns[:, chunk].astype(float)
+    total = sums[-1]
+    undefined = np.full((len(rows) - 1, len(total)), np.nan)
+    mean = np.divide(sums[:-1], total, out=undefined, where=total > 0)
+    return mean.reshape(values.shape[:-1] + weight.shape[1:])[()]
+
+
+def balanced_gap(
+    gap: ArrayLike, improvement: ArrayLike, *, weights: ArrayLike | None = None
+) -> Array:
+    """Mean of two mean gaps, over improvements and over regressions, in [−1, 1].
+
+    It is Δᵇ for gaps and Δ₀ᵇ for signs of gaps. An estimator that always prefers the later
+    checkpoint has 0. Shapes are as in `mean_gap`; `improvement`, of shape (n_questions,), is
+    True if the later checkpoint is correct. NaN unless there are both improvements and
+    regressions.
+
+    >>> float(balanced_gap([1, 1, 1, -1], [True, True, True, False]))
+    0.0
+    """
+    values, improved = np.asarray(gap, float), np.asarray(improvement, bool)
+    weight, _ = as_columns(weights, values.shape[-1])
+    gained, lost = (
+        mean_gap(values[..., chosen], weights=weight[chosen])
+        for chosen in (improved, ~improved)
+    )
+    return (gained + lost) / 2
+
+
+def compute(
+    scope: Scope,
+    runs: Sequence[Any],
+    weights: NDArray,
+    *,
+    chosen: Collection[str] = METRICS,
+) -> dict[str, Array]:
+    """Compute the metrics of a scope of several runs on the same questions.
+
+    `runs` are `FullSet` or `OnContrastSet`. The values have the shape (n_runs, n_columns).
+    """
+    metrics = {name: METRICS[name] for name in names(scope) if name in chosen}
+    values = {
+        name: np.array([getattr(metric, scope)(run, weights) for run in runs])
+        for name, metric in metrics.items()
+        if not isinstance(metric, Mean)
+    }
+    means = {name: metric for name, metric in metrics.items() if isinstance(metric, Mean)}
+    for balanced in {mean.balanced for mean in means.values()}:
+        alike = {name: mean for name, mean in means.items() if mean.balanced == balanced}
+        rows = np.array([mean.values(run, scope) for mean in alike.values() for run in runs])
+        if balanced:
+            averages = balanced_gap(rows, runs[0].improvement, weights=weights)
+        else:
+            averages = mean_gap(rows, weights=weights)
+        values |= zip(alike, np.split(averages, len(alike)), strict=True)
+    return {name: values[name] for name in metrics}

@@ -1,0 +1,33 @@
+"""Collect metrics, intervals, tests and contrast sets: the files of each in one table."""
+
+from persistcal.evaluation.significance import holm_over_tables
+from persistcal.store.artifacts import (
+    SIGNIFICANCE,
+    ContrastSets,
+    Intervals,
+    Metrics,
+    Significance,
+)
+from persistcal.store.jobs import run
+
+
+def collect_results(
+    metrics: Metrics,
+    intervals: Intervals,
+    significance: Significance,
+    contrast_sets: ContrastSets,
+    *,
+    holm: str,
+) -> tuple[Metrics, Intervals, Significance, ContrastSets]:
+    """Return the tables with each test once, because tables of results can share tests.
+
+    The p-values are adjusted by Holm's method for the tests of a block, or for the tests of all
+    tables if `holm` is "tables".
+    """
+    tests = significance.drop_duplicates(list(SIGNIFICANCE.key))
+    tests = holm_over_tables(tests) if holm == "tables" else tests
+    return metrics, intervals, tests, contrast_sets
+
+
+if __name__ == "__main__":
+    run(collect_results, snakemake)

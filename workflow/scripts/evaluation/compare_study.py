@@ -1,0 +1,52 @@
+"""Compare checkpoints, models, pairs, thresholds and kinds of change of the study."""
+
+from persistcal.evaluation import pipeline
+from persistcal.evaluation.settings import EvaluationSettings
+from persistcal.store.artifacts import (
+    Answers,
+    Changes,
+    ConfidentRegressions,
+    MinContrast,
+    Pairs,
+    Predictions,
+    Selective,
+    States,
+    ThresholdCells,
+    Thresholds,
+    Trends,
+)
+from persistcal.store.jobs import log, run
+
+
+def compare_study(
+    predictions: list[Predictions],
+    answers: Answers,
+    *,
+    checkpoints: dict[str, list[str]],
+    settings: dict[str, EvaluationSettings],
+    controls: dict[str, str],
+) -> tuple[
+    States,
+    Trends,
+    Pairs,
+    MinContrast,
+    Thresholds,
+    ThresholdCells,
+    ConfidentRegressions,
+    Selective,
+    Changes,
+]:
+    """Return the tables of `persistcal.evaluation.pipeline.compare_study`.
+
+    `checkpoints` contains the evaluation checkpoints of each model; `settings` are by dataset.
+    """
+    tables = pipeline.compare_study(
+        predictions, checkpoints, answers, settings, controls=controls
+    )
+    for name, table in tables._asdict().items():
+        log.info("%s: %d rows", name, len(table))
+    return tables
+
+
+if __name__ == "__main__":
+    run(compare_study, snakemake)

@@ -1,0 +1,19 @@
+"""Evaluate an estimator: metrics, intervals, and replicates for its tests."""
+
+from persistcal.evaluation import pipeline
+from persistcal.evaluation.settings import EvaluationSettings
+from persistcal.store.artifacts import Intervals, Metrics, Predictions, Replicates
+from persistcal.store.jobs import log, run
+
+
+def evaluate_estimator(
+    predictions: Predictions, *, checkpoints: list[str], settings: EvaluationSettings
+) -> tuple[Metrics, Intervals, Replicates]:
+    """Return the tables of one model's predictions on one dataset."""
+    tables = pipeline.evaluate_estimator(predictions, checkpoints, settings)
+    log.info("%d replicates of %d metrics", settings.n_replicates, len(tables.intervals))
+    return tables
+
+
+if __name__ == "__main__":
+    run(evaluate_estimator, snakemake)
