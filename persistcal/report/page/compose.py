@@ -74,8 +74,8 @@ def about(
             versions.append(f"{package} {metadata.version(package)}")
     lines = [
         ("Page made", datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")),
-        ("Results", shown.results),
-        ("Code", commit or "no git checkout"),
+        *([("Results", shown.results)] if shown.results != "." else []),
+        *([("Code", commit)] if commit else []),
         ("Judge", shown.judge),
         ("Seeds of training", ", ".join(map(str, trained)) or "none"),
         (

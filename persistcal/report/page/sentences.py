@@ -237,7 +237,7 @@ def _headline(
 def explain_missing_interval(standings: Standings) -> str:
     """Return why a metric that rests on gained and lost questions has no interval."""
     if not standings.fewest:
-        return "a replicate is undefined"
+        return "some samples of these questions leave it undefined"
     gained, lost = standings.fewest
     return (
         f"a pair with {gained:,} gained and {lost:,} lost questions has too few for an "
