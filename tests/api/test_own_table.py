@@ -32,7 +32,7 @@ def test_each_model_and_dataset_is_evaluated_on_its_own(predictions):
     assert list(found.columns[:2]) == ["model", "dataset"]
     for model, rows in parts.items():
         of_model = found[found["model"] == model].drop(columns=["model", "dataset"])
-        expected = of_one(rows, CHECKPOINTS, **HOW)
+        expected = of_one(rows, CHECKPOINTS, EvaluationSettings(**HOW))
         pd.testing.assert_frame_equal(of_model.reset_index(drop=True), expected)
     assert set(contrast_sets(both, CHECKPOINTS, **HOW)["model"]) == {"m1", "m2"}
 
@@ -94,7 +94,7 @@ def test_the_table_marks_the_best_and_what_is_not_significantly_worse(prediction
     assert "font-weight: bold" in html and "text-decoration: underline" in html and best in html
     aucs = tests[(tests["scope"] == "full") & (tests["metric"] == "auc")]
     assert set(aucs["best"]) == {expected.idxmax()} and len(aucs) == 3
-    assert comparison.figure().axes[0].get_ylabel() == "Contrast-set AUC"
+    assert comparison.figure().axes[0].get_ylabel() == "Change AUC"
     assert comparison.figure("states").axes
     with pytest.raises(ValueError, match="name is 'state'; give one of full_vs_contrast, st"):
         comparison.figure("state")
