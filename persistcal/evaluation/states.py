@@ -69,14 +69,16 @@ def resample_states(
     """Evaluate states on the same bootstrap replicates.
 
     The full-set metrics of each series that all states have and, with seed "mean", each state's
-    mean over its own seeds; and with an empty estimator the accuracy. A metric is NaN in a
-    replicate that lacks a class.
+    mean over its own seeds; and with an empty estimator the accuracy. Replicates are NaN if
+    they lack a class, or if the metric has no interval.
     """
     n_questions, series = len(answers.questions), list(answers.confidence)
     n_replicates = settings.n_replicates
     shape = (len(states), n_replicates + 1)  # the data are in the first column
     accuracy = np.empty(shape)
-    values = {(name, i): np.empty(shape) for name in names("full") for i in range(len(series))}
+    metrics = names("full")
+    with_interval = [name for name in metrics if METRICS[name].has_interval]
+    values = {(m, i): np.full(shape, np.nan) for m in metrics for i in range(len(series))}
     labels = [answers.correct[state.checkpoint, list(state.questions)] == 1 for state in states]
     runs: list[dict[int, FullSet]] = []  # of each state, by the number of the series
     for state, right in zip(states, labels, strict=True):
@@ -93,21 +95,22 @@ def resample_states(
     for block in [range(-1, 0), *blocks(n_replicates, 4 * n_questions + 10_000)]:
         columns = slice(block.start + 1, block.stop + 1)
         if block.start < 0:
-            drawn = np.ones((n_questions, 1), np.uint8)
+            chosen, drawn = metrics, np.ones((n_questions, 1), np.uint8)
         else:
+            chosen = with_interval
             drawn = draw_sequences(n_questions, block, seed=settings.seed, reach=0).counts
         for row, state in enumerate(states):
             counts = drawn[list(state.questions)]
             accuracy[row, columns] = mean_gap(labels[row].astype(float), weights=counts)
             if series:
-                found = compute("full", list(runs[row].values()), counts)
+                found = compute("full", list(runs[row].values()), counts, chosen=chosen)
                 for name, of_runs in found.items():
                     for i, of_run in zip(runs[row], of_runs, strict=True):
                         values[name, i][row, columns] = of_run
     made = {MeasuredSeries("", "", ACCURACY, ""): accuracy}
     for member, numbers in answers.rows.items():
         everywhere = [i for i in numbers if all(i in present for present in runs)]
-        for name in names("full"):
+        for name in metrics:
             made |= {
                 MeasuredSeries(*member, name, str(series[i].seed)): values[name, i]
                 for i in everywhere
@@ -160,23 +163,16 @@ def compare_checkpoints(
             if kind.metric == ACCURACY:
                 test = compare_accuracies(*right)
             else:
-                drawn = _for_claims(kind, replicated[second] - replicated[first])
+                drawn = replicated[second] - replicated[first]
                 test = compare_replicates(observed[first], observed[second], drawn)
             differences.append((*place, *kind, *test))
     if along:
         centred = np.arange(n) - (n - 1) / 2
         slope, rows = centred / (centred**2).sum(), [states.index(state) for state in along]
         for kind, (observed, replicated) in resampled.items():
-            drawn = _for_claims(kind, slope @ replicated[rows])
-            test = compare_replicates(0.0, slope @ observed[rows], drawn)
+            test = compare_replicates(0.0, slope @ observed[rows], slope @ replicated[rows])
             slopes.append((*kind, n, *test[2:]))
     return pd.DataFrame(differences, columns=STATES), pd.DataFrame(slopes, columns=TRENDS)
-
-
-def _for_claims(kind: MeasuredSeries, drawn: Array) -> Array:
-    """Return replicates of a difference, or NaN if the metric has no valid interval."""
-    metric = METRICS.get(kind.metric)  # None for accuracy
-    return drawn if metric is None or metric.has_interval else np.full_like(drawn, np.nan)
 
 
 def join(first: AnswerArrays, second: AnswerArrays) -> AnswerArrays:
