@@ -28,7 +28,8 @@ from benchmarks.results import Result, show
 from persistcal.evaluation import significance
 from persistcal.evaluation.contrast import contrast_sets
 from persistcal.evaluation.draws import count_draws, draw_sequences
-from persistcal.evaluation.evaluate import Key, metrics_under, prepare
+from persistcal.evaluation.evaluate import metrics_under, prepare
+from persistcal.evaluation.metrics.registry import MetricKey
 from persistcal.evaluation.predictions import arrange
 from persistcal.evaluation.replicates import replicate_metrics
 from persistcal.evaluation.settings import EvaluationSettings
@@ -144,7 +145,7 @@ def obvious_replicate(seed: int, size: SignificanceSize) -> tuple[float, float]:
         ]
         for parts in (data.full, data.contrast)
     )
-    metrics: dict[Key, list[float]] = {}
+    metrics: dict[MetricKey, list[float]] = {}
     start = time.process_time()
     for number, run in enumerate(data.on_full):
         stated = [
@@ -174,7 +175,7 @@ def obvious_replicate(seed: int, size: SignificanceSize) -> tuple[float, float]:
             label = np.concatenate([~improved, improved]).astype(int)
             pooled = np.concatenate([earlier, later])
             gap, sign = conditioned.gap[at], conditioned.sign[at]
-            for name, value in {
+            for metric, value in {
                 "auc": roc_auc_score(label, pooled),
                 "brier": brier_score_loss(label, pooled),
                 "smece": relplot.smECE(earlier, 1.0 - improved),
@@ -184,10 +185,10 @@ def obvious_replicate(seed: int, size: SignificanceSize) -> tuple[float, float]:
                 "delta0": sign.mean(),
                 "delta0_balanced": (sign[improved].mean() + sign[~improved].mean()) / 2,
             }.items():
-                by_set.setdefault(name, []).append(value)
-        found |= {("contrast", name): np.mean(values) for name, values in by_set.items()}
+                by_set.setdefault(metric, []).append(value)
+        found |= {("contrast", metric): np.mean(values) for metric, values in by_set.items()}
         for name, value in found.items():
-            metrics.setdefault(("odds", *name), []).append(float(value))
+            metrics.setdefault(MetricKey("odds", *name), []).append(float(value))
     taken = time.process_time() - start
     fast = metrics_under(partial(count_draws, sequences=sequences), data)
     return taken, max(

@@ -424,7 +424,7 @@ def predictions(
             rows = _rows(estimates.dataset, run, confidence[checkpoint], asked)
             correct = labels[checkpoint][asked] == 1
             rows = rows.assign(checkpoint=checkpoint, estimator=run.estimator, correct=correct)
-            parts.append(rows[PREDICTIONS.but("ask", "group")])
+            parts.append(PREDICTIONS.fill(rows)[PREDICTIONS.schema.names])
     return pd.concat(parts, ignore_index=True) if parts else artifacts.empty(PREDICTIONS)
 
 
