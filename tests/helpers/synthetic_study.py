@@ -170,7 +170,7 @@ def spread_over_places(invented):
     places = {
         "labels": labels,
         "checkpoints": {model: shown.checkpoints["m"] for model in "mn"},
-        "min_contrast": dict.fromkeys(labels["datasets"], 5),
+        "settings": dict.fromkeys(labels["datasets"], *shown.settings.values()),
         "earlier": {model: shown.earlier["m"] for model in "mn"},
         "descriptions": {},
         "main": list(labels["estimators"]),
