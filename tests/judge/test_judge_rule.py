@@ -145,6 +145,9 @@ def test_the_rule_reruns_what_a_label_concerns_and_nothing_for_a_ceiling(fake, t
     for checkpoint, some in {"a": candidates(2), "b": candidates(4)}.items():
         about = {"model": "m", "checkpoint": checkpoint, "dataset": "d", "split": "test"}
         questions, clusters = tables_of(some)
+        # Each checkpoint asks something that the other one's batch does not hold.
+        own = {"second": f"second of {checkpoint}"}
+        clusters["answer"] = clusters["answer"].replace(own)
         place = tmp_path / "results" / "clusters" / "m" / checkpoint / "d/test.parquet"
         artifacts.write(clusters, place, artifacts.CLUSTERS, values=about)
         path = tmp_path / "results" / "questions" / "d.parquet"

@@ -46,6 +46,7 @@ CONFIG = {
     "decoding": {
         **{"strategy": "sample", "n_samples": 4, "n_beams": 9, "temperature": 1, "top_p": 1},
         **{"seed": 17, "max_new_tokens": 8, "batch_size": 2, "memory_gb": 1},
+        "backend": "transformers",
     },
     "prompts": {"confidence": "confidence.txt", "few_shot": 5},
     "analyses": {"confounds": {"models": []}},
