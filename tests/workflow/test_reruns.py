@@ -14,6 +14,7 @@ SHOWN = {
     # contrast sets, calibration, states, thresholds, pairs, min_contrast and subsets
     "make_plain_table": 8,
     "compare_study": 1,
+    "make_claims": 1,
     "measure_subsets": 1,
     "draw_figure": 3,  # of states, risk and coverage, and the full set against contrast sets
     "make_page": 1,
@@ -46,9 +47,11 @@ ONE_MORE = {
 LOOKED_UP = {"resolve_checkpoint": 1, "fetch_checkpoint": 1}
 
 
-def answered(n):
-    """Jobs that answer the train and test questions at `n` checkpoints."""
-    return {"generate_beams": 2 * n, "cluster_answers": 2 * n, "judge_answers": 2 * n}
+def answered(checkpoints, splits=2):
+    """Jobs that answer the questions of the splits at the checkpoints."""
+    return dict.fromkeys(
+        ["generate_beams", "cluster_answers", "judge_answers"], checkpoints * splits
+    )
 
 
 def test_nothing_even_when_every_source_is_touched(study):
@@ -180,7 +183,7 @@ def test_one_more_checkpoint_is_asked_alone(study, tmp_path):
     overlay.write_text(yaml.safe_dump({"models": {"atlas": ONE_MORE}}))
     assert planned(snakemake(folder, target, "--dry-run", configs=[*ATLAS, overlay])) == {
         **LOOKED_UP,
-        **answered(1),
+        **answered(1, splits=1),  # the test questions: P(True) is not trained
         "rate_at_checkpoint": 1,
         "gather_confidences": 1,
     }
