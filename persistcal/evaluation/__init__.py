@@ -25,5 +25,6 @@ smooth_ece: SmoothECE with automatic bandwidth, for many weightings of answers a
 states: comparisons of checkpoints and of models, and trends
 subsets: metrics of each pair of checkpoints, group of questions, and kind of change
 thresholds: select a threshold on one checkpoint, and check it on a later one
+values: values and replicates of all metrics of a scope at once
 weighted: weighted AUC, squared errors and mean gaps
 """

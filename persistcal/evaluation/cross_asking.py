@@ -31,6 +31,7 @@ from persistcal.evaluation.evaluate import on_contrast_set
 from persistcal.evaluation.predictions import ABSENT, AnswerArrays, Array, Series, arrange
 from persistcal.evaluation.replicates import MEMBER, blocks, noise_of_seeds
 from persistcal.evaluation.settings import EvaluationSettings
+from persistcal.evaluation.values import replicate_runs
 from persistcal.evaluation.weighted import auc, balanced_gap
 
 log = logging.getLogger(__name__)
@@ -209,7 +210,7 @@ def _replicate(
             part_weights = weights[np.searchsorted(asked, part.questions)]
             sizes = draws.group_sizes(part, answers.groups)
             for member, numbers in answers.rows.items():
-                of_member = draws.replicate_runs(
+                of_member = replicate_runs(
                     [runs[i] for i in numbers],
                     part,
                     part_weights,

@@ -33,15 +33,13 @@ References
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from persistcal.evaluation.metrics.registry import METRICS
 from persistcal.evaluation.predictions import Array, Mask
-from persistcal.evaluation.runs import OnContrastSet
 from persistcal.evaluation.weighted import auc
 
 # A question of a class is taken once per replicate on average, so 255 is never reached.
@@ -307,22 +305,3 @@ def change_auc_replicates(
         up * lost + gained * lost_down + up * lost_down + (up * lost_up + down * lost_down) / 2
     )
     return won / ((gained + up + down) * (lost + lost_down + lost_up))
-
-
-def replicate_runs(
-    runs: Sequence[OnContrastSet],
-    part: Component,
-    weights: Array,
-    pseudo: Mapping[float, Array],
-    sizes: tuple[float, float] = (1.0, 1.0),
-) -> dict[str, Array]:
-    """Return the replicates, (n_runs, n_replicates), of each metric of both directions.
-
-    `pseudo` has the weights of pseudo-questions by their expected value, and `sizes` the mean
-    sizes of groups.
-    """
-    return {
-        name: metric.weighted(runs, part.is_first, weights, pseudo[metric.pseudo], sizes)
-        for name, metric in METRICS.items()
-        if metric.both_directions
-    }

@@ -19,7 +19,7 @@ from persistcal.evaluation.metrics.registry import METRICS, MetricKey, names
 from persistcal.evaluation.predictions import ABSENT, AnswerArrays, Array, arrange
 from persistcal.evaluation.runs import FullSet, OnContrastSet
 from persistcal.evaluation.settings import Conditioning, EvaluationSettings
-from persistcal.evaluation.weighted import compute
+from persistcal.evaluation.values import compute
 
 log = logging.getLogger(__name__)
 

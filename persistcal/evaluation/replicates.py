@@ -27,6 +27,7 @@ from persistcal.evaluation.evaluate import (
 from persistcal.evaluation.metrics.registry import METRICS, MetricKey
 from persistcal.evaluation.predictions import AnswerArrays, Array
 from persistcal.evaluation.settings import EvaluationSettings
+from persistcal.evaluation.values import replicate_runs
 
 log = logging.getLogger(__name__)
 
@@ -243,7 +244,7 @@ def _directions(
                 for row, numbers in enumerate(answers.rows.values()):
                     runs = [by_pair[number][i] for i in numbers]
                     drawn = {kind: rows[:, columns] for kind, rows in pseudo[row].items()}
-                    values = draws.replicate_runs(runs, part, part_weights, drawn, sizes)
+                    values = replicate_runs(runs, part, part_weights, drawn, sizes)
                     for metric, of_runs in values.items():
                         mean = of_runs.mean(axis=0) / len(parts)
                         key = MetricKey(conditioning, "contrast", metric)

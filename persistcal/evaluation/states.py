@@ -22,7 +22,8 @@ from persistcal.evaluation.proportions import compare_accuracies, compare_replic
 from persistcal.evaluation.replicates import blocks
 from persistcal.evaluation.runs import FullSet
 from persistcal.evaluation.settings import EvaluationSettings
-from persistcal.evaluation.weighted import compute, mean_gap
+from persistcal.evaluation.values import compute
+from persistcal.evaluation.weighted import mean_gap
 
 log = logging.getLogger(__name__)
 

@@ -35,7 +35,7 @@ from persistcal.evaluation.replicates import (
 )
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.significance import intervals
-from persistcal.evaluation.weighted import compute
+from persistcal.evaluation.values import compute
 from persistcal.store.artifacts import CHANGES, MIN_CONTRAST, PAIRS, SUBSETS, empty
 
 log = logging.getLogger(__name__)

@@ -4,13 +4,9 @@ Weights are multiplicities of shape (n,), or (n, n_columns) for n_columns values
 as bootstrap replicates. An undefined value is NaN; `persistcal.evaluation.evaluate` logs why.
 """
 
-from collections.abc import Collection, Sequence
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from persistcal.evaluation.metrics.registry import METRICS, Mean, Scope, names
 from persistcal.evaluation.predictions import Array, Mask
 
 CHUNK = 2**23  # weights that are held as floats at a time, if that leaves 8 columns
@@ -162,32 +158,3 @@ def balanced_gap(
         for chosen in (improved, ~improved)
     )
     return (gained + lost) / 2
-
-
-def compute(
-    scope: Scope,
-    runs: Sequence[Any],
-    weights: NDArray,
-    *,
-    chosen: Collection[str] = METRICS,
-) -> dict[str, Array]:
-    """Compute the metrics of a scope of several runs on the same questions.
-
-    `runs` are `FullSet` or `OnContrastSet`. The values have the shape (n_runs, n_columns).
-    """
-    metrics = {name: METRICS[name] for name in names(scope) if name in chosen}
-    values = {
-        name: np.array([getattr(metric, scope)(run, weights) for run in runs])
-        for name, metric in metrics.items()
-        if not isinstance(metric, Mean)
-    }
-    means = {name: metric for name, metric in metrics.items() if isinstance(metric, Mean)}
-    for balanced in {mean.balanced for mean in means.values()}:
-        alike = {name: mean for name, mean in means.items() if mean.balanced == balanced}
-        rows = np.array([mean.values(run, scope) for mean in alike.values() for run in runs])
-        if balanced:
-            averages = balanced_gap(rows, runs[0].improvement, weights=weights)
-        else:
-            averages = mean_gap(rows, weights=weights)
-        values |= zip(alike, np.split(averages, len(alike)), strict=True)
-    return {name: values[name] for name in metrics}

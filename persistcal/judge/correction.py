@@ -36,7 +36,7 @@ from scipy.stats import t as student
 from persistcal.evaluation.contrast import condition
 from persistcal.evaluation.predictions import ABSENT, Array, arrange
 from persistcal.evaluation.runs import OnContrastSet
-from persistcal.evaluation.weighted import compute
+from persistcal.evaluation.values import compute
 from persistcal.judge.audit import KINDS, AuditError
 from persistcal.store.artifacts import CORRECTIONS
 
