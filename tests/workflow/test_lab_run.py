@@ -60,7 +60,8 @@ def test_the_same_weights_flip_nothing(folder):
     same = changes[changes["change"] == "Control: same weights"]
     assert set(same["estimator"]) == {"self_consistency", "sequence_probability"}
     assert same["questions"].eq(0).all() and same["value"].isna().all()
-    assert same["above_control"].isna().all()
+    numbers = [name for name in same.columns if name.startswith(("beyond_", "of_knowledge"))]
+    assert len(numbers) == 6 and same[numbers].isna().all(axis=None)
     assert changes["control"].unique().tolist() == ["Control: other examples", ""]
     assert answers(folder, "p100").equals(answers(folder, "same"))
 
