@@ -165,7 +165,9 @@ def simulate(
             draws = counts_of(part, len(labels), n_replicates, number_of_draws)
         count_once = np.ones((len(labels), 1), np.uint8)
         values = measure(world, labels, confidences, count_once)[:, 0]
-        n = effective_questions([part], balanced=world.metric == "delta0_balanced")
+        n = effective_questions(
+            [part], np.arange(len(labels)), balanced=world.metric == "delta0_balanced"
+        )
         marked = measure(world, labels, confidences, draws.stratified)
         yield values, marked, claims_of(world, labels, confidences, draws, number_of_draws), n
 

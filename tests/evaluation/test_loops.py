@@ -4,7 +4,7 @@ import numba
 import numpy as np
 import pytest
 
-from persistcal.evaluation import loops, metrics
+from persistcal.evaluation import loops, weighted
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, float])
@@ -24,7 +24,7 @@ def test_pairs_are_counted_as_one_by_one(dtype):
         expected_won += both * (np.sign(level[right] - level[wrong]) + 1) / 2
     assert won.tolist() == expected_won.tolist()
     assert pairs.tolist() == expected_pairs.tolist()
-    counted = metrics._count_pairs(level.astype(float), correct, rows, weights)
+    counted = weighted._count_pairs(level.astype(float), correct, rows, weights)
     assert [found.tolist() for found in counted] == [won.tolist(), pairs.tolist()]
 
 
@@ -32,9 +32,9 @@ def test_small_and_large_studies_have_the_same_auc(monkeypatch):
     rng = np.random.default_rng(3)
     confidence, correct = rng.integers(0, 9, 40) / 8, rng.random(40) < 0.6
     weights = rng.poisson(1, (40, 300)).astype(np.uint8)
-    small = metrics.auc(confidence, correct, weights=weights)
-    monkeypatch.setattr(metrics, "SMALL", 0)
-    assert metrics.auc(confidence, correct, weights=weights).tolist() == small.tolist()
+    small = weighted.auc(confidence, correct, weights=weights)
+    monkeypatch.setattr(weighted, "SMALL", 0)
+    assert weighted.auc(confidence, correct, weights=weights).tolist() == small.tolist()
 
 
 def test_where_nothing_can_be_kept_loops_are_compiled_all_the_same(monkeypatch):

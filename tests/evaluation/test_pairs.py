@@ -26,9 +26,9 @@ def predictions(n=60, seed=0):
         for q in range(n)
         for estimator, seed in (("oracle", 1), ("oracle", 2), ("self_consistency", 0))
     ]
-    frame = pd.DataFrame(rows, columns=artifacts.PREDICTIONS.schema.names)
+    frame = pd.DataFrame(rows, columns=artifacts.PREDICTIONS.but("ask", "group"))
     first = frame.groupby(["checkpoint", "question_id"])["correct"].transform("first")
-    return frame.assign(correct=first)
+    return artifacts.PREDICTIONS.fill(frame.assign(correct=first))
 
 
 def test_the_sweep_is_the_study_evaluated_anew_for_each_size():

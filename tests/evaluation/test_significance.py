@@ -51,7 +51,7 @@ def test_values_are_of_evaluate_and_quantiles_of_replicates(predictions, replica
     )
     values = metrics.set_index([*KEY, "estimator"])["value"].sort_index()
     for row in tests.itertuples():
-        key = row.conditioning, row.scope, row.metric
+        key = MetricKey(row.conditioning, row.scope, row.metric)
         of, lower_is_better = values[key], METRICS[row.metric].lower_is_better
         assert row.best == (of.idxmin() if lower_is_better else of.idxmax())
         assert row.difference == pytest.approx(abs(of[row.best] - of[row.other]), abs=1e-9)

@@ -122,6 +122,9 @@ def test_differences_are_those_of_rows_that_are_repeated(answers):
             for kind, value in slow(answers, state, replicate).items():
                 of = found[kind]
                 mine = of.observed[row] if replicate is None else of.replicated[row, replicate]
+                if kind[2] == "smece" and replicate is not None:  # without an interval
+                    assert np.isnan(mine)
+                    continue
                 assert mine == pytest.approx(value, abs=1e-9), (kind, row, replicate)
     by_seed = [found["quiz", "learnt", "auc", str(seed)].replicated for seed in (17, 18, 19)]
     mean = found["quiz", "learnt", "auc", "mean"].replicated

@@ -71,6 +71,8 @@ def test_every_row_arrives(tmp_path, suffix):
             "seed": 0,
             "confidence": [0.25, 0.5, 0.25, 0.5],
             "correct": [True, False, True, False],
+            "ask": 0,
+            "group": "",
         }
     )
     for found in run(tmp_path, good(), suffix=suffix):
