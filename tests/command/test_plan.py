@@ -61,7 +61,7 @@ def test_from_a_small_study(tmp_path, capsys):
         ("--questions 100 --results nowhere 9 --difference inf", 1, "difference is inf"),
         ("--questions 100 --results here", 2, "2 arguments"),
         ("--questions 1", 2, "--questions"),
-        ("--questions 100000000000", 1, "questions is 100,000,000,000; give"),
+        ("--questions 100000000000", 2, "--questions is 100,000,000,000; give at most"),
     ],
 )
 def test_a_guess_that_cannot_be_is_a_sentence(words, code, message, capsys):
