@@ -40,6 +40,7 @@ TABLES = {
             "lower_2_5pct": [0.1, None],
             "upper_97_5pct": [0.1, 0.2],
             "error_rate": [0.1, 0.2],
+            "n_answered": [1, 2],
             "n": [1, 2],
         },
     ),
