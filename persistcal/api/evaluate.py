@@ -356,7 +356,7 @@ def plan(
     Examples
     --------
     >>> plan(2000, 220, 38)["difference"].round(3).tolist()
-    [0.023, 0.273, 0.088]
+    [0.023, 0.273, 0.089]
     """
     guess = Guess(questions, gained, lost, accuracy, agreement, auc, estimators)
     table = pd.DataFrame(findable(guess, difference), columns=Findable._fields)
