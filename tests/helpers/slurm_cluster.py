@@ -27,9 +27,19 @@ def why_not():
         return "SLURM's daemons are started as root"
     if missing := [name for name in PROGRAMS if not shutil.which(name)]:
         return f"{', '.join(missing)} not found; run `make test-packages`"
-    if (conf := ETC / "slurm.conf").exists():
+    if (conf := ETC / "slurm.conf").exists() and not _is_leftover(conf):
         return f"{conf} is there, so this machine may belong to a cluster"
     return ""
+
+
+def _is_leftover(conf):
+    """Return whether a test run that was killed left `conf`: no controller listens."""
+    lines = conf.read_text().splitlines()
+    if not conf.is_symlink() or lines[:1] != CONF.read_text().splitlines()[:1]:
+        return False
+    [port] = [ln.partition("=")[2] for ln in lines if ln.startswith("SlurmctldPort=")]
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", int(port))) != 0
 
 
 def ask(*command, check=True):
