@@ -34,11 +34,13 @@ def test_the_service_runs_what_must_pass_before_a_change_lands():
     assert oldest.removeprefix(">=") in jobs["wheel"]["strategy"]["matrix"]["python"]
 
 
-def test_one_version_in_all_files_that_name_it():
+def test_version_and_date_are_the_same_in_all_files():
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     changelog = (ROOT / "CHANGELOG.md").read_text()
-    assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == version
-    assert re.search(r"^## (\S+)", changelog, flags=re.MULTILINE)[1] == version
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    release = f"{version} ({citation['date-released']})"
+    assert citation["version"] == version
+    assert re.search(r"^## (.+)", changelog, flags=re.MULTILINE)[1] == release
     assert f'tag="v{version}"' in (ROOT / "docs/module.md").read_text()
 
 
