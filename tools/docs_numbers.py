@@ -1,24 +1,30 @@
 """Compare the numbers in README and docs with the results in docs/data.
 
-A comment after a paragraph, list or table names the results in reading order:
+docs/data/numbers.yaml has, by page, the beginning of a paragraph, list or table and the names
+of its results in reading order. For the paragraph
 
     Δ₀ᵇ is .222 [.15, .29] for oracle and .053 for non-oracle training; 240 questions changed.
 
-    <!-- numbers: atlas.csv {oracle,non_oracle}.contrast.delta0_balanced p40-p50.changed -->
+the entry is
 
-Every name must be found, and every decimal needs a name; `-` means a decimal that is not a
-result. Other whole numbers and code in backticks are skipped. A number before a % is the result
-times 100. `make docs-numbers` corrects decimals. `tools/docs_data.py` writes the results.
+    'Δ₀ᵇ is': atlas.csv {oracle,non_oracle}.contrast.delta0_balanced p40-p50.changed
+
+One block of the page must begin so, every name must be found, and every decimal needs a name;
+`-` means a decimal that is not a result. Other whole numbers and code in backticks are skipped.
+A number before a % is the result times 100. `make docs-numbers` corrects decimals.
+`tools/docs_data.py` writes the results.
 """
 
 import csv
 import re
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
+import yaml
+
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / "docs" / "data"
-COMMENT = re.compile(r"^<!-- numbers: (.*?)-->", re.DOTALL | re.MULTILINE)
 NUMBER = r"(?<![\w.])[−-]?(?:\d{1,3}(?:,\d{3})+|\d*\.\d+|\d+)(?!\w|\.\d)"
 INTERVAL = rf"[*\\]*(?:</u>)?[*\\]*\s*\[\s*({NUMBER}),\s*({NUMBER})\s?%?\s*\]"
 PRINTED = re.compile(rf"({NUMBER})(\s?%)?(?:{INTERVAL})?")
@@ -88,25 +94,36 @@ def correct(block: str, words: str) -> tuple[str, list[str]]:
     return block, problems + unmatched
 
 
-def check(text: str) -> tuple[str, list[str]]:
+def printed_numbers() -> dict[str, dict[str, str]]:
+    """Return the names of the printed results, by page and beginning of a block."""
+    pages: dict[str, dict[str, str]] = yaml.safe_load(
+        (DATA / "numbers.yaml").read_text(encoding="utf-8")
+    )
+    return pages
+
+
+def check(text: str, names: Mapping[str, str]) -> tuple[str, list[str]]:
     """Return a page with corrected numbers, and its errors."""
+    blocks = re.split(r"(\n{2,})", text)
     problems: list[str] = []
-    for comment in reversed(list(COMMENT.finditer(text))):
-        start = len("".join(text[: comment.start()].rstrip().rpartition("\n\n")[:2]))
-        block, numbers = correct(text[start : comment.start()], comment[1])
-        line = f"line {text.count(chr(10), 0, start) + 1}: "
-        problems = [line + problem for problem in numbers] + problems
-        text = text[:start] + block + text[comment.start() :]
-    return text, problems
+    for beginning, words in names.items():
+        found = [i for i, block in enumerate(blocks) if block.startswith(beginning)]
+        if len(found) != 1:
+            problems.append(f"{len(found)} blocks begin with {beginning!r}; one must")
+            continue
+        blocks[found[0]], errors = correct(blocks[found[0]], words)
+        problems += [f"{beginning!r}: {error}" for error in errors]
+    return "".join(blocks), problems
 
 
 def main() -> None:
     """Correct all pages, and print the errors."""
-    for page in [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))]:
-        text, problems = check(page.read_text(encoding="utf-8"))
-        page.write_text(text, encoding="utf-8")
+    for page, names in printed_numbers().items():
+        path = ROOT / page
+        text, problems = check(path.read_text(encoding="utf-8"), names)
+        path.write_text(text, encoding="utf-8")
         for problem in problems:
-            print(f"{page.relative_to(ROOT)}, {problem}")
+            print(f"{page}, {problem}")
 
 
 if __name__ == "__main__":

@@ -55,35 +55,58 @@ def test_files_and_targets_that_the_documentation_names_are_there():
     assert not [file for file in named if not (ROOT / file).exists()]
 
 
-def test_numbers_of_the_documentation_are_the_results():
-    pages = {page: docs_numbers.check(page.read_text(encoding="utf-8"))[1] for page in PAGES}
-    assert not {page.name: problems for page, problems in pages.items() if problems}
+def test_printed_numbers_are_the_results():
+    pages = docs_numbers.printed_numbers()
+    problems = {
+        page: docs_numbers.check((ROOT / page).read_text(encoding="utf-8"), names)[1]
+        for page, names in pages.items()
+    }
+    assert len(pages) > 5
+    assert not {page: errors for page, errors in problems.items() if errors}
 
 
-def test_wrong_and_swapped_numbers_are_found_and_corrected(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("block", "names", "corrected", "n_problems"),
+    [
+        pytest.param(
+            "95 % of **.222** [.15, .29], −.01, 1,240 and 49 % [45, 53] in version 0.2 (`.5`)",
+            "{a,b}.x n share -",
+            None,
+            0,
+            id="right",
+        ),
+        pytest.param("0.3 [.14, .2905]", "a.x", "0.2 [.15, .2905]", 1, id="wrong decimals"),
+        pytest.param("| −.01 | .22 |", "{a,b}.x", "| .22 | −.01 |", 2, id="swapped"),
+        pytest.param("0.1, .22", "a.x", None, 2, id="a name is missing, so none is corrected"),
+        pytest.param(".22 and .7", "a.x", None, 1, id="a decimal without a name"),
+        pytest.param("1,241 questions, of 800", "n", None, 1, id="another whole number"),
+        pytest.param("1 of .52", "half", None, 0, id="a whole number before the result"),
+        pytest.param("49.4 %", "share", "49.5 %", 1, id="a wrong percentage"),
+        pytest.param("48 %", "share", None, 1, id="a wrong whole percentage"),
+        pytest.param("−.015 [.1, .2]", "b.x", None, 1, id="a result without an interval"),
+        pytest.param(".22", "c.x", None, 1, id="a result that is missing"),
+        pytest.param("none", "a.x", None, 1, id="a result that is not printed"),
+    ],
+)
+def test_wrong_numbers_are_found_and_corrected(
+    block, names, corrected, n_problems, tmp_path, monkeypatch
+):
     monkeypatch.setattr(docs_numbers, "DATA", tmp_path)
+    docs_numbers.read.cache_clear()
     rows = "a.x,0.2221,0.148,0.2905\nb.x,-0.0149,,\nn,1240,,\nshare,0.4949,0.45,0.531\n"
     rows += "half,0.52,,\n"
     (tmp_path / "t.csv").write_text(f"name,value,low,high\n{rows}", encoding="utf-8")
 
-    def check(block, names):
-        comment = f"\n\n<!-- numbers: t.csv {names} -->\n"
-        text, problems = docs_numbers.check(block + comment)
-        return text.removesuffix(comment), len(problems)
+    page, problems = docs_numbers.check(f"# A\n\n{block}\n\nB\n", {block[:4]: f"t.csv {names}"})
 
-    right = "95 % of **.222** [.15, .29], −.01, 1,240 and 49 % [45, 53] in version 0.2 (`.5`)"
-    assert check(right, "{a,b}.x n share -") == (right, 0)
-    assert check("0.1, .22", "a.x") == ("0.1, .22", 2)  # not corrected: a name is missing
-    assert check("| −.01 | .22 |", "{a,b}.x") == ("| .22 | −.01 |", 2)  # swapped
-    assert check("0.3 [.14, .2905]", "a.x") == ("0.2 [.15, .2905]", 1)
-    assert check("1,241 questions, of 800", "n")[1] == 1  # another whole number
-    assert check("1 of .52", "half") == ("1 of .52", 0)
-    assert check("49.4 %", "share") == ("49.5 %", 1)
-    assert check("48 %", "share")[1] == 1
-    assert check(".22 and .7", "a.x")[1] == 1  # a decimal without a name
-    assert check("−.015 [.1, .2]", "b.x")[1] == 1  # an interval that is not there
-    assert check(".22", "c.x")[1] == 1
-    assert check("none", "a.x")[1] == 1
+    assert len(problems) == n_problems
+    if n_problems == 0 or corrected:
+        assert page == f"# A\n\n{corrected or block}\n\nB\n"
+
+
+@pytest.mark.parametrize("page", ["other text", "B 1\n\nB 2"])
+def test_numbers_without_their_block_are_found(page):
+    assert len(docs_numbers.check(page, {"B": "t.csv a.x"})[1]) == 1
 
 
 def test_results_are_copied_and_counted_by_name(tmp_path, monkeypatch):
