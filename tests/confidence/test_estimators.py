@@ -1,4 +1,4 @@
-"""Each estimator on checkpoints k (the last earlier one), m and n (evaluated), by hand."""
+"""Each estimator on the earlier checkpoint k and the evaluated m and n, by hand."""
 
 import numpy as np
 import pandas as pd
@@ -44,7 +44,7 @@ CLUSTERS = {
         ("q4", 0, "Rome", 1.0, ["Rome"]),
         ("q5", 0, "Bern", 0.8, ["Bern"]),
     ],
-    # the probabilities of one cluster's beams, summed
+    # Sums of beams' probabilities can exceed 1 by rounding errors.
     "n": [("q1", 0, "k2", 1 + 1e-12, ["k2"]), ("q2", 0, "OSLO", 0.2, ["OSLO"])],
 }
 BEAMS = {
@@ -80,12 +80,12 @@ def beams_of(rows):
     return beams.assign(**measures, min_logprob=beams["logprob"] / 2)
 
 
-OF_EACH = {name: clusters_of(rows) for name, rows in CLUSTERS.items()}
+CLUSTER_TABLES = {name: clusters_of(rows) for name, rows in CLUSTERS.items()}
 TABLES = (
     QUESTIONS,
     of_each({name: beams_of(rows) for name, rows in BEAMS.items()}),
-    of_each(OF_EACH),
-    of_each({name: answers_of(QUESTIONS, OF_EACH[name], RIGHT[name]) for name in "kmn"}),
+    of_each(CLUSTER_TABLES),
+    of_each({name: answers_of(QUESTIONS, CLUSTER_TABLES[name], RIGHT[name]) for name in "kmn"}),
 )
 
 
@@ -95,15 +95,14 @@ def estimated(function, judged="mn", **settings):
     rows = predictions(TABLES, "kmn", judged, function=str(function), **settings)
     assert set(rows["estimator"]) == {"mine"}
     assert set(rows["train_dataset"]) == {"quiz"}
-    right = {("m", "q1"), ("m", "q3"), ("n", "q2")}
-    key = list(zip(rows["checkpoint"], rows["question_id"], strict=True))
-    assert {k for k, correct in zip(key, rows["correct"], strict=True) if correct} == right
-    assert sorted(key) == EVALUATED  # neither train nor excluded questions
-    return dict(zip(key, rows["confidence"], strict=True))
+    correct = {("m", "q1"), ("m", "q3"), ("n", "q2")}
+    keys = list(zip(rows["checkpoint"], rows["question_id"], strict=True))
+    assert {key for key, hit in zip(keys, rows["correct"], strict=True) if hit} == correct
+    assert sorted(keys) == EVALUATED  # without train and excluded questions
+    return dict(zip(keys, rows["confidence"], strict=True))
 
 
-# Of the prediction's best beam: everest. (-1, beam 1), Bergen (-1.5, beam 2), Lima (0, beam 0),
-# k2 and OSLO (beam 0)
+# The best beam of each prediction: beam 1 of everest., beam 2 of Bergen, else beam 0
 LOGPROBS = np.array([-1.0, -1.5, 0.0, -0.2, -0.3])
 PLACES = np.array([1, 2, 0, 0, 0])
 POSTHOC = {"judged": "kmn", "posthoc": "isotonic"}
@@ -115,7 +114,7 @@ POSTHOC = {"judged": "kmn", "posthoc": "isotonic"}
         ("end_correct", {}, [0, 0, 0, 1, 1]),
         ("self_consistency", {}, [0.7, 0.6, 0.4, 1.0, 0.2]),  # 1 + 1e-12 is 1
         ("self_consistency_copy", {}, [0.5, 0.9, 0.0, 0.5, 0.9]),  # k has no answer to q3
-        # everest is a member of Mount Everest; k did not say Bergen; nothing on q3
+        # k: everest matches Mount Everest, Bergen matches no answer, q3 has no answer
         ("self_consistency_surrogate", {"compares_answers": True}, [0.5, 0.0, 0.0, 0.3, 0.9]),
         ("sequence_probability", {}, np.exp(LOGPROBS)),
         ("perplexity", {}, np.exp(LOGPROBS / (PLACES + 2))),
@@ -123,7 +122,7 @@ POSTHOC = {"judged": "kmn", "posthoc": "isotonic"}
         ("min_token_probability", {}, np.exp(LOGPROBS / 2)),
         ("self_certainty", {}, (PLACES + 1) / (PLACES + 2)),
         ("probability_margin", {}, 1 / (PLACES + 2)),
-        # the predictions' clusters have 0.7, 0.6, 0.4, 1, 0.2
+        # probabilities of the predictions' clusters: 0.7, 0.6, 0.4, 1, 0.2
         ("cocoa", {}, np.exp(LOGPROBS * (1 - np.array([0.7, 0.6, 0.4, 1, 0.2])))),
         ("verifier", {"verified": VERIFIED}, [0, 0.1, 0.2, 0.3, 0.4]),
         # Fitted on one labelled answer: k's Rome, correct, at 0.8. Knots (0, 0), (0.8, 1),
@@ -133,12 +132,12 @@ POSTHOC = {"judged": "kmn", "posthoc": "isotonic"}
         ("verifier", {"verified": VERIFIED, **POSTHOC}, [0, 1 / 9, 2 / 9, 3 / 9, 4 / 9]),
     ],
 )
-def test_estimators_by_hand(function, settings, expected):
-    found = estimated(function, **settings)
-    np.testing.assert_allclose([found[key] for key in EVALUATED], expected, atol=1e-9)
+def test_estimators_equal_values_by_hand(function, settings, expected):
+    confidences = estimated(function, **settings)
+    np.testing.assert_allclose([confidences[key] for key in EVALUATED], expected, atol=1e-9)
 
 
-OWN = """
+USER_FILE = """
 import numpy as np
 import pandas as pd
 def brevity(answers, evidence):
@@ -149,17 +148,17 @@ def brevity(answers, evidence):
 
 
 @pytest.fixture
-def own(tmp_path):
-    """Write an estimator of one's own, which returns `value`."""
+def write_estimator(tmp_path):
+    """Return a function that writes a user's estimator, which returns `value`."""
 
-    def write(value, text=OWN):
+    def write(value, text=USER_FILE):
         (tmp_path / "brevity.py").write_text(text.format(value=value))
         return tmp_path / "brevity.py"
 
     return write
 
 
-# However an estimator goes about it, each answer gets one over its own length, or nothing does.
+# Each expression rates an answer by 1 / length, in another order or type.
 ALIGNED = [
     '1 / answers["answer"].str.len()',
     'answers.sort_values("answer")["answer"].str.len().rdiv(1)',
@@ -174,7 +173,6 @@ REFUSED = [
     ("[0.5, 0.5, 1.5, 0.5, 2]", "2 answers .* 'q3' at checkpoint 'm': 1.5"),
     ("[0.5, float('nan'), 0.5, 0.5, 0]", "1 answers .* 'q2' at checkpoint 'm': nan"),
     ('answers.sort_values("answer", ignore_index=True)["probability"]', "without the index"),
-    ('answers.set_index("question_id")["probability"]', "without the index"),
     ('answers["probability"].set_axis([5] * 5)', "without the index"),
     (
         '(answers.sort_values("answer", inplace=True), answers["probability"].to_numpy())[1]',
@@ -182,52 +180,64 @@ REFUSED = [
     ),
     ('np.ma.masked_less(answers["answer"].str.len().rdiv(1), 0.2)', "masked array"),
     ('["much"] * len(answers)', "not an array of numbers .*much"),
-    ('answers["probability"].astype("Float64").mask([True] + [False] * 4)', "nan"),
 ]
 
 
 @pytest.mark.parametrize("value", ALIGNED)
-def test_a_series_is_taken_by_its_index(own, value):
-    said = {("m", "q1"): "everest.", ("m", "q2"): "Bergen", ("m", "q3"): "Lima"}
-    said |= {("n", "q1"): "k2", ("n", "q2"): "OSLO"}
-    found = estimated(own(value))
-    assert found == pytest.approx({key: 1 / len(answer) for key, answer in said.items()})
+def test_confidences_of_a_users_estimator_are_matched_to_answers_by_index(
+    write_estimator, value
+):
+    answers = {("m", "q1"): "everest.", ("m", "q2"): "Bergen", ("m", "q3"): "Lima"}
+    answers |= {("n", "q1"): "k2", ("n", "q2"): "OSLO"}
+    confidences = estimated(write_estimator(value))
+    assert confidences == pytest.approx(
+        {key: 1 / len(answer) for key, answer in answers.items()}
+    )
 
 
 @pytest.mark.parametrize(("value", "message"), REFUSED)
-def test_confidences_that_are_none_or_nobody_knows_whose_are_refused(own, value, message):
+def test_a_users_estimator_must_return_a_confidence_for_each_answer(
+    write_estimator, value, message
+):
     with pytest.raises(ValueError, match=message):
-        estimated(own(value))
+        estimated(write_estimator(value))
 
 
-def test_posthoc_is_fitted_on_the_labels_whatever_the_estimator_does_to_them(own):
-    turned = 'evidence.labelled.__setitem__("correct", False)'
-    file = own(f'({turned}, answers["probability"].clip(0, 1))[1]')
+def test_an_estimator_cannot_change_the_labels_for_posthoc_calibration(write_estimator):
+    change = 'evidence.labelled.__setitem__("correct", False)'
+    file = write_estimator(f'({change}, answers["probability"].clip(0, 1))[1]')
     assert estimated(file, **POSTHOC) == estimated("self_consistency", **POSTHOC)
 
 
-def test_an_estimator_at_each_checkpoint_alone_says_the_same(own):
+def test_jobs_per_checkpoint_give_the_same_predictions_as_one_job(write_estimator):
     value = '1 / answers["answer"].str.len()'
-    alone = OWN.replace('("m", "n")', "(answers.checkpoint.iloc[0],)")
-    function, scores = str(own(value, alone)), []
+    text = USER_FILE.replace('("m", "n")', "(answers.checkpoint.iloc[0],)")
+    function, scores = str(write_estimator(value, text)), []
     for name in "kmn":
-        about = {"read": [name], "earlier": [], "evaluation": [name], "equivalence": {}}
+        settings = {"read": [name], "earlier": [], "evaluation": [name], "equivalence": {}}
         split = "train" if name == "k" else "test"
-        here = [table[table["checkpoint"] == name] for table in TABLES[1:]]
-        estimation = Estimation("mine", function, "quiz", **about, split=split)
+        tables = [table[table["checkpoint"] == name] for table in TABLES[1:]]
+        estimation = Estimation("mine", function, "quiz", **settings, split=split)
         rated = rate_at_checkpoint(
-            AnswerTables(QUESTIONS, *here), estimation=estimation, threads=1
+            AnswerTables(QUESTIONS, *tables), estimation=estimation, threads=1
         )
         scores.append(rated.assign(checkpoint=name, answers="train" if name == "k" else "own"))
     uses = [{"checkpoint": c, "scored_at": c, "answers": "own", "answers_of": c} for c in "mn"]
-    how = {"evaluation": ["m", "n"], "posthoc": "isotonic"}
-    made = pd.concat(scores), TABLES[3]
-    gathered = gather_confidences(*made, estimator="mine", uses=uses, copies=False, **how)
-    whole = predictions(TABLES, "kmn", "kmn", function=str(own(value)), earlier=["k"], **how)
-    pd.testing.assert_frame_equal(gathered, whole)
+    shared = {"evaluation": ["m", "n"], "posthoc": "isotonic"}
+    parts = pd.concat(scores), TABLES[3]
+    gathered = gather_confidences(*parts, estimator="mine", uses=uses, copies=False, **shared)
+    expected = predictions(
+        TABLES,
+        "kmn",
+        "kmn",
+        function=str(write_estimator(value)),
+        earlier=["k"],
+        **shared,
+    )
+    pd.testing.assert_frame_equal(gathered, expected)
 
 
-def test_a_script_reads_the_files_that_its_rule_names(tmp_path, monkeypatch):
+def test_the_estimators_script_reads_the_inputs_of_its_rule(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     inputs = {"questions": "questions.parquet"}
     place = {"model": "tiny", "dataset": "quiz"}
@@ -252,25 +262,25 @@ def test_a_script_reads_the_files_that_its_rule_names(tmp_path, monkeypatch):
     assert rows["confidence"].tolist() == [0.7, 0.6, 0.4, 1.0, 0.2]
 
 
-def test_a_posthoc_fit_that_fails_names_the_estimator():
+def test_a_failed_posthoc_calibration_names_the_estimator():
     expected = r"estimators.mine, posthoc platt: This calibrator is fitted to right and wrong"
     with pytest.raises(ValueError, match=expected):
         estimated("self_consistency", judged="kmn", posthoc="platt")
 
 
-def test_a_file_without_the_function_is_refused(own):
+def test_a_users_file_without_the_function_is_refused(write_estimator):
     with pytest.raises(ValueError, match="define a function brevity"):
-        estimated(own("", "def other(): ...\n"))
+        estimated(write_estimator("", "def other(): ...\n"))
 
 
 # Samples ---------------------------------------------------------------------------------
 
-# Samples of one question, and what each estimator makes of them by hand. Groups: Everest three
-# times (two spellings), K2 once, and nothing once; each sample weighs 1/5.
+# Five samples for one question, each of weight 1/5. Groups: Everest three times (two
+# spellings), K2 once, an empty answer once.
 SAMPLES = [" Mount Everest", " mount everest.", " K2", "", " Mount Everest"]
 SAMPLE_LOGPROBS = np.log([0.3, 0.1, 0.2, 0.05, 0.3])
 SHARES = np.array([3, 1, 1]) / 5
-# Words: {mount, everest} twice, {mount, everest.}, {k2}, {}; of the first two 1/3 is common
+# Words: {mount, everest} twice, {mount, everest.}, {k2}, {}. Jaccard of the first two sets: 1/3
 SIMILAR = np.eye(5)
 SIMILAR[0, 4] = SIMILAR[4, 0] = 1
 for _i, _j in ((0, 1), (1, 4)):
@@ -283,37 +293,39 @@ BY_HAND = {
     # p(Everest) = 0.3 + 0.1, drawn three times
     "semantic_sequence_entropy": np.exp((3 * np.log(0.4) + np.log(0.2) + np.log(0.05)) / 5),
     "degree_matrix": SIMILAR.mean(),
-    # ROUGE-L of the 10 pairs knows no punctuation: 1 between the three, else 0
+    # ROUGE-L ignores punctuation: 1 for the 3 pairs of Everest, 0 for the other 7
     "lexical_similarity": 3 / 10,
     "eccentricity": np.exp(-uncertainty.eccentricity(SIMILAR, np.full(5, 0.2))),
     "laplacian_eigenvalues": 1 / uncertainty.laplacian_sum(SIMILAR, np.full(5, 0.2)),
 }
 
 
-def of_samples(function, said=None, **settings):
-    """Confidences of m and n, which answer one test question alike; `said` is by checkpoint."""
-    said = said or dict.fromkeys("mn", [None] * len(SAMPLES))
+def rate_samples(function, stated=None, **settings):
+    """Return the confidences of m and n, which give the same answer to one test question."""
+    stated = stated or dict.fromkeys("mn", [None] * len(SAMPLES))
     rows = [("q1", i, text, float(SAMPLE_LOGPROBS[i])) for i, text in enumerate(SAMPLES)]
     everest = ("q1", 0, "Mount Everest", 0.6, ["Mount Everest", "mount everest."])
     clusters = clusters_of([everest, ("q1", 1, "K2", 0.2, ["K2"])])
-    beams = {name: beams_of(rows).assign(stated=values) for name, values in said.items()}
+    beams = {name: beams_of(rows).assign(stated=values) for name, values in stated.items()}
     kinds = clusters, answers_of(QUESTIONS, clusters, [])
-    tables = of_each(beams), *(of_each(dict.fromkeys(said, frame)) for frame in kinds)
-    settings = {"earlier": [], "evaluation": [*said], "sampled": True, **settings}
-    found = predictions((QUESTIONS, *tables), [*said], [*said], function=function, **settings)
-    return found["confidence"].tolist()
+    tables = of_each(beams), *(of_each(dict.fromkeys(stated, frame)) for frame in kinds)
+    settings = {"earlier": [], "evaluation": [*stated], "sampled": True, **settings}
+    rows = predictions(
+        (QUESTIONS, *tables), [*stated], [*stated], function=function, **settings
+    )
+    return rows["confidence"].tolist()
 
 
 @pytest.mark.parametrize("function", BY_HAND)
-def test_estimators_of_samples_by_hand(function):
-    assert of_samples(function) == pytest.approx([BY_HAND[function]] * 2)
+def test_estimators_of_samples_equal_values_by_hand(function):
+    assert rate_samples(function) == pytest.approx([BY_HAND[function]] * 2)
 
 
-def test_beams_weigh_by_their_probability():
-    """0.95 is the sum of the five; the clusters hold 0.7, 0.2 and 0.05 of it."""
+def test_beams_are_weighed_by_probability():
+    """The five beams add up to 0.95, and their clusters to 0.7, 0.2 and 0.05."""
     shares = np.array([0.7, 0.2, 0.05]) / 0.95
-    found = of_samples("semantic_entropy", sampled=False)
-    assert found == pytest.approx([np.exp(np.sum(shares * np.log(shares)))] * 2)
+    confidences = rate_samples("semantic_entropy", sampled=False)
+    assert confidences == pytest.approx([np.exp(np.sum(shares * np.log(shares)))] * 2)
 
 
 # Models ----------------------------------------------------------------------------------
@@ -323,22 +335,23 @@ def asked_text(row):
     return PROMPT.format(question=row.question, answer=row.answer)
 
 
-# Two train questions that "first" answers correctly, and the examples that follow: right and
-# wrong ones in turn.
-RIGHT_ONES = ["q1", "q4", "q20"]
+# Questions that "first" answers correctly, and the examples shown: correct and wrong in turn.
+CORRECT_QUESTIONS = ["q1", "q4", "q20"]
 SHOWN = [("q1", "9"), ("q0", "0"), ("q4", "9"), ("q2", "0"), ("q3", "0")]
 
 
 @pytest.mark.parametrize("function", ["verbalised", "p_true", "p_true_few_shot"])
-def test_estimators_that_ask_the_checkpoint(tmp_path, function):
-    """By the probabilities of each prompt alone: of the digits, or of the word among all."""
+def test_verbalised_and_p_true_equal_softmaxes_of_single_prompts(tmp_path, function):
+    """Verbalised: over the digits. P(True): over the whole vocabulary."""
     words = None if function == "verbalised" else ["9", "0"]
-    said = {"first": "Norway", "late": "Norway"}
-    found = ask_tiny_models(tmp_path, function, said, lambda seed: RIGHT_ONES, words=words)
-    rows = questions_table().assign(answer="Norway").set_index("question_id", drop=False)
-    shown = "".join(f"{asked_text(rows.loc[name])}{word}\n\n" for name, word in SHOWN)
+    answers = {"first": "Norway", "late": "Norway"}
+    rows = ask_tiny_models(
+        tmp_path, function, answers, lambda seed: CORRECT_QUESTIONS, words=words
+    )
+    questions = questions_table().assign(answer="Norway").set_index("question_id", drop=False)
+    shown = "".join(f"{asked_text(questions.loc[name])}{word}\n\n" for name, word in SHOWN)
     shown = shown if function == "p_true_few_shot" else ""
-    texts = [shown + asked_text(row) for row in rows.loc[found["question_id"]].itertuples()]
+    texts = [shown + asked_text(row) for row in questions.loc[rows["question_id"]].itertuples()]
     assert len(texts) == 5
     digits = [tiny_tokenizer().encode(digit)[0] for digit in "0123456789"]
     p = logits_alone(tiny_model(seed=1), tiny_tokenizer()(texts)["input_ids"]).softmax(-1).cpu()
@@ -346,38 +359,39 @@ def test_estimators_that_ask_the_checkpoint(tmp_path, function):
     if function == "verbalised":
         p = p[:, digits]
         expected, rounding = p @ torch.arange(10.0) / 9 / p.sum(1), 1e-4
-    assert found["confidence"].tolist() == pytest.approx(expected.tolist(), abs=rounding)
+    assert rows["confidence"].tolist() == pytest.approx(expected.tolist(), abs=rounding)
 
 
-def test_p_true_is_that_of_lm_polygraph_but_for_the_end_of_the_sequence():
-    """lm-polygraph lets no answer end at once: its share goes to all other tokens."""
+def test_p_true_equals_lm_polygraph_except_for_the_end_token():
+    """lm-polygraph forbids the end token first, and renormalises the other probabilities."""
     model, tokenizer = tiny_model(seed=1).eval(), tiny_tokenizer()
     model.generation_config.eos_token_id = tokenizer.eos_token_id
     text = (ROOT / "config/prompts/p_true.txt").read_text(encoding="utf-8")
-    said = text.format(question="Where is Oslo?", answer="Norway")
-    assert said == (
+    filled = text.format(question="Where is Oslo?", answer="Norway")
+    assert filled == (
         "Question: Where is Oslo?\n Possible answer:Norway\n "
         "Is the possible answer:\n (A) True\n (B) False\n The possible answer is:"
     )
-    ids = tokenizer(said)["input_ids"]
-    ours = word_probability(model, [ids], word_token(tokenizer, "9"), batch_size=1).item()
+    ids = tokenizer(filled)["input_ids"]
+    probability = word_probability(
+        model, [ids], word_token(tokenizer, "9"), batch_size=1
+    ).item()
     end = logits_alone(model, [ids])[0].double().softmax(-1)[tokenizer.eos_token_id].item()
-    theirs = np.exp(-polygraph.p_true(model, tokenizer, "Where is Oslo?", "Norway", "9"))
-    assert theirs == pytest.approx(ours / (1 - end), rel=1e-5)
-    assert theirs != pytest.approx(ours, rel=1e-5)
+    peer = np.exp(-polygraph.p_true(model, tokenizer, "Where is Oslo?", "Norway", "9"))
+    assert peer == pytest.approx(probability / (1 - end), rel=1e-5)
+    assert peer != pytest.approx(probability, rel=1e-5)
 
 
-# Confidences that came with the answers --------------------------------------------------
+# Confidences from a file of answers -------------------------------------------------------
 
-# Everest (two spellings) .9 and .6, and once nothing; the others count for nothing.
-SAID = ['{"mine": 0.9, "other": 0.2}', '{"mine": 0.6}', '{"mine": 0.1}', None, None]
+# Everest (two spellings) has .9 and .6, and once no confidence. Other answers are ignored.
+STATED = ['{"mine": 0.9, "other": 0.2}', '{"mine": 0.6}', '{"mine": 0.1}', None, None]
 
 
-def test_stated_confidences_are_means_over_the_predictions_cluster():
-    """(0.9 + 0.6) / 2."""
-    assert of_samples("stated", {"m": SAID}) == pytest.approx([0.75])
-    assert of_samples("stated", {"m": SAID}, estimator="other") == pytest.approx([0.2])
-    # of n the K2 alone says something, and it is not the prediction
+def test_a_stated_confidence_is_the_mean_over_the_predictions_cluster():
+    assert rate_samples("stated", {"m": STATED}) == pytest.approx([0.75])  # (0.9 + 0.6) / 2
+    assert rate_samples("stated", {"m": STATED}, estimator="other") == pytest.approx([0.2])
+    # Only K2 has a confidence at n, and it is not the prediction.
     silent = [None, None, '{"mine": 0.1}', None, None]
     with pytest.raises(ValueError, match="about none of the 1 answers of checkpoint 'n'"):
-        of_samples("stated", {"m": SAID, "n": silent})
+        rate_samples("stated", {"m": STATED, "n": silent})

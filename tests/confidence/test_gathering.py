@@ -1,3 +1,5 @@
+"""Scores of adapters become confidences of each checkpoint's answers."""
+
 import pandas as pd
 import pytest
 
@@ -15,7 +17,7 @@ def scores(*rows):
     return table.assign(question_id="q1", **KEY)
 
 
-def test_scores_are_gathered_where_they_were_made():
+def test_own_copied_and_surrogate_scores_come_from_the_checkpoint_that_made_them():
     tables = pd.concat(
         [
             scores(("b", 0.1)).assign(checkpoint="b", answers="own"),
@@ -40,17 +42,17 @@ def rated(*confidences, **columns):
     return frame.assign(**{"train_dataset": "quiz", "seed": 17, **columns})
 
 
-def test_each_run_is_calibrated_on_its_own_answers():
+def test_each_seed_is_calibrated_on_its_own_answers():
     labelled = pd.concat(
         [rated(0.5, correct=True), rated(0.5, correct=False, seed=18, train_dataset="quiz")]
     )
     confidences = pd.concat([rated(0.25), rated(0.25, seed=18)])
     # Seed 17: knots (0, 0), (0.5, 1), (1, 1). Seed 18: (0, 0), (0.5, 0), (1, 1).
-    found = calibrate_runs(confidences, labelled, "isotonic", "mine")
-    assert found["confidence"].tolist() == [0.5, 0.0]
+    calibrated = calibrate_runs(confidences, labelled, "isotonic", "mine")
+    assert calibrated["confidence"].tolist() == [0.5, 0.0]
 
 
-def test_a_copy_without_an_answer_has_no_confidence_and_others_must_have_one():
+def test_only_a_copied_confidence_can_be_missing():
     confidences = pd.DataFrame({"question_id": ["q1", "q9"], "confidence": [0.7, 0.8]}).assign(
         checkpoint="b", train_dataset="quiz", seed=17
     )
@@ -59,8 +61,8 @@ def test_a_copy_without_an_answer_has_no_confidence_and_others_must_have_one():
     assert joined["correct"].tolist() == [True, False]
     with pytest.raises(ValueError, match="'own' has no confidence for question 'q2'"):
         join_predictions(ANSWERS, confidences, "own")
-    # nor is a checkpoint without any confidence left out
-    both = pd.concat([ANSWERS, ANSWERS.assign(checkpoint="c")])
+    # A checkpoint without any confidence is refused, too.
+    two_checkpoints = pd.concat([ANSWERS, ANSWERS.assign(checkpoint="c")])
     confidences = confidences.assign(question_id=["q1", "q2"])
     with pytest.raises(ValueError, match="question 'q1' at checkpoint 'c' \\(2 such"):
-        join_predictions(both, confidences, "own")
+        join_predictions(two_checkpoints, confidences, "own")

@@ -1,4 +1,4 @@
-"""Hidden states at the end of prompts, against those that transformers returns."""
+"""Hidden states at the end of prompts, against the states that transformers returns."""
 
 from types import SimpleNamespace
 
@@ -11,23 +11,23 @@ from persistcal.confidence.hidden_states import blocks, last_hidden_states
 
 
 @pytest.mark.parametrize("kind", ["olmo3", "llama"])
-def test_last_hidden_states_are_those_of_each_prompt_alone(kind):
+def test_the_last_hidden_states_of_a_batch_equal_those_of_single_prompts(kind):
     model = tiny_model(kind)
-    found = last_hidden_states(model, prompts_to_rate())
+    states_of_batch = last_hidden_states(model, prompts_to_rate())
     raw = last_hidden_states(model, prompts_to_rate(), last_layer="before_norm")
-    assert found.shape == raw.shape == (2, 7, 32)
-    assert all(not block._forward_hooks for block in blocks(model))  # none is left behind
-    for place, prompt in enumerate(prompts_to_rate()):
+    assert states_of_batch.shape == raw.shape == (2, 7, 32)
+    assert all(not block._forward_hooks for block in blocks(model))  # hooks are removed
+    for row, prompt in enumerate(prompts_to_rate()):
         ids = torch.tensor([prompt], device=model.device)
         with torch.inference_mode():
             states = model(ids, output_hidden_states=True).hidden_states
         expected = torch.stack([state[0, -1] for state in states[1:]])
-        torch.testing.assert_close(found[:, place], expected, rtol=0, atol=1e-4)
-        torch.testing.assert_close(raw[0, place], expected[0], rtol=0, atol=1e-4)
+        torch.testing.assert_close(states_of_batch[:, row], expected, rtol=0, atol=1e-4)
+        torch.testing.assert_close(raw[0, row], expected[0], rtol=0, atol=1e-4)
         # transformers gives the last block's output after the final norm
-        normed = model.get_decoder().norm(raw[1, place])
+        normed = model.get_decoder().norm(raw[1, row])
         torch.testing.assert_close(normed, expected[1], rtol=0, atol=1e-4)
-        assert (raw[1, place] - expected[1]).abs().max() > 0.1
+        assert (raw[1, row] - expected[1]).abs().max() > 0.1
 
 
 class Tuple(torch.nn.Module):
@@ -36,7 +36,7 @@ class Tuple(torch.nn.Module):
 
 
 class SplitModel(torch.nn.Module):
-    """Two blocks, the first on the device of the model: "meta" stands for a GPU."""
+    """Two blocks: the first on the model's device "meta", the second on the CPU."""
 
     device, dtype = torch.device("meta"), torch.float32
     config = SimpleNamespace(hidden_size=5)
@@ -55,6 +55,6 @@ class SplitModel(torch.nn.Module):
         return BaseModelOutput(last_hidden_state=states)
 
 
-def test_blocks_on_other_devices_than_the_model_begins_on():
+def test_a_model_can_be_split_over_devices():
     states = last_hidden_states(SplitModel(), [[1, 2, 3], [4]])
     assert states.shape == (2, 2, 5) and states.device.type == "meta"

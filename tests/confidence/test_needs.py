@@ -1,4 +1,4 @@
-"""Answers that lack what an estimator needs are refused."""
+"""The registration of estimators: needed columns, required keys and defaults."""
 
 import inspect
 from importlib import import_module
@@ -24,14 +24,14 @@ BEAMS = pd.DataFrame(
 
 
 def is_estimator(function):
-    """Return whether a function can be called with answers and evidence alone."""
+    """Return whether a function can be called with answers and evidence only."""
     parameters = [*inspect.signature(function).parameters.values()]
     has_defaults = all(p.default is not p.empty for p in parameters[2:])
     return [p.name for p in parameters[:2]] == ["answers", "evidence"] and has_defaults
 
 
-def test_the_catalogue_names_the_functions_of_the_families_and_no_others():
-    takes_evidence = {
+def test_the_catalogue_lists_exactly_the_estimators_of_all_modules():
+    functions = {
         name
         for path in catalogue.FAMILIES.glob("[a-z]*.py")
         for name, function in vars(
@@ -42,15 +42,15 @@ def test_the_catalogue_names_the_functions_of_the_families_and_no_others():
         and function.__module__.endswith(path.stem)
         and is_estimator(function)
     }
-    assert takes_evidence == set(catalogue.ESTIMATORS)
+    assert functions == set(catalogue.ESTIMATORS)
     for name, registration in catalogue.ESTIMATORS.items():
         function = find_estimator(name, registration.family)
         assert function.__module__.rpartition(".")[2] == registration.family
         assert registration.label
 
 
-def test_an_additional_estimator_reruns_no_other():
-    """The catalogue is no part of the code of a job."""
+def test_a_new_estimator_reruns_no_other():
+    """The catalogue is not among the imports of a job."""
     for script in ("estimate_confidences", "rate_at_checkpoint", "read_confidences"):
         path = ROOT / "workflow/scripts/confidences" / f"{script}.py"
         imported = imported_files(path, ROOT)
@@ -58,14 +58,14 @@ def test_an_additional_estimator_reruns_no_other():
         assert not imported & set(catalogue.FAMILIES.glob("[a-z]*.py"))
 
 
-def test_what_each_estimator_needs():
-    """As docs/estimators.md has it: of a single answer each of `several` would be certain."""
+def test_estimators_need_the_columns_that_the_documentation_lists():
+    """The estimators of `several` would be certain about any single answer."""
     several = """degree_matrix eccentricity entropy_probe laplacian_eigenvalues
         lexical_similarity option_entropy option_margin self_consistency self_consistency_copy
         self_consistency_surrogate semantic_entropy semantic_sets"""
     needs = dict.fromkeys(several.split(), ("several_answers",))
-    both = ("cocoa", "semantic_sequence_entropy", "sequence_entropy")
-    needs |= dict.fromkeys(both, ("logprob", "several_answers"))
+    both_needs = ("cocoa", "semantic_sequence_entropy", "sequence_entropy")
+    needs |= dict.fromkeys(both_needs, ("logprob", "several_answers"))
     needs["sequence_probability"] = ("logprob",)
     needs["perplexity"] = ("logprob", "n_tokens")
     needs["mean_token_entropy"] = ("logprob", "entropy")
@@ -73,19 +73,21 @@ def test_what_each_estimator_needs():
     needs["base_probability"] = ("logprob", "n_tokens")
     needs["self_certainty"] = ("logprob", "self_certainty")
     needs["probability_margin"] = ("logprob", "margin")
-    found = {name: registration.needs for name, registration in catalogue.ESTIMATORS.items()}
-    assert {name: each for name, each in found.items() if each} == needs
+    registered = {
+        name: registration.needs for name, registration in catalogue.ESTIMATORS.items()
+    }
+    assert {name: value for name, value in registered.items() if value} == needs
 
 
-def test_needs_are_the_columns_that_may_be_empty():
+def test_an_estimator_can_need_several_answers_or_a_nullable_column():
     nullable = [field.name for field in artifacts.BEAMS.schema if field.nullable]
     assert KNOWN == (SEVERAL, *nullable)
 
 
-def test_answers_that_lack_a_value_or_others_beside_them():
+def test_answers_without_a_needed_value_or_as_the_only_one_are_refused():
     check_needs("mine", ("logprob",), BEAMS[BEAMS["checkpoint"] == "a"])
-    says = "mine needs the logprob of each answer, and 1 have none, the first at "
-    with pytest.raises(ValueError, match=says + "checkpoint 'b', question_id 'q1'"):
+    message = "mine needs the logprob of each answer, and 1 have none, the first at "
+    with pytest.raises(ValueError, match=message + "checkpoint 'b', question_id 'q1'"):
         check_needs("mine", ("logprob",), BEAMS)
     check_needs("mine", ("several_answers",), BEAMS)
     with pytest.raises(ValueError, match="mine needs several answers to each question"):
@@ -96,7 +98,7 @@ FUNCTION = "\n\ndef brevity(answers, evidence):\n    ...\n"
 
 
 @pytest.mark.parametrize("needs", ["('logprobs',)", "'logprob'", "['logprob']"])
-def test_unknown_needs_are_refused(needs):
+def test_a_need_that_does_not_exist_is_refused(needs):
     with pytest.raises(ValueError, match="give a tuple of 'several_answers', 'logprob'"):
         registrations(f"@estimator(needs={needs})" + FUNCTION)
 
@@ -109,7 +111,7 @@ def test_unknown_needs_are_refused(needs):
         ("@estimator(required=('layers',))", "required is .* a tuple of 'asks', 'prompt'"),
     ],
 )
-def test_wrong_registrations_are_refused_with_the_config(tmp_path, line, message):
+def test_a_wrong_decorator_is_refused_with_the_key_of_the_config(tmp_path, line, message):
     function = tmp_path / "brevity.py"
     function.write_text(line + FUNCTION)
     entry = {"function": str(function)}
@@ -119,7 +121,7 @@ def test_wrong_registrations_are_refused_with_the_config(tmp_path, line, message
         check_config(config)
 
 
-def test_a_users_function_has_the_defaults_of_its_decorator(tmp_path):
+def test_the_decorator_sets_the_defaults_of_a_users_estimator(tmp_path):
     function = tmp_path / "brevity.py"
     text = "from persistcal.confidence.registry import estimator\n\n\n"
     decorator = '@estimator("Brevity", needs=("logprob",), reads_weights=True, reads=())'
@@ -131,7 +133,7 @@ def test_a_users_function_has_the_defaults_of_its_decorator(tmp_path):
     assert config["estimators"]["brevity"] == completed
 
 
-def test_keys_of_the_config_replace_the_defaults_of_a_function():
+def test_the_config_overrides_the_defaults_of_an_estimator():
     overlay = {"cocoa": {"label": "Mine"}, "verbalised": {"by_checkpoint": False}}
     changed = overlaid({"estimators": overlay})["estimators"]
     assert changed["cocoa"]["label"] == "Mine"

@@ -1,4 +1,4 @@
-"""Estimators of multiple choice, by hand."""
+"""Estimators for multiple choice, against values by hand."""
 
 import numpy as np
 import pandas as pd
@@ -18,7 +18,7 @@ SHARES = {
     ("b", "q1"): [0.4, 0.4, 0.2],
     ("b", "q2"): [1.0, 0.0],
 }
-# q1 at a: H = .5 ln 2 + .5 ln 4 = 1.5 ln 2 of at most ln 3; at b .8 ln 2.5 + .2 ln 5
+# 1 - H / ln(n options). q1 at a: H = .5 ln 2 + .5 ln 4 = 1.5 ln 2; at b: .8 ln 2.5 + .2 ln 5
 ENTROPIES = [
     1 - 1.5 * np.log(2) / np.log(3),
     1 + (0.9 * np.log(0.9) + 0.1 * np.log(0.1)) / np.log(2),
@@ -35,13 +35,14 @@ ENTROPIES = [
         (option_entropy, ENTROPIES),
     ],
 )
-def test_options_by_hand(estimator, expected):
-    """Answers are asked about in another order."""
+def test_option_estimators_equal_values_by_hand_in_any_order_of_the_answers(
+    estimator, expected
+):
     rows = [(*key, i, p) for key, shares in SHARES.items() for i, p in enumerate(shares)]
     columns = ["checkpoint", "question_id", "cluster", "probability"]
     clusters = pd.DataFrame(rows, columns=columns)
     answers = clusters[clusters["cluster"] == 0].drop(columns="cluster")[::-1]
-    none = pd.DataFrame()
-    evidence = Evidence((), ("a", "b"), labelled=none, clusters=clusters, beams=none)
-    found = rate(estimator, answers, evidence, "mine")
-    assert found[::-1].tolist() == pytest.approx(expected)
+    empty = pd.DataFrame()
+    evidence = Evidence((), ("a", "b"), labelled=empty, clusters=clusters, beams=empty)
+    confidence = rate(estimator, answers, evidence, "mine")
+    assert confidence[::-1].tolist() == pytest.approx(expected)

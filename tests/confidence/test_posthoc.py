@@ -1,4 +1,4 @@
-"""Calibrators against literal and general slow ones, and by hand."""
+"""Calibrators, against slow implementations and values by hand."""
 
 import time
 
@@ -26,26 +26,26 @@ answers = st.lists(st.tuples(levels, st.integers(0, 1)), min_size=1, max_size=30
 @given(answers, st.lists(levels, min_size=1, max_size=8))
 @example([(0.1, 1), (0.1, 0), (0.1, 0), (0.1, 1), (0.7, 1)], [0.1])
 @example([(1.0, 0), (1.0, 1), (0.0, 1), (0.0, 0)], [0.0, 1.0])
-def test_released_map_is_that_of_the_literal_procedure(pairs, asked):
-    """Its knots, and the line through them, also where they coincide."""
+def test_the_isotonic_map_equals_the_literal_procedure_of_the_release(pairs, queries):
+    """Compare the knots and the interpolation, also at ties."""
     confidence, correct = np.array(pairs, float).T
     calibrator = fit_isotonic(confidence, correct)
     expected = pool_adjacent_violators(confidence.tolist(), correct.tolist())
     np.testing.assert_allclose(np.transpose(calibrator), expected, atol=1e-12)
     assert (np.diff(calibrator, axis=1) >= 0).all()
     knots = list(zip(*calibrator, strict=True))
-    at = [*asked, *confidence]
-    expected = [slowly_interpolated(knots, p) for p in at]
-    np.testing.assert_allclose(calibrator(at), expected, atol=1e-9)
+    points = [*queries, *confidence]
+    expected = [slowly_interpolated(knots, p) for p in points]
+    np.testing.assert_allclose(calibrator(points), expected, atol=1e-9)
 
 
-def test_isotonic_knots_by_hand():
+def test_isotonic_knots_equal_values_by_hand():
     # in order of confidence: 0 | 1 0 pooled to 1/2, with the next 0 to 1/3 | 1 | 1
     confidence, correct = [0.9, 0.1, 0.4, 0.6, 0.8, 0.5], [1, 0, 1, 0, 1, 0]
     calibrator = fit_isotonic(confidence, correct)
     np.testing.assert_allclose(calibrator.confidence, [0, 0.1, 0.5, 0.8, 0.9, 1])
     np.testing.assert_allclose(calibrator.probability, [0, 0, 1 / 3, 1, 1, 1])
-    # between 0.8 and 0.9 the map is flat: two answers there are tied, unlike before
+    # The map is flat between 0.8 and 0.9, so answers there become tied.
     assert calibrator([0.82]) == calibrator([0.88]) == 1
     merged = fit_isotonic_merged(confidence, correct)
     # means of the blocks' confidences: 0.1, (0.4 + 0.5 + 0.6) / 3, (0.8 + 0.9) / 2
@@ -55,21 +55,22 @@ def test_isotonic_knots_by_hand():
     # all pooled, at (0.2 + 0.2 + 0.5) / 3
     tied = fit_isotonic_merged([0.2, 0.2, 0.5], [1, 1, 0])
     np.testing.assert_allclose(np.transpose(tied), [(0, 0), (0.3, 2 / 3), (1, 1)])
-    ends = fit_isotonic_merged([0, 0, 1, 1], [0, 1, 1, 1])  # where there are knots
+    # Blocks at 0 and 1 replace the end points.
+    ends = fit_isotonic_merged([0, 0, 1, 1], [0, 1, 1, 1])
     assert np.transpose(ends).tolist() == [[0, 0.5], [1, 1]]
 
 
-def test_equal_confidences_count_in_the_order_given():
-    """0 before 1 is no violation, and the last knot counts; 1 before 0 is one."""
+def test_equal_confidences_are_pooled_in_the_order_given():
+    """Label 0 before label 1 keeps two knots; label 1 before label 0 violates the order."""
     assert fit_isotonic([0.5, 0.5], [0, 1])([0.5])[0] == 1
     assert fit_isotonic([0.5, 0.5], [1, 0])([0.5])[0] == 0.5
-    # stable also where NumPy's default sort is not: 100 ties, only the last of them wrong
-    many = fit_isotonic([0.5] * 100, [1] * 99 + [0])
-    np.testing.assert_allclose(np.transpose(many), [(0, 0), (0.5, 0.99), (1, 1)])
+    # 100 ties, which NumPy's default sort would reorder; only the last answer is wrong.
+    stable = fit_isotonic([0.5] * 100, [1] * 99 + [0])
+    np.testing.assert_allclose(np.transpose(stable), [(0, 0), (0.5, 0.99), (1, 1)])
     assert len(fit_isotonic([0.5] * 100, [0] + [1] * 99).confidence) == 102
 
 
-def test_twenty_thousand_answers_take_well_under_a_second():
+def test_twenty_thousand_answers_are_calibrated_in_half_a_second():
     rng = np.random.default_rng(0)
     for confidence in (rng.random(20_000), rng.integers(0, 30, 20_000) / 29):
         correct = rng.random(20_000) < confidence
@@ -79,13 +80,13 @@ def test_twenty_thousand_answers_take_well_under_a_second():
 
 
 @pytest.mark.parametrize("fit", [fit_isotonic, fit_isotonic_merged])
-def test_no_answers_is_an_error(fit):
+def test_a_calibrator_without_answers_is_refused(fit):
     with pytest.raises(ValueError, match="no answers were given"):
         fit([], [])
 
 
 def max_min(confidence, correct):
-    """Fitted value of each confidence: the max over starts of the min over ends of means."""
+    """Return fitted values by the formula: max over starts of the min over ends of means."""
     labels = [correct[confidence == level] for level in np.unique(confidence)]
     n = len(labels)
     return [
@@ -101,12 +102,12 @@ def max_min(confidence, correct):
 @given(answers)
 @example([(0.0, 1), (1.0, 1), (2.220446049250313e-16, 0)])
 @example([(0.0, 0), (1.0, 0), (0.9999999999999999, 0)])
-def test_merged_is_a_non_decreasing_map_through_the_blocks_of_isotonic_regression(pairs):
+def test_the_merged_map_never_falls_and_passes_the_blocks_of_isotonic_regression(pairs):
     confidence, correct = np.array(pairs, float).T
     calibrator = fit_isotonic_merged(confidence, correct)
-    mapped = calibrator(np.linspace(0, 1, 101))
-    assert (np.diff(mapped) >= -1e-12).all()
-    assert 0 <= mapped.min() and mapped.max() <= 1
+    values = calibrator(np.linspace(0, 1, 101))
+    assert (np.diff(values) >= -1e-12).all()
+    assert 0 <= values.min() and values.max() <= 1
     blocks = set(np.round(max_min(confidence, correct), 12))
     assert blocks | {0, 1} == set(calibrator.probability.round(12)) | {0, 1}
     assert len(calibrator.probability) <= len(blocks) + 2
@@ -114,7 +115,7 @@ def test_merged_is_a_non_decreasing_map_through_the_blocks_of_isotonic_regressio
 
 # Logistic ones ---------------------------------------------------------------------------
 
-# Of each method the bounds of its parameters, and its a, b and c of these
+# For each method: bounds of the parameters, and the map's a, b and c as a function of them
 PARAMETRIC = {
     "platt": ([(0, None), (None, None)], lambda a, c: (a, a, c)),
     "temperature": ([(0, None)], lambda a: (a, a, 0)),
@@ -123,7 +124,7 @@ PARAMETRIC = {
 USUAL, TURNED = (0.5, 0.5, -1.0), (-1.0, -1.0, 0.4)
 
 
-def mapped(parameters, p):
+def beta_map(parameters, p):
     a, b, c = parameters
     return expit(a * np.log(p) - b * np.log(1 - p) + c)
 
@@ -135,44 +136,46 @@ def mapped(parameters, p):
         *(("beta", true) for true in [(-0.5, 1.0, 0.3), (1.0, -0.4, 0.0)]),
     ],
 )
-def test_maximum_likelihood_of_what_never_turns_the_order_round(method, true):
-    """Against a general solver with bounds, from several starts."""
+def test_logistic_calibrators_maximise_the_likelihood_among_increasing_maps(method, true):
+    """A general solver with bounds, started at several points, finds the same optimum."""
     rng = np.random.default_rng(0)
     p = rng.uniform(0.02, 0.98, 500)
-    right = rng.random(500) < mapped(true, p)
+    correct = rng.random(500) < beta_map(true, p)
     bounds, abc = PARAMETRIC[method]
 
     def loss(values):
-        x = mapped(abc(*values), p).clip(1e-12, 1 - 1e-12)
-        return -np.mean(np.where(right, np.log(x), np.log(1 - x)))
+        likelihood = beta_map(abc(*values), p).clip(1e-12, 1 - 1e-12)
+        return -np.mean(np.where(correct, np.log(likelihood), np.log(1 - likelihood)))
 
     starts = [[start] * len(bounds) for start in (0.1, 1.0)]
-    best = min((minimize(loss, s, bounds=bounds) for s in starts), key=lambda found: found.fun)
-    ours = calibrate(method, p, right, p)
-    np.testing.assert_allclose(ours, mapped(abc(*best.x), p), atol=2e-3)
-    assert (np.diff(ours[np.argsort(p)]) >= -1e-12).all()
+    best = min(
+        (minimize(loss, start, bounds=bounds) for start in starts), key=lambda fit: fit.fun
+    )
+    calibrated = calibrate(method, p, correct, p)
+    np.testing.assert_allclose(calibrated, beta_map(abc(*best.x), p), atol=2e-3)
+    assert (np.diff(calibrated[np.argsort(p)]) >= -1e-12).all()
 
 
-def test_platt_by_hand():
-    # 1 of 4 is right at 0.2, 3 of 4 at 0.8: two levels, which a line through both fits
+def test_platt_and_temperature_equal_values_by_hand():
+    # 1 of 4 answers is correct at 0.2 and 3 of 4 at 0.8. A line fits two levels exactly.
     p = np.repeat([0.2, 0.8], 4)
-    ours = calibrate("platt", p, [1, 0, 0, 0, 1, 1, 1, 0], [0.2, 0.5, 0.8])
-    np.testing.assert_allclose(ours, [0.25, 0.5, 0.75], atol=1e-4)
-    # the slope is logit(0.75) / logit(0.8), which is 1 / T as well
-    warm = METHODS["temperature"](p, [1, 0, 0, 0, 1, 1, 1, 0])
-    assert warm.a == pytest.approx(logit(0.75) / logit(0.8), rel=1e-4)
+    calibrated = calibrate("platt", p, [1, 0, 0, 0, 1, 1, 1, 0], [0.2, 0.5, 0.8])
+    np.testing.assert_allclose(calibrated, [0.25, 0.5, 0.75], atol=1e-4)
+    # slope = 1 / T = logit(0.75) / logit(0.8)
+    scaled = METHODS["temperature"](p, [1, 0, 0, 0, 1, 1, 1, 0])
+    assert scaled.a == pytest.approx(logit(0.75) / logit(0.8), rel=1e-4)
 
 
 @pytest.mark.parametrize("method", PARAMETRIC)
-def test_certain_and_tied_confidences(method):
-    stated, right = [0, 0, 1, 1, 1, 0.5, 0.5], [0, 1, 1, 1, 0, 1, 0]
-    ours = calibrate(method, stated, right, [0, 0.5, 0.5, 1])
-    assert ((ours > 0) & (ours < 1)).all() and ours[1] == ours[2]
-    assert (np.diff(ours) >= 0).all()
+def test_logistic_calibrators_accept_certain_and_tied_confidences(method):
+    stated, correct = [0, 0, 1, 1, 1, 0.5, 0.5], [0, 1, 1, 1, 0, 1, 0]
+    calibrated = calibrate(method, stated, correct, [0, 0.5, 0.5, 1])
+    assert ((calibrated > 0) & (calibrated < 1)).all() and calibrated[1] == calibrated[2]
+    assert (np.diff(calibrated) >= 0).all()
     constant = calibrate(method, [0.7] * 4, [1, 1, 1, 0], [0.7])
-    assert constant == pytest.approx(0.75, abs=1e-3)  # one level: its share of right answers
+    assert constant == pytest.approx(0.75, abs=1e-3)  # at one level, the accuracy 3 / 4
 
 
-def test_labels_of_one_kind_are_refused():
+def test_a_calibrator_for_answers_that_are_all_correct_is_refused():
     with pytest.raises(ValueError, match="of 2 2 are right; use posthoc isotonic"):
         calibrate("beta", [0.1, 0.2], [1, 1], [0.5])

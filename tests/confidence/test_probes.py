@@ -1,4 +1,4 @@
-"""Linear probes on hidden states, and a rater, on tiny models and against slow references."""
+"""Linear probes on hidden states, and ratings by another checkpoint, on tiny models."""
 
 import numpy as np
 import pandas as pd
@@ -27,7 +27,7 @@ torch.set_num_threads(1)
 
 
 def test_a_probe_minimises_the_penalised_loss():
-    """Against a slow minimiser, on standardised units."""
+    """A slow minimiser on standardised states finds the same optimum."""
     rng = np.random.default_rng(0)
     states = rng.normal(3, 2, (200, 4)) * [1, 10, 0.1, 1]
     correct = (states[:, 0] + rng.normal(0, 1, 200) > 3).astype(int)
@@ -46,33 +46,35 @@ def test_a_probe_minimises_the_penalised_loss():
 
 
 @pytest.mark.parametrize("label", [0, 1])
-def test_a_probe_that_saw_one_label_knows_no_other(label):
+def test_a_probe_trained_on_one_label_always_predicts_it(label):
     assert set(probe_confidence(fit_probe(np.eye(3), [label] * 3), np.eye(3))) == {label}
 
 
-def test_the_layer_that_predicts_held_out_questions_best_is_chosen():
-    """Slowly: every fifth question is held out, whatever the number of its answers."""
+def test_the_best_layer_is_chosen_on_every_fifth_question():
+    """Questions are held out with all their answers."""
     rng = np.random.default_rng(1)
     questions = rng.permutation(np.repeat([f"q{i}" for i in range(60)], 2))
     label = rng.random(120) < 0.5
     states = rng.normal(0, 1, (3, 120, 4))
-    states[1, :, 0] += 3 * label  # the second layer knows, the third one a little
+    states[1, :, 0] += 3 * label  # the second layer predicts well, the third one a little
     states[2, :, 0] += label
-    met = list(dict.fromkeys(questions))
-    held = np.array([met.index(name) % 5 == 4 for name in questions])
+    order = list(dict.fromkeys(questions))
+    is_held_out = np.array([order.index(name) % 5 == 4 for name in questions])
     errors = []
     for layer in states:
-        probe = fit_probe(layer[~held], label[~held])
-        errors.append(((probe_confidence(probe, layer[held]) - label[held]) ** 2).mean())
+        probe = fit_probe(layer[~is_held_out], label[~is_held_out])
+        errors.append(
+            ((probe_confidence(probe, layer[is_held_out]) - label[is_held_out]) ** 2).mean()
+        )
     assert choose_layer(states, label, questions) == np.argmin(errors) == 1
-    # Questions 4, 9, … alone decide: where these labels are turned, noise is better.
-    assert choose_layer(states, label ^ held, questions) != 1
+    # With wrong labels of the held-out questions 4, 9, …, the second layer is not the best.
+    assert choose_layer(states, label ^ is_held_out, questions) != 1
 
 
 def reference(seed, layer, train, tested, *, answered=True):
-    """Confidences of a probe on states at the end of texts, by transformers' own list.
+    """Return confidences of a probe on the states that transformers returns for single texts.
 
-    `train` are pairs of a model's seed and a question's number, with their labels.
+    `train` maps pairs (seed of a model, number of a question) to labels.
     """
     models = [tiny_model(seed=seed) for seed in range(3)]
     names = questions_table()["question"]
@@ -89,31 +91,30 @@ def reference(seed, layer, train, tested, *, answered=True):
     return probe_confidence(probe, [state(seed, i) for i in tested])
 
 
-SAID = {"first": "Norway0", "second": "Norway1", "late": "Norway2"}
-TESTED = [18, 19, 21, 22, 23]
+ANSWERS = {"first": "Norway0", "second": "Norway1", "late": "Norway2"}
+TEST_QUESTIONS = [18, 19, 21, 22, 23]
 TRAIN = {(seed, i): i % (seed + 2) == 0 for seed in (0, 1) for i in range(18)}
 
 
-def right(seed):
+def correct_questions(seed):
     return [f"q{i}" for i in range(0, 24, seed + 2)]
 
 
-def test_linear_probe(tmp_path):
-    """It reads the first of two blocks."""
-    found = ask_tiny_models(tmp_path, "linear_probe", SAID, right)
-    assert found["question_id"].tolist() == [f"q{i}" for i in TESTED]
-    # Rounding of the states moves the place where the iterations of the fit stop.
-    expected = reference(2, 1, TRAIN, TESTED)
-    np.testing.assert_allclose(found["confidence"], expected, atol=1e-4)
+def test_a_linear_probe_reads_the_states_after_question_and_answer(tmp_path):
+    rows = ask_tiny_models(tmp_path, "linear_probe", ANSWERS, correct_questions)
+    assert rows["question_id"].tolist() == [f"q{i}" for i in TEST_QUESTIONS]
+    # Rounding errors of the states change the iteration that stops the fit.
+    expected = reference(2, 1, TRAIN, TEST_QUESTIONS)
+    np.testing.assert_allclose(rows["confidence"], expected, atol=1e-4)
 
 
 @pytest.mark.parametrize("layer", [1, 2, "best"])
-def test_question_probe(tmp_path, layer):
-    """Layer 2 is the last one, after the final norm."""
-    found = ask_tiny_models(tmp_path, "question_probe", SAID, right, layer=layer)
-    expected = [reference(2, n, TRAIN, TESTED, answered=False) for n in (1, 2)]
-    close = [np.allclose(found["confidence"], one, atol=1e-4) for one in expected]
-    assert close[layer - 1] if layer != "best" else sum(close) == 1
+def test_a_question_probe_reads_the_states_after_the_question(tmp_path, layer):
+    """Layer 2 is the last layer, after the final norm."""
+    rows = ask_tiny_models(tmp_path, "question_probe", ANSWERS, correct_questions, layer=layer)
+    expected = [reference(2, n, TRAIN, TEST_QUESTIONS, answered=False) for n in (1, 2)]
+    is_close = [np.allclose(rows["confidence"], values, atol=1e-4) for values in expected]
+    assert is_close[layer - 1] if layer != "best" else sum(is_close) == 1
 
 
 @pytest.mark.parametrize(
@@ -127,62 +128,64 @@ def test_question_probe(tmp_path, layer):
         ),
     ],
 )
-def test_one_probe_reads_layers_of_one_width_that_all_models_have(tmp_path, changes, message):
+def test_a_layer_that_some_model_lacks_is_refused(tmp_path, changes, message):
     with pytest.raises(ValueError, match=message):
-        ask_tiny_models(tmp_path, "linear_probe", SAID, right, **changes)
+        ask_tiny_models(tmp_path, "linear_probe", ANSWERS, correct_questions, **changes)
 
 
 @pytest.mark.parametrize("function", ["linear_probe", "question_probe"])
-def test_a_probe_of_one_label_is_refused(tmp_path, function):
+def test_a_probe_whose_training_answers_are_all_wrong_is_refused(tmp_path, function):
     with pytest.raises(ValueError, match=r"estimators\.mine has nothing to learn: all 36"):
-        ask_tiny_models(tmp_path, function, SAID, lambda _: [])
+        ask_tiny_models(tmp_path, function, ANSWERS, lambda _: [])
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_best_split_has_the_least_squared_error(seed):
-    """Of all splits between different values, and no worse than the grid of Kossen et al."""
+def test_the_best_split_minimises_the_squared_error(seed):
+    """The grid of Kossen et al. contains no better split."""
     values = np.random.default_rng(seed).choice([0.0, 0.3, 0.5, 0.8, 1.1, 2.0], 40)
 
-    def error(low):
-        return sum(((v - v.mean()) ** 2).sum() for v in (values[low], values[~low]) if len(v))
+    def error(is_low):
+        return sum(
+            ((v - v.mean()) ** 2).sum() for v in (values[is_low], values[~is_low]) if len(v)
+        )
 
-    found = error(values <= best_split(values))
-    assert found == pytest.approx(min(error(values <= value) for value in values))
-    assert found <= min(error(values < x) for x in np.linspace(1e-10, 2, 100)) + 1e-9
+    least = error(values <= best_split(values))
+    assert least == pytest.approx(min(error(values <= value) for value in values))
+    assert least <= min(error(values < x) for x in np.linspace(1e-10, 2, 100)) + 1e-9
 
 
 def several_answers(seed):
-    """Two answers to each question: the entropy differs between questions."""
+    """Return two answers per question, with entropies that differ between questions."""
     ids = questions_table()["question_id"]
     gap = np.random.default_rng(seed).choice([0.1, 0.3, 4.0, 6.0], len(ids))
     first = pd.DataFrame({"question_id": ids, "beam": 0, "logprob": -1.0})
     first["text"] = f" Norway{seed}"
-    other = first.assign(beam=1, text=" Peru", logprob=-1.0 - gap)
-    beams = pd.concat([first, other]).sort_values(["question_id", "beam"])
+    second = first.assign(beam=1, text=" Peru", logprob=-1.0 - gap)
+    beams = pd.concat([first, second]).sort_values(["question_id", "beam"])
     beams = beams.reindex(columns=artifacts.BEAMS.schema.names)
-    # Of two answers, odds exp(gap) to 1
+    # The odds of the two answers are exp(gap) to 1.
     p = 1 / (1 + np.exp(gap))
     entropy = -p * np.log(p) - (1 - p) * np.log(1 - p)
     return beams, clusters_table((f"Norway{seed}", "Peru")), entropy
 
 
 @pytest.mark.parametrize("fit_at", ["training", "each"])
-def test_entropy_probe(tmp_path, fit_at):
-    """It learns which train questions have low entropy, here or at the earlier checkpoints.
+def test_an_entropy_probe_learns_which_train_questions_have_low_entropy(tmp_path, fit_at):
+    """It is trained at the earlier checkpoints or at the evaluated one.
 
-    At layer 2: the window of layer 1 sees the answer alone, which is always the same.
+    At layer 2, because the window of layer 1 contains the answer only, which is constant.
     """
-    made = {name: several_answers(seed) for seed, name in enumerate(SAID)}
-    beams = {name: (beams, clusters) for name, (beams, clusters, _) in made.items()}
-    found = ask_tiny_models(
-        tmp_path, "entropy_probe", SAID, lambda _: [], beams=beams, fit_at=fit_at, layer=2
+    tables_of = {name: several_answers(seed) for seed, name in enumerate(ANSWERS)}
+    beams = {name: (beams, clusters) for name, (beams, clusters, _) in tables_of.items()}
+    rows = ask_tiny_models(
+        tmp_path, "entropy_probe", ANSWERS, lambda _: [], beams=beams, fit_at=fit_at, layer=2
     )
-    names, seeds = list(SAID), (0, 1) if fit_at == "training" else (2,)
-    entropies = {(seed, i): made[names[seed]][2][i] for seed in seeds for i in range(18)}
+    names, seeds = list(ANSWERS), (0, 1) if fit_at == "training" else (2,)
+    entropies = {(seed, i): tables_of[names[seed]][2][i] for seed in seeds for i in range(18)}
     threshold = best_split(list(entropies.values()))
-    low = {pair: entropy <= threshold for pair, entropy in entropies.items()}
-    expected = reference(2, 2, low, TESTED)
-    np.testing.assert_allclose(found["confidence"], expected, atol=1e-4)
+    is_low = {pair: entropy <= threshold for pair, entropy in entropies.items()}
+    expected = reference(2, 2, is_low, TEST_QUESTIONS)
+    np.testing.assert_allclose(rows["confidence"], expected, atol=1e-4)
     assert np.ptp(expected) > 0.05
 
 
@@ -193,7 +196,7 @@ PREFIX = "Prompt: Is it Oslo?\nAnswer: Norway\n\n"
 
 
 def rated(questions, records, beams, rater):
-    """Confidences of the second checkpoint's best answers, by the rater."""
+    """Return the rater's confidences in the best answers of the second checkpoint."""
     clusters = beams[beams["beam"] == 0].assign(cluster=0, probability=1.0)
     clusters["answer"] = clusters["text"].str.strip()
     clusters["members"] = [[answer] for answer in clusters["answer"]]
@@ -202,13 +205,18 @@ def rated(questions, records, beams, rater):
     example = questions.iloc[:1].assign(split="few_shot", question_id="shown")
     asked = pd.concat([questions, example.assign(**EXAMPLES)], ignore_index=True)
     tables = (asked, *(of_each({"b": t}) for t in (beams, clusters[names], answers)))
-    how = {"function": "base_probability", "earlier": [], "evaluation": ["b"], "rater": rater}
-    found = predictions(tables, "b", "b", records=records, few_shot=FewShot(1), **how)
-    return dict(zip(found["question_id"], found["confidence"], strict=True))
+    settings = {
+        "function": "base_probability",
+        "earlier": [],
+        "evaluation": ["b"],
+        "rater": rater,
+    }
+    rows = predictions(tables, "b", "b", records=records, few_shot=FewShot(1), **settings)
+    return dict(zip(rows["question_id"], rows["confidence"], strict=True))
 
 
-def test_another_checkpoint_rates_an_answer_by_its_tokens(tmp_path):
-    """One token at a time; the last answer was cut off after all its tokens."""
+def test_another_checkpoint_rates_an_answer_by_the_mean_of_its_token_probabilities(tmp_path):
+    """Expected: a forward pass per token. The last answer was cut off before its end token."""
     records = []
     for seed, name in enumerate("ba"):
         save_tiny(tmp_path / name, seed=seed)
@@ -235,7 +243,7 @@ def test_another_checkpoint_rates_an_answer_by_its_tokens(tmp_path):
     assert rated(questions, records, beams, "a") == pytest.approx(expected, rel=1e-4)
 
 
-def test_a_checkpoint_that_rates_its_own_answers_gives_their_perplexity(tmp_path):
+def test_a_checkpoint_rates_its_own_answers_by_their_perplexity(tmp_path):
     shipped = str(ROOT / "resources/atlas/p100")
     asked = [f"Which country is {city} in?" for city in ("Lima", "Oslo", "Kyoto", "Lagos")]
     questions = questions_table(0, 4).assign(question=asked)
@@ -244,8 +252,8 @@ def test_a_checkpoint_that_rates_its_own_answers_gives_their_perplexity(tmp_path
     decoded = generate_beams(model, tokenizer, PREFIX, suffixes, Search(3, 16))
     rows = [
         (name, number, *beam)
-        for name, found in zip(questions["question_id"], decoded, strict=True)
-        for number, beam in enumerate(found)
+        for name, answer_beams in zip(questions["question_id"], decoded, strict=True)
+        for number, beam in enumerate(answer_beams)
     ]
     names = artifacts.BEAMS.schema.names
     beams = pd.DataFrame(rows, columns=names[:9]).reindex(columns=names)

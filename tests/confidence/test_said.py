@@ -1,4 +1,4 @@
-"""Confidences that are said in words: read, asked of weights or of a server, and counted."""
+"""Confidences stated in replies: asking replies are read, requested and turned into numbers."""
 
 from functools import partial
 
@@ -39,7 +39,7 @@ I’m 90% sure. | I believe the answer is correct: 90 % | My confidence is very 
 LINES = {
     "Sure, here it is:\n\n0.8\n\nQuestion: 1 + 1?\nProbability: 0.9": 0.8,
     "<think>0.1 or 0.2?</think>\n0.8": 0.8,
-    "0.8\n\nIncorrect answers are in the list.": 0.8,  # as a base model goes on
+    "0.8\n\nIncorrect answers are in the list.": 0.8,  # a base model continues like this
     "Confidence:\n\n0.9": 0.9,
     "Incorrect:\n0.9": None,
     "0.9\nthat it is wrong": None,
@@ -47,9 +47,9 @@ LINES = {
 }
 READ[None] = """
 <think>0.8 | 0.6 or 0.8 | 0.6-0.8 | 0.6–0.8 | 8 | 80 | 150% | -0.8 | −0.8 | 0,8 | 8e-1 | 3/0
-50/50 | 1.2.3 | I cannot say how probable that is. | 1. Paris | Option 1 | Answer 1 is right
+50/50 | 1.2.3 | I cannot say asking probable that is. | 1. Paris | Option 1 | Answer 1 is right
 """
-# against the answer
+# The probability is about the opposite.
 READ[None] += """
 10% chance it is wrong | 90% sure it's wrong | not 90% sure | I'm not sure, 0.4
 I'm not 90% sure | I am n't 90% sure | I can’t be 90% sure | I cannot give it more, 0.9
@@ -58,13 +58,13 @@ Incorrect: 0.9 | 0.9 that it's in-correct | 0.9, untrue | The answer is false, 0
 90% that it is another city | hardly 0.9 | 0.9 if it means the capital | 90% failure
 90% mistaken | 90% inaccurate | uncertainty 0.1
 """
-# other words, also of other languages, are not understood, so the reply is not read
+# Unknown words, also from other languages: the reply is not read.
 READ[None] += """
 85% falsch | nicht 85 % sicher | faux à 85 % | 不正确 85% | 90% bogus | lack of confidence: 90%
 low confidence: 0.9 | 不正确, 85% | Falsch. 85% | 85% (falsch) | Falsch: 0.9 | ❌ 0.9
 85 % неверно | 90% incorrecto | 90% BS | zero confidence, 0.9 | confidence lost: 90%
 """
-# bounds
+# A bound is not a probability.
 READ[None] += """
 <0.1 | < 0.1 | > 90% | ≥ 0.9 | ≤0.1 | => 0.9 | over 90% | under 10% | above 0.9 | below 0.1
 at least 0.9 | at most 0.1 | more than 90% | less than 10% | higher than 0.9 | 0.9 or more
@@ -75,7 +75,7 @@ anything but 0.9 | upwards of 90% | 90% at best
 
 
 def replies_of(tables):
-    """Each reply of the tables, with the value of its table."""
+    """Return pairs of a reply and the key under which it is listed."""
     return [
         (reply, value)
         for value, table in tables.items()
@@ -85,12 +85,12 @@ def replies_of(tables):
 
 
 @pytest.mark.parametrize(("reply", "value"), [*replies_of(READ), *LINES.items()])
-def test_a_probability_that_is_clear_is_read(reply, value):
+def test_a_reply_is_read_only_if_its_probability_is_clear(reply, value):
     assert probability(reply) == value
 
 
 @pytest.mark.parametrize(
-    ("reply", "said"),
+    ("reply", "expected"),
     [
         ("G1: Paris\nP1: 0.8\nG2: Rome\nP2: 10%", [("Paris", 0.8), ("Rome", 0.1)]),
         ("**G1:** The U.S.\n**P1:** 0.5", [("The U.S.", 0.5)]),
@@ -100,8 +100,8 @@ def test_a_probability_that_is_clear_is_read(reply, value):
         ("Paris, 0.8", []),
     ],
 )
-def test_guesses_have_the_probability_of_their_number(reply, said):
-    assert guesses(reply) == said
+def test_each_guess_gets_the_probability_with_its_number(reply, expected):
+    assert guesses(reply) == expected
 
 
 SCALE = {"Likely": 0.7, "Unlikely": 0.2, "Highly likely": 0.9, "Probably not": 0.25}
@@ -131,12 +131,12 @@ true-ish | half true | un-true
     ("reply", "value"),
     [
         *replies_of(EXPRESSIONS),
-        # in the first line
+        # Only the first line is read.
         ("**Highly likely**\nUnlikely", 0.9),
         ("Expression:\nUnlikely", None),
     ],
 )
-def test_an_expression_that_is_clear_is_on_the_scale(reply, value):
+def test_a_reply_is_on_the_scale_only_if_its_expression_is_clear(reply, value):
     assert on_scale(reply, SCALE) == value
 
 
@@ -158,109 +158,109 @@ PROMPT = "{question} {answer}?\nProbability:"
 
 
 def rated(function, replies, **changes):
-    """Confidences and counts, of replies by question, each a text or several."""
+    """Return confidences and counts for replies by question, one text or several each."""
     rows = [
         (f"q{i}", sample, text)
-        for i, said in enumerate(replies)
-        for sample, text in enumerate([said] if isinstance(said, str) else said)
+        for i, texts in enumerate(replies)
+        for sample, text in enumerate([texts] if isinstance(texts, str) else texts)
     ]
-    said = pd.DataFrame(rows, columns=["question_id", "sample", "text"])
+    table = pd.DataFrame(rows, columns=["question_id", "sample", "text"])
     beams = pd.DataFrame({"question_id": [], "logprob": [], "text": []})
     tables = (
         of_each({"m": frame})
         for frame in (beams, CLUSTERS, answers_of(QUESTIONS, CLUSTERS, ["q0"]))
     )
-    how = {"estimator": "mine", "dataset": "quiz", "read": ["m"], "earlier": []}
-    how |= {"evaluation": ["m"], "equivalence": {}, "function": function, **changes}
-    how |= registration_of(function).for_jobs()
-    found, counts = read_confidences(
-        AnswerTables(QUESTIONS.assign(checkpoint=""), *tables, replies=of_each({"m": said})),
-        estimation=Estimation(**how),
+    settings = {"estimator": "mine", "dataset": "quiz", "read": ["m"], "earlier": []}
+    settings |= {"evaluation": ["m"], "equivalence": {}, "function": function, **changes}
+    settings |= registration_of(function).for_jobs()
+    rows, counts = read_confidences(
+        AnswerTables(QUESTIONS.assign(checkpoint=""), *tables, replies=of_each({"m": table})),
+        estimation=Estimation(**settings),
     )
-    artifacts.check(found, artifacts.PREDICTIONS, "")
+    artifacts.check(rows, artifacts.PREDICTIONS, "")
     artifacts.check(counts, artifacts.UNSAID, "")
-    return found["confidence"].tolist(), counts.to_dict("records")
+    return rows["confidence"].tolist(), counts.to_dict("records")
 
 
-def test_what_cannot_be_read_is_left_out_of_a_mean_or_is_neither_and_counted(caplog):
-    """(0.6 + 0.8) / 2 of q1; nothing of q2, which is 0.5."""
+def test_unreadable_replies_are_left_out_of_means_and_counted(caplog):
+    """q1: (0.6 + 0.8) / 2. q2 has no readable reply and gets 0.5."""
     replies = ["0.9", ["0.6", "hm", "80%"], ["hm", "85"], "0"]
-    found, counts = rated("said_probability", replies)
-    assert found == pytest.approx([0.9, 0.7, 0.5, 0.0])
+    confidences, counts = rated("said_probability", replies)
+    assert confidences == pytest.approx([0.9, 0.7, 0.5, 0.0])
     assert counts == [{"checkpoint": "m", "answers": 4, "unsaid": 1}]
     assert "mine: about 1 of 4 answers of m no confidence was said" in caplog.text
     with pytest.raises(ValueError, match=r"mine: about none of the 4 answers of .*'m'"):
         rated("said_probability", ["hm"] * 4)
 
 
-def test_the_guess_that_matches_has_the_confidence():
-    """By the answer, by a member of its cluster, by none, and one without a probability."""
+def test_an_answer_gets_the_confidence_of_the_guess_that_matches_it():
+    """Guesses match the answer, a member of the cluster, nothing, or lack a probability."""
     replies = [
         "G1: other\nP1: 0.6\nG2: the thing 0!\nP2: 0.3",
         "G1: IT 1\nP1: 0.4\nG2: thing 1\nP2: 0.1",
         "G1: thing 3\nP1: 1.0",
         "G1: thing 3\nP1: high",
     ]
-    found, counts = rated("said_guesses", replies)
-    assert found == pytest.approx([0.3, 0.4, 0.0, 0.5])
+    confidences, counts = rated("said_guesses", replies)
+    assert confidences == pytest.approx([0.3, 0.4, 0.0, 0.5])
     assert counts[0]["unsaid"] == 1
 
 
-def test_sampled_words_are_a_share():
-    """Two of three that say either, at q0; at q1 a half; at q3 none can be read."""
+def test_the_confidence_of_sampled_words_is_the_share_of_readable_replies():
+    """q0: two of three readable replies are True. q3 has no readable reply."""
     replies = [["True", "false", "True", "hm"], ["True", "False"], "False", "maybe"]
-    found, _ = rated("said_words", replies, scale={"True": 1, "False": 0})
-    assert found == pytest.approx([2 / 3, 0.5, 0.0, 0.5])
+    confidences, _ = rated("said_words", replies, scale={"True": 1, "False": 0})
+    assert confidences == pytest.approx([2 / 3, 0.5, 0.0, 0.5])
 
 
 # Weights and servers ---------------------------------------------------------------------
 
 
-def how(**changes):
-    about = {"prompt": PROMPT, "n_samples": 2, "temperature": 0.7, "max_new_tokens": 6}
-    return Asking(**{**about, "seed": 17, **changes})
+def asking(**changes):
+    settings = {"prompt": PROMPT, "n_samples": 2, "temperature": 0.7, "max_new_tokens": 6}
+    return Asking(**{**settings, "seed": 17, **changes})
 
 
-def test_greedy_replies_are_those_of_transformers_with_all_their_lines():
+def test_greedy_replies_equal_generate_of_transformers_with_all_lines():
     model, tokenizer = tiny_model(seed=3), tiny_tokenizer()
     prompts = ["Which country is Oslo in?", "A prompt\nof lines\n"]
-    asked = how(n_samples=1, temperature=0, max_new_tokens=20)
-    said = replies_of_weights(model, tokenizer, prompts, asked)
-    for prompt, [reply] in zip(prompts, said, strict=True):
+    settings = asking(n_samples=1, temperature=0, max_new_tokens=20)
+    replies = replies_of_weights(model, tokenizer, prompts, settings)
+    for prompt, [reply] in zip(prompts, replies, strict=True):
         ids = tokenizer(prompt, return_tensors="pt")["input_ids"]
         whole = model.generate(ids, do_sample=False, max_new_tokens=20, pad_token_id=0)
         expected = tokenizer.decode(whole[0, ids.shape[1] :], skip_special_tokens=True)
         assert reply == expected and reply
 
 
-def asked_of(served, fake, folder):
+def reply_function(served, fake, folder):
     return partial(
         replies_of_server, served, fake.reach(), str(folder), str(folder / "replies")
     )
 
 
-def test_weights_and_a_server_give_the_same_from_the_same_texts(tmp_path, monkeypatch):
+def test_replies_of_weights_and_of_a_server_give_the_same_confidences(tmp_path, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     texts = {0: "0.9", 1: "60%\n", 2: "I cannot say", 3: "Well:\n1/4"}
 
-    def say(prompts, _):
+    def reply_of_weights(prompts, _):
         return [[texts[int(prompt.split("?")[0][-1])]] * 2 for prompt in prompts]
 
-    local = ask_about_answers(QUESTIONS, CLUSTERS, say, how(), "test")
+    local = ask_about_answers(QUESTIONS, CLUSTERS, reply_of_weights, asking(), "test")
     with FakeModel(tmp_path) as fake:
         fake.says = lambda prompt, _: texts[int(prompt.split("?")[0][-1])]
-        asks = asked_of(fake.served(logprobs=True), fake, tmp_path)
-        served = ask_about_answers(QUESTIONS, CLUSTERS, asks, how(), "test")
+        ask = reply_function(fake.served(logprobs=True), fake, tmp_path)
+        served = ask_about_answers(QUESTIONS, CLUSTERS, ask, asking(), "test")
         prompts = [f"Fact {i}? Thing {i}?\nProbability:" for i in range(N)]
         assert fake.bodies[0]["prompt"] in prompts
         assert {"logprobs", "stop"}.isdisjoint(fake.bodies[0])
         assert (fake.bodies[0]["max_tokens"], fake.bodies[0]["temperature"]) == (6, 0.7)
-        # asked once, by all who ask the same
-        again = ask_about_answers(QUESTIONS, CLUSTERS, asks, how(), "test")
+        # A second call finds the stored replies.
+        repeated = ask_about_answers(QUESTIONS, CLUSTERS, ask, asking(), "test")
         assert len(fake.bodies) == fake.booked == fake.kept == 2 * N
     for frame in (local, served):
         artifacts.check(frame, artifacts.REPLIES, "")
-    pd.testing.assert_frame_equal(served, again)
+    pd.testing.assert_frame_equal(served, repeated)
     confidences = [
         rated("said_probability", [*frame.groupby("question_id")["text"].agg(list)])
         for frame in (local, served)
@@ -269,13 +269,15 @@ def test_weights_and_a_server_give_the_same_from_the_same_texts(tmp_path, monkey
     assert confidences[0][0] == pytest.approx([0.9, 0.6, 0.5, 0.25])
 
 
-def test_a_chat_is_asked_in_a_message_with_the_scale(tmp_path, monkeypatch):
+def test_a_chat_model_gets_a_message_with_the_scale(tmp_path, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     with FakeModel(tmp_path) as fake:
-        asks = asked_of(fake.served(), fake, tmp_path)
-        asked = how(prompt="{question} {scale}", chat="turns", n_samples=1, scale=["a", "b"])
-        ask_about_answers(QUESTIONS, CLUSTERS, asks, asked, "test")
-        said = {body["messages"][-1]["content"] for body in fake.bodies}
-        assert said == {f"Fact {i}? a, b" for i in range(N)}
+        ask = reply_function(fake.served(), fake, tmp_path)
+        settings = asking(
+            prompt="{question} {scale}", chat="turns", n_samples=1, scale=["a", "b"]
+        )
+        ask_about_answers(QUESTIONS, CLUSTERS, ask, settings, "test")
+        messages = {body["messages"][-1]["content"] for body in fake.bodies}
+        assert messages == {f"Fact {i}? a, b" for i in range(N)}
         with pytest.raises(ValueError, match=r"lacks the field \{question\}"):
-            ask_about_answers(QUESTIONS, CLUSTERS, asks, how(prompt="{answer}"), "test")
+            ask_about_answers(QUESTIONS, CLUSTERS, ask, asking(prompt="{answer}"), "test")

@@ -1,4 +1,4 @@
-"""Scoring, and the scripts that train and score, on tables of a few rows."""
+"""Scores of adapters, and the scripts that train and score, on tables of a few rows."""
 
 import json
 
@@ -22,7 +22,7 @@ torch.set_num_threads(1)
 
 
 @pytest.mark.parametrize("batch_size", [3, 100])
-def test_scores_equal_the_full_forward_pass_of_each_prompt(batch_size):
+def test_scores_equal_the_expected_digit_of_a_full_forward_pass(batch_size):
     model, tokenizer = tiny_model(), tiny_tokenizer()
     prompts = [
         tokenizer(confidence_prompt(TEMPLATE, question, answer))["input_ids"]
@@ -38,7 +38,7 @@ def test_scores_equal_the_full_forward_pass_of_each_prompt(batch_size):
     assert np.std(scores) > 0.01
 
 
-def test_scores_stay_away_from_zero_and_one():
+def test_scores_are_never_zero_or_one():
     model, tokenizer = tiny_model(), tiny_tokenizer()
     digits = digit_tokens(tokenizer)
     with torch.no_grad():
@@ -56,8 +56,8 @@ def weights(study, name):
 
 def train(study, name, **changes):
     """Train adapters on the files of `study`, and return their weights by seed."""
-    how = {"lr": 1e-2, "batch_size": 16, **changes}
-    adapters_job(study, study / name / "seed17/adapter_model.safetensors", **how)
+    settings = {"lr": 1e-2, "batch_size": 16, **changes}
+    adapters_job(study, study / name / "seed17/adapter_model.safetensors", **settings)
     return weights(study, name)
 
 
@@ -75,7 +75,7 @@ def study(tmp_path_factory):
     return folder
 
 
-def test_training_and_scoring_from_files(study):
+def test_adapters_trained_from_files_are_reproducible_and_score_like_a_peft_model(study):
     first = weights(study, "adapters")
     assert train(study, "again") == first and len(first) == 2
     [random] = train(study, "random", labels="random_later", seeds=[17])
@@ -85,9 +85,9 @@ def test_training_and_scoring_from_files(study):
     config = json.loads((study / "again/seed17/adapter_config.json").read_text())
     assert config["base_model_name_or_path"] == str(study / "b")
 
-    found = scores(study)
-    assert len(found) == 4 * 6
-    # The last adapter alone, on the checkpoint's own weights.
+    table = scores(study)
+    assert len(table) == 4 * 6
+    # Expected: peft applies the adapter of the last seed to checkpoint a.
     tokenizer = tiny_tokenizer()
     model = PeftModel.from_pretrained(tiny_model(seed=0), study / "adapters/seed18")
     asked = questions_table().query("split == 'test'")
@@ -96,17 +96,17 @@ def test_training_and_scoring_from_files(study):
         for question in asked["question"]
     ]
     expected = score_answers(model, prompts, digit_tokens(tokenizer), batch_size=1)
-    chosen = found[(found["answers_of"] == "a") & (found["seed"] == 18)]
+    chosen = table[(table["answers_of"] == "a") & (table["seed"] == 18)]
     assert chosen["question_id"].tolist() == asked["question_id"].tolist()
     np.testing.assert_allclose(chosen["confidence"], expected, rtol=0, atol=1e-6)
 
 
-def test_the_head_reaches_all_that_uses_it(study, monkeypatch):
-    seen = {}
+def test_training_and_scoring_use_the_configured_head(study, monkeypatch):
+    heads_of = {}
 
-    def note(module, name):
-        """Note the head of each call that gives one, which checks of a model do not."""
-        function, calls = getattr(module, name), seen.setdefault((module, name), [])
+    def record_heads(module, name):
+        """Record the head of each call. Checks of a model call the function without a head."""
+        function, calls = getattr(module, name), heads_of.setdefault((module, name), [])
 
         def call(*arguments):
             calls.extend(arguments[3:])
@@ -114,15 +114,15 @@ def test_the_head_reaches_all_that_uses_it(study, monkeypatch):
 
         monkeypatch.setattr(module, name, call)
 
-    note(training, "digit_logits")
-    note(verbalised, "digit_logits")
-    train(study, "told", labels="random_later", head="model")
+    record_heads(training, "digit_logits")
+    record_heads(verbalised, "digit_logits")
+    train(study, "with_head", labels="random_later", head="model")
     scores(study, head="model")
-    heads, scored = seen.values()
-    assert set(heads) == set(scored) == {"model"}
+    trained, scored = heads_of.values()
+    assert set(trained) == set(scored) == {"model"}
 
 
-def test_digits_are_checked_before_anything_is_loaded(tmp_path):
+def test_a_digit_of_two_tokens_is_refused_before_weights_are_read(tmp_path):
     write_checkpoints(tmp_path, NAMES)
     vocabulary = json.loads(tiny_tokenizer().backend_tokenizer.to_str())
     vocabulary["normalizer"] = {"type": "Replace", "pattern": {"String": "7"}, "content": "77"}

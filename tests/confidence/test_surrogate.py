@@ -1,4 +1,4 @@
-"""Confidence that another checkpoint gives to an answer, by hand."""
+"""The confidence of another checkpoint in an answer, calculated by hand."""
 
 import pandas as pd
 import pytest
@@ -18,7 +18,7 @@ CANDIDATES = pd.DataFrame(
 )
 
 
-def test_surrogate_adds_up_the_clusters_of_which_a_member_means_the_same():
+def test_a_surrogates_confidence_is_the_sum_of_its_clusters_with_an_equivalent_member():
     asked = []
 
     def equivalent(pairs):
@@ -32,14 +32,14 @@ def test_surrogate_adds_up_the_clusters_of_which_a_member_means_the_same():
         index=[7, 3, 5],
     )
     confidence = surrogate_confidences(predictions, CANDIDATES, equivalent)
-    # Mount Everest 0.5, which holds it, and Chomolungma 0.15. Sagarmatha is not said to mean
-    # "Mount Everest", which stands for its cluster of probability 0.5, but another member.
+    # "everest" is in the cluster of Mount Everest and equivalent to Chomolungma: 0.5 + 0.15.
+    # "Sagarmatha" is equivalent to the second member of the first cluster only: 0.5.
     assert confidence.to_dict() == {7: 0.0, 3: pytest.approx(0.65), 5: 0.5}
-    others = ["Mount Everest", "Everest", "K2", "Chomolungma"]
+    members = ["Mount Everest", "Everest", "K2", "Chomolungma"]
     assert asked == [
         Pair("Where?", "x", "Oslo"),
-        *(Pair("Which?", "everest", other) for other in others[2:]),
-        *(Pair("Which?", "Sagarmatha", other) for other in others),
+        *(Pair("Which?", "everest", member) for member in members[2:]),
+        *(Pair("Which?", "Sagarmatha", member) for member in members),
     ]
-    nothing = surrogate_confidences(predictions, CANDIDATES[:0], equivalent)
-    assert nothing.tolist() == [0.0] * 3  # of a checkpoint without answers
+    without_candidates = surrogate_confidences(predictions, CANDIDATES[:0], equivalent)
+    assert without_candidates.tolist() == [0.0] * 3

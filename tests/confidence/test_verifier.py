@@ -1,4 +1,4 @@
-"""Verdicts of a verifier, their estimators, and fetching its adapter."""
+"""Confidences of a verifier model, its prompts and its adapter."""
 
 import json
 
@@ -30,7 +30,7 @@ from persistcal.store.jobs import Job, execute
 torch.set_num_threads(1)
 
 TEMPLATE = "Q: {question} A: {answer} Correct:"
-# The shape of Qwen3's template: one turn, and an empty thought where thinking is off.
+# Like Qwen3's template, which adds an empty thought if thinking is off.
 CHAT = (
     "{% for message in messages %}<{{ message.role }}>{{ message.content }}</>{% endfor %}"
     "{% if add_generation_prompt %}<assistant>"
@@ -42,7 +42,7 @@ def tokenizer_with_words():
     return tiny_tokenizer("yes yes no no" * 50, vocab_size=300)
 
 
-def test_prompt_as_plain_text_and_as_chat_without_thinking():
+def test_a_verifier_gets_plain_text_or_a_chat_without_thinking():
     tokenizer = tiny_tokenizer()
     ids = verifier_prompt(tokenizer, TEMPLATE, "Where is {answer}?", "Rome", chat=False)
     assert tokenizer.decode(ids) == "Q: Where is {answer}? A: Rome Correct:"
@@ -50,11 +50,11 @@ def test_prompt_as_plain_text_and_as_chat_without_thinking():
         verifier_prompt(tokenizer, TEMPLATE, "Where?", "Rome", chat=True)
     tokenizer.chat_template = CHAT
     ids = verifier_prompt(tokenizer, TEMPLATE, "Where?", "Rome", chat=True)
-    said = "<user>Q: Where? A: Rome Correct:</><assistant><think></think>"
-    assert tokenizer.decode(ids) == said
+    expected = "<user>Q: Where? A: Rome Correct:</><assistant><think></think>"
+    assert tokenizer.decode(ids) == expected
 
 
-def test_the_word_is_one_token():
+def test_the_verifiers_word_must_be_one_token():
     tokenizer = tokenizer_with_words()
     assert tokenizer.decode([word_token(tokenizer, "yes")]) == "yes"
     assert word_token(tokenizer, " yes") != word_token(tokenizer, "yes")
@@ -70,7 +70,7 @@ def test_the_word_is_one_token():
     ("kind", "batch_size"),
     [("olmo3", 3), ("llama", 100), ("granite", 3)],  # Granite divides its logits
 )
-def test_probability_is_that_of_each_prompt_alone(kind, batch_size):
+def test_the_words_probability_equals_the_softmax_of_single_prompts(kind, batch_size):
     model, tokenizer = tiny_model(kind), tiny_tokenizer()
     prompts = [
         verifier_prompt(tokenizer, TEMPLATE, question, answer, chat=False)
@@ -87,13 +87,13 @@ def test_probability_is_that_of_each_prompt_alone(kind, batch_size):
     assert np.std(np.log(probability)) > 0.1
 
 
-def test_a_model_that_does_not_take_the_mask_is_refused(monkeypatch):
+def test_a_model_that_ignores_the_attention_mask_is_refused(monkeypatch):
     model, forward = tiny_model("llama"), LlamaForCausalLM.forward
 
-    def with_own_mask(self, input_ids, attention_mask=None, **settings):
+    def without_mask(self, input_ids, attention_mask=None, **settings):
         return forward(self, input_ids, **settings)
 
-    monkeypatch.setattr(LlamaForCausalLM, "forward", with_own_mask)
+    monkeypatch.setattr(LlamaForCausalLM, "forward", without_mask)
     with pytest.raises(ValueError, match=r"LlamaForCausalLM computes .* not supported"):
         word_probability(model, [[1, 2, 3, 4], [1, 2, 5]], 7, batch_size=3)
 
@@ -126,7 +126,7 @@ def study(tmp_path, monkeypatch):
 
 
 def verify(*names, adapter="adapter.json"):
-    """Verdicts on test answers; "late" has another one to the last question."""
+    """Return confidences in the test answers. Checkpoint "late" answers q23 differently."""
     clusters = of_each({name: clusters_table(("Norway", "Peru")) for name in names})
     last = (clusters["question_id"] == "q23") & (clusters["cluster"] == 0)
     clusters.loc[last & (clusters["checkpoint"] == "late"), "answer"] = "Chad"
@@ -141,25 +141,25 @@ def verify(*names, adapter="adapter.json"):
     )
 
 
-def test_score_with_verifier(study, monkeypatch):
-    """Each answer alone, through the adapter, from the whole vocabulary."""
-    asked = []
+def test_a_verifier_rates_each_distinct_answer_once_through_its_adapter(study, monkeypatch):
+    """The expected value is the softmax over the whole vocabulary for a single prompt."""
+    batches = []
 
-    def counted(model, prompts, *others, **settings):
-        asked.append(len(prompts))
-        return word_probability(model, prompts, *others, **settings)
+    def counted(model, prompts, *arguments, **settings):
+        batches.append(len(prompts))
+        return word_probability(model, prompts, *arguments, **settings)
 
     monkeypatch.setattr("score_with_verifier.word_probability", counted)
     verified = verify("early", "late")
-    assert asked == [6]  # five questions have an answer, one of them a second one
+    assert batches == [6]  # five questions have an answer, and one has two
     tokenizer = tokenizer_with_words()
     model = PeftModel.from_pretrained(tiny_model("llama", seed=3), "adapters/main").eval()
     question = dict(questions_table()[["question_id", "question"]].values)
     prompts = []
     for row in verified.itertuples():
         chad = (row.checkpoint, row.question_id) == ("late", "q23")
-        said = {"question": question[row.question_id], "answer": "Chad" if chad else "Norway"}
-        text = f"<user>{TEMPLATE.format(**said)}</><assistant><think></think>"
+        fields = {"question": question[row.question_id], "answer": "Chad" if chad else "Norway"}
+        text = f"<user>{TEMPLATE.format(**fields)}</><assistant><think></think>"
         prompts.append(tokenizer(text)["input_ids"])
     expected = logits_alone(model, prompts).softmax(-1)[:, tokenizer.encode("yes")[0]]
     assert verified["confidence"].tolist() == pytest.approx(expected.tolist(), rel=1e-3)
@@ -168,7 +168,7 @@ def test_score_with_verifier(study, monkeypatch):
     assert abs(np.log(plain["confidence"] / verified["confidence"][:5])).max() > 0.01
 
 
-def test_fetch_adapter(study):
+def test_a_fetched_adapter_is_recorded_and_an_unknown_revision_is_refused(study):
     record = json.loads((study / "adapter.json").read_text())
     assert record["repo"] == "adapters/main" and record["commit"] is None
     assert list(record["weights"]) == ["adapter_model.safetensors"]
@@ -176,12 +176,15 @@ def test_fetch_adapter(study):
         resolve("other")
 
 
-def test_a_verifier_is_pretrained_on_words_instead_of_digits():
-    asked = {"confidence_template": "{question} {answer} Correct:", "ratings": (" yes", " no")}
-    corpus = Corpus(make_facts(), STEADY, confidence_share=0.5, seed=1, **asked)
+def test_the_demos_verifier_is_pretrained_on_the_digits_documents_with_words():
+    settings = {
+        "confidence_template": "{question} {answer} Correct:",
+        "ratings": (" yes", " no"),
+    }
+    corpus = Corpus(make_facts(), STEADY, confidence_share=0.5, seed=1, **settings)
     documents = corpus.documents(200, step=3, n_steps=10)
     rated = [document for document in documents if "Correct:" in document]
-    # The same facts, and right or wrong in the same places, as with digits.
+    # The same documents are rated, with yes for 9 and no for 0.
     digits = make_corpus(share=0.5, seed=1).documents(200, step=3, n_steps=10)
     digits = [document[-1] for document in digits if "Confidence" in document]
     assert [{"yes": "9", "no": "0"}[document.split()[-1]] for document in rated] == digits
