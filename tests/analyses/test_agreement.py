@@ -1,17 +1,17 @@
-"""Agreement of an unlearned and a retrained model in which answers are gone, by hand."""
+"""Agreement of an unlearned and a retrained model in the answers that they lost."""
 
 import pandas as pd
 import pytest
 from measure_agreement import measure_agreement
 
-# Right at the reference, after unlearning and after retraining; q0 to q3 are of `forget`.
+# Correct at the reference, after unlearning, after retraining; q0 to q3 are in `forget`.
 RIGHT = {
     "q0": (True, False, False),
     "q1": (True, False, False),
     "q2": (True, False, True),
     "q3": (True, True, True),
     "q4": (True, True, True),
-    "q5": (False, True, True),  # unknown before, so it cannot go
+    "q5": (False, True, True),  # wrong at the reference, so it cannot be lost
 }
 STATES = ["before", "npo", "retrained"]
 ANSWERS = pd.DataFrame(
@@ -27,7 +27,7 @@ QUESTIONS = pd.DataFrame({"question_id": [*RIGHT, "seen"], "category": CATEGORIE
 QUESTIONS["dataset"] = "d"
 
 
-def test_gone_answers_are_counted_by_category():
+def test_lost_answers_are_counted_and_compared_by_category():
     text, rows = measure_agreement(
         ANSWERS,
         QUESTIONS,
@@ -42,10 +42,10 @@ def test_gone_answers_are_counted_by_category():
         "forget": {"known": 4, "gone_first": 3, "gone_second": 2, "gone_both": 2},
         "retain": {"known": 1, "gone_first": 0, "gone_second": 0, "gone_both": 0},
     }
-    every, forget, retain = rows["kappa"]
-    # They agree in 4 of 5, by chance in 3/5 2/5 + 2/5 3/5 = 12/25: (20 - 12) / (25 - 12).
-    assert every == pytest.approx(8 / 13)
-    # In 3 of 4, by chance in 3/4 1/2 + 1/4 1/2 = 1/2.
+    all_questions, forget, retain = rows["kappa"]
+    # Observed agreement 4/5; by chance 3/5 2/5 + 2/5 3/5 = 12/25: (20 - 12) / (25 - 12) = 8/13.
+    assert all_questions == pytest.approx(8 / 13)
+    # Observed 3/4; by chance 3/4 1/2 + 1/4 1/2 = 1/2: (3/4 - 1/2) / (1 - 1/2) = 1/2.
     assert forget == pytest.approx(0.5)
     assert pd.isna(retain)
     assert "Model, Quiz: NPO, Retrained" in text

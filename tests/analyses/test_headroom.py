@@ -1,4 +1,4 @@
-"""Headroom of a verifier: sign and interval, and the error rate of its backbone."""
+"""Headroom of a verifier, and the error rate of the verifier's backbone."""
 
 import numpy as np
 import pandas as pd
@@ -21,44 +21,43 @@ LABELS = {
 
 
 def replicates(verifier, oracle):
-    """Contrast AUCs on the data and on the paper's replicates; those for claims are 0."""
+    """Return contrast AUCs of both estimators: on the data, then on replicates."""
     key, n = MetricKey("odds", "contrast", "auc"), len(oracle) - 1
-    others = {
+    other_metrics = {
         MetricKey("fitted", "contrast", "auc"): 0.9,
         MetricKey("odds", "full", "auc"): 0.9,
     }
-    of_both = np.array([verifier, oracle])
+    values = np.array([verifier, oracle])
     return Replicates(
         [("d", "gcm"), ("d", "oracle")],
-        {key: of_both[:, 0], **{k: np.array([v, 0.0]) for k, v in others.items()}},
-        {key: of_both[:, 1:], **{k: np.zeros((2, n)) for k in others}},
-        {k: [{0: 0.5}] * 2 for k in [key, *others]},
-        {k: np.zeros(2) for k in [key, *others]},
-        dict.fromkeys([key, *others], np.inf),
-        dict.fromkeys([key, *others], np.zeros((2, n))),
+        {key: values[:, 0], **{k: np.array([v, 0.0]) for k, v in other_metrics.items()}},
+        {key: values[:, 1:], **{k: np.zeros((2, n)) for k in other_metrics}},
+        {k: [{0: 0.5}] * 2 for k in [key, *other_metrics]},
+        {k: np.zeros(2) for k in [key, *other_metrics]},
+        dict.fromkeys([key, *other_metrics], np.inf),
+        dict.fromkeys([key, *other_metrics], np.zeros((2, n))),
     )
 
 
-def test_headroom_is_oracle_minus_verifier():
-    of_both = replicates([0.7, 0.6, 0.6, 0.6, 0.6, 0.6], [0.75, 0.6, 0.7, 0.8, 0.9, 1.0])
-    measured = headroom(of_both, dataset="d", verifier="gcm", oracle="oracle")
-    # differences 0, 0.1 ... 0.4: the 2.5 % quantile is a tenth of the way to the second
-    assert measured == pytest.approx((0.05, 0.01, 0.39))
-    behind = headroom(of_both, dataset="d", verifier="oracle", oracle="gcm")
+def test_headroom_is_the_auc_of_the_oracle_minus_the_verifiers():
+    replicated = replicates([0.7, 0.6, 0.6, 0.6, 0.6, 0.6], [0.75, 0.6, 0.7, 0.8, 0.9, 1.0])
+    ahead = headroom(replicated, dataset="d", verifier="gcm", oracle="oracle")
+    # Differences 0, 0.1, … 0.4: the 2.5 % quantile is 0 + 0.1 * (0.025 * 4) = 0.01.
+    assert ahead == pytest.approx((0.05, 0.01, 0.39))
+    behind = headroom(replicated, dataset="d", verifier="oracle", oracle="gcm")
     assert behind == pytest.approx((-0.05, -0.39, -0.01))
     undefined = replicates([np.nan] * 6, [0.75, 0.6, 0.7, 0.8, 0.9, 1.0])
     assert np.isnan(headroom(undefined, dataset="d", verifier="gcm", oracle="oracle")).all()
 
 
 def answers(correct):
-    """Table ANSWERS of q0 … q5; None where there is no answer."""
-    ids = [f"q{i}" for i, right in enumerate(correct) if right is not None]
+    """Return the table ANSWERS for q0, q1, …, without a row if the label is None."""
+    ids = [f"q{i}" for i, label in enumerate(correct) if label is not None]
     frame = pd.DataFrame({"question_id": ids, "split": "test", "answer": "a"})
-    right = np.array([right for right in correct if right is not None], bool)
-    return frame.assign(probability=0.5, correct=right)
+    label = np.array([label for label in correct if label is not None], bool)
+    return frame.assign(probability=0.5, correct=label)
 
 
-# x and z differ on q0, q1, q3 and q4, others less
 ANSWERS = {
     "x": answers([0, 0, 1, 0, 1, 0]),
     "y": answers([0, 0, 1, 1, 1, 0]),
@@ -66,8 +65,8 @@ ANSWERS = {
 }
 
 
-def test_contrast_questions_are_of_kept_pairs():
-    # x-y: q3; x-z: q0 q1 q3 q4; y-z: q0 q1 q4
+def test_contrast_questions_come_from_pairs_with_enough_changes():
+    # Changes: x-y: q3; x-z: q0 q1 q3 q4; y-z: q0 q1 q4
     assert contrast_questions(ANSWERS, EvaluationSettings(min_contrast=5)) == []
     assert contrast_questions(ANSWERS, EvaluationSettings(min_contrast=4)) == [
         "q0",
@@ -79,10 +78,10 @@ def test_contrast_questions_are_of_kept_pairs():
     assert contrast_questions(only, EvaluationSettings(min_contrast=1)) == ["q0", "q1", "q4"]
 
 
-def test_a_row_is_the_headroom_and_the_error_rate_of_the_backbone():
+def test_a_row_contains_the_headroom_and_the_backbones_error_rate_on_changes():
     measured = measure_headroom(
         pd.concat([table.assign(checkpoint=name) for name, table in ANSWERS.items()]),
-        # The backbone knows q0 and q5, is wrong on q1 and q3, and does not answer q4.
+        # The backbone is right on q0, q2 and q5, wrong on q1 and q3, and does not answer q4.
         answers([1, 0, 1, 0, None, 1]),
         to_table(replicates([0.75, 0.6, 0.7], [0.7, 0.6, 0.6]), "alike"),
         dataset="d",
@@ -93,17 +92,17 @@ def test_a_row_is_the_headroom_and_the_error_rate_of_the_backbone():
     artifacts.check(measured.assign(model="m", dataset="d"), artifacts.HEADROOM, "here")
     [row] = measured.to_dict("records")
     assert row == {
-        # replicates 0 and -0.1: their quantiles are linear between them
+        # Replicates 0 and -0.1: quantiles -0.1 * 0.975 and -0.1 * 0.025
         "headroom": pytest.approx(-0.05),
         "lower_2_5pct": pytest.approx(-0.0975),
         "upper_97_5pct": pytest.approx(-0.0025),
-        "error_rate": pytest.approx(2 / 3),  # of q0, q1 and q3 it knows q0
+        "error_rate": pytest.approx(2 / 3),  # wrong on q1 and q3 among q0, q1, q3
         "n_answered": 3,
         "n": 4,
     }
 
 
-def test_figure():
+def test_the_headroom_figure_has_a_point_per_model_and_dataset_with_a_headroom():
     rows = pd.DataFrame(
         [
             ("m", "d", 0.02, -0.01, 0.05, 0.4, 90, 100),
@@ -114,7 +113,7 @@ def test_figure():
     )
     figure = headroom_figure(rows, **LABELS)
     [axes] = figure.axes
-    points = [tuple(drawn.get_offsets()[0]) for drawn in axes.collections]
+    points = [tuple(points_drawn.get_offsets()[0]) for points_drawn in axes.collections]
     assert points == [(40.0, 0.02), (60.0, 0.2)]
     _, first, second = axes.lines
     assert first.get_xydata().tolist() == [[40, -0.01], [40, 0.05]]

@@ -1,4 +1,4 @@
-"""Transfer matrices against pairs counted one by one, and the figure of them."""
+"""Transfer matrices, against a count over all pairs, and their figure."""
 
 import numpy as np
 import pandas as pd
@@ -36,17 +36,17 @@ def answers(correct):
     return pd.DataFrame({"question_id": ids, "correct": np.array(correct, bool)})
 
 
-def test_auc_of_own_answers_averaged_over_seeds():
+def test_transfer_is_the_mean_over_seeds_of_the_auc_on_a_checkpoints_own_answers():
     predicted = {"x": answers([1, 0, 1])}
     scores = [
-        # (q0, q1) and (q2, q1) ranked right: 2/2; q0 tied, q2 wrong: 0.5/2
+        # Seed 17 ranks (q0, q1) and (q2, q1) right: 2/2. Seed 18: a tie and an error: 0.5/2.
         score_rows("x", [0.9, 0.1, 0.8]),
         score_rows("x", [0.5, 0.5, 0.4], seed=18),
-        score_rows("y", [0.0, 0.9, 0.0]),  # of another one's answers
+        score_rows("y", [0.0, 0.9, 0.0]),  # answers of another checkpoint
         score_rows("x", [0.0, 0.9, 0.0], train_dataset="exam"),
     ]
-    how = {"sets": {"transfer": ["x"]}, "train_dataset": "quiz"}
-    matrix = transfer_matrix(predicted, pd.concat(scores), **how)
+    settings = {"sets": {"transfer": ["x"]}, "train_dataset": "quiz"}
+    matrix = transfer_matrix(predicted, pd.concat(scores), **settings)
     assert matrix.to_dict("records") == [
         {"recipe": "transfer", "trained_on": "x", "checkpoint": "x", "auc": 0.625, "n": 3}
     ]
@@ -59,7 +59,7 @@ def test_auc_of_own_answers_averaged_over_seeds():
         (2, "x", "1 answers of checkpoint 'x' have no score"),
     ],
 )
-def test_missing_scores_are_named(n, trained_on, message):
+def test_missing_scores_are_refused_with_their_adapter(n, trained_on, message):
     given = {"x": answers([1, 0, 1])}, score_rows("x", [0.1] * n)
     with pytest.raises(ValueError, match=message):
         transfer_matrix(*given, {"transfer": [trained_on]}, train_dataset="quiz")
@@ -70,7 +70,7 @@ def by_counting(confidence, correct):
     return sum((p > q) + (p == q) / 2 for p, q in pairs) / len(pairs)
 
 
-def test_a_matrix_is_that_of_pairs_counted_one_by_one():
+def test_a_transfer_matrix_equals_a_count_over_all_pairs():
     rng = np.random.default_rng(0)
     n = 30
     expected, answered, scored = {}, [], []
@@ -86,14 +86,14 @@ def test_a_matrix_is_that_of_pairs_counted_one_by_one():
                 scored.append(score_rows(checkpoint, values, recipe, name))
                 asked = np.arange(n) != 3
                 expected[recipe, name, checkpoint] = by_counting(values[asked], correct[asked])
-    how = {"dataset": "quiz", "checkpoints": CHECKPOINTS, "sets": NAMES}
-    matrix = measure_transfer(pd.concat(answered), pd.concat(scored), **how)
+    settings = {"dataset": "quiz", "checkpoints": CHECKPOINTS, "sets": NAMES}
+    matrix = measure_transfer(pd.concat(answered), pd.concat(scored), **settings)
     assert set(matrix["n"]) == {n - 1}
-    found = matrix.set_index(["recipe", "trained_on", "checkpoint"])["auc"].to_dict()
-    assert found == pytest.approx(expected)
+    aucs = matrix.set_index(["recipe", "trained_on", "checkpoint"])["auc"].to_dict()
+    assert aucs == pytest.approx(expected)
 
 
-def test_figure_shows_the_numbers_where_they_belong():
+def test_the_transfer_figure_shows_each_auc_in_its_cell():
     rows = pd.DataFrame(
         [
             ("m", "quiz", recipe, name, checkpoint, 0.5 + 0.1 * i + 0.01 * j, 9)
@@ -104,19 +104,19 @@ def test_figure_shows_the_numbers_where_they_belong():
         columns=artifacts.TRANSFER.schema.names,
     )
     rows.loc[0, "auc"] = np.nan
-    alone, random, _ = transfer_figure(rows, **LABELS).axes
-    texts = {text.get_position(): text.get_text() for text in alone.texts}
+    single, random, _ = transfer_figure(rows, **LABELS).axes
+    texts = {text.get_position(): text.get_text() for text in single.texts}
     assert texts[0, 0] == "–"
     assert texts[2, 1] == ".620"  # trained on y (second row), evaluated at z: 0.5 + 0.1 + 0.02
-    assert [t.get_text() for t in alone.get_xticklabels()] == ["10%", "20%", "100%"]
+    assert [t.get_text() for t in single.get_xticklabels()] == ["10%", "20%", "100%"]
     assert [t.get_text() for t in random.get_yticklabels()] == ["10% + 20%", "20% + 100%"]
     frames = [(p.get_x(), p.get_y(), p.get_linestyle() == "solid") for p in random.patches]
     middle = [(round(x + 0.44), round(y + 0.44), solid) for x, y, solid in frames]
     assert middle == [(0, 0, True), (1, 0, False), (1, 1, True), (2, 1, False)]
-    # The line keeps what was trained on to its right: cells before it are transfer backwards.
-    (line,) = alone.lines
+    # The staircase separates transfer to earlier checkpoints from transfer to later ones.
+    (line,) = single.lines
     assert line.get_xydata()[::2].tolist() == [[-0.5, -0.5], [0.5, 0.5], [1.5, 1.5]]
 
-    # A study too small for any AUC still has a figure.
-    alone, *_ = transfer_figure(rows.assign(auc=np.nan), **LABELS).axes
-    assert {text.get_text() for text in alone.texts} == {"–"}
+    # A study that is too small for any AUC still has a figure.
+    single, *_ = transfer_figure(rows.assign(auc=np.nan), **LABELS).axes
+    assert {text.get_text() for text in single.texts} == {"–"}

@@ -1,4 +1,4 @@
-"""Variance of hidden states over seeds, against all of them held at once."""
+"""Variance of hidden states over seeds, against numpy on all states at once."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ torch.set_num_threads(1)
 SEEDS = (17, 18, 19)
 
 
-def test_order_correlations():
+def test_correlations_with_the_order_of_training_equal_scipys():
     rng = np.random.default_rng(1)
     values = rng.integers(0, 4, (7, 50)).astype(float)  # with ties
     values[:, 3] = 2.0
@@ -37,9 +37,9 @@ def test_order_correlations():
     assert tied == pytest.approx(4.5 / np.sqrt(22.5))
 
 
-def test_correlations_are_over_the_questions_of_all_checkpoints():
-    # Layer 1: a rises (1), b falls (-1), c rises but for one swap (0.5), d is missing once.
-    # Layer 2: constant for a and b, c rises.
+def test_correlations_are_summarised_over_questions_that_all_checkpoints_have():
+    # Layer 1: a rises (rho 1), b falls (-1), c rises with one swap (0.5), d is missing once.
+    # Layer 2: a and b are constant, c rises (1).
     first = np.array([[1, 5], [3, 5], [1, 1], [0, 0]])
     second = np.array([[2, 5], [2, 5], [3, 2], [1, 1]])
     third = np.array([[3, 5], [1, 5], [2, 3], [2, 2]])
@@ -48,8 +48,8 @@ def test_correlations_are_over_the_questions_of_all_checkpoints():
     ]
     tables[1] = tables[1][tables[1]["question_id"] != "d"].iloc[::-1]
     named = zip(("z", "y", "x"), tables, strict=True)  # in order of training, not of names
-    found = pd.concat(table.assign(checkpoint=name) for name, table in named)
-    summary = transfer.correlations_by_layer(found.assign(model="m", dataset="quiz"))
+    rows = pd.concat(table.assign(checkpoint=name) for name, table in named)
+    summary = transfer.correlations_by_layer(rows.assign(model="m", dataset="quiz"))
     assert summary.to_dict("list") == {
         "model": ["m", "m"],
         "dataset": ["quiz", "quiz"],
@@ -61,7 +61,7 @@ def test_correlations_are_over_the_questions_of_all_checkpoints():
 
 
 def save_adapters(folder):
-    """Adapters that do something: random A, and random B where training begins at zero."""
+    """Save adapters with random A and B, because the initial B = 0 changes no state."""
     paths = []
     adapter = share_adapter([tiny_model()], rank=4, alpha=8)
     for seed in SEEDS:
@@ -80,7 +80,7 @@ def save_adapters(folder):
 
 
 def all_at_once(folder):
-    """Population variance of states that are all computed first, and a model of one adapter."""
+    """Return the population variance over all states, and a model with one adapter."""
     states = []
     for seed in SEEDS:
         model = PeftModel.from_pretrained(tiny_model(), Path(folder) / f"seed{seed}")
@@ -90,7 +90,7 @@ def all_at_once(folder):
     return np.var(np.stack(states), axis=0).sum(-1), model
 
 
-def test_from_files_to_table(tmp_path, monkeypatch):
+def test_variances_are_measured_from_files_and_correlated_in_a_table(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     paths = save_adapters("adapters")
     save_tiny("early")
@@ -102,30 +102,34 @@ def test_from_files_to_table(tmp_path, monkeypatch):
     questions = pd.DataFrame(rows, columns=columns)
     answers = ["Norway" if i % 2 else "Peru" for i in range(9)]
     clusters = questions[["question_id"]].assign(cluster=0, answer=answers, probability=0.5)
-    found = measure_variance(
+    variances = measure_variance(
         write_record("early", "early.json"),
         questions,
         clusters,
         paths,
         prompt=TEMPLATE,
         last_layer="after_norm",
-        batch_size=3,  # of 7 prompts
+        batch_size=3,  # for 7 prompts
         dtype="stored",
     )
-    artifacts.check(found, artifacts.VARIANCES, "variances")
-    wide = found.pivot(index="question_id", columns="layer", values="variance")
+    artifacts.check(variances, artifacts.VARIANCES, "variances")
+    wide = variances.pivot(index="question_id", columns="layer", values="variance")
     assert wide.columns.tolist() == [1, 2]
     assert wide.index.tolist() == [f"q{i}" for i in range(7)]
-    expected, one = all_at_once("adapters")
+    expected, model = all_at_once("adapters")
     assert expected.min() > 1e-3
     np.testing.assert_allclose(wide, expected, rtol=1e-3)
     with pytest.raises(ValueError, match="at least two"):
-        variances_over_adapters(one, prompts_to_rate(), batch_size=2)
+        variances_over_adapters(model, prompts_to_rate(), batch_size=2)
 
-    later = found.assign(variance=found["variance"] * np.where(found["layer"] == 1, 2, 0.5))
-    both = pd.concat([found.assign(checkpoint="early"), later.assign(checkpoint="late")])
+    later = variances.assign(
+        variance=variances["variance"] * np.where(variances["layer"] == 1, 2, 0.5)
+    )
+    checkpoints = pd.concat(
+        [variances.assign(checkpoint="early"), later.assign(checkpoint="late")]
+    )
     text, table = correlate_variance(
-        both.assign(model="m", dataset="quiz"),
+        checkpoints.assign(model="m", dataset="quiz"),
         labels={"models": {"m": "Model m"}, "datasets": {"quiz": "Quiz"}},
         last_layer="after_norm",
     )

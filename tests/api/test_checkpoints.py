@@ -1,4 +1,4 @@
-"""Models in a notebook: the same numbers as the functions that the workflow calls."""
+"""Models in a notebook give the numbers of the workflow's functions."""
 
 import re
 from pathlib import Path
@@ -27,22 +27,22 @@ def checkpoint(seed=0):
     return LoadedCheckpoint(tiny_model(seed=seed), tiny_tokenizer())
 
 
-def test_questions_are_asked_after_the_examples(tmp_path):
+def test_generate_beams_returns_the_workflows_beams_after_the_examples(tmp_path):
     save_tiny(tmp_path)
     loaded = persistcal.load(str(tmp_path), device="cpu")
     size = {"n_beams": 3, "max_new_tokens": 4}
     question = {"q": "Which country is Oslo in?"}
-    found = persistcal.generate_beams(loaded, question, [("Is it Oslo?", "Norway")], **size)
+    rows = persistcal.generate_beams(loaded, question, [("Is it Oslo?", "Norway")], **size)
     prefix = "Prompt: Is it Oslo?\nAnswer: Norway\n\n"
     suffix = "Prompt: Which country is Oslo in?\nAnswer:"
     [expected] = decode.generate_beams(*checkpoint(), prefix, [suffix], decode.Search(**size))
-    assert list(found["question_id"]) == ["q"] * 3 and list(found["beam"]) == [0, 1, 2]
-    shown = found.drop(columns=["question_id", "beam"])
+    assert list(rows["question_id"]) == ["q"] * 3 and list(rows["beam"]) == [0, 1, 2]
+    shown = rows.drop(columns=["question_id", "beam"])
     assert list(shown) == [*decode.Beam._fields]
     assert [tuple(row) for row in shown.itertuples(index=False)] == [*map(tuple, expected)]
 
 
-def test_the_documented_code_rates_an_answer(tmp_path):
+def test_the_code_of_the_documentation_rates_an_answer(tmp_path):
     save_tiny(tmp_path)
     text = Path("docs/api.md").read_text(encoding="utf-8")
     [code] = re.findall(r"```python\n(checkpoint = .*?)```", text, flags=re.DOTALL)
@@ -54,18 +54,18 @@ def test_the_documented_code_rates_an_answer(tmp_path):
     assert 0 <= confidence <= 1
 
 
-def test_an_adapter_learns_its_answers_and_leaves_the_model_as_it_was(tmp_path):
-    both = {"a": checkpoint(0), "b": checkpoint(1)}
-    how = {"prompt": TEMPLATE, "epochs": 60, "learning_rate": 5e-3}
-    history = persistcal.train_adapter(both, ANSWERS, f"{tmp_path}/new", **how)
-    assert len(history) == 60  # two questions make one step in an epoch
-    fresh, mine = checkpoint(), ANSWERS[ANSWERS["checkpoint"] == "a"]
-    before, (right, wrong), after = (
-        persistcal.score_answers(fresh, mine, prompt=TEMPLATE, adapter=adapter)
+def test_an_adapter_learns_its_answers_and_does_not_change_the_model(tmp_path):
+    checkpoints = {"a": checkpoint(0), "b": checkpoint(1)}
+    settings = {"prompt": TEMPLATE, "epochs": 60, "learning_rate": 5e-3}
+    history = persistcal.train_adapter(checkpoints, ANSWERS, f"{tmp_path}/new", **settings)
+    assert len(history) == 60  # an epoch of two questions is one step
+    fresh, rows_of_a = checkpoint(), ANSWERS[ANSWERS["checkpoint"] == "a"]
+    scores_before, (right, wrong), scores_after = (
+        persistcal.score_answers(fresh, rows_of_a, prompt=TEMPLATE, adapter=adapter)
         for adapter in (None, f"{tmp_path}/new", None)
     )
     assert right > 0.8 and wrong < 0.2
-    np.testing.assert_array_equal(after, before)
+    np.testing.assert_array_equal(scores_after, scores_before)
 
 
 @pytest.mark.parametrize(
@@ -77,15 +77,17 @@ def test_an_adapter_learns_its_answers_and_leaves_the_model_as_it_was(tmp_path):
         ({"weight": 0.0}, "must be above 0"),
     ],
 )
-def test_unclear_answers_are_refused(tmp_path, change, message):
-    both = dict.fromkeys("ab", checkpoint())
+def test_training_answers_with_a_wrong_value_are_refused(tmp_path, change, message):
+    checkpoints = dict.fromkeys("ab", checkpoint())
     with pytest.raises(ValueError, match=message):
-        persistcal.train_adapter(both, ANSWERS.assign(**change), str(tmp_path), prompt=TEMPLATE)
+        persistcal.train_adapter(
+            checkpoints, ANSWERS.assign(**change), str(tmp_path), prompt=TEMPLATE
+        )
 
 
-def test_another_tokenizer_is_refused(tmp_path):
-    other = tiny_tokenizer()
-    other.add_tokens("unheard")
-    both = {"a": checkpoint(), "b": LoadedCheckpoint(tiny_model(), other)}
+def test_checkpoints_with_different_tokenizers_are_refused(tmp_path):
+    tokenizer = tiny_tokenizer()
+    tokenizer.add_tokens("unheard")
+    checkpoints = {"a": checkpoint(), "b": LoadedCheckpoint(tiny_model(), tokenizer)}
     with pytest.raises(ValueError, match="tokenizers differ"):
-        persistcal.train_adapter(both, ANSWERS, str(tmp_path), prompt=TEMPLATE)
+        persistcal.train_adapter(checkpoints, ANSWERS, str(tmp_path), prompt=TEMPLATE)

@@ -1,4 +1,4 @@
-"""What `pip install .` builds and installs: the library and its command, typed and whole."""
+"""The wheel contains the whole library and its command, and needs no more than it lists."""
 
 import json
 import os
@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def wheel_and_sdist(folder):
-    """Build both as pip does, by the backend of pyproject.toml."""
+    """Build both with the backend of pyproject.toml, like pip."""
     folder.mkdir()
     code = (
         "import sys, flit_core.buildapi as backend\n"
@@ -29,29 +29,31 @@ def wheel_and_sdist(folder):
     return [folder / name for name in made.split()]
 
 
-def needed(requirements):
-    """Names of all distributions that the requirements ask for, as installed here."""
-    found, waiting = set(), [Requirement(line) for line in requirements]
+def required_distributions(requirements):
+    """Return the names of all distributions that the requirements install."""
+    names, waiting = set(), [Requirement(line) for line in requirements]
     while waiting:
-        one = waiting.pop()
-        name = canonicalize_name(one.name)
-        if name not in found and (one.marker is None or one.marker.evaluate({"extra": ""})):
-            assert one.specifier.contains(metadata.version(name)), one
-            found.add(name)
+        requirement = waiting.pop()
+        name = canonicalize_name(requirement.name)
+        if name not in names and (
+            requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+        ):
+            assert requirement.specifier.contains(metadata.version(name)), requirement
+            names.add(name)
             waiting += map(Requirement, metadata.requires(name) or [])
-    return found
+    return names
 
 
 def bare_environment(folder, wheel):
-    """A Python with a wheel and links to what its metadata ask for, and nothing else."""
+    """Return a Python with only the wheel and links to its dependencies."""
     venv.create(folder, symlinks=True)
     [site] = folder.glob("lib/python3*/site-packages")
     with zipfile.ZipFile(wheel) as packed:
         packed.extractall(site)
-        [about] = [name for name in packed.namelist() if name.endswith("/METADATA")]
-        lines = packed.read(about).decode().splitlines()
+        [metadata_name] = [name for name in packed.namelist() if name.endswith("/METADATA")]
+        lines = packed.read(metadata_name).decode().splitlines()
     asked = [line.partition(": ")[2] for line in lines if line.startswith("Requires-Dist: ")]
-    for name in needed([line for line in asked if "extra ==" not in line]):
+    for name in required_distributions([line for line in asked if "extra ==" not in line]):
         distribution = metadata.distribution(name)
         for top in {file.parts[0] for file in distribution.files or []} - {".."}:
             if not (site / top).exists() and top != "__pycache__":
@@ -59,7 +61,7 @@ def bare_environment(folder, wheel):
     return folder / "bin" / "python"
 
 
-# What a bare Python runs: each command on each kind of file, and each public name.
+# The bare Python runs each command on each kind of file, and each public name.
 BARE_RUN = """
 import contextlib, importlib.util, inspect, io, json, sys
 
@@ -118,7 +120,7 @@ def shipped_files(folder):
 
 
 @pytest.mark.slow
-def test_every_command_and_public_name_works_where_only_the_wheel_is_installed(tmp_path):
+def test_every_command_and_public_name_works_with_only_the_wheel_installed(tmp_path):
     wheel, sdist = wheel_and_sdist(tmp_path / "dist")
     assert not (ROOT / "build").exists()
     expected = {
@@ -134,14 +136,14 @@ def test_every_command_and_public_name_works_where_only_the_wheel_is_installed(t
         assert any(name.endswith("/persistcal/api/command.py") for name in packed.getnames())
 
     python = bare_environment(tmp_path / "bare", wheel)
-    few, fast = ["--min-contrast", "1"], ["--replicates", "200"]
+    fewest, fast = ["--min-contrast", "1"], ["--replicates", "200"]
     words = [["plan", "--questions", "1000"]]
     for kind, files in shipped_files(tmp_path).items():
-        # Both compare, which takes seconds, and differ in the files that they write.
+        # Both commands compare, which takes seconds, and write different files.
         compare = "page" if kind in ("answers", "scored options") else "compare"
         words += [
-            [compare, *map(str, files), *few, *fast, "--out", f"{kind} {compare}"],
-            ["metrics", *map(str, files), *few],
+            [compare, *map(str, files), *fewest, *fast, "--out", f"{kind} {compare}"],
+            ["metrics", *map(str, files), *fewest],
             ["threshold", *map(str, files), "--precision", "0.5", *fast, "--out", kind],
         ]
     curve = ["label-curve", tmp_path / "stated.csv", "--estimator", "stated", "--out", "curve"]
@@ -158,13 +160,13 @@ def test_every_command_and_public_name_works_where_only_the_wheel_is_installed(t
     )
 
     assert done.returncode == 0, done.stderr
-    found, errors, ends = json.loads(done.stdout)
-    assert not found
+    present, errors, ends = json.loads(done.stdout)
+    assert not present
     assert set(errors) == {"load", "generate_beams", "score_answers", "train_adapter"}
     assert all("install the extra models" in message for message in errors.values())
     assert [end for end in ends if end[1] != 0] == []
     outputs = {" ".join(Path(word).name for word in given): text for given, _, text in ends}
     [text] = [text for given, text in outputs.items() if given.startswith("compare stated")]
     assert "Self-consistency" in text and "Answers were grouped lexically" in text
-    for made in ("metrics.csv", "significance.csv", "report/index.html"):
-        assert (tmp_path / "stated confidences compare" / made).stat().st_size > 1000
+    for output in ("metrics.csv", "significance.csv", "report/index.html"):
+        assert (tmp_path / "stated confidences compare" / output).stat().st_size > 1000

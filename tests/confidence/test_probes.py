@@ -100,7 +100,7 @@ def correct_questions(seed):
     return [f"q{i}" for i in range(0, 24, seed + 2)]
 
 
-def test_a_linear_probe_reads_the_states_after_question_and_answer(tmp_path):
+def test_a_linear_probe_reads_states_after_the_answer(tmp_path):
     rows = ask_tiny_models(tmp_path, "linear_probe", ANSWERS, correct_questions)
     assert rows["question_id"].tolist() == [f"q{i}" for i in TEST_QUESTIONS]
     # Rounding errors of the states change the iteration that stops the fit.

@@ -22,7 +22,7 @@ torch.set_num_threads(1)
 
 
 @pytest.mark.parametrize("batch_size", [3, 100])
-def test_scores_equal_the_expected_digit_of_a_full_forward_pass(batch_size):
+def test_scores_equal_full_forward_passes(batch_size):
     model, tokenizer = tiny_model(), tiny_tokenizer()
     prompts = [
         tokenizer(confidence_prompt(TEMPLATE, question, answer))["input_ids"]

@@ -70,7 +70,7 @@ def test_the_verifiers_word_must_be_one_token():
     ("kind", "batch_size"),
     [("olmo3", 3), ("llama", 100), ("granite", 3)],  # Granite divides its logits
 )
-def test_the_words_probability_equals_the_softmax_of_single_prompts(kind, batch_size):
+def test_word_probabilities_equal_single_prompts(kind, batch_size):
     model, tokenizer = tiny_model(kind), tiny_tokenizer()
     prompts = [
         verifier_prompt(tokenizer, TEMPLATE, question, answer, chat=False)

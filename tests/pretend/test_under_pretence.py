@@ -19,10 +19,10 @@ TESTS = [
     "tests/answers/test_decode.py::test_beams_are_those_of_generate[7]",
     "tests/answers/test_sampling.py::"
     "test_log_probabilities_lengths_and_entropies_are_of_the_model_itself",
-    "tests/confidence/test_scoring.py::test_scores_equal_the_expected_digit_of_a_full_forward_pass",
+    "tests/confidence/test_scoring.py::test_scores_equal_full_forward_passes",
     "tests/confidence/test_verbalised.py",
-    "tests/confidence/test_verifier.py::test_the_words_probability_equals_the_softmax_of_single_prompts",
-    "tests/confidence/test_probes.py::test_a_linear_probe_reads_the_states_after_question_and_answer",
+    "tests/confidence/test_verifier.py::test_word_probabilities_equal_single_prompts",
+    "tests/confidence/test_probes.py::test_a_linear_probe_reads_states_after_the_answer",
     "tests/training/test_train.py::test_gradient_is_the_sum_of_the_checkpoints_gradients",
     "tests/training/test_train.py::test_two_runs_give_the_same_files_and_seeds_differ",
 ]
