@@ -7,6 +7,11 @@ import shutil
 import sys
 from pathlib import Path
 
+import typer
+from typer.cli import get_docs_for_click
+
+from persistcal.api.command import app
+
 ROOT = Path(__file__).resolve().parents[1]
 FILES = ["*.md", "CITATION.cff", "LICENSE", "docs/*.md", "docs/*.ipynb", "docs/images/*"]
 FILES += ["config/*.md", "config/*.yaml"]
@@ -28,8 +33,15 @@ REFERENCE = """\
 """
 
 
+def command_reference() -> str:
+    """Return the options of the command as a page, from its help."""
+    command = typer.main.get_command(app)
+    with typer.Context(command) as context:
+        return get_docs_for_click(obj=command, ctx=context, name="persistcal")
+
+
 def main(folder: Path) -> None:
-    """Fill `folder` with the pages, the reference and, where atlas has run, its page."""
+    """Fill `folder` with the pages, the references and, where atlas has run, its page."""
     shutil.rmtree(folder, ignore_errors=True)
     for pattern in FILES:
         for path in sorted(ROOT.glob(pattern)):
@@ -37,6 +49,7 @@ def main(folder: Path) -> None:
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(path, copy)
     (folder / "reference.md").write_text(REFERENCE, encoding="utf-8")
+    (folder / "command.md").write_text(command_reference(), encoding="utf-8")
     text = "`make demo` makes the page of the embedded study; `make docs` then shows it here."
     if RESULTS.exists():
         shutil.copytree(RESULTS, folder / "atlas")

@@ -1,6 +1,5 @@
 """Figures hold the study's numbers, and equal figures are equal files."""
 
-import numpy as np
 import pandas as pd
 import pytest
 from draw_figure import draw_figure
@@ -8,8 +7,6 @@ from figure_files import files_of
 from matplotlib.colors import to_hex
 from PIL import Image
 
-from persistcal.evaluation.metrics.registry import MetricKey
-from persistcal.evaluation.replicates import Replicates
 from persistcal.report.figures import (
     EARLIER,
     EVALUATION,
@@ -18,8 +15,6 @@ from persistcal.report.figures import (
     leaderboard_figure,
 )
 from persistcal.store import artifacts
-from tools.leaderboard import best_sets
-from tools.leaderboard import rows as scores_of
 
 LABELS = {
     "models": {"m": "Model m", "n": "Model n"},
@@ -143,33 +138,6 @@ def test_a_leaderboard_of_several_places_names_them_and_its_families():
     assert [label.get_text() for label in alone.axes[0].get_yticklabels()] == ["b"]
     with pytest.raises(ValueError, match="no estimator has a value"):
         leaderboard_figure(both.iloc[:0], **shown)
-
-
-def test_the_scores_of_the_documentation():
-    """By hand; the highest contrast AUC first, and only what is asked for."""
-    of_m = pd.concat([intervals().iloc[:8], follows(a=0.25, b=0.25)])
-    best = {("full", "auc"): ("a", {"a"}), ("contrast", "auc"): ("b", {"b"})}
-    best["contrast", "delta0_balanced"] = ("a", {"a", "b"})
-    first, second = scores_of(of_m, {"a": "The a", "b": "The b"}, best).splitlines()
-    assert first.startswith(r"| The b | 0.800 [nan, nan] | **0.700** [nan, nan] | 0.250\* [")
-    assert second == (
-        "| The a | **0.900** [0.880, 0.930] | 0.600 [0.500, 0.700] | **0.250** [0.150, 0.350] |"
-    )
-
-
-def test_the_best_of_the_documentation_are_those_of_simultaneous_intervals():
-    rng, key = np.random.default_rng(0), MetricKey("odds", "full", "auc")
-    keys = [
-        key,
-        MetricKey("odds", "contrast", "auc"),
-        MetricKey("odds", "contrast", "delta0_balanced"),
-    ]
-    values = np.array([0.9, 0.9, 0.5, 0.95])
-    drawn = values[:, None] + 0.01 * rng.normal(size=(4, 99))
-    members = [("d", "a"), ("d", "b"), ("d", "c"), ("elsewhere", "a")]
-    made = [dict.fromkeys(keys, of) for of in (values, drawn, [{0: 0.5}] * 4, np.zeros(4), 500)]
-    found = best_sets(Replicates(members, *made), "d", ["a", "b", "c"])
-    assert found["full", "auc"] == ("a", {"a", "b"})
 
 
 def test_families_look_different_and_variants_are_hollow():

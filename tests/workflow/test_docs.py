@@ -168,6 +168,8 @@ def test_the_site_of_the_documentation_is_built_with_all_its_links(tmp_path):
     for name in persistcal.__all__:
         module = getattr(persistcal, name).__module__
         assert f'id="{module}.{name}"' in reference
+    commands = (tmp_path / "site" / "command" / "index.html").read_text(encoding="utf-8")
+    assert "<code>--fail-if" in commands and 'id="persistcal-plan"' in commands
 
 
 PROTOCOL = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
