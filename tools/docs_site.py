@@ -36,8 +36,7 @@ REFERENCE = """\
 def command_reference() -> str:
     """Return the options of the command as a page, from its help."""
     command = typer.main.get_command(app)
-    with typer.Context(command) as context:
-        return get_docs_for_click(obj=command, ctx=context, name="persistcal")
+    return get_docs_for_click(obj=command, ctx=typer.Context(command), name="persistcal")
 
 
 def main(folder: Path) -> None:
