@@ -1,4 +1,4 @@
-"""The commands and Python code of the guides, run as shown; their output is compared."""
+"""Commands and Python code of the guides run as shown and print the shown output."""
 
 import contextlib
 import doctest
@@ -19,23 +19,25 @@ GUIDES = ["README.md", *(f"docs/{name}.md" for name in PAGES.split())]
 API = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
 BRACKETS = re.compile(r"\[[^]a-zA-Z]*\]")  # an interval, such as [.042, .343]
-TOLERANCE = 0.1  # of an end of an interval of 200 replicates instead of 10,000
+TOLERANCE = 0.1  # for ends of intervals, because 200 replicates replace 10,000
 
 
 def blocks(page, wanted):
-    """Return the code blocks of a kind, without those that load a model."""
-    found = BLOCK.findall((ROOT / page).read_text(encoding="utf-8"))
-    return [code for kind, code in found if kind == wanted and "persistcal.load(" not in code]
+    """Return the code blocks of a language, except blocks that load a model."""
+    code_blocks = BLOCK.findall((ROOT / page).read_text(encoding="utf-8"))
+    return [
+        code for kind, code in code_blocks if kind == wanted and "persistcal.load(" not in code
+    ]
 
 
 def commands(code):
-    """Return the commands of a block, each with the output that is shown below it."""
+    """Return pairs of a command and the output shown below it."""
     parts = re.split(r"^\$ ", code, flags=re.MULTILINE)[1:]
     return [part.replace("\\\n", " ").partition("\n")[::2] for part in parts]
 
 
 def output_of(command):
-    """Return the output of a command; `persistcal` runs here, with few replicates."""
+    """Return the output of a command. `persistcal` runs in this process, fast."""
     words = command.split()
     if words[0] != "persistcal":
         return subprocess.check_output(command, shell=True, text=True)
@@ -54,12 +56,12 @@ def numbers(text):
 
 
 def check_output(shown, output):
-    """Compare text exactly and intervals approximately; a line … stands for omitted lines."""
+    """Compare text exactly and intervals approximately. A line … omits any number of lines."""
     for part in re.split(r"^…\n", shown, flags=re.MULTILINE):
         expected = " ".join(BRACKETS.sub("[]", part).split())
-        found = " ".join(BRACKETS.sub("[]", output).split())
-        assert expected in found, f"{expected}\n--- is not in ---\n{output}"
-        n_before = found[: found.index(expected)].count("[]")
+        printed = " ".join(BRACKETS.sub("[]", output).split())
+        assert expected in printed, f"{expected}\n--- is not in ---\n{output}"
+        n_before = printed[: printed.index(expected)].count("[]")
         ends = numbers(part)
         assert ends == pytest.approx(
             numbers(output)[2 * n_before :][: len(ends)], abs=TOLERANCE
@@ -75,19 +77,23 @@ def test_commands_print_what_the_guide_shows(page, tmp_path, monkeypatch):
             check_output(shown, output_of(command))
 
 
-def test_an_output_that_differs_is_found():
+def test_the_comparison_with_the_guides_notices_changed_numbers_and_text():
     check_output("a .5\n…\nAUC .50 [.40, .60]\n", "a .5\nb\nAUC .50 [.42, .58] c\n")
-    for other in ("a .5 AUC .51 [.42, .58]", "a .5 AUC .50 [.10, .58]", "b AUC .50 [.42, .58]"):
+    for output in (
+        "a .5 AUC .51 [.42, .58]",
+        "a .5 AUC .50 [.10, .58]",
+        "b AUC .50 [.42, .58]",
+    ):
         with pytest.raises(AssertionError):
-            check_output("a .5\n…\nAUC .50 [.40, .60]\n", other)
+            check_output("a .5\n…\nAUC .50 [.40, .60]\n", output)
 
 
 def options_of(line):
     return [word.partition("=")[0] for word in line.split() if word.startswith("--")]
 
 
-def test_the_guides_name_options_of_the_command():
-    known = typer.main.get_command(app).commands
+def test_the_guides_use_only_options_that_exist():
+    known_commands = typer.main.get_command(app).commands
     lines = [
         line.partition("persistcal ")[2].partition("  #")[0]
         for page in GUIDES
@@ -97,17 +103,17 @@ def test_the_guides_name_options_of_the_command():
     assert lines
     for line in lines:
         name, *_ = line.split()
-        options = {option for p in known[name.strip("`")].params for option in p.opts}
+        options = {option for p in known_commands[name.strip("`")].params for option in p.opts}
         assert {*options_of(line.replace("`", " "))} <= {*options, "--help"}, line
 
 
 @pytest.mark.parametrize("page", [page for page in GUIDES if blocks(page, "python")])
-def test_python_of_the_guide_runs(page, tmp_path, monkeypatch):
+def test_python_code_of_the_guide_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(plt, "show", lambda: None)
     (tmp_path / "config").symlink_to(ROOT / "config")
     for command, _ in (pair for code in blocks(page, "console") for pair in commands(code)):
-        if not command.startswith("persistcal"):  # it makes a file that the code reads
+        if not command.startswith("persistcal"):  # it writes a file that the code reads
             output_of(command)
     names = {}
     for code in blocks(page, "python"):

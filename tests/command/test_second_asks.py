@@ -1,23 +1,16 @@
-"""Second asks, greedy answers and groups, as the command reads them."""
+"""`persistcal compare` with a second ask, greedy answers or groups of questions."""
 
 import numpy as np
 import pandas as pd
 import pytest
+from command_line import run
 
 from persistcal.answers.halves import halve_samples
-from persistcal.api.command import main
-
-
-def run(*words):
-    """The exit code of a command."""
-    with pytest.raises(SystemExit) as end:
-        main([str(word) for word in words])
-    return end.value.code
 
 
 @pytest.fixture
 def asks(tmp_path, monkeypatch):
-    """Predictions of two versions, asked twice: v1a.csv, v2a.csv, v1b.csv and v2b.csv."""
+    """Write predictions of two versions, asked twice: v1a.csv, v2a.csv, v1b.csv, v2b.csv."""
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     for ask in "ab":
@@ -28,11 +21,11 @@ def asks(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_two_asks_are_crossed_and_the_usual_rows_stay(asks):
-    few = ("--replicates", 200, "--min-contrast", 5)
-    assert run("compare", "v1a.csv", "v2a.csv", *few, "--out", "one") == 0
+def test_a_second_ask_gives_crossed_claims_and_changes_no_other_table(asks):
+    fast = ("--replicates", 200, "--min-contrast", 5)
+    assert run("compare", "v1a.csv", "v2a.csv", *fast, "--out", "one") == 0
     files = ("v1a.csv", "v2a.csv", "--again", "v1b.csv", "v2b.csv")
-    assert run("compare", *files, *few, "--out", "two") == 0
+    assert run("compare", *files, *fast, "--out", "two") == 0
     for table in ("metrics", "intervals", "significance", "contrast_sets", "states"):
         assert (asks / f"one/{table}.csv").read_bytes() == (
             asks / f"two/{table}.csv"
@@ -51,7 +44,7 @@ def test_two_asks_are_crossed_and_the_usual_rows_stay(asks):
         ("--again v1b.csv v2b.csv --greedy", "--greedy has no meaning"),
     ],
 )
-def test_files_that_are_no_second_ask_are_refused_and_nothing_is_written(
+def test_files_that_are_not_a_second_ask_are_refused_before_anything_is_written(
     words, message, asks, capsys
 ):
     shifted = pd.read_csv("v1b.csv").assign(question_id=lambda rows: rows["question_id"] + 1)
@@ -69,7 +62,7 @@ def test_files_that_are_no_second_ask_are_refused_and_nothing_is_written(
         (["x", ""] * 40, "group is empty in 40"),
     ],
 )
-def test_groups_with_gaps_or_one_value_are_refused(groups, message, asks, capsys):
+def test_groups_with_missing_or_constant_values_are_refused(groups, message, asks, capsys):
     for version in ("v1", "v2"):
         pd.read_csv(f"{version}a.csv").assign(group=groups).to_csv(
             f"{version}.csv", index=False
@@ -79,7 +72,7 @@ def test_groups_with_gaps_or_one_value_are_refused(groups, message, asks, capsys
 
 
 @pytest.mark.parametrize("n_samples", [2, 4])
-def test_samples_that_differ_are_not_greedy(n_samples, asks, capsys):
+def test_samples_that_differ_cannot_be_declared_greedy(n_samples, asks, capsys):
     for version in ("v1", "v2"):
         rows = [
             {"question_id": f"q{q}", "question": f"{q}?", "references": "a", "answer": text}
@@ -92,15 +85,15 @@ def test_samples_that_differ_are_not_greedy(n_samples, asks, capsys):
     assert "--greedy has no meaning" in capsys.readouterr().err
 
 
-def test_halves_of_samples_do_not_depend_on_the_order_of_a_file():
+def test_halves_of_samples_do_not_depend_on_the_order_of_the_rows():
     texts = ["a"] * 4 + ["b"] * 3
     beams = pd.DataFrame(
         {"checkpoint": "v1", "question_id": "q1", "beam": range(7), "text": texts}
     )
     shuffled = beams.sample(frac=1, random_state=1).assign(beam=range(7))
-    halves, others = halve_samples(beams), halve_samples(shuffled)
-    for half, other in zip(halves, others, strict=True):
-        assert half["text"].tolist() == other["text"].tolist()
-        assert half["beam"].tolist() == [0, 1, 2]  # of seven samples the last one is dropped
+    halves, shuffled_halves = halve_samples(beams), halve_samples(shuffled)
+    for half, shuffled_half in zip(halves, shuffled_halves, strict=True):
+        assert half["text"].tolist() == shuffled_half["text"].tolist()
+        assert half["beam"].tolist() == [0, 1, 2]  # the last of seven samples is dropped
     counts = pd.concat(halves)["text"].value_counts()
     assert counts.sum() == 6 and counts["a"] >= 3

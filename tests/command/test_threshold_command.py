@@ -11,17 +11,21 @@ from persistcal.report.threshold_views import threshold_sentences
 
 @pytest.fixture
 def versions(tmp_path):
-    """Two versions of a model: at the threshold 29 of 30 right, then 24, 20 or 29 of 30.
+    """Write files of two versions. Above the threshold, 29 of 30 answers are correct at v1.
 
-    The selection is the worked example of tests/evaluation/test_thresholds.py.
+    The later version has 29 (kept), 24 (undecided) or 18 (broken) correct answers there. The
+    selection is the worked example of tests/evaluation/test_thresholds.py.
     """
     rows = {"question_id": [f"q{i:02d}" for i in range(40)]}
     rows |= {"confidence": [0.9] * 30 + [0.4] * 10, "correct": [1] * 29 + [0] * 11}
     files = {"v1": tmp_path / "v1.csv"}
     pd.DataFrame(rows).to_csv(files["v1"], index=False)
-    for name, right in {"undecided": 24, "broken": 18, "kept": 29}.items():
+    for name, n_correct in {"undecided": 24, "broken": 18, "kept": 29}.items():
         stated = [0.91] * 30 + [0.4] * 10
-        later = rows | {"confidence": stated, "correct": [1] * right + [0] * (40 - right)}
+        later = rows | {
+            "confidence": stated,
+            "correct": [1] * n_correct + [0] * (40 - n_correct),
+        }
         files[name] = tmp_path / f"{name}.csv"
         pd.DataFrame(later).to_csv(files[name], index=False)
     return files
@@ -39,7 +43,9 @@ def versions(tmp_path):
         ("undecided", "undecided", 4),
     ],
 )
-def test_a_release_gate_ends_with_the_verdict(versions, tmp_path, capsys, later, fail_if, code):
+def test_the_exit_code_of_a_release_gate_follows_the_verdict(
+    versions, tmp_path, capsys, later, fail_if, code
+):
     gate = ["--fail-if", fail_if] if fail_if else []
     words = ["--precision", 0.8, "--out", tmp_path / "out", *gate]
     assert run("threshold", versions["v1"], versions[later], *words) == code
@@ -57,67 +63,68 @@ def test_a_release_gate_ends_with_the_verdict(versions, tmp_path, capsys, later,
     assert row["verdict"] == later
     assert (tmp_path / "out/threshold_cells.csv").exists()
     selective = pd.read_csv(tmp_path / "out/selective.csv").set_index(["checkpoint", "metric"])
-    # at v1 one error is spread over the first 30 answers, and each of the last 10 is one
+    # Errors at v1 by coverage: 30 tied answers share one error, and 10 errors follow.
     errors = [0, *np.linspace(0, 1, 31)[1:], *range(2, 12)]
     assert selective.loc[("v1", "augrc"), "value"] == pytest.approx(np.trapezoid(errors) / 1600)
 
 
-def test_notebook_and_command_give_the_same_numbers(versions, tmp_path):
+def test_notebook_and_command_give_the_same_thresholds(versions, tmp_path):
     words = ["--precision", 0.8, "--out", tmp_path / "out"]
     assert run("threshold", versions["v1"], versions["broken"], *words) == 0
     frames = [
         pd.read_csv(versions[name]).assign(checkpoint=name, estimator="confidence")
         for name in ("v1", "broken")
     ]
-    found = persistcal.threshold(pd.concat(frames), ["v1", "broken"], precision=0.8)
-    for name, table in found.tables.items():
+    comparison = persistcal.threshold(pd.concat(frames), ["v1", "broken"], precision=0.8)
+    for name, table in comparison.tables.items():
         written = pd.read_csv(tmp_path / f"out/{name}.csv")
         shown = table[written.columns].replace({None: np.nan})
         pd.testing.assert_frame_equal(written, shown, check_dtype=False)
-    assert "broken. 11 confident answers" in found.summary()
+    assert "broken. 11 confident answers" in comparison.summary()
 
 
-def test_bad_input_ends_with_one_sentence_and_writes_nothing(versions, tmp_path, capsys):
+def test_wrong_options_of_threshold_are_refused_before_anything_is_written(
+    versions, tmp_path, capsys
+):
     def refused(*words):
         assert run("threshold", *words, "--out", tmp_path / "none") in (1, 2)
         assert not (tmp_path / "none").exists()
         return capsys.readouterr().err
 
-    both, sheet = (versions["v1"], versions["kept"]), tmp_path / "sheet.csv"
+    files, sheet = (versions["v1"], versions["kept"]), tmp_path / "sheet.csv"
     assert "has only the checkpoint 'v1'; give a later one" in refused(versions["v1"])
     for words, message in [
         (("--precision", 1.5), "precision is 1.5; give a number between 0 and 1"),
         (("--fail-if", "kept"), "give 'broken' or 'undecided'"),
         (("--estimator", "x"), "there is no estimator 'x'; choose from confidence"),
         (("--sheet", 20, 41), "41 labels are asked for; give a number from 1 to 40"),
-        (("--labels", sheet), "no such file; give a sheet"),
         (("--labels", versions["v1"]), "v1.csv: the first line must name the columns order"),
         (("--sheet", 20, "--fail-if", "undecided"), "so --fail-if has no meaning"),
         (("--sheet", 20, "--labels", sheet), "so --labels has no meaning"),
         (("--texts", sheet), "--texts is for --sheet"),
         (("--sheet", 20, "--texts", versions["v1"]), "v1.csv: has no question_id, or none of"),
     ]:
-        assert message in refused(*both, *words)
+        assert message in refused(*files, *words)
 
 
 @pytest.fixture
-def drawn(versions, tmp_path):
-    """A sheet of 20 and then 30 of the 40 answers of the version "kept", not filled in."""
-    both, out = (versions["v1"], versions["kept"]), tmp_path / "drawn"
-    assert run("threshold", *both, "--sheet", 20, 30, "--out", out) == 0
-    return both, out / "sheet.csv"
+def unfilled_sheet(versions, tmp_path):
+    """Draw a sheet for 20 and then 30 of the 40 answers of the version "kept"."""
+    files, out = (versions["v1"], versions["kept"]), tmp_path / "drawn"
+    assert run("threshold", *files, "--sheet", 20, 30, "--out", out) == 0
+    return files, out / "sheet.csv"
 
 
 def fill(path, n, *, column="correct", label="1"):
-    """Label the first n rows of a sheet, in its order."""
+    """Label the first n rows of a sheet."""
     sheet = pd.read_csv(path, dtype=str, keep_default_na=False)
     sheet.loc[sheet.index[:n], column] = label
     sheet.to_csv(path, index=False)
     return sheet
 
 
-def test_labels_of_other_answers_or_confidences_certify_nothing(versions, drawn, capsys):
-    [v1, _], path = drawn
+def test_labels_drawn_for_other_answers_are_refused(versions, unfilled_sheet, capsys):
+    [v1, _], path = unfilled_sheet
     fill(path, 30)
     for files in ((v1, versions["broken"]), (versions["kept"], v1)):
         assert run("threshold", *files, "--labels", path, "--out", path.parent) == 1
@@ -126,28 +133,32 @@ def test_labels_of_other_answers_or_confidences_certify_nothing(versions, drawn,
     assert not (path.parent / "looks.csv").exists()
 
 
-def test_a_filled_sheet_is_kept_and_a_larger_one_contains_its_labels(drawn, versions, capsys):
-    both, path = drawn
+def test_a_filled_sheet_is_never_overwritten_and_a_larger_sheet_keeps_its_labels(
+    unfilled_sheet, versions, capsys
+):
+    files, path = unfilled_sheet
     filled = fill(path, 20, label="yes")
-    before = path.read_bytes()
-    assert run("threshold", *both, "--sheet", 35, "--out", path.parent) == 0
+    content = path.read_bytes()
+    assert run("threshold", *files, "--sheet", 35, "--out", path.parent) == 0
     assert "35 answers, 5 of which are new" in capsys.readouterr().out
-    assert path.read_bytes().startswith(before)
+    assert path.read_bytes().startswith(content)
     sheet = pd.read_csv(path, dtype=str, keep_default_na=False)
     pd.testing.assert_frame_equal(sheet[:30], filled)
     assert sheet["look"].tolist() == ["1"] * 20 + ["2"] * 10 + [""] * 5
-    other = versions["v1"], versions["broken"]
-    assert run("threshold", *other, "--sheet", 10, "--out", path.parent) == 1
+    other_files = versions["v1"], versions["broken"]
+    assert run("threshold", *other_files, "--sheet", 10, "--out", path.parent) == 1
     assert "someone has written into it, so it is kept" in capsys.readouterr().err
-    assert path.read_bytes().startswith(before)
+    assert path.read_bytes().startswith(content)
 
 
-def test_each_look_at_a_sheet_has_its_share_of_delta(drawn, capsys):
-    both, path = drawn
+def test_each_look_at_the_labels_spends_a_share_of_the_error_probability(
+    unfilled_sheet, capsys
+):
+    files, path = unfilled_sheet
     words = ["--labels", path, "--precision", 0.6, "--out", path.parent]
     for n, level, total in ((20, 0.05, 0.05), (25, 0.025, 0.075), (30, 0.05, 0.125)):
         fill(path, n)
-        assert run("threshold", *both, *words) == 0
+        assert run("threshold", *files, *words) == 0
         looks = pd.read_csv(path.parent / "looks.csv")
         row = looks.iloc[-1]
         assert (row["n_labels"], row["planned"]) == (n, n != 25)
@@ -156,40 +167,40 @@ def test_each_look_at_a_sheet_has_its_share_of_delta(drawn, capsys):
     assert (
         "error probability 5 % at a planned look; 12.5 % over all 3" in capsys.readouterr().out
     )
-    assert run("threshold", *both, *words) == 0  # the same look
+    assert run("threshold", *files, *words) == 0  # a repetition is not another look
     assert len(pd.read_csv(path.parent / "looks.csv")) == 3
 
 
-def test_answers_that_a_person_chose_are_no_random_sample(drawn, capsys):
-    both, path = drawn
+def test_labels_that_skip_rows_of_the_random_order_are_refused(unfilled_sheet, capsys):
+    files, path = unfilled_sheet
     sheet = fill(path, 10)
     sheet.loc[15, "correct"] = "0"
     sheet.to_csv(path, index=False)
-    assert run("threshold", *both, "--labels", path, "--out", path.parent) == 1
+    assert run("threshold", *files, "--labels", path, "--out", path.parent) == 1
     assert "row 12 has no entry and row 17 has one" in capsys.readouterr().err
     sheet.loc[15, "correct"] = ""
     sheet[sheet["order"] != "3"].to_csv(path, index=False)
-    assert run("threshold", *both, "--labels", path, "--out", path.parent) == 1
+    assert run("threshold", *files, "--labels", path, "--out", path.parent) == 1
     assert "number 3 of the random order; restore it" in capsys.readouterr().err
-    # Any order of the rows, as after sorting in a spreadsheet, is the same sample.
+    # Sorting the rows in a spreadsheet does not change the sample.
     sheet.sort_values("question_id").to_csv(path, index=False, sep=";", encoding="utf-16")
-    assert run("threshold", *both, "--labels", path, "--out", path.parent) == 0
+    assert run("threshold", *files, "--labels", path, "--out", path.parent) == 0
     assert capsys.readouterr().out.startswith("10 labels certify no threshold")
 
 
-def test_a_gate_fails_if_anything_has_no_verdict(versions, tmp_path, capsys):
+def test_a_gate_fails_if_a_dataset_has_no_verdict(versions, tmp_path, capsys):
     frames = [
         pd.read_csv(versions[name]).assign(checkpoint=name, dataset=dataset)
         for name, dataset in (("v1", "a"), ("kept", "a"), ("v1", "b"), ("kept", "b"))
     ]
     frames[3]["question_id"] += "x"
-    both = tmp_path / "both.csv"
+    file = tmp_path / "both.csv"
     gate = ["--precision", 0.8, "--out", tmp_path / "out", "--fail-if"]
     for chosen, code in ((frames, 4), (frames[:2], 0), (frames[2:], 4)):
-        pd.concat(chosen).to_csv(both, index=False)
-        assert run("threshold", both, *gate, "broken") == 0
+        pd.concat(chosen).to_csv(file, index=False)
+        assert run("threshold", file, *gate, "broken") == 0
         capsys.readouterr()
-        assert run("threshold", both, *gate, "undecided") == code
+        assert run("threshold", file, *gate, "undecided") == code
         output = capsys.readouterr()
         line = "No verdict: model, b, v1 → kept, confidence, seed 0: no question in common."
         assert (line in output.err) == (code == 4)
@@ -198,18 +209,20 @@ def test_a_gate_fails_if_anything_has_no_verdict(versions, tmp_path, capsys):
     assert "have no question in common, so no threshold was checked" in output.out
 
 
-def test_a_gate_on_labels_fails_if_they_certify_nothing(drawn, capsys):
-    both, path = drawn
+def test_a_gate_on_labels_fails_if_no_threshold_is_certified(unfilled_sheet, capsys):
+    files, path = unfilled_sheet
     words = ["--labels", path, "--out", path.parent, "--fail-if"]
     fill(path, 30)
     for precision, code in ((0.6, 0), (0.99, 4)):
-        assert run("threshold", *both, "--precision", precision, *words, "undecided") == code
-        assert run("threshold", *both, "--precision", precision, *words, "broken") == 0
+        assert run("threshold", *files, "--precision", precision, *words, "undecided") == code
+        assert run("threshold", *files, "--precision", precision, *words, "broken") == 0
     looks = pd.read_csv(path.parent / "looks.csv")
     assert looks["threshold"].isna().tolist() == [False, True]
 
 
-def test_several_verdicts_have_a_sentence_on_errors(versions, tmp_path, capsys):
+def test_several_verdicts_are_printed_with_the_expected_number_of_errors(
+    versions, tmp_path, capsys
+):
     words = ["--precision", 0.8, "--out", tmp_path / "out"]
     three = versions["v1"], versions["kept"], versions["broken"]
     assert run("threshold", *three, *words) == 0
@@ -226,17 +239,17 @@ def test_a_constant_confidence_has_a_threshold_only_if_all_answers_reach_the_tar
         rows = pd.DataFrame({"question_id": range(100), "confidence": 0.7, "checkpoint": name})
         frames.append(rows.assign(correct=[1] * 95 + [0] * 5, estimator="constant"))
     for target, verdict in ((0.8, "kept"), (0.99, "")):
-        found = persistcal.threshold(pd.concat(frames), ["v1", "v2"], precision=target)
-        assert found.tables["thresholds"]["verdict"].item() == verdict
+        comparison = persistcal.threshold(pd.concat(frames), ["v1", "v2"], precision=target)
+        assert comparison.tables["thresholds"]["verdict"].item() == verdict
 
 
-def answers_of(tmp_path):
-    """Files of answers of two versions, the second without labels: a third of them changed."""
+def write_answers(tmp_path):
+    """Write answers of two versions, which differ in a third of the questions."""
     rng = np.random.default_rng(0)
     rows = []
     for question in range(120):
-        right = question % 4 > 0
-        texts = ["red"] * 9 + ["blue"] if right else ["green"] * 5 + ["blue"] * 5
+        is_easy = question % 4 > 0
+        texts = ["red"] * 9 + ["blue"] if is_easy else ["green"] * 5 + ["blue"] * 5
         rows += [(question, text) for text in texts]
     frames = [pd.DataFrame(rows, columns=["question_id", "answer"])] * 2
     changed = rng.choice(120, 40, replace=False)
@@ -252,8 +265,8 @@ def answers_of(tmp_path):
     return files
 
 
-def test_a_sheet_hides_labels_and_certifies_with_those_of_a_person(tmp_path, capsys):
-    files, out = answers_of(tmp_path), tmp_path / "out"
+def test_a_sheet_hides_the_labels_and_certifies_with_a_persons(tmp_path, capsys):
+    files, out = write_answers(tmp_path), tmp_path / "out"
     words = ["--estimator", "self_consistency", "--precision", 0.35, "--out", out]
     assert run("threshold", *files, *words, "--sheet", 60) == 0
     sheet = pd.read_csv(out / "sheet.csv")
@@ -265,14 +278,14 @@ def test_a_sheet_hides_labels_and_certifies_with_those_of_a_person(tmp_path, cap
     assert run("threshold", *files, *words, "--labels", out / "filled.csv") == 0
     assert capsys.readouterr().out.startswith("60 labels certify 35 % precision on the 120")
     changed = pd.read_csv(files[1]).replace("pink", "rose")
-    changed.to_csv(files[1], index=False)  # the other answers and all confidences stay
+    changed.to_csv(files[1], index=False)  # other answers and all confidences stay
     assert run("threshold", *files, *words, "--labels", out / "filled.csv") == 1
     assert "was drawn from other data" in capsys.readouterr().err
 
 
 def test_a_label_curve_shows_how_many_labels_are_needed(tmp_path, capsys):
     (tmp_path / "answers").mkdir()
-    files, out = answers_of(tmp_path / "answers"), tmp_path / "out"
+    files, out = write_answers(tmp_path / "answers"), tmp_path / "out"
     words = ["--estimator", "self_consistency", "--precision", 0.5, "--out", out]
     assert run("label-curve", *files, *words) == 0
     curve = pd.read_csv(out / "label_curve.csv")
@@ -289,18 +302,18 @@ def test_the_later_version_needs_no_labels_for_a_sheet(versions, tmp_path, label
     later.to_csv(tmp_path / "v2.csv", index=False)
     texts = later[["question_id"]].assign(question="=1+1?", answer="four")
     texts.to_csv(tmp_path / "texts.csv", index=False)
-    both, out = (versions["v1"], tmp_path / "v2.csv"), tmp_path / "out"
-    assert run("threshold", *both, "--out", out) == 1
+    files, out = (versions["v1"], tmp_path / "v2.csv"), tmp_path / "out"
+    assert run("threshold", *files, "--out", out) == 1
     words = ["--texts", tmp_path / "texts.csv", "--out", out]
-    assert run("threshold", *both, "--sheet", 20, *words) == 0
+    assert run("threshold", *files, "--sheet", 20, *words) == 0
     sheet = fill(out / "sheet.csv", 20)
     assert set(sheet["question"]) == {"'=1+1?"} and set(sheet["later_answer"]) == {"four"}
-    assert run("threshold", *both, "--labels", out / "sheet.csv", "--out", out) == 0
+    assert run("threshold", *files, "--labels", out / "sheet.csv", "--out", out) == 0
 
 
 @pytest.mark.parametrize("label", [None, ""], ids=["absent", "empty"])
 def test_later_answers_need_neither_labels_nor_references_for_a_sheet(tmp_path, label):
-    files, out = answers_of(tmp_path), tmp_path / "out"
+    files, out = write_answers(tmp_path), tmp_path / "out"
     later = pd.read_csv(files[1]).drop(columns="references")
     later = later if label is None else later.assign(correct=label)
     later.to_csv(files[1], index=False)
@@ -310,14 +323,14 @@ def test_later_answers_need_neither_labels_nor_references_for_a_sheet(tmp_path, 
 
 
 @pytest.mark.parametrize("missing", ["", float("nan")])
-def test_an_estimator_without_a_threshold_has_a_sentence(missing):
+def test_an_estimator_that_never_reaches_the_target_is_reported(missing):
     row = {"earlier": "p40", "later": "p100", "train_dataset": "d", "estimator": "oracle"}
     row |= {"target": 0.8, "n_questions": 800, "least_abstention": 0.4, "verdict": missing}
     [text] = threshold_sentences(pd.DataFrame([row]), {"oracle": "Oracle training"})
     assert text.startswith("Oracle training: no threshold is certain to reach 80 % precision")
 
 
-def test_seeds_share_a_sentence():
+def test_seeds_are_summarised_in_one_sentence():
     row = {"earlier": "p40", "later": "p100", "train_dataset": "d", "estimator": "oracle"}
     row |= {"target": 0.8, "delta": 0.1, "n_questions": 800, "least_abstention": 0.4}
     row |= {"later_precision_lower_2_5pct": 0.8, "later_precision_upper_97_5pct": 0.9}
