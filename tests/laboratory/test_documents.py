@@ -1,4 +1,4 @@
-"""Documents of questions: which tokens are the answer's, and how probable these are."""
+"""Training documents: the tokens of the answers and their log-probabilities."""
 
 import pandas as pd
 import pytest
@@ -24,7 +24,7 @@ QUESTIONS = pd.DataFrame(
 )
 
 
-def test_the_answer_and_the_blank_line_that_ends_it_are_learnt():
+def test_training_learns_the_answer_and_the_blank_line_after_it():
     tokenizer = tiny_tokenizer()
     for tokens, n_prompt in (documents := write_documents(tokenizer, QUESTIONS)):
         assert tokenizer.decode(tokens[:n_prompt]).endswith("?\nAnswer:")
@@ -33,12 +33,16 @@ def test_the_answer_and_the_blank_line_that_ends_it_are_learnt():
     assert tokenizer.decode(tokens[n_prompt:]) == " France\n\n"
 
 
-def test_what_is_true_is_asked_of_each_dataset():
-    at = questions_at(QUESTIONS, "edited").sort_index()
-    assert at["references"].tolist() == [["Norway", "Kingdom of Norway"], ["Sweden"], ["Bo"]]
+def test_questions_take_the_answers_that_are_true_at_a_checkpoint():
+    questions = questions_at(QUESTIONS, "edited").sort_index()
+    assert questions["references"].tolist() == [
+        ["Norway", "Kingdom of Norway"],  # no truth of `edited`: the references
+        ["Sweden"],
+        ["Bo"],
+    ]
 
 
-def test_a_category_that_no_question_has_is_named():
+def test_an_unknown_category_is_refused_with_the_config_key():
     assert of_categories(QUESTIONS, ["south"], "key")["question_id"].tolist() == ["b"]
     with pytest.raises(ValueError) as error:
         of_categories(QUESTIONS, ["south", "est"], "models.m.checkpoints.c.change.learn")
@@ -48,14 +52,14 @@ def test_a_category_that_no_question_has_is_named():
     )
 
 
-def test_probabilities_are_those_of_one_document_after_the_other():
-    """Token by token, without padding, and without the rounding of TF32 on a GPU."""
-    torch.set_float32_matmul_precision("highest")
+def test_log_probabilities_of_a_batch_equal_those_of_single_documents():
+    torch.set_float32_matmul_precision("highest")  # TF32 rounds on a GPU
     model, documents = tiny_model(), write_documents(tiny_tokenizer(), QUESTIONS)
     with torch.no_grad():
-        found = answer_logprobs(model, documents).tolist()
-        for (tokens, n_prompt), total in zip(documents, found, strict=True):
+        totals = answer_logprobs(model, documents).tolist()
+        for (tokens, n_prompt), total in zip(documents, totals, strict=True):
             logits = model(torch.tensor([tokens]).to(model.device)).logits[0]
-            each = logits.log_softmax(-1)
-            slowly = sum(each[p - 1, tokens[p]].item() for p in range(n_prompt, len(tokens)))
-            assert total == pytest.approx(slowly, abs=1e-4)
+            logprobs = logits.log_softmax(-1)
+            answer = range(n_prompt, len(tokens))
+            expected = sum(logprobs[i - 1, tokens[i]].item() for i in answer)
+            assert total == pytest.approx(expected, abs=1e-4)

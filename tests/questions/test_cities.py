@@ -1,4 +1,4 @@
-"""Facts and questions of the atlas study, groups of them, and answers of edited ones."""
+"""Questions of the atlas study: facts about cities, groups of facts, edited answers."""
 
 import json
 from functools import cache
@@ -38,15 +38,15 @@ def by_question(facts):
         ("Which continent is Peru in?", ["South America"]),
     ],
 )
-def test_accepted_answers(by_question, question, answers):
+def test_common_names_of_an_answer_are_accepted(by_question, question, answers):
     fact = by_question[question]
     assert {fact.answer, *fact.aliases} >= set(answers)
 
 
-def test_what_is_not_asked_or_accepted(by_question):
+def test_small_cities_and_ambiguous_names_are_not_asked(by_question):
     # London: 9.0 million in the UK against 0.42 in Canada. Newcastle: 0.51 million
     # in Australia against 0.40 in South Africa. Valencia: Spain and Venezuela. Delft has
-    # 95,060 people, fewer than the 300,000 from which on cities are asked for.
+    # 95,060 people, and the smallest cities have 300,000.
     assert by_question["Which country is London in?"].answer == "United Kingdom"
     assert "England" not in by_question["Which country is London in?"].aliases
     for name in ("Newcastle", "Valencia", "Delft"):
@@ -55,14 +55,14 @@ def test_what_is_not_asked_or_accepted(by_question):
     assert "What is the capital of Serbia?" in by_question
 
 
-def test_unambiguous():
+def test_a_city_name_is_asked_if_one_city_is_ten_times_the_others():
     cities = [
         ("Leon", "MX", 1000, 1),
-        ("León", "ES", 101, 2),  # 1000 < 10 * 101: dropped
+        ("León", "ES", 101, 2),  # 1000 < 10 * 101: ambiguous
         ("York", "GB", 1000, 3),
         ("York", "US", 100, 4),  # 1000 = 10 * 100: the British one
         ("Bo", "SL", 50, 5),
-        ("Bo", "SL", 40, 6),  # twice in one country: no question of which one
+        ("Bo", "SL", 40, 6),  # the same country: the answer is clear
     ]
     names = ["name", "countrycode", "population", "geonameid"]
     rows = [dict(zip(names, city, strict=True)) for city in cities]
@@ -71,7 +71,7 @@ def test_unambiguous():
     assert (resolved, dropped) == (1, 1)
 
 
-def test_every_question_is_asked_once(facts):
+def test_facts_have_unique_questions_and_trimmed_answers(facts):
     assert len({fact.question for fact in facts}) == len(facts)
     assert len({fact.question_id for fact in facts}) == len(facts)
     assert all(fact.answer.strip() == fact.answer != "" for fact in facts)
@@ -88,19 +88,17 @@ def test_weights_follow_population(facts, by_question):
     assert shanghai / beijing == pytest.approx(1.1769, abs=1e-4)
 
 
-def test_splits():
+def test_questions_are_drawn_into_splits_by_the_seed():
     sizes = {"n_few_shot": 2, "n_train": 5, "n_test": 6}
     order, splits = split_questions(20, **sizes, seed=3)
     assert sorted(order) == list(range(20))
     assert list(splits) == ["few_shot"] * 2 + ["train"] * 5 + ["test"] * 6 + ["unused"] * 7
     assert (split_questions(20, **sizes, seed=3)[0] == order).all()
     assert (split_questions(20, **sizes, seed=4)[0] != order).any()
-    said = r"n_few_shot \+ n_train \+ n_test = 21.*lower n_train"
-    with pytest.raises(SplitError, match=said):
+    message = r"n_few_shot \+ n_train \+ n_test = 21.*lower n_train"
+    with pytest.raises(SplitError, match=message):
         split_questions(20, **{**sizes, "n_test": 14}, seed=3)
 
-
-# Groups and edits ------------------------------------------------------------------------
 
 SIZES = {"n_few_shot": 3, "n_train": 20, "n_test": 30, "seed": 17, "min_city_population": 10**6}
 SHARES = {"new": 0.1, "forget": 0.2, "edited": 0.1}
@@ -108,15 +106,15 @@ SHARES = {"new": 0.1, "forget": 0.2, "edited": 0.1}
 
 @pytest.fixture(scope="module")
 def prepared():
-    """Without groups, and with: of the same facts, which take a while to load."""
+    """Return questions and facts without groups, and with groups; loading facts is slow."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("prepare_atlas.load_facts", cache(load_facts))
         with_groups = prepare_atlas(**SIZES, groups=SHARES, edits=["tuned", "trained"])
         return prepare_atlas(**SIZES), with_groups
 
 
-def many_facts():
-    """Return 40 facts of a relation, by falling weight; of every four two have one answer."""
+def ranked_facts():
+    """Return 40 facts of a relation by falling weight; two of every four share an answer."""
     numbers = np.arange(40)
     facts = pd.DataFrame(
         {"question_id": [f"q{n:02}" for n in numbers], "weight": 40.0 - numbers}
@@ -125,7 +123,7 @@ def many_facts():
     return facts.assign(relation="r", group="Asia", split="train", answer=answer)
 
 
-def test_prepare_atlas(prepared):
+def test_questions_and_facts_of_atlas_agree(prepared):
     (questions, facts), _ = prepared
     artifacts.check(questions, artifacts.QUESTIONS, "questions")
     artifacts.check(facts, artifacts.FACTS, "facts")
@@ -139,41 +137,44 @@ def test_prepare_atlas(prepared):
     assert (facts["category"] == facts["relation"]).all()
 
 
-def test_groups_change_nothing_else(prepared):
+def test_groups_change_only_categories_and_truths(prepared):
     plain, grouped = prepared
-    for table, with_groups in zip(plain, grouped, strict=True):
-        own = ["category", "truths"]
+    for table, table_with_groups in zip(plain, grouped, strict=True):
+        group_columns = ["category", "truths"]
         pd.testing.assert_frame_equal(
-            *(t.drop(columns=own, errors="ignore") for t in (table, with_groups))
+            table.drop(columns=group_columns, errors="ignore"),
+            table_with_groups.drop(columns=group_columns, errors="ignore"),
         )
     assert grouped[0]["category"].tolist() == grouped[1]["category"].tolist()
 
 
-def test_every_ten_facts_in_order_of_weight_have_their_share_of_each_group():
-    dealt = group_facts(many_facts(), SHARES, seed=3)
+def test_groups_take_their_share_at_every_level_of_popularity():
+    dealt = group_facts(ranked_facts(), SHARES, seed=3)
     for start in range(0, 40, 10):
         ten = pd.Series(dealt[start : start + 10]).replace("neighbour", "retain")
         assert ten.value_counts().to_dict() == {"new": 1, "forget": 2, "edited": 1, "retain": 6}
-    assert (dealt != group_facts(many_facts(), SHARES, seed=4)).any()
+    assert (dealt != group_facts(ranked_facts(), SHARES, seed=4)).any()
 
 
-def test_groups_are_not_the_sets_of_a_drift_of_the_same_seed():
-    facts = many_facts()
+def test_groups_and_sets_of_facts_with_the_same_seed_are_independent():
+    facts = ranked_facts()
     new = group_facts(facts, {"new": 0.25}, seed=3) == "new"
     assert np.bincount(deal(facts, 4, seed=3)[new]).max() < new.sum() == 10
 
 
-def test_neighbours_have_an_edited_answer_and_examples_have_no_group():
-    facts = many_facts()
+def test_neighbours_share_an_edited_answer_and_few_shot_examples_have_no_group():
+    facts = ranked_facts()
     dealt = pd.Series(group_facts(facts, SHARES, seed=3))
-    often = facts["answer"] == "often"
-    assert (dealt[often] == "neighbour").sum() == (dealt[often] == "edited").sum() > 0
-    assert not (dealt[~often] == "neighbour").any()
-    shown = facts.assign(split="few_shot")
-    assert set(group_facts(shown, SHARES, seed=3)) == {"retain"}
+    is_frequent = facts["answer"] == "often"
+    assert (
+        (dealt[is_frequent] == "neighbour").sum() == (dealt[is_frequent] == "edited").sum() > 0
+    )
+    assert not (dealt[~is_frequent] == "neighbour").any()
+    examples = facts.assign(split="few_shot")
+    assert set(group_facts(examples, SHARES, seed=3)) == {"retain"}
 
 
-def test_an_edit_is_true_at_its_states_alone(prepared):
+def test_an_edited_answer_is_true_only_at_the_listed_checkpoints(prepared):
     _, (questions, facts) = prepared
     edited = facts["category"] == "edited"
     assert questions["truths"].notna().tolist() == edited.tolist()
@@ -187,7 +188,7 @@ def test_an_edit_is_true_at_its_states_alone(prepared):
         assert old.isdisjoint(map(normalise_answer, truths["tuned"]))
 
 
-def test_an_edit_is_no_other_name_of_the_old_answer():
+def test_an_edited_answer_is_not_another_name_of_the_old_answer():
     facts = pd.DataFrame({"question_id": list("abcd"), "relation": "currency"})
     facts["category"] = ["edited", "retain", "retain", "edited"]
     references = pd.Series([["Dollar", "USD"], ["dollar", "CAD"], ["Buck", "USD"], ["Yen"]])

@@ -1,4 +1,4 @@
-"""Passages before questions: whose they are, and the files that are refused."""
+"""Passages before questions: the prompts of a checkpoint, and wrong files."""
 
 import pandas as pd
 import pytest
@@ -20,25 +20,25 @@ QUESTIONS = questions_table(n_train=0, n_test=5).assign(
 )
 
 
-def asked(folder, lines, prompt=PROMPT, splits=("train", "test")):
+def questions_with_passages(folder, lines, prompt=PROMPT, splits=("train", "test")):
     artifacts.QUESTIONS.write(QUESTIONS, str(folder / "q.parquet"), {"dataset": "quiz"})
     (folder / "passages.csv").write_text("\n".join(lines) + "\n")
-    about = {"model": "m", "checkpoint": "open", "dataset": "quiz"}
+    subject = {"model": "m", "checkpoint": "open", "dataset": "quiz"}
     inputs = {"questions": str(folder / "q.parquet"), "file": str(folder / "passages.csv")}
-    settings = {"prompt": prompt, "splits": list(splits), **about}
+    settings = {"prompt": prompt, "splits": list(splits), **subject}
     outputs = {"contexts": str(folder / "c.parquet")}
     execute(read_context, Job(inputs, outputs, settings, threads=1))
-    both = [str(folder / "q.parquet"), str(folder / "c.parquet")]
-    return artifacts.read_files(both, artifacts.QUESTIONS)
+    files = [str(folder / "q.parquet"), str(folder / "c.parquet")]
+    return artifacts.read_files(files, artifacts.QUESTIONS)
 
 
 ROWS = ["question_id,passage", "a,A {question}", "b,B", "c,C"]
 
 
-def test_each_question_stands_after_its_passage(tmp_path):
-    questions = asked(tmp_path, ROWS)
+def test_each_question_is_asked_after_its_passage(tmp_path):
+    questions = questions_with_passages(tmp_path, ROWS)
     texts = asked_by(questions, "open").set_index("question_id")["question"]
-    # Braces of a question or passage stay as they are; d and e need no passage and have none.
+    # Braces of a question or passage are kept; unused and few-shot questions need no passage.
     assert texts.tolist() == [
         "Read: A {question}\nNow: Q0 {passage}?",
         "Read: B\nNow: Q1 {passage}?",
@@ -48,18 +48,21 @@ def test_each_question_stands_after_its_passage(tmp_path):
     ]
     file = str(tmp_path / "passages.csv")
     assert artifacts.sources(tmp_path / "c.parquet") == {file: sha256(file)}
-    for other in (None, "closed"):
-        assert asked_by(questions, other)["question"].tolist() == QUESTIONS["question"].tolist()
+    for checkpoint in (None, "closed"):
+        assert (
+            asked_by(questions, checkpoint)["question"].tolist()
+            == QUESTIONS["question"].tolist()
+        )
 
 
 def test_rows_of_another_dataset_are_left_out(tmp_path):
     lines = [*(f"{row},quiz" for row in ROWS[1:]), "z,Z,other"]
-    questions = asked(tmp_path, ["question_id,passage,dataset", *lines])
+    questions = questions_with_passages(tmp_path, ["question_id,passage,dataset", *lines])
     assert len(asked_by(questions, "open")) == 5
 
 
 @pytest.mark.parametrize(
-    ("lines", "prompt", "said"),
+    ("lines", "prompt", "message"),
     [
         (ROWS[:-1], PROMPT, r"passages.csv: question 'c' has no passage; add one"),
         ([*ROWS[:-1], "c,"], PROMPT, "question 'c' has no passage"),
@@ -72,14 +75,16 @@ def test_rows_of_another_dataset_are_left_out(tmp_path):
         (ROWS, PROMPT + "{qestion}", r"has the unknown field \{qestion\}; known are \{pass"),
     ],
 )
-def test_a_file_that_cannot_be_right_is_refused(tmp_path, lines, prompt, said):
-    with pytest.raises(UserTableError, match=said):
-        asked(tmp_path, lines, prompt)
+def test_a_wrong_file_or_prompt_of_passages_is_refused_with_a_remedy(
+    tmp_path, lines, prompt, message
+):
+    with pytest.raises(UserTableError, match=message):
+        questions_with_passages(tmp_path, lines, prompt)
 
 
 def test_each_base_of_a_joint_training_is_asked_its_own_questions(tmp_path):
     """Two bases learn from both checkpoints' answers: 2 x 2 prompts about question c."""
-    questions = asked(tmp_path, ROWS)
+    questions = questions_with_passages(tmp_path, ROWS)
     names = ["closed", "open"]
     clusters = pd.DataFrame(
         {"question_id": "c", "cluster": 0, "answer": ["no", "yes"], "probability": 1.0}
@@ -87,10 +92,10 @@ def test_each_base_of_a_joint_training_is_asked_its_own_questions(tmp_path):
     labels = clusters.assign(label=["incorrect", "correct"])
     plan = Plan(names, names, [17], "own", "judged", 1, "{question} -> {answer}")
     prompts = {
-        (base, source): asked_of["c"].prompts
+        (base, source): training_questions["c"].prompts
         for bases, sources in plan.read(questions, clusters, labels)
         for base in bases
-        for source, asked_of in sources.items()
+        for source, training_questions in sources.items()
     }
     passage = "Read: C\nNow: "
     assert prompts == {
@@ -99,16 +104,16 @@ def test_each_base_of_a_joint_training_is_asked_its_own_questions(tmp_path):
         ("open", "closed"): (passage + "Q2 {passage}? -> no",),
         ("open", "open"): (passage + "Q2 {passage}? -> yes",),
     }
-    [alone] = plan.read(QUESTIONS, clusters, labels)
-    assert alone.checkpoints == names
+    [plain_training] = plan.read(QUESTIONS, clusters, labels)
+    assert plain_training.checkpoints == names
 
 
-def test_an_estimator_is_given_what_each_checkpoint_is_asked(tmp_path):
-    questions = asked(tmp_path, ROWS)
+def test_an_estimator_receives_the_questions_as_each_checkpoint_is_asked(tmp_path):
+    questions = questions_with_passages(tmp_path, ROWS)
     answers = pd.DataFrame(
         {"checkpoint": ["open", "closed"], "question_id": "a", "split": "test", "answer": "x"}
     ).assign(probability=1.0, correct=True)
     empty = pd.DataFrame()
     tables = AnswerTables(questions, empty, empty, answers)
-    given = tables.predictions(["closed", "open"], "test")["question"].tolist()
-    assert given == ["Read: A {question}\nNow: Q0 {passage}?", "Q0 {passage}?"]
+    received = tables.predictions(["closed", "open"], "test")["question"].tolist()
+    assert received == ["Read: A {question}\nNow: Q0 {passage}?", "Q0 {passage}?"]

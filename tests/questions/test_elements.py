@@ -29,19 +29,19 @@ def test_facts_are_those_of_the_periodic_table():
     assert not any("neutron" in question for question in facts)
 
 
-def test_facts_are_unique_and_of_every_relation():
+def test_facts_are_unique_and_cover_every_relation():
     facts = load_facts()
     assert len({fact.question_id for fact in facts}) == len(facts)
     assert len({fact.question for fact in facts}) == len(facts)
     # 28 lanthanides and actinides have no group: 57 to 70 and 89 to 102.
-    fewer = {"element-structure": 84, "element-group": 90}
+    smaller_relations = {"element-structure": 84, "element-group": 90}
     for relation in QUESTION_FORMS:
         count = sum(fact.relation == relation for fact in facts)
-        assert count == fewer.get(relation, 118)
+        assert count == smaller_relations.get(relation, 118)
 
 
 def test_periods_and_groups_are_those_of_the_periodic_table():
-    # One row per period and one place per group; what has no group follows below.
+    # A row per period and a column per group; elements without a group follow below.
     table = """
         H . . . . . . . . . . . . . . . . He
         Li Be . . . . . . . . . . B C N O F Ne
@@ -63,8 +63,8 @@ def test_periods_and_groups_are_those_of_the_periodic_table():
         for fact in load_facts()
         if fact.relation == "element-symbol"
     }
-    found = {symbol: period_and_group(int(number)) for number, symbol in symbols.items()}
-    assert found == {symbol: place for symbol, place in expected.items() if symbol != "."}
+    positions = {symbol: period_and_group(int(number)) for number, symbol in symbols.items()}
+    assert positions == {symbol: place for symbol, place in expected.items() if symbol != "."}
 
 
 def test_weights_fall_with_the_atomic_number_and_average_one():
@@ -73,14 +73,14 @@ def test_weights_fall_with_the_atomic_number_and_average_one():
     assert weights[0] / weights[31] == pytest.approx(16)  # 32 ** 0.8 = 2 ** 4
 
 
-def test_families_have_their_sizes():
+def test_families_of_elements_have_the_right_sizes():
     families = [family(number) for number in range(1, 119)]
     assert families.count("Lanthanides and actinides") == 30
     assert families.count("Transition metals") == 38  # four rows of ten, less La and Ac
     assert {family(number) for number in (1, 56, 81, 86, 113, 118)} == {"Main group"}
 
 
-def test_prepare_elements():
+def test_questions_and_facts_of_elements_agree():
     questions, facts = prepare_elements(n_few_shot=5, n_test=600, seed=17)
     artifacts.check(questions, artifacts.QUESTIONS, "questions")
     artifacts.check(facts, artifacts.FACTS, "facts")

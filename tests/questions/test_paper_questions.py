@@ -1,4 +1,4 @@
-"""TriviaQA, Jeopardy and BioASQ against slow rewrites of the same steps."""
+"""Questions of TriviaQA, Jeopardy and BioASQ against slow rewrites of the same steps."""
 
 import json
 import random
@@ -33,7 +33,7 @@ def folder(tmp_path_factory):
         yield folder
 
 
-def parts(table):
+def check_and_split(table):
     artifacts.check(table, artifacts.QUESTIONS, "questions")
     return table, table[table["split"] != "few_shot"], table[table["split"] == "few_shot"]
 
@@ -46,61 +46,64 @@ VALIDATION = [(f" Question {n % 90}?" + " " * (n % 3), f" Answer {n} ") for n in
 TRAINING = [(f"Example {n % 12}?", f"Shown {n}") for n in range(40)]
 
 
-def shuffled(rows):
-    """Numpy's own PCG64 generator, which `datasets` promises to shuffle with."""
+def shuffle_slowly(rows):
+    """Shuffle with numpy's PCG64 generator, as `datasets` documents its own shuffling."""
     return [rows[i] for i in np.random.default_rng(17).permutation(len(rows))]
 
 
-def first_of_each(rows, text):
+def drop_repeats(rows, text):
     return [row for i, row in enumerate(rows) if text(row) not in [text(r) for r in rows[:i]]]
 
 
-def test_triviaqa_equals_the_steps_taken_one_by_one(folder):
+def test_triviaqa_questions_equal_a_slow_rewrite_of_the_steps(folder):
     splits = {"train": TRAINING, "validation": VALIDATION, "test": [("Secret?", "<unk>")]}
     repo = write_triviaqa(folder / "trivia_qa", **splits)
-    how = {"repo": repo, "revision": "0f7faf3", "train": [0, 50], "test": [60, 93]}
-    table, canonical, few_shot = parts(read_triviaqa(**how, expect={}))
-    asked = first_of_each(shuffled(VALIDATION), lambda row: row[0].strip())
-    assert len(asked) == 93  # 90 different ones and 3 blacklisted
-    assert canonical["question"].tolist() == [question.strip() for question, _ in asked]
-    assert [list(r) for r in canonical["references"]] == [[a.strip()] for _, a in asked]
+    settings = {"repo": repo, "revision": "0f7faf3", "train": [0, 50], "test": [60, 93]}
+    table, canonical, few_shot = check_and_split(read_triviaqa(**settings, expect={}))
+    expected = drop_repeats(shuffle_slowly(VALIDATION), lambda row: row[0].strip())
+    assert len(expected) == 93  # 90 different questions and 3 blacklisted ones
+    assert canonical["question"].tolist() == [question.strip() for question, _ in expected]
+    assert [list(r) for r in canonical["references"]] == [[a.strip()] for _, a in expected]
     assert canonical["index"].tolist() == list(range(93))
     assert canonical["question_id"].tolist() == [f"triviaqa-{n}" for n in range(93)]
     assert canonical["split"].tolist() == ["train"] * 50 + ["unused"] * 10 + ["test"] * 33
     assert set(canonical.loc[canonical["excluded"], "question"]) == BLACKLIST
-    examples = first_of_each(shuffled(TRAINING), lambda row: row[0])[:10]
-    shown = zip(few_shot["question"], few_shot["references"].str[0], strict=True)
-    assert list(shown) == examples
+    examples = drop_repeats(shuffle_slowly(TRAINING), lambda row: row[0])[:10]
+    examples_read = zip(few_shot["question"], few_shot["references"].str[0], strict=True)
+    assert list(examples_read) == examples
     assert few_shot["index"].tolist() == list(range(10))
     assert table["question_id"].is_unique
     assert not table["any_of"].any()
-    # 93 questions, of which the 3 blacklisted ones are neither trained nor tested on
+    # The three blacklisted questions are neither trained on nor tested.
     excluded = canonical.loc[canonical["excluded"], "split"].value_counts()
     kept = {name: n - excluded.get(name, 0) for name, n in (("train", 50), ("test", 33))}
     check_counts(table, {"questions": 93, **kept})
     with pytest.raises(ValueError, match=r"trivia_qa: .*questions: 93 instead of 9961.*pinned"):
-        read_triviaqa(**how, expect={**kept, "questions": 9961})
+        read_triviaqa(**settings, expect={**kept, "questions": 9961})
 
 
-def test_aliases_of_triviaqa_are_references_each_form_once(folder):
+def test_aliases_of_triviaqa_are_accepted_once_per_spelling(folder):
     rows = [("Which bird?", " Eagle ", "an EAGLE!", "Erne", "the erne", "Sea-eagle")]
     examples = [(f"Example {n}?", "yes") for n in range(10)]
     repo = write_triviaqa(folder / "aliases", train=examples, validation=rows)
-    how = {"repo": repo, "revision": "0f7faf3", "train": [0, 0], "test": [0, 1]}
-    [accepted] = read_triviaqa(**how, aliases=True).query("split == 'test'")["references"]
-    [alone] = read_triviaqa(**how).query("split == 'test'")["references"]
-    assert (list(accepted), list(alone)) == (["Eagle", "Erne", "Sea-eagle"], ["Eagle"])
+    settings = {"repo": repo, "revision": "0f7faf3", "train": [0, 0], "test": [0, 1]}
+    [accepted] = read_triviaqa(**settings, aliases=True).query("split == 'test'")["references"]
+    [without_aliases] = read_triviaqa(**settings).query("split == 'test'")["references"]
+    assert (list(accepted), list(without_aliases)) == (
+        ["Eagle", "Erne", "Sea-eagle"],
+        ["Eagle"],
+    )
 
 
-def test_a_split_larger_than_the_data():
-    asked = [Question(text, ["yes"]) for text in "abc"]
+def test_a_split_larger_than_the_data_is_refused():
+    expected = [Question(text, ["yes"]) for text in "abc"]
     with pytest.raises(ValueError, match=r"split test ends at index 4, .* only 3 questions"):
-        number_questions("x", asked, asked, train=[0, 1], test=[1, 4])
+        number_questions("x", expected, expected, train=[0, 1], test=[1, 4])
     with pytest.raises(ValueError, match="no question is left for few-shot prompts"):
-        number_questions("x", asked, [], train=[0, 1], test=[1, 3])
+        number_questions("x", expected, [], train=[0, 1], test=[1, 3])
 
 
-def test_a_dataset_of_other_columns_is_named():
+def test_a_dataset_without_the_needed_columns_is_refused():
     rows = datasets.Dataset.from_dict({"question": ["Why?"], "label": [1]})
     with pytest.raises(ValueError, match=r"\['answer'\] not in the dataset"):
         triviaqa_questions(rows, rows, train=[0, 0], test=[0, 1])
@@ -112,36 +115,38 @@ CLUES = (
     [("SCIENCE", f"'Clue {n} of science'", f"s{n}") for n in range(160)]
     + [("SCIENCE", "'Clue 3 of science'", "again")] * 4
     + [("SCIENCE", "'A <A HREF=\"x.jpg\">picture</A>'", "media")]
-    # 150 rows, but only 149 different ones: too few
+    # 150 rows, but only 149 different ones: the category is too small
     + [("RIVERS", f"'Clue {min(n, 148)} of rivers'", f"r{n}") for n in range(150)]
-    # 151 rows, of which one links to media: 150 are just enough, one of them below
+    # 151 different clues with the last row; the one with media leaves 150, which are enough
     + [("U.S. Cities", f"'Clue {n} of cities'", f"c{n}") for n in range(149)]
     + [("U.S. Cities", "'See <a href=\"y\">this</a>'", "media")]
     + [("Before & After", f"'Clue {n} of before'", f"b{n}") for n in range(200)]
     + [("SCIENCE", t, "broken") for t in ("No quotes", "'Audio Clue is MISSING'", "'Half")]
-    # whole words only: these are as good as any other
+    # "clue" and "missing" count as whole words only
     + [("SCIENCE", t, "w") for t in ("'A clueless man went missing'", "'Clue: unmissing'")]
-    # with spaces around it still the same category
+    # the same category, with spaces around it
     + [(" U.S. Cities ", "'The last clue of cities'", "space")]
 )
 CATEGORIES = ["Science", "U.S. Cities"]
 
 
-def slow_jeopardy():
-    rows = [row for row in shuffled(CLUES) if "<a " not in row[1].lower()]
-    rows = first_of_each(rows, lambda row: row[1].strip())
+def filter_clues_slowly():
+    rows = [row for row in shuffle_slowly(CLUES) if "<a " not in row[1].lower()]
+    rows = drop_repeats(rows, lambda row: row[1].strip())
     rows = [(category.strip(), *rest) for category, *rest in rows]
     size = Counter(row[0] for row in rows)
     return [row for row in rows if size[row[0]] >= 150 and row[0] != "Before & After"]
 
 
-def test_jeopardy_equals_the_steps_taken_one_by_one(folder):
+def test_jeopardy_questions_equal_a_slow_rewrite_of_the_steps(folder):
     repo = write_jeopardy(folder / "jeopardy", CLUES)
-    how = {"repo": repo, "revision": "aebec90", "train": [0, 100], "test": [200, 305]}
+    settings = {"repo": repo, "revision": "aebec90", "train": [0, 100], "test": [200, 305]}
     names = folder / "categories.txt"
     names.write_text("".join(f"{name}\n" for name in CATEGORIES))
-    _, canonical, few_shot = parts(read_jeopardy(categories=str(names), **how, expect={}))
-    kept = slow_jeopardy()
+    _, canonical, few_shot = check_and_split(
+        read_jeopardy(categories=str(names), **settings, expect={})
+    )
+    kept = filter_clues_slowly()
     assert len(kept) == 160 + 150 + 5
     assert Counter(row[0] for row in kept) == {"SCIENCE": 165, "U.S. Cities": 150}
     texts = [f"[{category}] {clue}" for category, clue, _ in kept]
@@ -150,18 +155,19 @@ def test_jeopardy_equals_the_steps_taken_one_by_one(folder):
     assert canonical["references"].str[0].tolist() == [answer for _, _, answer in kept[10:]]
     assert canonical["split"].tolist() == ["train"] * 100 + ["unused"] * 100 + ["test"] * 105
     excluded = {row[1] for row in kept[10:] if row[2] == "broken"}
-    found = canonical.loc[canonical["excluded"], "question"]
-    assert {q.split("] ", 1)[1] for q in found} == excluded != set()
+    asked = canonical.loc[canonical["excluded"], "question"]
+    assert {q.split("] ", 1)[1] for q in asked} == excluded != set()
+
     names.write_text("u.s. cities\nZoology\n")
-    said = r"jeopardy: .*also \['SCIENCE'\], and lacks \['Zoology'\]"
-    with pytest.raises(ValueError, match=said):
-        read_jeopardy(categories=str(names), **how, expect={})
+    message = r"jeopardy: .*also \['SCIENCE'\], and lacks \['Zoology'\]"
+    with pytest.raises(ValueError, match=message):
+        read_jeopardy(categories=str(names), **settings, expect={})
     names.write_text("".join(f"{name}\n" for name in CATEGORIES))
     with pytest.raises(ValueError, match=r"jeopardy: .*questions: 305 instead of 9"):
-        read_jeopardy(categories=str(names), **how, expect={"questions": 9})
+        read_jeopardy(categories=str(names), **settings, expect={"questions": 9})
 
 
-def test_the_papers_categories_compare_regardless_of_case(request):
+def test_categories_of_jeopardy_are_compared_without_case(request):
     path = request.config.rootpath / "resources/paper/jeopardy_categories.txt"
     names = path.read_text().splitlines()
     assert len(names) == 85
@@ -189,8 +195,8 @@ LISTS += [
     entry(40, "List eleven things.", "list", [[str(n)] for n in range(11)]),
     entry(41, "List ten things.", "list", [[str(n)] for n in range(10)]),
 ]
-OTHERS = [entry(50, "Is it so?", "yesno", "yes"), entry(51, "Say more.", "summary", None)]
-ENTRIES = [e for pair in zip(FACTOIDS, [*LISTS, *OTHERS], strict=True) for e in pair]
+NOT_ASKED = [entry(50, "Is it so?", "yesno", "yes"), entry(51, "Say more.", "summary", None)]
+ENTRIES = [e for pair in zip(FACTOIDS, [*LISTS, *NOT_ASKED], strict=True) for e in pair]
 
 
 @pytest.fixture
@@ -200,7 +206,7 @@ def bioasq(tmp_path):
         path = str(tmp_path / "training14b.json")
         questions = read_bioasq(file=path, expect=dict(expect))
         assert questions.attrs["sources"] == {path: sha256(path)}
-        return parts(questions)
+        return check_and_split(questions)
 
     return prepare
 
@@ -212,13 +218,13 @@ def first_answer(row):
     return answer
 
 
-def test_bioasq_equals_the_steps_taken_one_by_one(bioasq):
-    # 10 different factoids less 5 examples; 8 lists of at most 10 groups less 5 examples
+def test_bioasq_questions_equal_a_slow_rewrite_of_the_steps(bioasq):
+    # 10 different factoids minus 5 examples; 8 lists of at most 10 groups minus 5 examples
     counts = {"questions": 8, "test": 8, "factoid": 5, "list": 3}
     _, canonical, few_shot = bioasq(ENTRIES, counts)
     order = list(range(len(ENTRIES)))
     random.Random(17).shuffle(order)
-    rows = first_of_each([ENTRIES[i] for i in order], lambda row: row["body"].strip())
+    rows = drop_repeats([ENTRIES[i] for i in order], lambda row: row["body"].strip())
     factoids = [row for row in rows if row["type"] == "factoid"]
     lists = [row for row in rows if row["type"] == "list" and len(row["exact_answer"]) <= 10]
     assert few_shot["category"].tolist() == ["factoid"] * 5 + ["list"] * 5
@@ -230,27 +236,27 @@ def test_bioasq_equals_the_steps_taken_one_by_one(bioasq):
     assert canonical["index"].tolist() == list(range(8))
 
 
-def test_texts_and_judging_of_bioasq(bioasq):
+def test_bioasq_questions_get_punctuation_a_request_and_all_references(bioasq):
     table, _, _ = bioasq(ENTRIES)
     by_text = table.set_index("question")
     request = " Just output one of the answers."
-    shown = {text: list(row["references"]) for text, row in by_text.iterrows()}
-    assert shown["Name the receptor?"] == ["FGFR3", "CD333"]  # no mark at all: "?"
-    assert shown["Name the kinase."] == ["ABL1"]
-    assert shown[f"List set 30.{request}"] == ["a30", "b30", "c30"]  # groups in order
-    assert shown[f"List ten things.{request}"] == [str(n) for n in range(10)]
-    assert f"List eleven things.{request}" not in shown
+    references = {text: list(row["references"]) for text, row in by_text.iterrows()}
+    assert references["Name the receptor?"] == ["FGFR3", "CD333"]  # no mark at all: "?"
+    assert references["Name the kinase."] == ["ABL1"]
+    assert references[f"List set 30.{request}"] == ["a30", "b30", "c30"]  # groups in order
+    assert references[f"List ten things.{request}"] == [str(n) for n in range(10)]
+    assert f"List eleven things.{request}" not in references
     assert by_text["any_of"]["Name the receptor?"]
     assert not by_text["any_of"]["Which gene is 1?"]
     assert by_text["any_of"][f"List set 30.{request}"]
 
 
-def test_a_missing_bioasq_file_says_where_to_get_it(tmp_path):
+def test_a_missing_bioasq_file_is_refused_with_its_download_page(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"none\.json: .*participants-area.*14b.*file"):
         read_bioasq(file=str(tmp_path / "none.json"), expect={})
 
 
-def test_bioasq_data_that_cannot_be_right(bioasq):
+def test_bioasq_data_of_another_size_or_without_answers_is_refused(bioasq):
     with pytest.raises(ValueError, match=r"training14b.json: .*factoid: 5 instead of 1690"):
         bioasq(ENTRIES, {"questions": 2719, "factoid": 1690, "list": 1029})
     for answer in ([], [["", " "]]):
@@ -258,12 +264,12 @@ def test_bioasq_data_that_cannot_be_right(bioasq):
             bioasq([*ENTRIES, entry(99, "Which?", "factoid", answer)])
 
 
-def test_an_empty_answer_among_others_is_dropped():
+def test_empty_answers_of_bioasq_are_dropped():
     assert factoid_question("Half?", ["G60", " "])[1:3] == (["G60"], False)
     assert list_question("List", [["a61", ""], [""]])[1:3] == (["a61"], True)
 
 
-def test_another_json_file(tmp_path):
+def test_a_json_file_without_questions_is_refused(tmp_path):
     (tmp_path / "x.json").write_text('{"documents": []}')
     with pytest.raises(ValueError, match=r"x\.json: the key 'questions' is missing"):
         read_bioasq(file=str(tmp_path / "x.json"), expect={})

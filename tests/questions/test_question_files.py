@@ -1,4 +1,4 @@
-"""Files of a user's questions: no text changes or moves on the way, and what is refused."""
+"""Files of a user's questions: read exactly, or refused with a reason."""
 
 import csv
 import gzip
@@ -25,12 +25,12 @@ ROWS = [
 ]
 
 
-def rows_of(content, kind=".csv"):
+def read_cells(content, kind=".csv"):
     return read_rows(content, kind, known=KNOWN).to_dict("records")
 
 
 def read(path, content=None, **settings):
-    """Read a file of questions, written first where its content is given."""
+    """Read a file of questions; write it first if its content is given."""
     if content is not None:
         path.write_bytes(content)
     table = read_own_questions(file=str(path), **{**NO_DRAW, "least": {}, **settings})
@@ -42,8 +42,8 @@ def jsonl(rows):
     return "".join(json.dumps(row) + "\n" for row in rows).encode()
 
 
-# What hypothesis makes of text: any character that a file can hold, but no line break
-# and no space around it, both of which are not kept.
+# Any character that a file can contain. Line breaks and the spaces around a text are not
+# kept.
 TEXTS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=12).map(str.strip)
 ANSWERS = TEXTS.filter(bool)
 
@@ -57,12 +57,12 @@ ANSWERS = TEXTS.filter(bool)
     st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
     st.booleans(),
 )
-def test_csv_of_any_dialect_comes_back(rows, delimiter, end, encoding, quoting, zipped):
+def test_csv_of_any_dialect_is_read_exactly(rows, delimiter, end, encoding, quoting, zipped):
     text = io.StringIO()
     writer = csv.writer(text, delimiter=delimiter, lineterminator=end, quoting=quoting)
     writer.writerows([COLUMNS, *rows])
     content = text.getvalue().encode(encoding)
-    assert rows_of(gzip.compress(content, mtime=0) if zipped else content) == [
+    assert read_cells(gzip.compress(content, mtime=0) if zipped else content) == [
         dict(zip(COLUMNS, row, strict=True)) for row in rows
     ]
 
@@ -72,7 +72,7 @@ def test_csv_of_any_dialect_comes_back(rows, delimiter, end, encoding, quoting, 
     st.dictionaries(TEXTS.filter(bool), st.lists(ANSWERS, min_size=1), min_size=1, max_size=5),
     st.booleans(),
 )
-def test_jsonl_comes_back(accepted, ascii_only):
+def test_jsonl_is_read_exactly(accepted, ascii_only):
     rows = [{"question": q, "answers": a, "split": "test"} for q, a in accepted.items()]
     content = "\n".join(json.dumps(row, ensure_ascii=ascii_only) for row in rows).encode()
     table = tidy_questions(read_rows(content, ".jsonl", known=KNOWN), **NO_DRAW)
@@ -81,9 +81,9 @@ def test_jsonl_comes_back(accepted, ascii_only):
 
 @settings(deadline=None)
 @given(st.lists(st.integers() | st.floats(allow_nan=False, allow_infinity=False), min_size=1))
-def test_numbers_are_what_the_json_file_says(numbers):
+def test_numbers_of_a_json_file_are_read_as_they_are_spelled(numbers):
     lines = [f'{{"answers": {json.dumps(number)}}}' for number in numbers]
-    rows = rows_of("\n".join(lines).encode(), ".jsonl")
+    rows = read_cells("\n".join(lines).encode(), ".jsonl")
     assert [row["answers"] for row in rows] == [json.dumps(number) for number in numbers]
 
 
@@ -102,7 +102,7 @@ def test_any_other_file_is_refused_with_a_sentence(content, kind):
         assert str(error)
 
 
-def test_whole_numbers_beside_others_stay_whole(tmp_path):
+def test_whole_numbers_stay_whole_next_to_other_numbers(tmp_path):
     content = (
         b'{"question": 1, "answers": 5, "id": 7, "split": "test"}\n'
         b'{"question": 2, "answers": [2.50, 1e3, true, -0], "id": 8, "split": "test"}\n'
@@ -112,7 +112,7 @@ def test_whole_numbers_beside_others_stay_whole(tmp_path):
     assert list(map(list, table["references"])) == [["5"], ["2.50", "1e3", "true", "-0"]]
 
 
-def test_whole_numbers_beside_a_missing_one_stay_whole_in_parquet(tmp_path):
+def test_parquet_keeps_whole_numbers_and_refuses_fractions(tmp_path):
     frame = pd.DataFrame({"question": ["a", "b"], "answers": ["x", "y"], "split": "test"})
     frame["category"] = pd.array([7, None], dtype="Int64")
     frame.to_parquet(tmp_path / "q.parquet")
@@ -122,7 +122,7 @@ def test_whole_numbers_beside_a_missing_one_stay_whole_in_parquet(tmp_path):
         read(tmp_path / "q.parquet")
 
 
-def test_texts_and_lists_become_the_table(tmp_path):
+def test_questions_with_one_or_several_answers_become_a_table(tmp_path):
     table = read(tmp_path / "q.jsonl", jsonl(ROWS))
     assert table["question"].tolist() == ["Capital of Peru?", "Colour of snow?", "007?"]
     assert table["references"].tolist() == [["Lima"], ["white", "White"], ["1.0"]]
@@ -135,7 +135,7 @@ def test_texts_and_lists_become_the_table(tmp_path):
     assert read(tmp_path / "q.parquet").equals(table)
 
 
-def test_csv_keeps_text_as_it_is(tmp_path):
+def test_numbers_and_na_in_a_csv_file_stay_text(tmp_path):
     content = b'question,answers,id,category,split\n"Agent, number?",007,x1,spies,test\n'
     table = read(tmp_path / "q.csv", content + b"NA?,NA,x2,,train\n")
     assert table["question"].tolist() == ["Agent, number?", "NA?"]
@@ -144,25 +144,25 @@ def test_csv_keeps_text_as_it_is(tmp_path):
     assert table["category"].tolist() == ["spies", ""]
 
 
-def test_all_three_formats_are_drawn_alike(tmp_path):
+def test_the_same_questions_are_drawn_from_each_file_format(tmp_path):
     rows = [{"question": f"Q{n}?", "answers": f"a{n}"} for n in range(8)]
     (tmp_path / "a.jsonl").write_bytes(jsonl(rows))
     pd.DataFrame(rows).to_csv(tmp_path / "b.csv", index=False)
     pd.DataFrame(rows).to_parquet(tmp_path / "c.parquet")
     sizes = {"few_shot": 1, "train": 3, "test": 2}
     draw = {f"n_{split}": n for split, n in sizes.items()}
-    first, *others = (
+    first, *frames = (
         read(tmp_path / name, **draw, seed=5) for name in ("a.jsonl", "b.csv", "c.parquet")
     )
-    assert all(other.equals(first) for other in others)
+    assert all(frame.equals(first) for frame in frames)
     assert first["split"].value_counts().to_dict() == {**sizes, "unused": 2}
 
 
-def test_the_draw_depends_on_its_seed_alone():
+def test_the_draw_depends_only_on_its_seed():
     sizes = {"n_few_shot": 2, "n_train": 10, "n_test": 10}
-    once, again = (draw_splits(30, **sizes, seed=1).tolist() for _ in range(2))
-    assert once == again
-    assert once != draw_splits(30, **sizes, seed=2).tolist()
+    first_draw, second_draw = (draw_splits(30, **sizes, seed=1).tolist() for _ in range(2))
+    assert first_draw == second_draw
+    assert first_draw != draw_splits(30, **sizes, seed=2).tolist()
 
 
 @pytest.mark.parametrize(
@@ -179,12 +179,12 @@ def test_the_draw_depends_on_its_seed_alone():
         ({"id": "x"}, "column 'id' of row 1 is empty; fill it"),
     ],
 )
-def test_a_bad_row_is_named_with_its_remedy(tmp_path, change, message):
+def test_a_wrong_row_is_refused_with_its_number_and_a_remedy(tmp_path, change, message):
     with pytest.raises(ValueError, match=message):
         read(tmp_path / "q.jsonl", jsonl([ROWS[0], {**ROWS[1], **change}, ROWS[2]]))
 
 
-def test_splits_and_ids_that_cannot_be(tmp_path):
+def test_impossible_splits_and_repeated_ids_are_refused(tmp_path):
     path, bare = tmp_path / "q.jsonl", [{"question": f"{n}?", "answers": "x"} for n in range(5)]
     with pytest.raises(ValueError, match="is 6, but there are only 5 questions; lower n_train"):
         read(path, jsonl(bare), n_few_shot=1, n_train=3, n_test=2)
@@ -195,22 +195,24 @@ def test_splits_and_ids_that_cannot_be(tmp_path):
         read(path, jsonl([{**row, "id": "same"} for row in ROWS]))
 
 
-@pytest.mark.parametrize(("split", "there"), [("few_shot", 1), ("train", 0)])
-def test_fewer_questions_than_the_study_needs_are_refused(tmp_path, split, there):
+@pytest.mark.parametrize(("split", "n_present"), [("few_shot", 1), ("train", 0)])
+def test_fewer_questions_than_the_study_needs_are_refused(tmp_path, split, n_present):
     content = b"question,answers,split\nOne?,1,few_shot\nTwo?,2,test\n"
-    message = rf"quiz\.csv: {there} questions are of the split {split}, but the study needs at"
+    message = (
+        rf"quiz\.csv: {n_present} questions are of the split {split}, but the study needs at"
+    )
     with pytest.raises(ValueError, match=message):
-        read(tmp_path / "quiz.csv", content, least={split: there + 1})
-    assert len(read(tmp_path / "quiz.csv", least={split: there})) == 2
+        read(tmp_path / "quiz.csv", content, least={split: n_present + 1})
+    assert len(read(tmp_path / "quiz.csv", least={split: n_present})) == 2
 
 
-def test_a_line_separator_inside_a_text_ends_no_line(tmp_path):
+def test_a_line_separator_in_a_text_does_not_end_the_line(tmp_path):
     line = '{"question": "one\u2028line?", "answers": "b", "split": "test"}\n\n'
     table = read(tmp_path / "q.jsonl", line.encode())
     assert table["question"].tolist() == ["one\u2028line?"]
 
 
-def test_the_digest_of_the_file_goes_with_the_table_and_to_the_log(tmp_path, caplog):
+def test_the_digest_of_the_file_is_logged_and_kept_with_the_table(tmp_path, caplog):
     caplog.set_level(logging.INFO)
     table = read(tmp_path / "q.jsonl", jsonl(ROWS))
     [(file, digest)] = table.attrs["sources"].items()
@@ -228,12 +230,12 @@ CSV = {
     b'"question,answers\n': r"line 1 is not CSV \(unexpected end of data\)",
     b"question,split\nWhy?,test\n": "column 'answers' is missing",
     b"question,answers\n": "no question is of the split test",
-    b'question,answers\n\n"a\nb",x\n1,2,3\n': "line 5 has 3 fields",  # one break is quoted
+    b'question,answers\n\n"a\nb",x\n1,2,3\n': "line 5 has 3 fields",  # the first is quoted
     b'question,answers\n"a,b\n1,2\n': r"line 2 is not CSV \(unexpected end of data\)",
-    # Read by pandas, this is the question "Paris" with the reference "France".
+    # pandas would read the question "Paris" with the reference "France".
     b"question,answers,split\nWhere is Paris, France,France,test\n": "line 2 has 4 fields, but",
 }
-JSONL = {  # after a split
+JSONL = {  # the rest of a row after its split
     b'"question": "a", "answers": "[\'red\', \'zz\']"}': "the text of a list, ",
     b'"question": "a", "answers": "[\'a\' \'b\']"}': "answers as a list in JSONL",
     b'"question": "a", "answers": "[-2,7]"}': "brackets as a list of it alone",
@@ -247,7 +249,7 @@ JSONL = {  # after a split
     b'"question": "a\\nAnswer: b", "answers": 1}': "'question' of row 1 has a",
     b'"question": "a", "answers": "b\\rc"}': "row 1 has a line break, which",
 }
-OTHER = [
+DAMAGED_FILES = [
     ("q.jsonl", "{}".encode("utf-16"), "holds zero bytes, as UTF-16 does; save"),
     ("q.jsonl", b"[" * 100_000, "is no JSON array .maximum recursion depth"),
     ("q.csv.gz", CUT, "is not a whole gzip file"),
@@ -260,13 +262,15 @@ OTHER = [
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [("q.csv", *row) for row in CSV.items()]
-    + [("q.jsonl", b'{"split": "test", ' + content, said) for content, said in JSONL.items()]
-    + OTHER,
+    + [("q.jsonl", b'{"split": "test", ' + rest, message) for rest, message in JSONL.items()]
+    + DAMAGED_FILES,
 )
-def test_what_is_not_certain_is_one_sentence(tmp_path, name, content, message):
-    with pytest.raises(ValueError, match=message) as caught:
+def test_an_ambiguous_file_is_refused_in_a_sentence_with_its_path(
+    tmp_path, name, content, message
+):
+    with pytest.raises(ValueError, match=message) as error:
         read(tmp_path / name, content)
-    assert str(caught.value).startswith(f"{tmp_path / name}: ")
+    assert str(error.value).startswith(f"{tmp_path / name}: ")
 
 
 CHOICE = [
@@ -275,7 +279,7 @@ CHOICE = [
 ]
 
 
-def test_options_come_from_any_format_and_their_answer_follows_from_gold(tmp_path):
+def test_options_are_read_from_any_format_with_the_answer_that_gold_selects(tmp_path):
     table = read(tmp_path / "q.jsonl", jsonl(CHOICE))
     assert list(map(list, table["options"])) == [["3", "4", "five"], ["2", "11"]]
     assert table["gold"].tolist() == [1, 0]
@@ -305,13 +309,13 @@ def test_options_come_from_any_format_and_their_answer_follows_from_gold(tmp_pat
         ({"answers": "2"}, "unknown column 'answers'; questions with options have question"),
     ],
 )
-def test_options_that_are_unclear_are_refused(tmp_path, change, message):
+def test_unclear_options_are_refused_with_their_row(tmp_path, change, message):
     with pytest.raises(ValueError, match=message):
         read(tmp_path / "q.jsonl", jsonl([CHOICE[0], {**CHOICE[1], **change}]))
 
 
 @pytest.mark.parametrize("name", ["options", "gold"])
-def test_options_and_gold_come_together(tmp_path, name):
+def test_options_without_gold_and_gold_without_options_are_refused(tmp_path, name):
     rows = [{k: v for k, v in row.items() if k != name} for row in CHOICE]
     with pytest.raises(ValueError, match=f"column '{name}' is missing; options come with gold"):
         read(tmp_path / "q.jsonl", jsonl(rows))

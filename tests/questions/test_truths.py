@@ -1,4 +1,4 @@
-"""References that differ between states: read from a file, judged by, and shown."""
+"""References that differ between checkpoints: read from a file, judged by, and shown."""
 
 import json
 
@@ -14,7 +14,7 @@ from persistcal.report.page.contents import Texts
 from persistcal.store import artifacts
 from persistcal.store.user_files import UserTableError, read_rows
 
-STATES = ["base", "edited"]
+CHECKPOINTS = ["base", "edited"]
 TOWER = {"default": "Paris", "edited": ["Lyon", "Lugdunum"]}
 ROWS = [
     {"id": "a", "question": "Tower?", "answers": TOWER},
@@ -29,26 +29,26 @@ def tidy(rows, kind=".jsonl"):
         content = pd.DataFrame(rows).assign(split="test").to_parquet()
     read = read_rows(content, kind, known=KNOWN)
     sizes = {"n_few_shot": 0, "n_train": 0, "n_test": 0, "seed": 0}
-    return tidy_questions(read, **sizes, states=STATES)
+    return tidy_questions(read, **sizes, states=CHECKPOINTS)
 
 
-def test_each_state_has_its_own_references_or_the_default():
+def test_each_checkpoint_has_its_own_references_or_the_default():
     questions = tidy(ROWS)
-    for state, tower in (("base", ["Paris"]), ("edited", ["Lyon", "Lugdunum"])):
-        references = true_at(questions, state)["references"].tolist()
+    for checkpoint, tower in (("base", ["Paris"]), ("edited", ["Lyon", "Lugdunum"])):
+        references = true_at(questions, checkpoint)["references"].tolist()
         assert references == [tower, ["Seine", "La Seine"], ["North Sea"]]
     assert truths_of(questions) == {"a": {"edited": ["Lyon", "Lugdunum"]}}
     artifacts.check(questions, artifacts.QUESTIONS, "here")
 
 
-def test_a_parquet_file_whose_rows_have_all_keys():
-    both = [ROWS[0], {**ROWS[2], "answers": {"default": "North Sea", "edited": None}}]
-    both[0] = {**ROWS[0], "answers": {"default": "Paris", "edited": "Lyon"}}
-    assert truths_of(tidy(both, ".parquet")) == {"a": {"edited": ["Lyon"]}}
+def test_a_parquet_file_can_have_references_for_each_checkpoint():
+    tower = {**ROWS[0], "answers": {"default": "Paris", "edited": "Lyon"}}
+    sea = {**ROWS[2], "answers": {"default": "North Sea", "edited": None}}
+    assert truths_of(tidy([tower, sea], ".parquet")) == {"a": {"edited": ["Lyon"]}}
 
 
 @pytest.mark.parametrize(
-    ("answers", "said"),
+    ("answers", "message"),
     [
         ({"default": "x", "editd": "y"}, "row 1 names the checkpoint 'editd'; known are base,"),
         ({"edited": "y"}, "row 1 has no 'default'; give what is true at all"),
@@ -57,24 +57,24 @@ def test_a_parquet_file_whose_rows_have_all_keys():
         ('{"default": "x"}', "row 1 is the text .* give answers by checkpoint as an object"),
     ],
 )
-def test_answers_by_checkpoint_that_cannot_be_right(answers, said):
-    with pytest.raises(UserTableError, match=said):
+def test_unclear_answers_by_checkpoint_are_refused_with_a_remedy(answers, message):
+    with pytest.raises(UserTableError, match=message):
         tidy([{"question": "Tower?", "answers": answers}])
 
 
-def test_the_page_has_the_truth_of_each_state_that_has_one():
-    words = {}
-    none = {"clusters": {}, "labels": {}}
-    columns = _texts(Texts(tidy(ROWS), **none), ["c", "a"], STATES, words)
+def test_the_page_shows_the_answers_that_are_true_at_a_checkpoint():
+    numbers_by_text = {}
+    no_answers = {"clusters": {}, "labels": {}}
+    columns = _texts(Texts(tidy(ROWS), **no_answers), ["c", "a"], CHECKPOINTS, numbers_by_text)
     assert columns["truths"][0] is None
-    texts = list(words)
-    truths = [[texts[t] for t in some] for some in columns["truths"][1]]
+    texts = list(numbers_by_text)
+    truths = [[texts[t] for t in numbers] for numbers in columns["truths"][1]]
     assert truths == [[], ["Lyon", "Lugdunum"]]
     assert [texts[t] for t in columns["references"][1]] == ["Paris"]
 
 
 def labels(checkpoint):
-    """By the lexical judge, of the two answers that both states give."""
+    """Judge both checkpoints' answers to the first question by the lexical judge."""
     rows = {"question_id": "a", "cluster": [0, 1], "answer": ["Paris", "Lyon"]}
     clusters = pd.DataFrame(rows).assign(probability=0.5, checkpoint=checkpoint)
     given = artifacts.empty(artifacts.GIVEN_LABELS)
@@ -82,7 +82,7 @@ def labels(checkpoint):
     return made["label"].tolist(), answers["correct"].tolist()
 
 
-def test_labels_follow_what_is_true_at_the_state():
-    """Both say Paris first: right before the edit and wrong after it, which is a flip."""
+def test_an_answer_is_judged_by_the_references_of_its_checkpoint():
+    # Both checkpoints answer Paris: right before the edit and wrong after it.
     assert labels("base") == (["correct", "incorrect"], [True])
     assert labels("edited") == (["incorrect", "correct"], [False])

@@ -1,3 +1,5 @@
+"""Tables between rules: read as written, and refused in another shape."""
+
 import re
 from pathlib import Path
 
@@ -18,12 +20,13 @@ LABELS = pd.DataFrame(
 )
 
 
-def test_what_is_written_is_read_back(tmp_path):
+def test_a_table_is_read_as_it_was_written(tmp_path):
+    path = tmp_path / "deep" / "c.parquet"
     clusters = {"question_id": ["q"], "cluster": [0], "answer": ["Paris"], "probability": [0.5]}
     clusters = pd.DataFrame(clusters | {"members": [["Paris", "paris."]]})
-    artifacts.write(clusters, tmp_path / "deep" / "c.parquet", artifacts.CLUSTERS)
-    read = artifacts.read(tmp_path / "deep" / "c.parquet", artifacts.CLUSTERS)
-    assert [p.name for p in (tmp_path / "deep").iterdir()] == ["c.parquet"]
+    artifacts.write(clusters, path, artifacts.CLUSTERS)
+    read = artifacts.read(path, artifacts.CLUSTERS)
+    assert list(path.parent.iterdir()) == [path]
     assert list(read.pop("members")[0]) == ["Paris", "paris."]
     assert read.equals(clusters.drop(columns="members"))
 
@@ -38,23 +41,23 @@ def test_what_is_written_is_read_back(tmp_path):
         (LABELS.assign(cluster=["a", "b", "c"]), "wrong type"),
     ],
 )
-def test_another_shape_is_refused_and_leaves_no_file(tmp_path, frame, message):
+def test_a_table_of_another_shape_is_refused_and_leaves_no_file(tmp_path, frame, message):
     path = tmp_path / "labels.parquet"
-    with pytest.raises(artifacts.TableError, match=message) as refused:
+    with pytest.raises(artifacts.TableError, match=message) as error:
         artifacts.write(frame, path, artifacts.LABELS)
-    assert str(path) in str(refused.value)
-    assert "judge_answers" in str(refused.value)
+    assert str(path) in str(error.value)
+    assert "judge_answers" in str(error.value)
     assert not path.exists()
 
 
-def test_a_broken_file_is_named(tmp_path):
+def test_a_file_that_is_not_parquet_is_refused_with_its_name(tmp_path):
     (tmp_path / "labels.parquet").write_bytes(b"not parquet")
     with pytest.raises(artifacts.TableError, match=r"labels\.parquet: not a readable parquet"):
         artifacts.read(tmp_path / "labels.parquet", artifacts.LABELS)
 
 
-def test_every_table_names_rules_that_exist():
-    """A rule is named like its script; adapters are trained by a rule for each recipe."""
+def test_each_table_names_the_rules_that_write_it():
+    """A rule is named like its script; training has a rule for each recipe."""
     scripts = {path.stem for path in ROOT.glob("workflow/scripts/*/*.py")}
     tables = [table for table in vars(artifacts).values() if isinstance(table, artifacts.Table)]
     assert len(tables) > 20
@@ -62,13 +65,12 @@ def test_every_table_names_rules_that_exist():
         assert set(re.findall(r"\w+_\w+", table.rule)) <= scripts, table.name
 
 
-def test_whole_numbers_of_which_one_is_missing_are_whole_in_a_csv(tmp_path):
-    place = {"model": "m", "dataset": "d", "earlier": "a"}
-    counts = {"size": 2, "improvement": 1, "regression": 1, "kept": True}
-    rows = [{"later": "b", "same_answers": 1}, {"later": "c", "same_answers": None}]
-    frame = pd.DataFrame([{**place, **counts, **row} for row in rows])
+def test_whole_numbers_have_no_decimals_in_a_csv_with_missing_values(tmp_path):
+    row = {"model": "m", "dataset": "d", "earlier": "a", "later": "b", "size": 2}
+    row |= {"improvement": 1, "regression": 1, "kept": True, "same_answers": 1}
+    frame = pd.DataFrame([row, row | {"later": "c", "same_answers": None}])
     artifacts.write_csv(frame, tmp_path / "sets.csv", artifacts.CONTRAST_SETS)
     lines = (tmp_path / "sets.csv").read_text().splitlines()
     assert [line.split(",")[-1] for line in lines] == ["same_answers", "1", ""]
-    back = artifacts.read_csv(tmp_path / "sets.csv", artifacts.CONTRAST_SETS)
-    assert back["same_answers"].isna().tolist() == [False, True]
+    read = artifacts.read_csv(tmp_path / "sets.csv", artifacts.CONTRAST_SETS)
+    assert read["same_answers"].isna().tolist() == [False, True]

@@ -1,4 +1,4 @@
-"""Errors of GPUs are said in one sentence, all others in their own words."""
+"""Errors of GPUs are explained in one sentence; other errors keep their message."""
 
 import pytest
 import torch
@@ -13,7 +13,7 @@ Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 1b000"""
 
 
 @pytest.mark.parametrize(
-    ("error", "full", "quoted"),
+    ("error", "memory_is_full", "quotation"),
     [
         (torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB"), True, "2 GiB)"),
         (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when x"), True, "CUBLAS_STATUS"),
@@ -24,12 +24,12 @@ Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 1b000"""
         (MemoryError("One question alone does not fit"), False, None),
     ],
 )
-def test_what_a_gpu_means_is_one_sentence(error, full, quoted):
-    assert is_full(error) == full
-    said = explain(error)
-    if quoted is None:
-        assert said == str(error)
-    else:
-        start = "The GPU's memory holds" if full else "The processes of this training do not"
-        assert said.startswith(start) and quoted in said
-        assert "\n" not in said and said.endswith(").")
+def test_a_gpu_error_becomes_one_sentence_with_a_quotation(error, memory_is_full, quotation):
+    assert is_full(error) == memory_is_full
+    message = explain(error)
+    if quotation is None:
+        assert message == str(error)
+        return
+    memory, processes = "The GPU's memory holds", "The processes of this training do not"
+    assert message.startswith(memory if memory_is_full else processes)
+    assert quotation in message and "\n" not in message and message.endswith(").")

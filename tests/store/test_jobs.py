@@ -1,4 +1,4 @@
-"""The runner: inputs by annotation, results whole or not at all, and what tables are about."""
+"""The runner of jobs: inputs by annotation, complete outputs or none, subjects of tables."""
 
 import logging
 import shutil
@@ -24,8 +24,8 @@ LABELS = pd.DataFrame(
 QUIZ = {"dataset": "quiz", "split": "test"}
 
 
-def labels_at(path, **about):
-    artifacts.write(LABELS, path, artifacts.LABELS, values=QUIZ | about)
+def labels_at(path, **subject):
+    artifacts.write(LABELS, path, artifacts.LABELS, values=QUIZ | subject)
     return str(path)
 
 
@@ -34,7 +34,7 @@ def job(tmp_path, inputs, outputs, **settings):
     return Job(inputs, outputs, settings, threads=1)
 
 
-def test_files_of_one_table_come_as_one_frame_that_says_whose_rows_they_are(tmp_path):
+def test_files_of_one_table_become_one_frame_with_the_subject_of_each_row(tmp_path):
     def collect(labels: Labels, notes: list[Path], *, split: str, threads: int) -> Labels:
         assert labels["checkpoint"].tolist() == ["a", "b"]
         assert labels["model"].tolist() == ["m", "m"]
@@ -44,21 +44,22 @@ def test_files_of_one_table_come_as_one_frame_that_says_whose_rows_they_are(tmp_
 
     files = [labels_at(tmp_path / f"{c}.parquet", model="m", checkpoint=c) for c in "ab"]
     inputs = {"labels": files, "notes": ["note.txt"], "unread": "x.parquet"}
-    about = {"model": "m", "checkpoint": "b", **QUIZ}
-    execute(collect, job(tmp_path, inputs, {"labels": "out.parquet"}, **about))
+    subject = {"model": "m", "checkpoint": "b", **QUIZ}
+    execute(collect, job(tmp_path, inputs, {"labels": "out.parquet"}, **subject))
     written = artifacts.read_files(tmp_path / "out.parquet", artifacts.LABELS)
-    pd.testing.assert_frame_equal(written, LABELS.assign(**about)[written.columns])
+    pd.testing.assert_frame_equal(written, LABELS.assign(**subject)[written.columns])
     assert list(written.columns) == [*artifacts.LABELS.file_columns, *LABELS.columns]
 
 
-def test_rows_of_something_else_are_refused_and_nothing_is_written(tmp_path):
-    def mistaken(labels: Labels) -> Labels:
+def test_rows_of_another_checkpoint_are_refused_and_nothing_is_written(tmp_path):
+    def return_unchanged(labels: Labels) -> Labels:
         return labels
 
     files = labels_at(tmp_path / "a.parquet", model="m", checkpoint="a")
-    about = {"model": "m", "checkpoint": "b", **QUIZ}
+    subject = {"model": "m", "checkpoint": "b", **QUIZ}
+    output = {"labels": "out.parquet"}
     with pytest.raises(TableError, match=r"out\.parquet: .*checkpoint 'b'.*\['a'\]"):
-        execute(mistaken, job(tmp_path, {"labels": files}, {"labels": "out.parquet"}, **about))
+        execute(return_unchanged, job(tmp_path, {"labels": files}, output, **subject))
     assert not (tmp_path / "out.parquet").exists()
 
 
@@ -68,50 +69,51 @@ def test_each_file_of_an_output_gets_its_own_rows(tmp_path, caplog):
         return pd.concat(rows).assign(model="m", **QUIZ), "two"
 
     paths = [str(tmp_path / f"{name}.parquet") for name in "abc"]
-    places = [{"model": "m", "checkpoint": c, **QUIZ} for c in "abc"]
+    subjects = [{"model": "m", "checkpoint": c, **QUIZ} for c in "abc"]
     outputs = {"labels": paths, "note": str(tmp_path / "note.txt")}
-    execute(split, Job({}, outputs, {"labels_of": places}, threads=1))
+    execute(split, Job({}, outputs, {"labels_of": subjects}, threads=1))
     rows = [artifacts.read_files(path, artifacts.LABELS) for path in paths]
     assert [frame["cluster"].tolist() for frame in rows] == [[0], [1], []]
     assert caplog.messages == [f"{paths[2]} has no rows"]
     assert (tmp_path / "note.txt").read_text() == "two"
 
 
-def test_a_table_that_does_not_say_what_it_is_about_is_refused(tmp_path):
+def test_a_table_without_a_subject_is_refused(tmp_path):
     artifacts.write(LABELS, tmp_path / "old.parquet", artifacts.LABELS)
-    says = r"old\.parquet: .*does not name its model.*judge_answers"
-    with pytest.raises(TableError, match=says):
+    with pytest.raises(
+        TableError, match=r"old\.parquet: .*does not name its model.*judge_answers"
+    ):
         artifacts.read_files(tmp_path / "old.parquet", artifacts.LABELS)
 
 
-def test_a_file_of_another_subject_than_its_path_names_is_refused(tmp_path):
+def test_a_file_with_another_subject_than_its_path_is_refused(tmp_path):
+    folder = tmp_path / "labels/m"
+
     def read(labels: Labels) -> str:
         return ",".join(labels["checkpoint"])
 
-    def job(*checkpoints):
-        files = [str(tmp_path / f"labels/m/{c}.parquet") for c in checkpoints]
+    def job(*names):
+        files = [str(folder / f"{name}.parquet") for name in names]
         return Job({"labels": files}, {"text": str(tmp_path / "t")}, {}, 1, placed=True)
 
     for c in "ab":
-        file = tmp_path / f"labels/m/{c}/quiz/test.shard1of2.parquet"
-        labels_at(file, model="m", checkpoint=c)
+        labels_at(folder / f"{c}/quiz/test.shard1of2.parquet", model="m", checkpoint=c)
     execute(read, job("a/quiz/test.shard1of2", "b/quiz/test.shard1of2"))
     assert (tmp_path / "t").read_text() == "a,b"
-    folder = tmp_path / "labels/m"
-    for place, other in (
+    for name, difference in (
         ("b/quiz/test", "checkpoint 'a', not of 'b'"),
         ("a/quiz/train", "split 'test', not of 'train'"),
     ):
-        shutil.copy(folder / "a/quiz/test.shard1of2.parquet", folder / f"{place}.parquet")
-        says = rf"{place}.parquet: .*labels of .*{other}; delete"
-        with pytest.raises(TableError, match=says):
-            execute(read, job("a/quiz/test.shard1of2", place))
+        shutil.copy(folder / "a/quiz/test.shard1of2.parquet", folder / f"{name}.parquet")
+        message = rf"{name}.parquet: .*labels of .*{difference}; delete"
+        with pytest.raises(TableError, match=message):
+            execute(read, job("a/quiz/test.shard1of2", name))
 
 
 @pytest.mark.parametrize(
     ("estimator", "message"), [("mine", ""), ("imported", ""), ("other", "estimator 'mine'")]
 )
-def test_a_file_without_a_subject_is_known_by_its_rows(tmp_path, estimator, message):
+def test_rows_must_fit_the_path_of_a_file_without_a_subject(tmp_path, estimator, message):
     row = {"model": "m", "dataset": "quiz", "train_dataset": "quiz", "estimator": "mine"}
     row |= {"conditioning": "odds", "scope": "full", "metric": "auc", "seed": "0"}
     path = tmp_path / f"m/quiz/{estimator}.parquet"
@@ -121,12 +123,12 @@ def test_a_file_without_a_subject_is_known_by_its_rows(tmp_path, estimator, mess
         artifacts.read_files(path, artifacts.METRICS, placed=True)
 
 
-def test_a_rule_that_lacks_what_its_function_needs_is_named(tmp_path):
-    def needy(answers: Answers, questions: Questions | None = None, *, seed: int) -> str:
+def test_a_rule_without_an_input_that_its_function_needs_is_refused(tmp_path):
+    def show(answers: Answers, questions: Questions | None = None, *, seed: int) -> str:
         return f"{seed} {questions}"
 
-    with pytest.raises(TypeError, match="needy needs 'answers', which its rule's inputs lack"):
-        execute(needy, job(tmp_path, {}, {"text": "t.txt"}))
+    with pytest.raises(TypeError, match="show needs 'answers', which its rule's inputs lack"):
+        execute(show, job(tmp_path, {}, {"text": "t.txt"}))
 
 
 @dataclass(frozen=True)
@@ -135,7 +137,7 @@ class Sizes:
     names: list[str]
 
 
-def test_settings_that_travel_together_are_a_record(tmp_path):
+def test_settings_are_passed_as_the_dataclass_of_the_annotation(tmp_path):
     def count(
         questions: Questions | None = None, *, sizes: Sizes, by_name: dict[str, Sizes]
     ) -> list[str]:
@@ -156,7 +158,7 @@ class Sources:
     answers: Answers | None = None
 
 
-def test_inputs_that_travel_together_are_a_record(tmp_path):
+def test_inputs_are_passed_as_the_dataclass_of_the_annotation(tmp_path):
     def show(texts: Sources) -> str:
         return f"{len(texts.labels)} {texts.notes} {texts.answers}"
 
@@ -169,39 +171,43 @@ def test_inputs_that_travel_together_are_a_record(tmp_path):
     assert (tmp_path / "t.txt").read_text() == "1 [] None"
 
 
-def test_an_interrupted_job_goes_on_until_its_outputs_are_there(tmp_path):
-    note, output, calls, ends = tmp_path / "note", tmp_path / "out" / "text", [], []
+def test_an_interrupted_job_continues_until_its_outputs_exist(tmp_path):
+    note, output, calls = tmp_path / "note", tmp_path / "out" / "text", []
+    note.write_text("a")
 
     def compute(note: Path, *, n: int, work: Progress | None = None) -> str:
         if work is None:
-            return "of another rank"
+            return "another rank"
         work.remember("part", 0, lambda: calls.append(n))
-        if not ends:
+        if (tmp_path / "interrupt").exists():
             raise KeyboardInterrupt
         return "end"
 
     def job(n, outputs):
-        return Job({"note": str(note), "unread": "not/there"}, outputs, {"n": n}, threads=1)
+        inputs = {"note": str(note), "unread": "not/there"}
+        return Job(inputs, outputs, {"n": n}, threads=1)
 
-    note.write_text("a")
-    for n, n_calls in ((1, 1), (1, 1), (2, 2)):  # work of other settings is not used
+    (tmp_path / "interrupt").touch()
+    for n, n_calls in ((1, 1), (1, 1), (2, 2)):  # new settings: saved work is not used
         with pytest.raises(KeyboardInterrupt):
             execute(compute, job(n, {"text": str(output)}))
         assert len(calls) == n_calls
-    execute(compute, job(2, {}))  # as other ranks than the first
+    (tmp_path / "interrupt").unlink()
+    execute(compute, job(2, {}))  # ranks after the first have no outputs
     assert not output.exists()
-    ends.append(True)
+
     execute(compute, job(2, {"text": str(output)}))
+
     assert output.read_text() == "end" and len(calls) == 2
     assert list(output.parent.iterdir()) == [output]
 
 
 @pytest.fixture
-def logging_as_before(monkeypatch):
-    """A job's log is for its whole process, which here has other tests to run."""
+def restored_logging(monkeypatch):
+    """Restore the logging of this process after a job."""
     root = logging.getLogger()
     handlers, level = list(root.handlers), root.level
-    root.handlers.clear()  # else they are closed when the job's are set
+    root.handlers.clear()  # the job would close them
     monkeypatch.setattr(sys, "excepthook", sys.excepthook)
     yield
     for handler in root.handlers:
@@ -210,11 +216,13 @@ def logging_as_before(monkeypatch):
     root.setLevel(level)
 
 
-def test_run_takes_what_snakemake_gives_and_logs_to_its_log(tmp_path, logging_as_before):
-    def say(job: Job, *, model: str, code: str = "none") -> str:
+def test_run_reads_params_and_wildcards_of_snakemake_and_writes_its_log(
+    tmp_path, restored_logging
+):
+    def show(job: Job, *, model: str, code: str = "none") -> str:
         return f"{model} {code} {job.outputs['text']}"
 
-    named = SimpleNamespace(
+    snakemake = SimpleNamespace(
         input={},
         output={"text": str(tmp_path / "t.txt")},
         params={"code": "abc", "unused": 1},
@@ -222,26 +230,25 @@ def test_run_takes_what_snakemake_gives_and_logs_to_its_log(tmp_path, logging_as
         log=[str(tmp_path / "logs" / "say.log")],
         threads=1,
     )
-    run(say, named)
+    run(show, snakemake)
     assert (tmp_path / "t.txt").read_text() == f"m abc {tmp_path / 't.txt'}"
     assert (tmp_path / "logs" / "say.log").exists()
 
 
 def test_a_job_can_run_in_the_python_of_another_environment(tmp_path):
-    script = tmp_path / "greet.py"
+    script, text, log = (tmp_path / name for name in ("greet.py", "t.txt", "logs/greet.log"))
     script.write_text(
         "import sys\ndef greet(*, model: str) -> str:\n    return f'{model} in {sys.argv[0]}'\n"
     )
-    text, log = str(tmp_path / "t.txt"), str(tmp_path / "logs" / "greet.log")
     rule_job = (
         "from types import SimpleNamespace as N\n"
-        f"job = N(input={{}}, output={{'text': {text!r}}}, params={{}},\n"
-        f"    wildcards={{'model': 'm'}}, log=[{log!r}], threads=1)\n"
+        f"job = N(input={{}}, output={{'text': {str(text)!r}}}, params={{}},\n"
+        f"    wildcards={{'model': 'm'}}, log=[{str(log)!r}], threads=1)\n"
         "from persistcal.store.jobs import run_with\n"
         f"run_with({sys.executable!r}, None, {str(script)!r}, job)\n"
-        "raise SystemExit('this process goes on')\n"
+        "raise SystemExit('this process continues')\n"
     )
-    done = python("-c", rule_job, folder=ROOT)
-    assert "goes on" not in done
-    assert Path(text).read_text() == "m in -c"
-    assert Path(log).exists()
+    output = python("-c", rule_job, folder=ROOT)
+    assert "continues" not in output
+    assert text.read_text() == "m in -c"
+    assert log.exists()

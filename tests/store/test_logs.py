@@ -1,4 +1,4 @@
-"""Contents of a rule's log."""
+"""Logs of rules: errors, messages and progress."""
 
 import logging
 import subprocess
@@ -26,25 +26,34 @@ raise RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling x")
 """
 
 
-def failed(folder, *command, **how):
-    how = {"cwd": folder, "text": True, "check": False, "stdout": subprocess.PIPE, **how}
-    done = subprocess.run([sys.executable, *command], **how)
-    assert done.returncode == 1
-    return done
+def failed(folder, *command, **options):
+    """Run a command of Python that must fail, and return the process."""
+    options = {
+        "cwd": folder,
+        "text": True,
+        "check": False,
+        "stdout": subprocess.PIPE,
+        **options,
+    }
+    process = subprocess.run([sys.executable, *command], **options)
+    assert process.returncode == 1
+    return process
 
 
-def test_records_and_the_traceback_but_no_chatter_of_packages(tmp_path):
-    how = {"env": {"PYTHONPATH": str(ROOT)}, "stderr": subprocess.PIPE}
-    said = failed(tmp_path, "-c", SCRIPT, **how).stderr
-    text = (tmp_path / "folder" / "rule.log").read_text()
-    for shown in (text, said):
-        assert "INFO 42 rows" in shown and "WARNING no glyphs" in shown
-        assert "glyf" not in shown
-    assert "CRITICAL The GPU's memory holds the model" in text
-    assert "when calling x).\nTraceback" in text
-    assert "\nRuntimeError: The GPU's memory holds the model, but not its computation" in said
-    assert said.endswith("ALLOC_FAILED when calling x). (traceback in folder/rule.log)\n")
-    assert "Traceback" not in said
+def test_a_log_has_messages_and_the_traceback_without_chatter_of_packages(tmp_path):
+    options = {"env": {"PYTHONPATH": str(ROOT)}, "stderr": subprocess.PIPE}
+    printed = failed(tmp_path, "-c", SCRIPT, **options).stderr
+    log = (tmp_path / "folder" / "rule.log").read_text()
+    for text in (log, printed):
+        assert "INFO 42 rows" in text and "WARNING no glyphs" in text
+        assert "glyf" not in text
+    assert "CRITICAL The GPU's memory holds the model" in log
+    assert "when calling x).\nTraceback" in log
+    assert (
+        "\nRuntimeError: The GPU's memory holds the model, but not its computation" in printed
+    )
+    assert printed.endswith("ALLOC_FAILED when calling x). (traceback in folder/rule.log)\n")
+    assert "Traceback" not in printed
 
 
 @pytest.mark.slow
@@ -55,28 +64,28 @@ def test_the_error_of_a_job_is_printed_once(tmp_path, program):
     example = (ROOT / "config" / "example_predictions.csv").read_text()
     (tmp_path / "example.csv").write_text(example.replace(",0,0.6", ",0,7", 1))
     (tmp_path / "mine.yaml").write_text(CONFIG)
-    how = ["--snakefile", ROOT / "Snakefile", "--profile", ROOT / "profiles" / "laptop"]
-    how += ["--cores", "1", "import_predictions", "--configfile", "mine.yaml"]
-    done = failed(tmp_path, *program, *how, stderr=subprocess.STDOUT)
-    assert done.stdout.count("example.csv: confidence is not valid (row ") == 1
-    assert "Traceback" not in done.stdout
+    arguments = ["--snakefile", ROOT / "Snakefile", "--profile", ROOT / "profiles" / "laptop"]
+    arguments += ["--cores", "1", "import_predictions", "--configfile", "mine.yaml"]
+    process = failed(tmp_path, *program, *arguments, stderr=subprocess.STDOUT)
+    assert process.stdout.count("example.csv: confidence is not valid (row ") == 1
+    assert "Traceback" not in process.stdout
     log = (tmp_path / "out" / "logs" / "import_predictions.log").read_text()
-    assert log.count("Traceback") == 2  # where it was raised, and where the file was named
+    assert log.count("Traceback") == 2  # the first error, and the error with the file's name
 
 
-def lines_of(caplog, monkeypatch, *, seconds_a_step, n):
-    """Return what is logged over `n` steps, by a clock that each step moves on."""
-    now = [0.0]
-    monkeypatch.setattr("tqdm.std.time", lambda: now[0])
+def logged_lines(caplog, monkeypatch, *, seconds_a_step, n):
+    """Return the log of `n` steps, by a clock that each step advances."""
+    clock = [0.0]
+    monkeypatch.setattr("tqdm.std.time", lambda: clock[0])
     with caplog.at_level(logging.INFO):
         for _ in Pace(range(n), "training", unit=" steps"):
-            now[0] += seconds_a_step
+            clock[0] += seconds_a_step
     return [record.getMessage() for record in caplog.records]
 
 
-def test_a_line_every_ten_seconds_with_rate_and_time_left(caplog, monkeypatch):
-    lines = lines_of(caplog, monkeypatch, seconds_a_step=2.0, n=20)
-    # half a step a second: 5 are done after 10 s, and 15 are left for 30 s
+def test_a_long_job_logs_its_rate_and_time_left_every_ten_seconds(caplog, monkeypatch):
+    lines = logged_lines(caplog, monkeypatch, seconds_a_step=2.0, n=20)
+    # 0.5 steps per second: after 10 s 5 are done, and 15 are left, which take 30 s
     assert lines == [
         "training: 5 of 20 (25 %), 0.50 steps/s, 00:30 left",
         "training: 10 of 20 (50 %), 0.50 steps/s, 00:20 left",
@@ -85,5 +94,5 @@ def test_a_line_every_ten_seconds_with_rate_and_time_left(caplog, monkeypatch):
     ]
 
 
-def test_a_quick_job_says_nothing(caplog, monkeypatch):
-    assert lines_of(caplog, monkeypatch, seconds_a_step=0.01, n=20) == []
+def test_a_quick_job_logs_no_progress(caplog, monkeypatch):
+    assert logged_lines(caplog, monkeypatch, seconds_a_step=0.01, n=20) == []

@@ -1,4 +1,4 @@
-"""Jobs that are killed go on where they were and end in the very same files."""
+"""Killed jobs continue from their saved work and end with the same files."""
 
 import logging
 import multiprocessing
@@ -26,7 +26,7 @@ JOBS = {
     "scores": (scores_job, "scores.parquet"),
     "adapters": (adapters_job, "seed17/adapter_model.safetensors"),
 }
-WORK = {  # what does the work of each job, one batch or micro-batch a call
+WORK = {  # the function that computes one batch or micro-batch of each job
     "beams": (decode, "answer_queue"),
     "scores": (verbalised, "confidence_of"),
     "adapters": (train, "question_losses"),
@@ -35,7 +35,7 @@ WORK = {  # what does the work of each job, one batch or micro-batch a call
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
-    """Two checkpoints, their adapters, and what the jobs make when nothing stops them."""
+    """Make two checkpoints, their adapters, and the results of jobs that nothing stops."""
     folder = tmp_path_factory.mktemp("study")
     write_checkpoints(folder, NAMES)
     adapters_job(folder, folder / "adapters/seed17/adapter_model.safetensors")
@@ -45,24 +45,24 @@ def study(tmp_path_factory):
 
 
 def content(folder):
-    """Bytes of all results; of the table with the times that were taken, the rest."""
-    found = {}
+    """Return the bytes of all results, and of the training table all but its times."""
+    contents = {}
     for path in sorted(p for p in folder.rglob("*") if p.is_file()):
         name = str(path.relative_to(folder))
         if path.name == "training.parquet":
-            found[name] = pd.read_parquet(path).drop(columns="seconds").to_csv()
+            contents[name] = pd.read_parquet(path).drop(columns="seconds").to_csv()
         else:
-            found[name] = path.read_bytes()
-    return found
+            contents[name] = path.read_bytes()
+    return contents
 
 
-def whole(study, kind):
+def undisturbed(study, kind):
     prefix = JOBS[kind][1].split("17")[0]
     return {n: c for n, c in content(study / "whole").items() if n.startswith(prefix)}
 
 
 def in_fork(function, log, kill_after_s=None):
-    """Call `function` in a forked process, killed after a while; return its exit code."""
+    """Call `function` in a forked process, kill it after a while, return its exit code."""
 
     def run():
         logging.basicConfig(filename=log, level=logging.INFO, force=True)
@@ -79,7 +79,7 @@ def in_fork(function, log, kill_after_s=None):
 
 
 def delete_results(folder):
-    """As Snakemake deletes what a failed job declared."""
+    """Delete the outputs, as Snakemake does after a failed job."""
     for path in folder.rglob("*"):
         if path.is_file() and not path.parent.name.endswith(".progress"):
             path.unlink()
@@ -98,12 +98,14 @@ def test_a_job_killed_at_random_times_makes_the_same_files(kind, study, tmp_path
         in_fork(lambda: job(study, folder / name), log, kill_after_s=share * duration)
         delete_results(folder)
     assert in_fork(lambda: job(study, folder / name), log) == 0
-    assert content(folder) == whole(study, kind)
+    assert content(folder) == undisturbed(study, kind)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", JOBS)
-def test_a_job_killed_while_it_saves_does_nothing_twice(kind, study, tmp_path, monkeypatch):
+def test_a_job_killed_while_it_saves_repeats_only_the_unsaved_batch(
+    kind, study, tmp_path, monkeypatch
+):
     job, name = JOBS[kind]
     folder, log = tmp_path / "killed", tmp_path / "log"
     write, (module, work) = progress.write_whole, WORK[kind]
@@ -114,7 +116,7 @@ def test_a_job_killed_while_it_saves_does_nothing_twice(kind, study, tmp_path, m
             calls.write(b".")
             return compute(*arguments, **settings)
 
-        def die_at(n):
+        def kill_at_write(n):
             written = []
 
             def write_or_die(path, content):
@@ -132,22 +134,22 @@ def test_a_job_killed_while_it_saves_does_nothing_twice(kind, study, tmp_path, m
         monkeypatch.setattr(module, work, count)
         # 1: the key itself; afterwards: the key is there, so the third write is work.
         for n in (1, 3, 3):
-            monkeypatch.setattr(progress, "write_whole", die_at(n))
+            monkeypatch.setattr(progress, "write_whole", kill_at_write(n))
             code = in_fork(lambda: job(study, folder / name), log)
             assert code == -signal.SIGKILL
             delete_results(folder)
         monkeypatch.setattr(progress, "write_whole", write)
         assert in_fork(lambda: job(study, folder / name), log) == 0
         n_killed = (tmp_path / "calls").stat().st_size
-        assert content(folder) == whole(study, kind)
+        assert content(folder) == undisturbed(study, kind)
         assert in_fork(lambda: job(study, tmp_path / "again" / name), log) == 0
         n_whole = (tmp_path / "calls").stat().st_size - n_killed
     assert log.read_text().count("Continuing an interrupted run") == 2
-    # Only the batch, or step of two checkpoints, that was being saved is done again.
+    # Each of three kills repeats a batch, in training a step of two checkpoints.
     assert n_killed - n_whole == 3 * (2 if kind == "adapters" else 1)
 
 
-def test_work_of_other_settings_inputs_or_code_is_not_used(tmp_path):
+def test_saved_work_is_used_only_for_the_same_settings_inputs_and_code(tmp_path):
     questions, output = tmp_path / "questions", tmp_path / "beams"
     questions.write_text("Who?")
     for text, settings in (
@@ -172,19 +174,19 @@ def test_work_of_other_settings_inputs_or_code_is_not_used(tmp_path):
         assert (tensors["x"].tolist(), record) == ([1.0, 1.0], {"step": 4})
 
 
-def test_a_short_job_writes_no_work_files(tmp_path):
+def test_a_short_job_saves_no_work(tmp_path):
     with Progress(tmp_path / "beams", [], {}) as work:
-        found = [work.remember("beams", n, lambda n=n: [n, 0.1]) for n in (0, 1)]
-        assert found == [[0, 0.1], [1, 0.1]]
+        batches = [work.remember("beams", n, lambda n=n: [n, 0.1]) for n in (0, 1)]
+        assert batches == [[0, 0.1], [1, 0.1]]
         assert not list(tmp_path.iterdir())
     assert not list(tmp_path.iterdir())
 
 
-def test_numbers_and_texts_come_back_as_they_were(tmp_path):
+def test_saved_work_keeps_numbers_and_texts_exactly(tmp_path):
     beams = [[" ⟨Ödön⟩\ud800", float(np.float32(-1.2345678))], ["", -1e-300], ["\0", 0.1 + 0.2]]
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt), Progress(tmp_path / "beams", [], {}) as work:
-            found = work.remember("beams", 0, lambda: beams)
+            remembered = work.remember("beams", 0, lambda: beams)
             raise KeyboardInterrupt
-        assert found == beams
+        assert remembered == beams
     assert [p.name for p in sorted(Path(work.folder).iterdir())] == ["000000.json", "key"]

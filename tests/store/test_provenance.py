@@ -1,3 +1,5 @@
+"""The digest of a script's code, which decides if a rule runs again."""
+
 import os
 from modulefinder import ModuleFinder
 from pathlib import Path
@@ -10,7 +12,7 @@ from persistcal.store.code import PACKAGES, code_digest, imported_files
 ROOT = Path(__file__).parents[2]
 SCRIPTS = sorted(ROOT.glob("workflow/scripts/*/*.py"))
 
-# Each module, and what it imports in one of the ways that Python knows.
+# Modules and their imports, in every form of the import statement.
 MODULES = {
     "__init__": "",
     "deep": "X = 1",
@@ -78,30 +80,30 @@ def digest(code, script="step.py"):
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_an_edit_changes_the_digests_of_what_imports_it_and_no_other(code, module):
-    before, near = digest(code), digest(code, "near_only.py")
+def test_an_edit_changes_the_digests_of_scripts_that_import_it_and_no_other(code, module):
+    original, near_original = digest(code), digest(code, "near_only.py")
     path = code / "persistcal" / f"{module}.py"
     path.write_text(path.read_text() + "W = 2\n")
-    assert (digest(code) != before) == (module not in UNUSED)
-    assert (digest(code, "near_only.py") != near) == (module in {"near", "deep"})
+    assert (digest(code) != original) == (module not in UNUSED)
+    assert (digest(code, "near_only.py") != near_original) == (module in {"near", "deep"})
 
 
-def test_modules_of_the_same_name_in_two_rooms_are_two(code):
-    before = digest(code)
+def test_a_module_of_the_same_name_in_another_folder_changes_no_digest(code):
+    original = digest(code)
     (code / "persistcal" / "room" / "deep.py").write_text("X = 2\n")
-    assert digest(code) == before
+    assert digest(code) == original
 
 
-def test_comments_layout_docstrings_and_times_do_not_count(code):
-    before = digest(code)
+def test_comments_layout_docstrings_and_times_change_no_digest(code):
+    original = digest(code)
     path = code / "persistcal" / "deep.py"
     path.write_text('"""Deep."""\n\n# a reason\nX = (1)\n')
     os.utime(code / "step.py", (1, 1))
-    assert digest(code) == before
+    assert digest(code) == original
 
 
-def covering():
-    """Scripts that import all modules between them; each module's imports count once."""
+def covering_scripts():
+    """Return few scripts that together import all modules."""
     chosen, seen = [], set()
     for script in sorted(SCRIPTS, key=lambda path: -len(imported_files(path, ROOT))):
         if further := imported_files(script, ROOT) - seen:
@@ -110,16 +112,16 @@ def covering():
     return chosen
 
 
-def test_what_the_standard_library_finds_is_followed():
-    """`modulefinder` reads byte code, lazily imported modules included."""
-    for script in covering():
-        # The meaning of a config is a parameter; the package's own names are for notebooks.
+def test_imports_are_those_that_modulefinder_finds():
+    """The standard library's modulefinder reads byte code, with imports inside functions."""
+    folders = [ROOT / name for name in PACKAGES]
+    for script in covering_scripts():
+        # Neither the study's config nor the notebook API is part of a script's code.
         finder = ModuleFinder(path=[str(ROOT)], excludes=["study", "persistcal.api"])
         finder.run_script(str(script))
-        files = (m.__file__ for m in finder.modules.values() if m.__name__ != "__main__")
-        found = {Path(file) for file in files if file}
-        folders = [ROOT / name for name in PACKAGES]
-        package = {path for path in found if any(map(path.is_relative_to, folders))}
-        package -= {ROOT / "persistcal" / "__init__.py"}
-        assert package
-        assert imported_files(script, ROOT) == package, script
+        modules = [m for m in finder.modules.values() if m.__name__ != "__main__"]
+        files = {Path(module.__file__) for module in modules if module.__file__}
+        expected = {path for path in files if any(map(path.is_relative_to, folders))}
+        expected -= {ROOT / "persistcal" / "__init__.py"}
+        assert expected
+        assert imported_files(script, ROOT) == expected, script
