@@ -2,8 +2,11 @@
 
 import ast
 import functools
+import os
 import subprocess
+import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from persistcal.store.files import digest
@@ -61,14 +64,44 @@ def _files_of(name: str, root: Path) -> set[Path]:
 
 @functools.cache
 def _read(path: Path, root: Path) -> tuple[str, list[str]]:
-    """Return the digest of a file's code, and the dotted names that it can import."""
+    """Return the digest of a file's code, and the dotted names that it can import.
+
+    To parse all files takes seconds of each start of Snakemake. The user's cache therefore
+    keeps both, keyed by the file's content, its package, this module and the Python version.
+    """
     inside = any(path.is_relative_to(root / package) for package in PACKAGES)
     package = ".".join(path.parent.relative_to(root).parts) if inside else ""
-    tree = ast.parse(path.read_bytes(), filename=str(path))
+    content = path.read_bytes()
+    key = digest([sys.version, _this_module(), package, "\0", content])
+    entry = _cache_folder() / key
+    with suppress(OSError, ValueError):
+        checksum, *lines = entry.read_text(encoding="utf-8").splitlines()
+        if checksum == digest(lines):
+            return lines[0], lines[1:]
+    tree = ast.parse(content, filename=str(path))
     statements = list(_statements(tree.body))
     imports = sorted(set(_imported(statements, package)))
     _drop_docstrings(tree, statements)
-    return digest([ast.dump(tree)]), imports
+    lines = [digest([ast.dump(tree)]), *imports]
+    with suppress(OSError):  # a cache that cannot be written only costs time
+        entry.parent.mkdir(parents=True, exist_ok=True)
+        part = entry.with_name(f".{key}.{os.getpid()}")
+        part.write_text("\n".join([digest(lines), *lines]), encoding="utf-8")
+        part.replace(entry)
+    return lines[0], imports
+
+
+def _cache_folder() -> Path:
+    try:
+        home = Path.home()
+    except RuntimeError:  # the user has no home: no entry can be read or written
+        home = Path(os.devnull)
+    return Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache", "persistcal", "code")
+
+
+@functools.cache
+def _this_module() -> str:
+    return digest([Path(__file__).read_bytes()])
 
 
 def imported_files(script: Path, root: Path) -> set[Path]:

@@ -102,6 +102,34 @@ def test_comments_layout_docstrings_and_times_change_no_digest(code):
     assert digest(code) == original
 
 
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "persistcal" / "code"
+
+
+def test_a_damaged_cache_of_digests_is_computed_again(code, cache):
+    expected = digest(code)
+    entries = {path: path.read_bytes() for path in cache.iterdir()}
+    assert entries
+    for path, content in entries.items():
+        path.write_bytes(content.replace(b"0", b"1"))
+    assert digest(code) == expected
+    assert {path: path.read_bytes() for path in cache.iterdir()} == entries
+
+
+def test_digests_are_read_from_the_cache(code, cache, monkeypatch):
+    expected = digest(code)
+    monkeypatch.setattr(provenance.ast, "dump", None)  # cannot be called
+    assert digest(code) == expected
+
+
+def test_digests_need_no_cache(code, monkeypatch):
+    expected = digest(code)
+    monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null")
+    assert digest(code) == expected
+
+
 def covering_scripts():
     """Return few scripts that together import all modules."""
     chosen, seen = [], set()
