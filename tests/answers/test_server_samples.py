@@ -170,7 +170,7 @@ def test_ceilings_hold_before_anything_is_sent(fake):
 
 
 def test_the_key_is_in_no_file_and_no_message(fake, tmp_path, caplog):
-    fake.says = lambda question, seed: f"my key is {KEY}"
+    fake.write_answer = lambda question, seed: f"my key is {KEY}"
     [[sample]] = fake.sample(prompts(1))
     assert sample.text == " my key is [key]"
     fake.next_replies = [error(401, message=f"Incorrect API key: {KEY}")]
@@ -179,7 +179,7 @@ def test_the_key_is_in_no_file_and_no_message(fake, tmp_path, caplog):
     everything = [path.read_text() for path in tmp_path.rglob("*") if path.is_file()]
     assert not any(KEY in text for text in [*everything, caplog.text])
     # a key that is a usual word, as servers without keys take, changes no answer
-    fake.says = lambda question, seed: "none of these"
+    fake.write_answer = lambda question, seed: "none of these"
     assert texts(fake.sample(prompts(3)[2:], api_key="none")) == [[" none of these"]]
 
 
@@ -279,7 +279,7 @@ def test_answers_that_are_not_whole_are_counted(fake, caplog):
 
 def test_another_model_behind_the_name_is_refused_and_nothing_of_it_kept(fake):
     fake.sample(prompts(2))
-    fake.about = {"model": "m1-2027"}
+    fake.reply_fields = {"model": "m1-2027"}
     said = "has answered as 'm1-2026' so far and now answers as 'm1-2027'"
     with pytest.raises(ServerError, match=said):
         fake.sample(prompts(4))
@@ -289,10 +289,10 @@ def test_another_model_behind_the_name_is_refused_and_nothing_of_it_kept(fake):
 
 
 def test_another_fingerprint_is_named_once_and_kept(fake, caplog):
-    fake.about = {"model": "m1", "system_fingerprint": "fp_a"}
+    fake.reply_fields = {"model": "m1", "system_fingerprint": "fp_a"}
     fake.sample(prompts(2))
     assert "system_fingerprint" not in caplog.text
-    fake.about = {"model": "m1", "system_fingerprint": "fp_b"}
+    fake.reply_fields = {"model": "m1", "system_fingerprint": "fp_b"}
     fake.sample(prompts(6))
     assert caplog.text.count("system_fingerprint is 'fp_b' and was 'fp_a'") == 1
     assert fake.kept == 6
@@ -327,7 +327,7 @@ def test_storms_cuts_and_garbage_pass(fake):
 
 
 def test_garbage_that_stays_stops_the_job_and_keeps_the_others(fake):
-    fake.says = lambda question, seed: 7 if question == "Fact 2?" else "x"
+    fake.write_answer = lambda question, seed: 7 if question == "Fact 2?" else "x"
     with pytest.raises(ServerError, match=r"not a completion.*Answers so far are kept"):
         fake.sample(CHAT, reach={"concurrency": 1, "retries": 1})
     assert (fake.kept, fake.booked) == (2, 4)  # with both of the garbage

@@ -248,7 +248,7 @@ def test_replies_of_weights_and_of_a_server_give_the_same_confidences(tmp_path, 
 
     local = ask_about_answers(QUESTIONS, CLUSTERS, reply_of_weights, asking(), "test")
     with FakeModel(tmp_path) as fake:
-        fake.says = lambda prompt, _: texts[int(prompt.split("?")[0][-1])]
+        fake.write_answer = lambda prompt, _: texts[int(prompt.split("?")[0][-1])]
         ask = reply_function(fake.served(logprobs=True), fake, tmp_path)
         served = ask_about_answers(QUESTIONS, CLUSTERS, ask, asking(), "test")
         prompts = [f"Fact {i}? Thing {i}?\nProbability:" for i in range(N)]

@@ -123,7 +123,7 @@ def test_a_folder_of_another_user_is_refused_in_a_sentence(tmp_path):
     for path in (folder, *folder.iterdir()):
         os.chown(path, 12345, 12345)
     unprivileged = ["setpriv", "--bounding-set=-dac_override,-dac_read_search,-fowner"]
-    with started(folder, METRICS, before=unprivileged) as process:
+    with started(folder, METRICS, prefix=unprivileged) as process:
         assert process.wait(120) == 1
     said = (folder / "run.log").read_text()
     assert "study cannot be written by this user" in said and "Traceback" not in said
@@ -139,7 +139,7 @@ def test_a_clock_that_jumps_is_noticed_and_changes_no_byte(expected, tmp_path, j
     if not shutil.which("faketime"):
         pytest.skip("there is no faketime: make test-packages installs it (Debian)")
     folder = write_study(tmp_path / "study")
-    with started(folder, METRICS, before=["faketime", "-f", jump]) as first:
+    with started(folder, METRICS, prefix=["faketime", "-f", jump]) as first:
         status = first.wait(300)
     said = (folder / "run.log").read_text()
     if stopped == "second":

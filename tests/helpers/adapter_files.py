@@ -14,10 +14,10 @@ SEEDS = [17, 18]
 
 
 def write_checkpoints(folder, names, layers=2, **sizes):
-    """Write `names`, whose answers are the same and whose labels differ, to `folder`."""
+    """Write checkpoints `names` with equal answers and different labels to `folder`."""
     questions = questions_table(**sizes)
-    about = {"dataset": "atlas"}
-    artifacts.write(questions, folder / "questions.parquet", artifacts.QUESTIONS, values=about)
+    values = {"dataset": "atlas"}
+    artifacts.write(questions, folder / "questions.parquet", artifacts.QUESTIONS, values=values)
     for seed, name in enumerate(names):
         save_tiny(folder / name, seed=seed, layers=layers)
         write_record(folder / name, folder / f"{name}.json")
@@ -27,13 +27,13 @@ def write_checkpoints(folder, names, layers=2, **sizes):
             for c, answer in enumerate(ANSWERS)
         ]
         clusters = pd.DataFrame(rows, columns=artifacts.CLUSTERS.schema.names)
-        about |= {"model": "tiny", "checkpoint": name, "split": "train"}
-        how = {"values": about}
+        values |= {"model": "tiny", "checkpoint": name, "split": "train"}
+        options = {"values": values}
         path = folder / f"clusters/{name}.parquet"
-        artifacts.write(clusters, path, artifacts.CLUSTERS, **how)
+        artifacts.write(clusters, path, artifacts.CLUSTERS, **options)
         right = np.where(clusters["cluster"] == seed % 2, "correct", "incorrect")
         labels = clusters[["question_id", "cluster"]].assign(label=right, source="lexical")
-        artifacts.write(labels, folder / f"labels/{name}.parquet", artifacts.LABELS, **how)
+        artifacts.write(labels, folder / f"labels/{name}.parquet", artifacts.LABELS, **options)
 
 
 def adapter_paths(folder, seeds=SEEDS):
@@ -41,7 +41,7 @@ def adapter_paths(folder, seeds=SEEDS):
 
 
 def training_job(folder, names, to, seeds=SEEDS, **changes):
-    """The job of train_adapters; `changes` are those of any of its three records."""
+    """Return a job of train_adapters; `changes` can set keys of all three records."""
     records = {
         "plan": {
             "checkpoints": names,
@@ -57,7 +57,7 @@ def training_job(folder, names, to, seeds=SEEDS, **changes):
     }
     for record in records.values():
         record |= {key: changes.pop(key) for key in set(record) & set(changes)}
-    about = {"model": "tiny", "dataset": "atlas", "recipe": "both", "trained_on": "all"}
+    labels = {"model": "tiny", "dataset": "atlas", "recipe": "both", "trained_on": "all"}
     inputs = {
         "checkpoints": [str(folder / f"{name}.json") for name in names],
         "questions": str(folder / "questions.parquet"),
@@ -70,5 +70,5 @@ def training_job(folder, names, to, seeds=SEEDS, **changes):
         "training": [str(to / f"seed{seed}/training.parquet") for seed in seeds],
     }
     training_of = [{"seed": seed} for seed in seeds]
-    settings = {**about, **records, "training_of": training_of, **changes}
+    settings = {**labels, **records, "training_of": training_of, **changes}
     return Job(inputs, outputs, settings, threads=1)

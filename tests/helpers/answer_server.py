@@ -23,19 +23,19 @@ SECTION = "models.m.checkpoints.c.api"
 
 
 def prompts(n):
-    """What a completion is asked about each of n questions."""
+    """Return the request bodies for n questions."""
     return [{"prompt": f"Prompt: Fact {i}?\nAnswer:"} for i in range(n)]
 
 
 def answer(question, seed, model="m1"):
-    """One of three answers, by the question, the seed of the request and the model."""
+    """Return an answer of three, chosen by the question, the request's seed and the model."""
     digest = hashlib.sha256(f"{question}|{seed}|{model}".encode()).digest()
     return f"thing {digest[0] % 3}"
 
 
 def question_of(body):
-    said = body["prompt"] if "prompt" in body else body["messages"][-1]["content"]
-    return said.rsplit("Prompt: ", 1)[-1].removesuffix("\nAnswer:")
+    prompt = body["prompt"] if "prompt" in body else body["messages"][-1]["content"]
+    return prompt.rsplit("Prompt: ", 1)[-1].removesuffix("\nAnswer:")
 
 
 def chosen(body, text, index=0, **changes):
@@ -52,16 +52,16 @@ def chosen(body, text, index=0, **changes):
 
 
 class FakeModel:
-    """Answers by `answer`, or by what it `says`; `next_replies` are given first, one a request.
+    """Answers with `answer` or `write_answer`, after all `next_replies`, one for each request.
 
-    `asked` counts how often each question was asked with each seed, `bodies` are the requests
-    as they came, and `about` has further fields of each reply.
+    `asked` counts the requests for each question and seed. `bodies` lists all requests.
+    `reply_fields` are further fields of each reply.
     """
 
     def __init__(self, folder=None, url=""):
         self.folder, self._url = folder, url
         self.asked, self.bodies, self.times, self.next_replies = Counter(), [], [], []
-        self.says, self.about, self.delay_s = None, {"model": "m1-2026"}, 0.0
+        self.write_answer, self.reply_fields, self.delay_s = None, {"model": "m1-2026"}, 0.0
         self.lock = threading.Lock()
         self.server = Server(host="127.0.0.1", threaded=True)
         for path in ("/v1/completions", "/v1/chat/completions"):
@@ -73,7 +73,7 @@ class FakeModel:
 
     def __exit__(self, *_):
         self.server.stop()
-        self.server.check()  # what went wrong in the handlers themselves
+        self.server.check()  # raises errors of the handlers
 
     @property
     def url(self):
@@ -83,13 +83,13 @@ class FakeModel:
         question, seed = question_of(body), body.get("seed")
         n = body.get("n", 1)
         texts = [
-            self.says(question, seed)
-            if self.says
+            self.write_answer(question, seed)
+            if self.write_answer
             else answer(question, f"{seed}{i or ''}", body["model"])
             for i in range(n)
         ]
         choices = [chosen(body, text, i) for i, text in enumerate(texts)]
-        return {"choices": choices[::-1], **self.about}
+        return {"choices": choices[::-1], **self.reply_fields}
 
     def reply(self, request):
         body = request.get_json()
@@ -109,22 +109,26 @@ class FakeModel:
         return Served(**{"base_url": self.url, "model": "m1", **changes})
 
     def reach(self, **changes):
-        how = {"concurrency": 4, "timeout_s": 5, "retries": 3, "first_wait_s": 0.01}
-        return Reach(**{"section": SECTION, "max_requests": 1000, **how, **changes})
+        defaults = {"concurrency": 4, "timeout_s": 5, "retries": 3, "first_wait_s": 0.01}
+        return Reach(**{"section": SECTION, "max_requests": 1000, **defaults, **changes})
 
-    def sample(self, said, *, n=1, api_key=KEY, reach=None, **changes):
-        """Return the samples of each question of `said`."""
+    def sample(self, questions, *, n=1, api_key=KEY, reach=None, **changes):
+        """Return the samples for each of the `questions`."""
         served = self.served(**changes)
-        of_each = [sample_requests(s, served, SampleDraws(n, 0.5, 0.9, 17, 20)) for s in said]
-        found = ask_for_samples(
-            {key: body for requests in of_each for key, body in requests.items()},
+        requests_by_question = [
+            sample_requests(s, served, SampleDraws(n, 0.5, 0.9, 17, 20)) for s in questions
+        ]
+        samples = ask_for_samples(
+            {key: body for requests in requests_by_question for key, body in requests.items()},
             served,
             self.reach(**(reach or {})),
             folder=str(self.folder),
             replies=f"{self.folder}/replies",
             api_key=api_key,
         )
-        return [[s for key in requests for s in found[key]] for requests in of_each]
+        return [
+            [s for key in requests for s in samples[key]] for requests in requests_by_question
+        ]
 
     @property
     def booked(self):

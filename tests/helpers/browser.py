@@ -20,7 +20,7 @@ FLAGS = (
 
 
 def open_browser(profile):
-    """Return a started browser, or skip the test where there is none."""
+    """Return a started browser, or skip the test if Chromium is not installed."""
     selenium = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
     if not (Path(CHROMIUM).exists() and Path(DRIVER).exists()):
         pytest.skip("there is no Chromium: make test-packages installs it (Debian)")
@@ -39,7 +39,7 @@ def open_browser(profile):
 
 
 def resize(browser, width, height):
-    """Give the page a viewport; a window of its own would be at least 500 px wide."""
+    """Set the page's viewport; a browser window would be at least 500 px wide."""
     browser.execute_cdp_cmd(
         "Emulation.setDeviceMetricsOverride",
         {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False},
@@ -50,7 +50,7 @@ def visit(browser, path, fragment=""):
     """Open a page from disk and wait until its explorer is ready and its charts are drawn."""
     from selenium.webdriver.support.ui import WebDriverWait
 
-    browser.get("about:blank")  # else a changed fragment alone would not load it anew
+    browser.get("about:blank")  # a changed fragment does not reload the page
     browser.get(f"{Path(path).as_uri()}{fragment}")
     WebDriverWait(browser, 60).until(
         lambda b: b.execute_script("return document.documentElement.dataset.ready")

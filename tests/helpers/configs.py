@@ -1,4 +1,4 @@
-"""Configs laid over the defaults, and tables of what is refused in them."""
+"""Configs laid over the defaults, and lists of invalid configs with their messages."""
 
 import copy
 import functools
@@ -23,7 +23,7 @@ update_config(DEFAULTS, shipped("tables"))
 
 
 def overlaid(*overlays):
-    """The defaults, which are the paper's study, with what is laid over them."""
+    """Return the defaults, which are the paper's study, with overlays."""
     config = copy.deepcopy(DEFAULTS)
     for overlay in overlays:
         update_config(config, copy.deepcopy(overlay))
@@ -43,4 +43,6 @@ def pretraining(*overlays):
 def cases(text):
     """Pairs of YAML, read, and of the message that follows it on lines with ``>``."""
     pairs = re.findall(r"((?:^[^>\n].*\n)+)((?:^> .*\n)+)", text, flags=re.MULTILINE)
-    return [(yaml.safe_load(above), said[2:-1].replace("\n> ", " ")) for above, said in pairs]
+    return [
+        (yaml.safe_load(above), message[2:-1].replace("\n> ", " ")) for above, message in pairs
+    ]

@@ -21,7 +21,7 @@ def of_each(tables):
 
 
 def answers_of(questions, clusters, right):
-    """ANSWERS of a checkpoint; `right` holds the questions that it answers correctly."""
+    """Return ANSWERS of a checkpoint that answers only the questions `right` correctly."""
     labels = clusters[["question_id", "cluster"]].assign(
         label=clusters["question_id"].isin(right).map({True: "correct", False: "incorrect"})
     )
@@ -37,28 +37,32 @@ def with_splits(rows, questions):
 
 
 def predictions(tables, read, judged, verified=None, records=None, **changes):
-    """The predictions of an estimator, from the tables QUESTIONS, BEAMS, CLUSTERS and ANSWERS.
+    """Return an estimator's predictions from the tables QUESTIONS, BEAMS, CLUSTERS, ANSWERS.
 
-    BEAMS and CLUSTERS are those of `read`, ANSWERS those of `judged`.
+    BEAMS and CLUSTERS contain the checkpoints `read`, and ANSWERS the checkpoints `judged`.
     """
-    questions, *others = tables
+    questions, *by_checkpoint = tables
     names = read, read, judged
-    chosen = [t[t["checkpoint"].isin(list(n))] for t, n in zip(others, names, strict=True)]
-    about = {"estimator": "mine", "dataset": "quiz", "equivalence": {"backend": "lexical"}}
+    chosen = [
+        t[t["checkpoint"].isin(list(n))] for t, n in zip(by_checkpoint, names, strict=True)
+    ]
+    defaults = {"estimator": "mine", "dataset": "quiz", "equivalence": {"backend": "lexical"}}
     registered = registration_of(changes["function"]).for_jobs()
-    estimation = Estimation(**{**about, "read": list(read), **registered, **changes})
+    estimation = Estimation(**{**defaults, "read": list(read), **registered, **changes})
     given = AnswerTables(questions, *chosen, verified=verified, checkpoints=records)
     return estimate_confidences(given, estimation=estimation, threads=1)
 
 
-def ask_tiny_models(folder, function, said, right, models=None, beams=None, **settings):
-    """Predictions of the last of the models that give the answers `said`.
+def ask_tiny_models(
+    folder, function, answer_by_model, right, models=None, beams=None, **settings
+):
+    """Return the predictions for the last of the models in `answer_by_model`.
 
-    `right` returns the correctly answered questions of the model of a seed. By name, `models`
-    are further settings, and `beams` are BEAMS and CLUSTERS.
+    `right` returns the correctly answered questions for a model's seed. `models` contains
+    further settings by name, and `beams` contains BEAMS and CLUSTERS by name.
     """
     questions, tables, records = questions_table(), {}, []
-    for seed, (name, answer) in enumerate(said.items()):
+    for seed, (name, answer) in enumerate(answer_by_model.items()):
         shape = (models or {}).get(name, {})
         save_tiny(folder / name, seed=seed, **shape)
         records.append(write_record(folder / name, folder / f"{name}.json"))
@@ -68,10 +72,10 @@ def ask_tiny_models(folder, function, said, right, models=None, beams=None, **se
         answers = answers_of(questions, clusters, right(seed))
         for kind, frame in (("beams", given), ("clusters", clusters), ("answers", answers)):
             tables.setdefault(kind, {})[name] = with_splits(frame, questions)
-    *earlier, last = said
+    *earlier, last = answer_by_model
     return predictions(
         (questions, *(of_each(tables[kind]) for kind in ("beams", "clusters", "answers"))),
-        *(list(said), list(said)),
+        *(list(answer_by_model), list(answer_by_model)),
         **{"records": records, "function": function, "prompt": PROMPT, **settings},
         earlier=earlier,
         evaluation=[last],

@@ -13,9 +13,9 @@ class SamplingParams(SimpleNamespace):
 
 
 class LLM:
-    """A model that answers as vLLM does, each request alone.
+    """A model that answers like vLLM, one request at a time.
 
-    `made` are all that exist; `steps` holds the number of requests of each call.
+    `made` lists all models; `steps` lists the number of requests in each call.
     """
 
     made: ClassVar[list] = []
@@ -37,13 +37,15 @@ class LLM:
     def answer(self, tokens, n):
         logits = self.model(torch.tensor([tokens])).logits[0, -1]
         logprob, token = logits.float().log_softmax(0).topk(n)
-        # The chosen token comes first: here one that is not among the best, as rounding
-        # may bring about between equally likely ones.
-        other = logits.argmin().item()
-        found = {other: SimpleNamespace(logprob=logits.log_softmax(0)[other].item(), rank=1)}
+        # vLLM lists the chosen token first. Here it is an unlikely token: rounding can choose
+        # among equally likely tokens.
+        unlikely = logits.argmin().item()
+        logprobs = {
+            unlikely: SimpleNamespace(logprob=logits.log_softmax(0)[unlikely].item(), rank=1)
+        }
         for rank, (p, t) in enumerate(zip(logprob.tolist(), token.tolist(), strict=True), 1):
-            found[t] = SimpleNamespace(logprob=p, rank=rank)
-        return SimpleNamespace(outputs=[SimpleNamespace(logprobs=[found])])
+            logprobs[t] = SimpleNamespace(logprob=p, rank=rank)
+        return SimpleNamespace(outputs=[SimpleNamespace(logprobs=[logprobs])])
 
 
 def install(monkeypatch):

@@ -1,4 +1,4 @@
-"""A training in which rank 1 fails in a given way; run by `run_rank.py`."""
+"""Train adapters with a fault in rank 1; `run_rank.py` runs this module."""
 
 import os
 import signal
@@ -14,18 +14,18 @@ def faulty_rank(job: Job, *, fault: str) -> None:
     losses = train.question_losses
     calls = []
 
-    def broken(model, questions, *others):
+    def broken(model, questions, *arguments):
         calls.append(len(questions))
         if ranks.index() == 1:
             if fault == "dies" and len(calls) == 3:
                 os.kill(os.getpid(), signal.SIGKILL)
             if fault == "not finite" and len(calls) == 3:
-                return losses(model, questions, *others) * torch.nan
+                return losses(model, questions, *arguments) * torch.nan
             if fault == "too large" and len(questions) > 2:
                 raise torch.OutOfMemoryError("CUDA out of memory")
             if fault == "much too large":
                 raise torch.OutOfMemoryError("CUDA out of memory")
-        return losses(model, questions, *others)
+        return losses(model, questions, *arguments)
 
     train.question_losses = broken
     execute(train_adapters, job)

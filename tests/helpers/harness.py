@@ -1,4 +1,4 @@
-"""A small model whose options lm-evaluation-harness scores, and what it says of them."""
+"""A small model, and the scores that lm-evaluation-harness gives to options."""
 
 import functools
 import json
@@ -18,18 +18,18 @@ ASKED = {
 CONTEXTS = [PREFIX + question_suffix(question) for question in ASKED]
 CONTEXTS[2] += " \n"  # white space at the end, as chat templates have it
 OPTIONS = list(ASKED.values())
-CHAT = {"text": " ", "chat": ""}  # what stands before an option
+CHAT = {"text": " ", "chat": ""}  # the separator before an option
 
 
 @functools.cache
 def harness_checkpoint(kind):
-    """A random model and its tokenizer; of kind llama the one that the harness scores."""
+    """Return a random model and its tokenizer; the harness scores the kind llama."""
     text = "".join(CONTEXTS) + " Norway Peru the kingdom of"
     return tiny_model(kind, seed=5), tiny_tokenizer(text)
 
 
 def harness_scores(folder):
-    """Log-probability of each option after its question and without it, by the real package."""
+    """Return each option's log-probability with and without its question, by the package."""
     from lm_eval.api.instance import Instance
     from lm_eval.models.huggingface import HFLM
 
@@ -48,8 +48,8 @@ def harness_scores(folder):
             for context, options in zip(CONTEXTS, OPTIONS, strict=True)
             for option in options
         ]
-        alone = logprobs([("", option) for _, option in pairs])
-        scores[name] = [list(pair) for pair in zip(logprobs(pairs), alone, strict=True)]
+        unconditional = logprobs([("", option) for _, option in pairs])
+        scores[name] = [list(pair) for pair in zip(logprobs(pairs), unconditional, strict=True)]
     return scores
 
 

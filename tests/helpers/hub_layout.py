@@ -29,7 +29,7 @@ JEOPARDY = pa.schema(
 
 
 def _write(folder: Path, name: str, splits: dict[str, list[dict]], schema: pa.Schema) -> dict:
-    """Write the splits of a configuration; return what the card says of it."""
+    """Write the splits of a configuration; return its entry in the card."""
     root = name if name == "rc.nocontext" else f"data/{name}"
     (folder / root).mkdir(parents=True, exist_ok=True)
     for split, rows in splits.items():
@@ -80,7 +80,9 @@ def write_jeopardy(folder: Path, clues: list[tuple[str, str, str]]) -> str:
         }
         for category, clue, answer in clues
     ]
-    every = _write(folder, "all_questions", {"train": rows}, JEOPARDY)
+    all_questions = _write(folder, "all_questions", {"train": rows}, JEOPARDY)
     return _write_card(
-        folder, every, _write(folder, "mosaicml_gauntlet", {"train": rows[:1]}, JEOPARDY)
+        folder,
+        all_questions,
+        _write(folder, "mosaicml_gauntlet", {"train": rows[:1]}, JEOPARDY),
     )

@@ -37,25 +37,25 @@ class StubHub:
 
     def _answer(self, request: Request) -> Response:
         path = request.path
-        if found := re.fullmatch(r"/cdn/(\w+)", path):
-            return self._content(found[1], request)
-        if found := re.fullmatch(
+        if match := re.fullmatch(r"/cdn/(\w+)", path):
+            return self._content(match[1], request)
+        if match := re.fullmatch(
             r"/api/models/([\w.-]+/[\w.-]+)/(refs|revision|tree)/?(.*)", path
         ):
-            repo, what, revision = found.groups()
+            repo, kind, revision = match.groups()
             if not any(name == repo for name, _ in self._refs):
                 return self._error(404, "RepoNotFound")
-            if what == "refs":
+            if kind == "refs":
                 return self._list_refs(repo)
             revision, _, folder = revision.partition("/")
-            if what == "tree" and folder:  # no repository here has folders
+            if kind == "tree" and folder:  # no repository here has folders
                 return self._error(404, "EntryNotFound")
             commit = self._refs.get((repo, revision), revision)
             if (repo, commit) not in self._commits:
                 return self._error(404, "RevisionNotFound")
-            return self._info(repo, commit) if what == "revision" else self._tree(repo, commit)
-        if found := re.fullmatch(r"/([\w.-]+/[\w.-]+)/resolve/([^/]+)/(.+)", path):
-            return self._resolve(*found.groups(), request)
+            return self._info(repo, commit) if kind == "revision" else self._tree(repo, commit)
+        if match := re.fullmatch(r"/([\w.-]+/[\w.-]+)/resolve/([^/]+)/(.+)", path):
+            return self._resolve(*match.groups(), request)
         return Response(status=404)
 
     def _error(self, status: int, code: str) -> Response:

@@ -4,20 +4,22 @@ import numpy as np
 
 
 def pool_adjacent_violators(confidence, correct):
-    """The released procedure, literally: one violation at a time, then one block back."""
+    """Return the knots of the released procedure: merge a violation, then step back a block."""
     in_order = sorted(range(len(confidence)), key=lambda i: confidence[i])  # a stable sort
     blocks = [[i] for i in in_order]
 
     def share(block):
         return sum(int(correct[i]) for i in block) / len(block)
 
-    at = 0
-    while at + 1 < len(blocks):
-        if share(blocks[at]) > share(blocks[at + 1]):
-            blocks[at : at + 2] = [blocks[at] + blocks[at + 1]]
-            at = max(at - 1, 0)
+    block_index = 0
+    while block_index + 1 < len(blocks):
+        if share(blocks[block_index]) > share(blocks[block_index + 1]):
+            blocks[block_index : block_index + 2] = [
+                blocks[block_index] + blocks[block_index + 1]
+            ]
+            block_index = max(block_index - 1, 0)
         else:
-            at += 1
+            block_index += 1
     knots = [(np.mean([confidence[i] for i in block]), share(block)) for block in blocks]
     if knots[0][0] > 0:
         knots.insert(0, (0.0, 0.0))
@@ -26,11 +28,11 @@ def pool_adjacent_violators(confidence, correct):
     return knots
 
 
-def slowly_interpolated(knots, at):
-    """The last knot at `at` if there is one, else the line between its neighbours."""
-    here = [y for x, y in knots if x == at]
-    if here:
-        return here[-1]
-    x0, y0 = [knot for knot in knots if knot[0] < at][-1]
-    x1, y1 = next(knot for knot in knots if knot[0] > at)
-    return y0 + (y1 - y0) * (at - x0) / (x1 - x0)
+def slowly_interpolated(knots, value):
+    """Return the height of the last knot at `value`, or interpolate between its neighbours."""
+    heights = [y for x, y in knots if x == value]
+    if heights:
+        return heights[-1]
+    x0, y0 = [knot for knot in knots if knot[0] < value][-1]
+    x1, y1 = next(knot for knot in knots if knot[0] > value)
+    return y0 + (y1 - y0) * (value - x0) / (x1 - x0)

@@ -16,7 +16,7 @@ ABOUT = {"model": "tiny", "checkpoint": "a", "dataset": "atlas", "split": "train
 
 
 def beams_job(study, output, **changes):
-    """`changes` may be those of a `Search` or a `FewShot`."""
+    """Decode beams; `changes` can set fields of a `Search` or a `FewShot`."""
     few_shot = {"n_examples": 0, "by_category": False, "chat": ""}
     search = {"n_beams": 3, "max_new_tokens": 6, "draw": None}
     search |= {"batch_size": 2, "memory_gb": 16.0}  # eight are saved together
@@ -28,9 +28,9 @@ def beams_job(study, output, **changes):
     execute(generate_beams, job_of(inputs, {"beams": output}, settings))
 
 
-def merge_job(function, study, shards, output, **about):
+def merge_job(function, study, shards, output, **subject):
     inputs = {"questions": study / "questions.parquet", "shards": list(map(str, shards))}
-    execute(function, job_of(inputs, {"merged": output}, ABOUT | about))
+    execute(function, job_of(inputs, {"merged": output}, ABOUT | subject))
 
 
 def clusters_job(questions, beams, clusters, model="", **settings):
@@ -41,8 +41,11 @@ def clusters_job(questions, beams, clusters, model="", **settings):
 
 def job_of(inputs, outputs, settings):
     inputs, outputs = (
-        {name: files if isinstance(files, list) else str(files) for name, files in some.items()}
-        for some in (inputs, outputs)
+        {
+            name: files if isinstance(files, list) else str(files)
+            for name, files in paths.items()
+        }
+        for paths in (inputs, outputs)
     )
     return Job(inputs, outputs, settings, threads=1)
 
@@ -50,9 +53,9 @@ def job_of(inputs, outputs, settings):
 def scores_job(study, output, **changes):
     key = {"recipe": "both", "trained_on": "all", "train_dataset": "atlas"}
     scorings = [{"answers_of": name, **key, "seed": seed} for name in NAMES for seed in SEEDS]
-    how = {"split": "test", "prompt": TEMPLATE, "batch_size": 2, "head": "float32"}
-    how |= {"dtype": "stored"}
-    how |= {name: changes.pop(name) for name in set(how) & set(changes)}
+    scoring = {"split": "test", "prompt": TEMPLATE, "batch_size": 2, "head": "float32"}
+    scoring |= {"dtype": "stored"}
+    scoring |= {name: changes.pop(name) for name in set(scoring) & set(changes)}
     inputs = {
         "checkpoint": str(study / "a.json"),
         "questions": str(study / "questions.parquet"),
@@ -60,10 +63,10 @@ def scores_job(study, output, **changes):
         "adapters": adapter_paths(study / "adapters") * 2,
     }
     settings = {**ABOUT, "recipe": "both", "answers": "own", **changes}
-    settings |= {"scorings": scorings, "how": how}
+    settings |= {"scorings": scorings, "how": scoring}
     execute(score_answers, job_of(inputs, {"scores": output}, settings))
 
 
 def adapters_job(study, output, **changes):
-    """`output` is the weights of the first seed; those of the others are beside its folder."""
+    """Train adapters; `output` is the first seed's file, next to other seeds' folders."""
     execute(train_adapters, training_job(study, NAMES, output.parents[1], **changes))

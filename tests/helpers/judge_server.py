@@ -66,7 +66,7 @@ def cut_in_the_middle(request):
 
 
 def candidates(n):
-    """Candidates whose even ones the fake judge finds correct."""
+    """Return n candidates; the fake judge labels the even ones correct."""
     return [
         candidate_of(f"Question {i}?", [f"fact {i}"], f"wrong {i}" if i % 2 else f"fact {i}")
         for i in range(n)
@@ -94,23 +94,22 @@ judge_candidates(candidates(n), folder, settings, noted=folder + "/noted.csv", *
 
 
 def start_job(settings, folder, n):
-    """Judge `candidates(n)` in another process, which may be killed."""
+    """Judge `candidates(n)` in another process, which a test can kill."""
     arguments = [json.dumps(vars(settings)), str(folder), str(n)]
     return subprocess.Popen([sys.executable, "-c", JOB, *arguments])
 
 
 class Server(HTTPServer):
     def thread_target(self):
-        self.server.serve_forever(poll_interval=0.01)  # what stopping it takes
+        self.server.serve_forever(poll_interval=0.01)  # the time to stop the server
 
 
 class FakeJudge:
-    """Grades by equality with a reference; `next_replies` are given first, one a request.
+    """Grades by equality with a reference, after all `next_replies`, one for each request.
 
-    `folder` is that of the judge whose jobs `ask`, and `changed` are settings of all jobs.
-    `asked` counts how often each answer was to be graded, one by one or in batches. `replies`
-    contains what to say of an answer, or of several of which it is the first, instead of its
-    grade: a completion or a Response.
+    Jobs that `ask` starts use the judge's folder `folder` and the settings `changed`. `asked`
+    counts the requests to grade each answer, also in batches. `replies` maps an answer, or
+    the first of several answers, to a completion or a Response that replaces its grade.
     """
 
     def __init__(self, folder=None):
@@ -140,7 +139,7 @@ class FakeJudge:
 
     def __exit__(self, *_):
         self.server.stop()
-        self.server.check()  # what went wrong in the handlers themselves
+        self.server.check()  # raises errors of the handlers
 
     def settings(self, **changes):
         defaults = {
@@ -163,7 +162,7 @@ class FakeJudge:
         }
         return JudgeSettings(**{**defaults, **self.changed, **changes})
 
-    def ask(self, some, api_key=KEY, job="noted", **changes):
+    def ask(self, candidates_asked, api_key=KEY, job="noted", **changes):
         """Return a job's labels of `some` candidates, a character each.
 
         R, W and N are the judge's labels right, wrong and not attempted; r, w and n are a
@@ -173,7 +172,7 @@ class FakeJudge:
         settings = self.settings(**changes)
         in_batches = BACKENDS[settings.backend].in_batches
         labels = judge_candidates(
-            some,
+            candidates_asked,
             str(self.folder),
             settings,
             noted=noted,
@@ -205,7 +204,7 @@ class FakeJudge:
             return list(csv.DictReader(file))
 
     def fill_in(self, **labels):
-        """Do what a person does: write labels beside answers."""
+        """Write labels next to answers, as a person does."""
         rows = self.waiting
         for row in rows:
             row["label"] = labels.get(row["answer"].replace(" ", "_"), row["label"])
@@ -278,8 +277,8 @@ class FakeJudge:
 
     def listed(self, request: Request):
         newest = list(self.batches.values())[::-1]
-        before = [batch["id"] for batch in newest]
-        start = before.index(request.args["after"]) + 1 if "after" in request.args else 0
+        ids = [batch["id"] for batch in newest]
+        start = ids.index(request.args["after"]) + 1 if "after" in request.args else 0
         page = newest[start : start + self.page]
         more = start + self.page < len(newest)
         return as_json({"object": "list", "data": page, "has_more": more})
@@ -308,7 +307,7 @@ class FakeJudge:
         return as_json(batch)
 
     def finish(self, batch, lines, errors=(), status="completed"):
-        """End `batch`; `lines` may be a tuple (lines, errors, status)."""
+        """End `batch`; `lines` can be a tuple (lines, errors, status)."""
         if isinstance(lines, tuple):
             lines, errors, status = lines
         batch["status"] = status

@@ -7,7 +7,7 @@ from persistcal.answers.decode import Search, generate_beams
 
 
 def one_by_one(model, tokenizer, prompts, **sizes):
-    """The reference: `generate` on each whole prompt alone."""
+    """Return the reference beams: `generate` on one whole prompt at a time."""
     return [
         beams for prompt in prompts for beams in generate(model, tokenizer, [prompt], **sizes)
     ]
@@ -16,10 +16,12 @@ def one_by_one(model, tokenizer, prompts, **sizes):
 def assert_same_beams(beams, expected):
     """Equal texts in the same order, and scores within 1e-4."""
     assert len(beams) == len(expected)
-    for ours, theirs in zip(beams, expected, strict=True):
-        assert [beam.text for beam in ours] == [beam.text for beam in theirs]
+    for actual_beams, expected_beams in zip(beams, expected, strict=True):
+        assert [beam.text for beam in actual_beams] == [beam.text for beam in expected_beams]
         np.testing.assert_allclose(
-            [beam.logprob for beam in ours], [beam.logprob for beam in theirs], atol=1e-4
+            [beam.logprob for beam in actual_beams],
+            [beam.logprob for beam in expected_beams],
+            atol=1e-4,
         )
 
 

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 VLLM = os.environ.get("RUN_JUDGE", "")  # a Python that has vLLM
-LLAMA = os.environ.get("RUN_LLAMA", "")  # one that has llama-cpp-python[server]
+LLAMA = os.environ.get("RUN_LLAMA", "")  # a Python that has llama-cpp-python[server]
 
 
 def answers(url):
@@ -23,7 +23,7 @@ def answers(url):
 
 @contextlib.contextmanager
 def smollm2_served(folder, *options):
-    """The address of a server of SmolLM2 as "smollm2", whose weights are saved in `folder`."""
+    """Serve SmolLM2 as "smollm2" and yield the address; its weights are saved in `folder`."""
     from tools.smollm2 import load_smollm2
 
     for part in load_smollm2():
@@ -32,7 +32,7 @@ def smollm2_served(folder, *options):
         in_float32(folder / "smollm2.gguf")
         command = [LLAMA, "-m", "llama_cpp.server", "--model", f"{folder}/smollm2.gguf"]
         command += ["--model_alias", "smollm2", "--n_ctx", "2048", "--logits_all", "true"]
-        # float32 for what is kept of a prompt too
+        # float32 also for the cache of a prompt
         command += ["--type_k", "0", "--type_v", "0"]
     else:
         # As `vllm serve` does, which the CPU build lacks.
@@ -48,8 +48,8 @@ def smollm2_served(folder, *options):
     try:
         end = time.monotonic() + 600
         while not answers(f"http://127.0.0.1:{port}/v1/models"):
-            said = (folder / "server.log").read_text()[-3000:]
-            assert server.poll() is None and time.monotonic() < end, said
+            log_tail = (folder / "server.log").read_text()[-3000:]
+            assert server.poll() is None and time.monotonic() < end, log_tail
             time.sleep(2)
         yield f"http://127.0.0.1:{port}/v1"
     finally:

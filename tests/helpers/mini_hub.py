@@ -1,4 +1,4 @@
-"""All that the paper's study fetches, as small stand-ins of the same form.
+"""Small stand-ins for all models and questions that the paper's study fetches.
 
 Random weights, in the files that the real repositories have: bfloat16 shards with an
 index, a configuration, and a tokenizer of the class that the real one names.
@@ -47,7 +47,7 @@ OF_ONE_GPU = {
 }
 ENTAILMENT_REVISION = "6f5cf0a2b59cabb106aca4c287eed12e357e90eb"
 
-# What Qwen3's own template makes of one user's message.
+# The same text as Qwen3's template for one message of a user
 CHAT = (
     "{% for message in messages %}"
     "{{ '<|im_start|>' + message.role + '\n' + message.content + '<|im_end|>\n' }}"
@@ -56,7 +56,7 @@ CHAT = (
     "{% if enable_thinking is defined and enable_thinking is false %}"
     "{{ '<think>\n\n</think>\n\n' }}{% endif %}{% endif %}"
 )
-VOCABULARY = 512  # of the models; of the tokenizers less, as in the real ones
+VOCABULARY = 512  # the models' size; tokenizers have fewer tokens, as the real ones do
 RIVERS = ["Alde", "Brathay", "Cober", "Derwent", "Esk", "Frome", "Gade", "Hayle"]
 
 
@@ -69,10 +69,10 @@ def triviaqa_pairs():
 
 
 def jeopardy_clues():
-    """One category of 159 clues; one links to media and one is broken."""
+    """Return 159 clues of a category; the last two have a link and a missing text."""
     clues = [("SCIENCE", f"'This element has the number {n}'", f"E{n}") for n in range(157)]
-    others = ["'See <a href=\"x\">this</a>'", "'The clue is MISSING'"]
-    return [*clues, *(("SCIENCE", clue, "bad") for clue in others)]
+    excluded = ["'See <a href=\"x\">this</a>'", "'The clue is MISSING'"]
+    return [*clues, *(("SCIENCE", clue, "bad") for clue in excluded)]
 
 
 def bioasq_entries():
@@ -90,11 +90,11 @@ def bioasq_entries():
         {"type": "list", "body": f"List the drugs for {n}", "exact_answer": [[f"D{n}"], ["D0"]]}
         for n in range(17)
     ]
-    others = [
+    excluded = [
         {"type": "yesno", "body": "Is aspirin a drug?", "exact_answer": "yes"},
         {"type": "list", "body": "List all.", "exact_answer": [[str(n)] for n in range(11)]},
     ]
-    entries = [*genes, *lists, *others]
+    entries = [*genes, *lists, *excluded]
     return [{"id": f"id{n}", **entry} for n, entry in enumerate(entries)]
 
 
@@ -188,7 +188,7 @@ def model(repo: str) -> torch.nn.Module:
 
 
 def write_tokenizer(folder: Path, repo: str) -> None:
-    """Write a byte-level BPE: Marin's begins every text with a token of its own."""
+    """Write a byte-level BPE; Marin's tokenizer begins every text with a special token."""
     special = {
         OLMO: ["<|endoftext|>", "<|pad|>"],
         MARIN: ["<|end_of_text|>", "<|pad|>", "<|begin_of_text|>"],

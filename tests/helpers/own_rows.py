@@ -1,4 +1,4 @@
-"""Rows as a user's file, and what a study wants of them."""
+"""Rows as a user's file, and the answers that a study requires."""
 
 import json
 
@@ -10,7 +10,7 @@ ONE = {"model": "m1", "checkpoint": "a", "dataset": "quiz"}
 
 
 def wanted(checkpoints="ab", *, split="test", needs=None):
-    """What a study of `ONE` at several checkpoints reads of users' answers."""
+    """Return the answers that a study of `ONE` at several checkpoints requires."""
     return Wanted(
         datasets=["quiz"],
         places=[{**ONE, "checkpoint": name} for name in checkpoints],

@@ -1,4 +1,4 @@
-"""A study of a user's predictions: the smallest one that runs through Snakemake."""
+"""A study of a user's predictions: the smallest study that runs through Snakemake."""
 
 import contextlib
 import os
@@ -43,13 +43,13 @@ def write_study(folder, predictions="predictions.csv", rename=None, results="out
 
 
 def lexical_study(folder, models, estimators, /, datasets=None, study=None, **further):
-    """Write the config of a study whose answers are grouped and judged by their words."""
+    """Write the config of a study that groups and judges answers by their words."""
     datasets = {"quiz": {}} if datasets is None else datasets
     chosen = {"models": [*models], "datasets": [*datasets], "estimators": estimators}
     config = {
         "results": "out",
         "models": models,
-        "datasets": {name: {"min_contrast": 1, **about} for name, about in datasets.items()},
+        "datasets": {name: {"min_contrast": 1, **entry} for name, entry in datasets.items()},
         "equivalence": {"backend": "lexical"},
         "judge": {"backend": "lexical"},
         "evaluation": {"replicates": 200},
@@ -61,12 +61,12 @@ def lexical_study(folder, models, estimators, /, datasets=None, study=None, **fu
 
 
 @contextlib.contextmanager
-def started(folder, *targets, cores=2, before=()):
-    """A run of Snakemake in a process group of its own, killed at the end if still there.
+def started(folder, *targets, cores=2, prefix=()):
+    """Start Snakemake in a new process group, and kill it at the end if it still runs.
 
-    `before` is a command that starts it.
+    `prefix` is a command that starts Snakemake.
     """
-    command = [*before, sys.executable, "-m", "snakemake", "-s", str(ROOT / "Snakefile")]
+    command = [*prefix, sys.executable, "-m", "snakemake", "-s", str(ROOT / "Snakefile")]
     command += ["--directory", str(folder), "--profile", str(ROOT / "profiles" / "laptop")]
     command += ["--cores", str(cores), *targets, "--configfile", str(folder / "config.yaml")]
     with (folder / "run.log").open("w") as log:
@@ -84,14 +84,14 @@ def started(folder, *targets, cores=2, before=()):
 
 
 def kill(process):
-    """Kill a run and all of its jobs, as a power cut does."""
+    """Kill a run and all its jobs, as a power cut does."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait(30)
 
 
 def run(folder, *targets, cores=2, timeout=300):
-    """Run to the end; its exit status and what it said."""
+    """Run Snakemake to the end; return the exit status and the output."""
     configs = [folder / "config.yaml"]
     done = workflow_runs.run(
         folder, "--cores", cores, *targets, configs=configs, timeout=timeout
@@ -100,7 +100,7 @@ def run(folder, *targets, cores=2, timeout=300):
 
 
 def digests(results):
-    """Digest of each file of results; logs and benchmarks, which hold times, are left out."""
+    """Return a digest for each file of results, without logs, which contain times."""
     return {
         str(path.relative_to(results)): sha256(path)
         for path in sorted(results.rglob("*"))
@@ -110,7 +110,7 @@ def digests(results):
 
 @contextlib.contextmanager
 def mounted(folder, options):
-    """A file system of its own at `folder`, which takes root."""
+    """Mount a new file system at `folder`; only root can."""
     if os.geteuid() != 0:
         pytest.skip("only root can mount a file system")
     folder.mkdir(parents=True, exist_ok=True)

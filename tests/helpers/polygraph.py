@@ -1,4 +1,4 @@
-"""The estimators of lm-polygraph and uqlm, without the rest and what that pulls in."""
+"""The estimators of lm-polygraph and uqlm, without the other modules and their imports."""
 
 import importlib
 import importlib.util
@@ -9,7 +9,7 @@ import pytest
 
 
 def estimator(module, name):
-    """A class of ``lm_polygraph.estimators``; the test is skipped where there is none."""
+    """Return a class of ``lm_polygraph.estimators``, or skip the test if it is missing."""
     return part(f"estimators.{module}", name)
 
 
@@ -31,12 +31,12 @@ def p_true(model, tokenizer, question, answer, word):
         def tokenize(self, texts):
             return tokenizer(texts, return_tensors="pt")
 
-        def generate(self, **how):
-            # as WhiteboxModel does: what is kept is normalised after all other processors
+        def generate(self, **options):
+            # as in WhiteboxModel, scores are normalised after all other processors
             def normalised(_, scores):
                 return scores.log_softmax(-1)
 
-            return model.generate(**how, do_sample=False, logits_processor=[normalised])
+            return model.generate(**options, do_sample=False, logits_processor=[normalised])
 
     asked = Asked()
     asked.tokenizer = tokenizer
@@ -45,10 +45,10 @@ def p_true(model, tokenizer, question, answer, word):
 
 
 def part(module, name, package="lm_polygraph"):
-    """Something of a package; the test is skipped if it is not installed."""
+    """Return an attribute of a package, or skip the test if the package is not installed."""
     if not (spec := importlib.util.find_spec(package)) or not spec.origin:
         pytest.skip(f"{package} is not installed: pip install --no-deps -r envs/peers.txt")
-    # Packages whose __init__ is not run, as it would import every estimator and backend.
+    # These __init__ are not run: they would import every estimator and backend.
     [root] = spec.submodule_search_locations
     for folder in ("", ".estimators", ".stat_calculators", ".utils", ".white_box"):
         stub = ModuleType(f"{package}{folder}")

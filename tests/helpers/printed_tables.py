@@ -53,10 +53,10 @@ def sizes_of_d(dataset="d"):
 
 def checkpoints_of_m():
     """The table of checkpoints, where y is not described."""
-    known = {"x": {"revision": "step_1", "label": "40%", "tokens": 5.9e11}, "y": {}}
+    described = {"x": {"revision": "step_1", "label": "40%", "tokens": 5.9e11}, "y": {}}
     accuracies = frame(artifacts.ACCURACIES, ACCURACIES)
     names = {kind: LABELS[kind] for kind in ("models", "datasets")}
-    return tables.checkpoints(accuracies, described={"m": known}, **names)
+    return tables.checkpoints(accuracies, described={"m": described}, **names)
 
 
 def questions_of_quiz(function, keep=lambda rows: rows, **changes):

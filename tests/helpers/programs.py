@@ -6,7 +6,7 @@ import sys
 
 
 def python(*words, folder=None, status=0, **variables):
-    """Return what a Python says on both streams, which ends with `status`."""
+    """Run a Python that must exit with `status`; return the text of both streams."""
     done = subprocess.run(
         [sys.executable, *map(str, words)],
         cwd=folder,

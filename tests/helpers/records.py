@@ -7,7 +7,7 @@ from persistcal.models.checkpoint import Checkpoint, local_checkpoint
 
 
 def write_record(folder: str | Path, path: str | Path, dtype: str = "float32") -> Checkpoint:
-    """Write to `path` what the saved checkpoint in `folder` is."""
+    """Write the record of the saved checkpoint in `folder` to `path`."""
     checkpoint = replace(local_checkpoint(Path(folder)), dtype=dtype)
     checkpoint.write(path)
     return checkpoint

@@ -37,7 +37,7 @@ BLACKLIST = {"triv": {5, 30}, "jeop": {61}, "bio": set()}
 SKIPPED = {("a", "triv", "k1", 40), ("a", "triv", "e2", 44), ("b", "jeop", "ocelot", 70)}
 EMPTY = {("a", "triv", "k2", 41), ("b", "jeop", "phoenix", 72)}
 UNDECIDED = {("a", "jeop", "k1", 90), ("b", "jeop", "starling", 75)}  # top never judged
-ADAPTERS = {  # what they are trained on, how the configuration ends
+ADAPTERS = {  # the checkpoints of the training, and the suffix of the configuration
     "non_oracle": ("earlier", "_ncand2"),
     "non_oracle_single": ("last", "_ncand2"),
     "oracle": ("evaluation", "_ncand2"),
@@ -52,7 +52,7 @@ ADAPTERS = {  # what they are trained on, how the configuration ends
 
 
 class Release:
-    """Writes the tree below `root`; `numbers` and `tops` hold what it wrote.
+    """Writes the tree below `root`; `numbers` and `tops` contain the written values.
 
     With `levels`, confidences are whole parts of it, so that many are equal.
     """
@@ -64,11 +64,16 @@ class Release:
         self.numbers = {}  # (model, dataset, train dataset, estimator, seed, checkpoint)
         self.tops = {}  # (model, dataset, checkpoint): {index: (probability, label)}
         self.clusters = {}  # (model, dataset, checkpoint, index): [(answers, p, label)]
-        for model, about in models.items():
+        for model, model_entry in models.items():
             for dataset, splits in datasets.items():
-                for checkpoint, revision in {**about["earlier"], **about["evaluation"]}.items():
-                    self.write_candidates(model, about["repo"], dataset, checkpoint, revision)
-                self.write_estimators(model, about, dataset, splits)
+                for checkpoint, revision in {
+                    **model_entry["earlier"],
+                    **model_entry["evaluation"],
+                }.items():
+                    self.write_candidates(
+                        model, model_entry["repo"], dataset, checkpoint, revision
+                    )
+                self.write_estimators(model, model_entry, dataset, splits)
 
     def write_candidates(self, model, repo, dataset, checkpoint, revision):
         rng, tops = self.rng, self.tops.setdefault((model, dataset, checkpoint), {})
@@ -78,23 +83,25 @@ class Release:
             probabilities = torch.zeros(end - begin, 10)
             judged = torch.full((end - begin, 10), -1)
             for row, index in enumerate(range(begin, end)):
-                where = (model, dataset, checkpoint, index)
+                answer_key = (model, dataset, checkpoint, index)
                 texts = [f" {index}?{b}\n" for b in range(10)]
-                beams.append(None if where in SKIPPED else texts)
-                if where in SKIPPED or where in EMPTY:
-                    groups.append(None if where in SKIPPED else [])
+                beams.append(None if answer_key in SKIPPED else texts)
+                if answer_key in SKIPPED or answer_key in EMPTY:
+                    groups.append(None if answer_key in SKIPPED else [])
                     continue
                 n = int(rng.integers(2, 11))
-                members = [[f"{where} {j} {m}" for m in range(1 + j % 3)] for j in range(n)]
+                members = [
+                    [f"{answer_key} {j} {m}" for m in range(1 + j % 3)] for j in range(n)
+                ]
                 groups.append(members)
                 shares = self.rounded(np.sort(rng.dirichlet(np.ones(n)))[::-1])
                 probabilities[row, :n] = torch.tensor(shares.copy(), dtype=torch.float32)
                 judged[row, :n] = torch.tensor(rng.choice([1, 1, 2, 3], n))
                 first = 0
-                if where in UNDECIDED:
+                if answer_key in UNDECIDED:
                     judged[row, 0], first = -1, 1
                 tops[index] = (float(probabilities[row, first]), int(judged[row, first]))
-                self.clusters[where] = [
+                self.clusters[answer_key] = [
                     (members[j], float(probabilities[row, j]), int(judged[row, j]))
                     for j in range(n)
                 ]
@@ -130,12 +137,12 @@ class Release:
             )
         return values
 
-    def write_estimators(self, model, about, dataset, splits):
-        repo, test = about["repo"].split("/")[1], splits["test"]
-        earlier, evaluation = about["earlier"], about["evaluation"]
+    def write_estimators(self, model, entry, dataset, splits):
+        repo, test = entry["repo"].split("/")[1], splits["test"]
+        earlier, evaluation = entry["earlier"], entry["evaluation"]
         revisions = {**earlier, **evaluation}
         last = list(earlier)[-1]
-        own = "train_datasets" not in splits
+        has_train_split = "train_datasets" not in splits
 
         def adapter(train, trained_on, ending, seed):
             config = f"confidence_lora_{train}_acc_lr2e-4_bs16_5k{ending}"
@@ -148,7 +155,7 @@ class Release:
 
         for train in splits.get("train_datasets", [dataset]):
             for estimator, (trained_on, ending) in ADAPTERS.items():
-                if "_data" in estimator and not own:
+                if "_data" in estimator and not has_train_split:
                     continue
                 for seed in SEEDS:
                     for checkpoint, revision in evaluation.items():
@@ -162,7 +169,7 @@ class Release:
                         key = (train, estimator, seed)
                         prefix = f"pred_confs_{dataset}_{revision}"
                         write(key, folder, prefix, checkpoint, shards=seed - 16)
-        if not own:
+        if not has_train_split:
             return
         for seed in SEEDS:
             folder = adapter(dataset, earlier.values(), "_ncand2", seed)
@@ -192,12 +199,14 @@ class Release:
                     # An adapter of one checkpoint is written already, where it is evaluated.
                     names = {(checkpoint,): "oracle_respective", (last,): "non_oracle_single"}
                     name = f"{names.get(trained_on)}_1answer"
-                    before = self.numbers.get((model, dataset, dataset, name, 17, checkpoint))
+                    earlier_numbers = self.numbers.get(
+                        (model, dataset, dataset, name, 17, checkpoint)
+                    )
                     key = (dataset, f"{recipe} {'+'.join(trained_on)}", 17)
-                    if before is None:
+                    if earlier_numbers is None:
                         write(key, folder, f"pred_confs_{dataset}_{revision}", checkpoint)
                     else:
-                        self.numbers[(model, dataset, *key, checkpoint)] = before
+                        self.numbers[(model, dataset, *key, checkpoint)] = earlier_numbers
 
 
 def compress(content: bytes) -> bytes:
@@ -209,7 +218,7 @@ def compress(content: bytes) -> bytes:
 
 
 def write_digest(path):
-    """Write the sha256 of the file `path` beside it."""
+    """Write the sha256 of the file `path` next to it."""
     path = Path(path)
     digest = path.with_name(f"{path.name}.sha256")
     digest.write_text(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n")
@@ -229,10 +238,10 @@ def tar_of(*members):
     """Return a tar of (name, content, attributes) members."""
     raw = io.BytesIO()
     with tarfile.open(fileobj=raw, mode="w") as tar:
-        for name, content, about in members:
+        for name, content, attributes in members:
             member = tarfile.TarInfo(name)
             member.size = len(content)
-            for key, value in about.items():
+            for key, value in attributes.items():
                 setattr(member, key, value)
             tar.addfile(member, io.BytesIO(content))
     return raw.getvalue()

@@ -16,21 +16,21 @@ POSTHOC = {"self_consistency_posthoc": "isotonic", "gcm_posthoc": "isotonic"}
 
 def tables_of(tree, models, datasets, posthoc=POSTHOC):
     """Return the tables of an unpacked release by name and subject, splits together."""
-    how = {"recipes": RECIPES, "seeds": SEEDS, "posthoc": posthoc}
-    made, tables = release_tables(tree, models=models, datasets=datasets, **how), {}
-    for table, about, frame in made:
+    options = {"recipes": RECIPES, "seeds": SEEDS, "posthoc": posthoc}
+    made, tables = release_tables(tree, models=models, datasets=datasets, **options), {}
+    for table, subject, frame in made:
         artifacts.check(frame[table.schema.names], table, table.name)
-        key = (table.name, *(value for name, value in about.items() if name != "split"))
+        key = (table.name, *(value for name, value in subject.items() if name != "split"))
         tables[key] = pd.concat([tables[key], frame]) if key in tables else frame
     return tables
 
 
 def run_import(root, archive, digest, models=MODELS, datasets=DATASETS):
-    """Import the archive into `root`; return the list of what is missing."""
+    """Import the archive into `root`; return the list of missing files."""
     asked = [
         {"model": model, "checkpoint": checkpoint, "dataset": dataset}
-        for model, about in models.items()
-        for checkpoint in {**about["earlier"], **about["evaluation"]}
+        for model, subject in models.items()
+        for checkpoint in {**subject["earlier"], **subject["evaluation"]}
         for dataset in datasets
     ]
     answered = [
@@ -62,7 +62,7 @@ def run_import(root, archive, digest, models=MODELS, datasets=DATASETS):
         ),
     }
     files = {
-        name: [str(root / name / f"{path.format(**about)}.parquet") for about in abouts]
+        name: [str(root / name / f"{path.format(**subject)}.parquet") for subject in abouts]
         for name, (path, abouts) in places.items()
     }
     settings = {f"{name}_of": abouts for name, (_, abouts) in places.items()}

@@ -58,15 +58,15 @@ def resampled_metrics(answers, pairs, conditioning, replicate):
             for pair, rows in zip(pairs, taken_pairs, strict=True):
                 original = run[[[pair.earlier], [pair.later]], pair.questions]
                 conditioned = np.array(condition(*original, pair.improvement, conditioning))
-                at = [pair.questions.tolist().index(question) for question in rows]
-                raw, (earlier, later) = original[:, at], conditioned[:, at]
-                improved = pair.improvement[at]
+                positions = [pair.questions.tolist().index(question) for question in rows]
+                raw, (earlier, later) = original[:, positions], conditioned[:, positions]
+                improved = pair.improvement[positions]
                 right = np.where(improved, later, earlier)
                 wrong = np.where(improved, earlier, later)
                 sign = np.sign(np.where(improved, raw[1] - raw[0], raw[0] - raw[1]))
                 gap = right - wrong
                 label = np.concatenate([~improved, improved]).astype(int)
-                both = np.concatenate([earlier, later])
+                stated = np.concatenate([earlier, later])
                 by_pair.append(
                     {
                         "delta0_balanced": (sign[improved].mean() + sign[~improved].mean()) / 2,
@@ -74,13 +74,13 @@ def resampled_metrics(answers, pairs, conditioning, replicate):
                         "delta_balanced": (gap[improved].mean() + gap[~improved].mean()) / 2,
                         "delta": gap.mean(),
                         "change_auc": roc_auc_score(improved, np.round(raw[1] - raw[0], 12)),
-                        "auc": roc_auc_score(label, both),
-                        "brier": brier_score_loss(label, both),
+                        "auc": roc_auc_score(label, stated),
+                        "brier": brier_score_loss(label, stated),
                         "smece": relplot.smECE(earlier, 1.0 - improved),
                     }
                 )
             for metric in by_pair[0]:
-                values["contrast", metric] = np.mean([of[metric] for of in by_pair])
+                values["contrast", metric] = np.mean([pair[metric] for pair in by_pair])
             per_seed.append(values)
         metrics[estimator] = {key: np.mean([v[key] for v in per_seed]) for key in per_seed[0]}
     return metrics

@@ -1,4 +1,4 @@
-"""A study of checkpoints behind an API, and one of the same answers read as a file."""
+"""A study of checkpoints behind an API, and a study that reads the same answers as a file."""
 
 import pandas as pd
 import yaml
@@ -34,7 +34,7 @@ def served_study(folder, apis, asked, **api):
         for i, (question, answer) in enumerate(asked.items())
     ]
     write_rows(folder / "quiz.jsonl", rows)
-    checkpoints = {name: {"api": about} for name, about in apis.items()}
+    checkpoints = {name: {"api": api_entry} for name, api_entry in apis.items()}
     return {
         "models": {"served": {"checkpoints": checkpoints, "evaluation": list(apis)}},
         "datasets": {"quiz": {"min_contrast": 1, "source": "file", "file": "quiz.jsonl"}},
@@ -65,16 +65,18 @@ def compare_with_file(folder, checkpoints):
     rows = rows[[*names, "answer", "sample", "token_logprobs"]]
     rows.to_json(folder / "answers.jsonl", orient="records", lines=True, double_precision=15)
     models = {"served": {"evaluation": list(checkpoints)}}
-    theirs = {"models": models, "study": {**CHOSEN, "answers": "answers.jsonl"}}
-    theirs |= {"results": "theirs", "decoding": {"strategy": "sample"}}
-    configs = write(folder, "theirs.yaml", theirs)
+    file_study = {"models": models, "study": {**CHOSEN, "answers": "answers.jsonl"}}
+    file_study |= {"results": "theirs", "decoding": {"strategy": "sample"}}
+    configs = write(folder, "theirs.yaml", file_study)
     snakemake(folder, "theirs/metrics.csv", "--cores", "1", configs=configs)
-    one, other = (
+    served, from_file = (
         artifacts.read_csv(folder / name / "metrics.csv", artifacts.METRICS)
         for name in ("out", "theirs")
     )
-    one = one[one["estimator"].isin(ESTIMATORS)]
-    assert set(one["estimator"]) == set(ESTIMATORS) and len(one) > 10
-    key = [name for name in one if name != "value"]
-    pd.testing.assert_frame_equal(one.sort_values(key), other.sort_values(key), rtol=1e-12)
+    served = served[served["estimator"].isin(ESTIMATORS)]
+    assert set(served["estimator"]) == set(ESTIMATORS) and len(served) > 10
+    key = [name for name in served if name != "value"]
+    pd.testing.assert_frame_equal(
+        served.sort_values(key), from_file.sort_values(key), rtol=1e-12
+    )
     return beams

@@ -16,7 +16,7 @@ from persistcal.judge.correction import (
     correct_metrics,
 )
 
-MANY = 1_000_000  # questions, of which a world's are a sample
+MANY = 1_000_000  # questions; each world draws a sample of them
 
 
 class JudgeWorld(NamedTuple):
@@ -73,25 +73,32 @@ def correct(audited, confidence):
     """Correct all numbers, sizes as shares of the questions."""
     n = len(audited.judged)
     counts = {
-        name: one if name.startswith("accuracy") else type(one)(*(of / n for of in one))
-        for name, one in correct_counts(audited).items()
+        name: estimate
+        if name.startswith("accuracy")
+        else type(estimate)(*(part / n for part in estimate))
+        for name, estimate in correct_counts(audited).items()
     }
     return counts | correct_metrics(audited, [confidence])
 
 
-def coverage(world, n_worlds, seed, many=MANY):
-    """By number: the share of worlds whose interval holds the truth, and their mean width."""
+def coverage(world, n_worlds, seed, population=MANY):
+    """Return each interval's coverage of the true value, and its mean width."""
     rng = np.random.default_rng(seed)
-    truth, judged, confidence = draw(world, many, rng)
+    truth, judged, confidence = draw(world, population, rng)
     perfect = correct(Audited(truth, truth), confidence)
-    true = {name: one.judged for name, one in perfect.items()}
+    true = {name: estimate.judged for name, estimate in perfect.items()}
     held = {name: [] for name in true}
     for _ in range(n_worlds):
         truth, judged, confidence = draw(world, world.n, rng)
         made = correct(audit(truth, judged, world.audit, rng), confidence)
-        for name, one in made.items():
-            held[name].append((one.lower <= true[name] <= one.upper, one.upper - one.lower))
-    return {name: tuple(np.nanmean(of, axis=0)) for name, of in held.items()}
+        for name, estimate in made.items():
+            held[name].append(
+                (
+                    estimate.lower <= true[name] <= estimate.upper,
+                    estimate.upper - estimate.lower,
+                )
+            )
+    return {name: tuple(np.nanmean(widths, axis=0)) for name, widths in held.items()}
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
-"""Recipes in worlds of known truth: how often each kind of interval holds it.
+"""The coverage of each kind of interval for recipes with known true values.
 
-An adapter's quality is random; how much, in standard errors of the questions, is the `ratio`.
-Metrics are the AUC of a full set, of moderate estimators and of such as are near 1, and Δ₀ᵇ of
-a contrast set, under the draws of the bootstrap; and the difference of each to an estimator
-that is a little worse, whose adapters have the same seeds and qualities of their own.
+An adapter's quality is random. The `ratio` is its standard deviation divided by the standard
+error of the questions. Metrics are the AUC of a full set, for moderate estimators and for
+estimators near 1, and Δ₀ᵇ of a contrast set, under the draws of the bootstrap. The difference
+of each metric is to an estimator that is a little worse. The adapters of the other estimator
+have the same seeds and independent qualities.
 
     PYTHONPATH=. python tests/helpers/simulated_seeds.py 300
 
@@ -29,7 +30,7 @@ RATIOS = (0.0, 1.0, 3.0)
 
 
 class SeedWorld(NamedTuple):
-    """A metric's name, the mean quality and that of the other estimator.
+    """A metric's name, the mean quality, and the other estimator's mean quality.
 
     `spread` is a standard error of the metric by the questions, in units of quality.
     """
@@ -37,7 +38,7 @@ class SeedWorld(NamedTuple):
     name: str
     metric: str
     quality: float
-    other: float
+    other_quality: float
     spread: float
 
 
@@ -50,35 +51,38 @@ VALUES = {"auc": auc, "delta0_balanced": balanced_gap}
 
 
 def simulate(rng, world, n_questions, spread, n_seeds):
-    """Which class each question is in, and what each adapter of both recipes says of it."""
-    mean = np.array([world.quality, world.other])[:, None, None]
+    """Return each question's class and the confidences of each adapter of both recipes."""
+    mean = np.array([world.quality, world.other_quality])[:, None, None]
     quality = mean + spread * rng.normal(size=(2, n_seeds, 1))
-    known, noise = rng.normal(size=n_questions), rng.normal(size=(2, n_seeds, n_questions))
+    knowledge, noise = rng.normal(size=n_questions), rng.normal(size=(2, n_seeds, n_questions))
     if world.quality > 1:
-        return known > 0, expit((quality * known + noise) / 2)
-    first = rng.random(n_questions) < expit(2 * known)
+        return knowledge > 0, expit((quality * knowledge + noise) / 2)
+    first = rng.random(n_questions) < expit(2 * knowledge)
     if world.metric == "auc":
-        return first, expit(quality * known + 2 * noise)
-    shared = rng.normal(size=n_questions)  # of a question, whoever judges it
+        return first, expit(quality * knowledge + 2 * noise)
+    shared = rng.normal(size=n_questions)  # the same for all adapters
     return first, np.sign(quality + shared + 0.7 * noise)
 
 
-def value(world, first, said, weights=None):
-    return VALUES[world.metric](said, first, weights=weights)
+def value(world, first, stated, weights=None):
+    return VALUES[world.metric](stated, first, weights=weights)
 
 
 def truth(world, spread):
-    """The mean metric of both recipes."""
+    """Return the mean metric of both recipes."""
     rng = np.random.default_rng(0)
     worlds = (simulate(rng, world, 4000, spread, 1) for _ in range(600 if spread else 50))
     return np.mean(
-        [[value(world, *both) for both in ((f, s[0][0]), (f, s[1][0]))] for f, s in [*worlds]],
+        [
+            [value(world, *recipe) for recipe in ((f, s[0][0]), (f, s[1][0]))]
+            for f, s in [*worlds]
+        ],
         axis=0,
     )
 
 
 def coverage(n_seeds, *, worlds, seed, ratios=RATIOS, kinds=WORLDS):
-    """Share of worlds whose 95 % interval holds the truth, by metric and ratio."""
+    """Return the coverage of 95 % intervals by metric and ratio."""
     rows = []
     for world in kinds:
         for ratio in ratios:
@@ -86,26 +90,28 @@ def coverage(n_seeds, *, worlds, seed, ratios=RATIOS, kinds=WORLDS):
             true, rng = truth(world, spread), np.random.default_rng([seed, n_seeds])
             held = np.zeros((2, 2))
             for number in range(worlds):
-                first, said = simulate(rng, world, N_QUESTIONS, spread, n_seeds)
+                first, stated = simulate(rng, world, N_QUESTIONS, spread, n_seeds)
                 part = component(np.arange(N_QUESTIONS), first)
                 [counts] = draw([part], N_QUESTIONS, N_REPLICATES, seed=number)
-                first, said = first[part.questions], said[..., part.questions]
-                data = np.array([[float(value(world, first, r)) for r in s] for s in said])
-                runs = np.array([[value(world, first, r, counts) for r in s] for s in said])
+                first, stated = first[part.questions], stated[..., part.questions]
+                data = np.array([[float(value(world, first, r)) for r in s] for s in stated])
+                runs = np.array([[value(world, first, r, counts) for r in s] for s in stated])
                 drawn = runs.mean(axis=1)
                 noise = runs.var(axis=1, ddof=1).mean(axis=-1) - data.var(axis=1, ddof=1)
                 noise = np.maximum(0, noise)
-                of = [dict(enumerate(row, 17)) for row in data.tolist()]
+                seeds_of_recipe = [dict(enumerate(row, 17)) for row in data.tolist()]
                 mean = data.mean(axis=1)
                 bounds = METRICS[world.metric].bounds
-                alone = recipe_interval(mean[0], drawn[0], of[:1], noise[0], bounds)
+                own_interval = recipe_interval(
+                    mean[0], drawn[0], seeds_of_recipe[:1], noise[0], bounds
+                )
                 gap, drawn_gap = mean[0] - mean[1], drawn[0] - drawn[1]
-                difference = recipe_interval(gap, drawn_gap, of, max(noise))
-                found = [
-                    (true[0], drawn[0], alone),
+                difference = recipe_interval(gap, drawn_gap, seeds_of_recipe, max(noise))
+                intervals = [
+                    (true[0], drawn[0], own_interval),
                     (true[0] - true[1], drawn_gap, difference),
                 ]
-                for row, (target, replicates, made) in zip(held, found, strict=True):
+                for row, (target, replicates, made) in zip(held, intervals, strict=True):
                     low, high = np.quantile(replicates, [0.025, 0.975])
                     row += [low <= target <= high, made.lower <= target <= made.upper]
             for kind, row in zip(("alone", "difference"), held / worlds, strict=True):
@@ -114,7 +120,7 @@ def coverage(n_seeds, *, worlds, seed, ratios=RATIOS, kinds=WORLDS):
 
 
 def coverage_with_failures(n_seeds, *, worlds, seed):
-    """Share of worlds whose interval contains the mean AUC, if one training in four fails.
+    """Return the coverage of the mean AUC if one training in four fails.
 
     A training that succeeds has an AUC of .9, a failed one .5, both with errors of .01 by
     seeds and by questions.
@@ -131,11 +137,11 @@ def coverage_with_failures(n_seeds, *, worlds, seed):
     return held / worlds
 
 
-def figure(found):
+def figure(results):
     drawn = Figure(figsize=(7.5, 4.4), layout="constrained")
     panels = drawn.subplots(2, 3, sharey=True, sharex=True)
     for axes, ((kind, metric), rows) in zip(
-        panels.flat, found.groupby(["kind", "metric"], sort=False), strict=True
+        panels.flat, results.groupby(["kind", "metric"], sort=False), strict=True
     ):
         axes.axhspan(0.90, 0.97, color="#eeeeee")
         axes.axhline(0.95, color="#6b6b6b", linewidth=0.7, linestyle="--")
@@ -159,8 +165,8 @@ if __name__ == "__main__":
     pd.DataFrame(failing, columns=["n_seeds", "seeds"]).to_csv(
         "benchmarks/outputs/failing_seeds.csv", index=False, float_format="%.3f"
     )
-    everything = pd.concat(
+    results = pd.concat(
         coverage(n, worlds=n_worlds, seed=0).assign(n_seeds=n) for n in (3, 5, 10)
     ).sort_values("kind", kind="stable")
-    everything.to_csv("benchmarks/outputs/seeds.csv", index=False, float_format="%.3f")
-    figure(everything).savefig("docs/images/coverage_of_seeds.png", dpi=150)
+    results.to_csv("benchmarks/outputs/seeds.csv", index=False, float_format="%.3f")
+    figure(results).savefig("docs/images/coverage_of_seeds.png", dpi=150)

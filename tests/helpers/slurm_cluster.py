@@ -1,7 +1,7 @@
-"""A SLURM cluster of some nodes on this machine, with GPUs that are not there.
+"""A SLURM cluster of some nodes on this machine, with pretended GPUs.
 
-`make test-packages` installs what it needs. The daemons stay in the foreground as
-children of the process that starts them, and are ended with it.
+`make test-packages` installs its programs. The daemons stay in the foreground as
+children of the process that starts them, and end with it.
 """
 
 import contextlib
@@ -16,13 +16,13 @@ import time
 from pathlib import Path
 
 CONF = Path(__file__).parent / "slurm" / "slurm.conf"
-# Where SLURM looks: Snakemake's jobs lose a SLURM_CONF on their way.
+# The folder that SLURM reads: Snakemake's jobs do not inherit SLURM_CONF.
 ETC = Path("/etc/slurm")
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scancel")
 
 
 def why_not():
-    """Say in a sentence why no cluster can be started here; empty if one can."""
+    """Return the reason why no cluster can be started here, or an empty string."""
     if os.geteuid() != 0:
         return "SLURM's daemons are started as root"
     if missing := [name for name in PROGRAMS if not shutil.which(name)]:
@@ -57,7 +57,7 @@ def ask(*command, check=True):
 
 
 def _free_ports(n):
-    """Return ports that nothing listens on, below those that systems give to clients."""
+    """Return unused ports below the range that systems give to clients."""
     free = []
     for port in range(26_817, 32_000):
         with socket.socket() as bound, contextlib.suppress(OSError):
@@ -73,15 +73,15 @@ def _write_conf(state, nodes, *, cpus, memory_mb, gpus):
     host = socket.gethostname().split(".")[0]
     controller_port, *ports = _free_ports(1 + len(nodes))
     names = {"state": state, "host": host, "controller_port": controller_port}
-    # Daemons of several nodes share the machine, and are told apart by name and port.
-    each = f"NodeHostname={host} NodeAddr=127.0.0.1 CPUs={cpus} RealMemory={memory_mb}"
+    # Daemons of several nodes share the machine; names and ports distinguish them.
+    node_settings = f"NodeHostname={host} NodeAddr=127.0.0.1 CPUs={cpus} RealMemory={memory_mb}"
     described = [
-        f"NodeName={node} Port={port} {each} Gres=gpu:{gpus} State=UNKNOWN\n"
+        f"NodeName={node} Port={port} {node_settings} Gres=gpu:{gpus} State=UNKNOWN\n"
         for node, port in zip(nodes, ports, strict=True)
     ]
     conf = CONF.read_text().format(**names) + "".join(described)
     (state / "slurm.conf").write_text(conf)
-    # A GPU must be a device; the number at the end of its name is its index.
+    # A GPU must be a device; the number at the end of the name is the index.
     for i in range(gpus):
         (state / f"gpu{i}").symlink_to("/dev/null")
     (state / "gres.conf").write_text(
@@ -90,12 +90,12 @@ def _write_conf(state, nodes, *, cpus, memory_mb, gpus):
     ETC.mkdir(exist_ok=True)
     for name in ("slurm.conf", "gres.conf"):
         link = ETC / name
-        link.unlink(missing_ok=True)  # of a run that was killed: it leads nowhere
+        link.unlink(missing_ok=True)  # a dangling link of a run that was killed
         link.symlink_to(state / name)
 
 
 def _munge_command(state):
-    """Prepare munge's key and return how to start it; it insists on a folder of its own."""
+    """Prepare munge's key and return its command; munge requires a separate folder."""
     folder = state / "munge"
     folder.mkdir(mode=0o711)
     key = folder / "key"
@@ -111,12 +111,12 @@ def _munge_command(state):
     return [*as_user, "munged", "--foreground", *options]
 
 
-def _wait(condition, what, state, seconds=30):
+def _wait(condition, event, state, seconds=30):
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
             logs = "\n".join(path.read_text()[-2000:] for path in state.glob("*.log"))
-            raise TimeoutError(f"{what} did not happen in {seconds} s:\n{logs}")
+            raise TimeoutError(f"{event} did not happen in {seconds} s:\n{logs}")
         time.sleep(0.2)
 
 
@@ -124,10 +124,10 @@ def _wait(condition, what, state, seconds=30):
 def cluster(*, nodes=("node1",), cpus=4, memory_mb=64_000, gpus=4):
     """Run a cluster with the partitions `cpu` and `gpu`, both of all `nodes`.
 
-    Each node has as many CPUs, memory and GPUs as it is said, whatever the machine has.
+    Each node has the given CPUs, memory and GPUs; the machine can have fewer.
     """
     state = Path(tempfile.mkdtemp(prefix="slurm-"))
-    state.chmod(0o755)  # munge has a user of its own
+    state.chmod(0o755)  # munge runs as another user
     for name in ("controller", *nodes):
         (state / name).mkdir()
     _write_conf(state, nodes, cpus=cpus, memory_mb=memory_mb, gpus=gpus)
@@ -137,7 +137,7 @@ def cluster(*, nodes=("node1",), cpus=4, memory_mb=64_000, gpus=4):
         with (state / f"{name}.log").open("wb") as log:
             daemons.append(
                 subprocess.Popen(
-                    # before other tests: its jobs run one after the other, in spans of waiting
+                    # before other tests, because jobs run one after the other and mostly wait
                     ["nice", "-n", "-10", *command],
                     stdout=log,
                     stderr=log,

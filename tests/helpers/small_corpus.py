@@ -22,10 +22,15 @@ def make_facts():
 STEADY = (Phase(1.0, {}),)
 
 
-def make_corpus(phases=STEADY, share=0.5, seed=1, facts=None, **how):
+def make_corpus(phases=STEADY, share=0.5, seed=1, facts=None, **settings):
     facts = make_facts() if facts is None else facts
-    how = {"confidence_template": TEMPLATE, "confidence_share": share, "seed": seed, **how}
-    return Corpus(facts, list(phases), **how)
+    settings = {
+        "confidence_template": TEMPLATE,
+        "confidence_share": share,
+        "seed": seed,
+        **settings,
+    }
+    return Corpus(facts, list(phases), **settings)
 
 
 SCHEDULE = {"lr": 5e-3, "warmup": 0.1, "decay": 0.5, "final": 0.1}

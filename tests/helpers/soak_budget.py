@@ -9,21 +9,21 @@ BEGIN = time.monotonic()
 COUNTS: Counter = Counter()
 
 
-def count(what, n=1):
+def count(label, n=1):
     """Add to the counts that are printed at the end."""
-    COUNTS[what] += n
+    COUNTS[label] += n
 
 
-def rounds(what, share):
-    """Numbers from 0 on, at least one, for `share` of the minutes; each is counted.
+def rounds(label, share):
+    """Yield numbers from 0 on, at least one, for `share` of the minutes, and count them.
 
-    Nothing starts after nine tenths of all the minutes, whatever came before.
+    A round does not start after nine tenths of all the minutes.
     """
     begin, number = time.monotonic(), 0
     ends = min(begin + share * 60 * MINUTES, BEGIN + 0.9 * 60 * MINUTES)
     while number == 0 or time.monotonic() < ends:
         yield number
-        count(what)
+        count(label)
         number += 1
 
 

@@ -49,6 +49,10 @@ def make_predictions(n=300, seed=0, absent=()):
         for (estimator, s), confidence in confidences.items():
             ids = [f"q{i:04d}" for i in range(n)]
             columns = {"question_id": ids, "confidence": confidence, "correct": correct}
-            about = {"checkpoint": checkpoint, "train_dataset": "quiz", "estimator": estimator}
-            frames.append(pd.DataFrame(columns).assign(**about, seed=s)[answered])
+            subject = {
+                "checkpoint": checkpoint,
+                "train_dataset": "quiz",
+                "estimator": estimator,
+            }
+            frames.append(pd.DataFrame(columns).assign(**subject, seed=s)[answered])
     return pd.concat(frames, ignore_index=True)

@@ -1,4 +1,4 @@
-"""A finished study, made up: what the page is tested on, at any size."""
+"""A made-up finished study of any size, for tests of the page."""
 
 from dataclasses import replace
 from typing import get_type_hints
@@ -27,7 +27,7 @@ TABLE = {
     "columns": {"contrast": ["delta0_balanced", "auc", "brier"], "full": ["auc", "smece"]},
     "blocks": [{"rows": [{"estimator": name} for name in NAMES]}],
 }
-# How much an estimator hears of what the checkpoint knows, and of how hard the question is.
+# An estimator's weights of the checkpoint's knowledge and of the question's difficulty
 EARS = {"self_consistency": (1.6, 0.6), "non_oracle": (0.3, 1.4), "oracle": (1.0, 1.2)}
 
 DISTRACTORS = ("Chad", "Peru", "Oman", "Fiji")
@@ -54,12 +54,12 @@ def invent(
     ]
     n, ids = len(questions), [f"q{i:05d}" for i in range(len(questions))]
     hard = rng.normal(size=n)
-    side = rng.integers(2, size=n)  # what drifts away at some checkpoints, and what does not
-    known = []
+    side = rng.integers(2, size=n)  # side 0 is forgotten at even checkpoints
+    knowledge = []
     for k in range(len(checkpoints)):
         learnt, forgotten = 2.2 * k / len(checkpoints) - 0.6, 1.6 * (side == k % 2)
-        known.append(learnt - 1.3 * hard - forgotten + 0.5 * rng.normal(size=n))
-    correct = np.array([row + 0.5 * rng.logistic(size=n) > 0 for row in known])
+        knowledge.append(learnt - 1.3 * hard - forgotten + 0.5 * rng.normal(size=n))
+    correct = np.array([row + 0.5 * rng.logistic(size=n) > 0 for row in knowledge])
 
     frames, evaluation = [], list(checkpoints[n_earlier:])
     for name in estimators:
@@ -67,35 +67,43 @@ def invent(
         for run in range(3 if "oracle" in name else 1):
             for k, checkpoint in enumerate(evaluation):
                 ear, difficulty = EARS[family]
-                felt = ear * known[k + n_earlier] - difficulty * hard + 0.8 * rng.normal(size=n)
+                felt = (
+                    ear * knowledge[k + n_earlier]
+                    - difficulty * hard
+                    + 0.8 * rng.normal(size=n)
+                )
                 if "posthoc" in name:
                     felt = felt / 2
                 confidence = 1 / (1 + np.exp(-felt))
                 if name == "end_correct":
                     confidence = np.full(n, k / max(1, len(evaluation) - 1))
                 rows = {"question_id": ids, "confidence": confidence}
-                of = {"checkpoint": checkpoint, "train_dataset": dataset, "estimator": name}
-                of["seed"] = 17 + run if "oracle" in name else 0
+                subject = {
+                    "checkpoint": checkpoint,
+                    "train_dataset": dataset,
+                    "estimator": name,
+                }
+                subject["seed"] = 17 + run if "oracle" in name else 0
                 right = correct[k + n_earlier]
-                frames.append(pd.DataFrame(rows).assign(correct=right, **of))
+                frames.append(pd.DataFrame(rows).assign(correct=right, **subject))
     place = {"model": model, "dataset": dataset}
     predictions = pd.concat(frames, ignore_index=True)
 
     # The bootstrap is short, and of the first questions where there are very many.
-    few = predictions[
+    subset = predictions[
         predictions["estimator"].isin(NAMES) & predictions["question_id"].isin(ids[:300])
     ]
     replicates = replicate_metrics(
-        few,
+        subset,
         evaluation,
         EvaluationSettings(min_contrast=min_contrast, n_replicates=50, conditionings=["odds"]),
     )
 
-    # Of the others, copies, so that a large study is soon made.
+    # The other estimators are copies, which makes a large study fast.
     def with_others(table):
         copied = table[table["estimator"] == NAMES[1]]
-        others = [copied.assign(estimator=name) for name in estimators if name not in NAMES]
-        return pd.concat([table, *others])
+        copies = [copied.assign(estimator=name) for name in estimators if name not in NAMES]
+        return pd.concat([table, *copies])
 
     bounds = with_others(intervals(replicates)).assign(**place)
     made = {
@@ -114,7 +122,7 @@ def invent(
     if tables and set(NAMES) <= set(estimators):
         block = [(dataset, name) for name in NAMES]
         tested = compare_blocks(replicates, {block_name(block, dataset): block})
-        metrics = evaluate(few, evaluation, EvaluationSettings(min_contrast=min_contrast))
+        metrics = evaluate(subset, evaluation, EvaluationSettings(min_contrast=min_contrast))
         cells = fill_cells(
             metrics.assign(model=model, dataset=dataset),
             tested.assign(model=model, dataset=dataset),
@@ -126,8 +134,8 @@ def invent(
         tex = results_table(grids, caption=TABLE["caption"], label="main")
         made["tables"] = [TableFiles("main", as_csv(cells, "main"), tex)]
     if with_texts:
-        said = {"questions": questions, "known": known, "correct": correct}
-        made |= _texts(place, checkpoints, ids, **said, rng=rng)
+        texts = {"questions": questions, "knowledge": knowledge, "correct": correct}
+        made |= _texts(place, checkpoints, ids, **texts, rng=rng)
     shown = Shown(
         labels,
         {
@@ -191,7 +199,7 @@ def spread_over_places(invented):
 
 
 def replicates_of(members, drawn, **more):
-    """Replicates of estimators with one seed, whose medians are the values on the data."""
+    """Return replicates of estimators with one seed; the medians are the values on the data."""
     return Replicates(
         members,
         {key: np.median(rows, axis=1) for key, rows in drawn.items()},
@@ -205,21 +213,21 @@ def replicates_of(members, drawn, **more):
 
 def study_tables(**made):
     """The tables of a study; others are empty."""
-    nothing = {"checkpoints": [], "tables": []}
+    empty_tables = {"checkpoints": [], "tables": []}
     for name, kind in get_type_hints(StudyTables, include_extras=True).items():
         for table in getattr(kind, "__metadata__", ()):
-            nothing[name] = artifacts.read_files([], table)
-    return StudyTables(**(nothing | made))
+            empty_tables[name] = artifacts.read_files([], table)
+    return StudyTables(**(empty_tables | made))
 
 
-def _texts(place, checkpoints, ids, *, questions, known, correct, rng):
+def _texts(place, checkpoints, ids, *, questions, knowledge, correct, rng):
     texts, references = zip(*questions, strict=True)
     same = {"split": "test", "any_of": True, "excluded": False}
     columns = {
         "question_id": ids,
         "index": range(len(ids)),
         "question": texts,
-        "references": [list(some) for some in references],
+        "references": [list(accepted) for accepted in references],
         "category": [text.split(" ")[0] + " …" for text in texts],
     }
     frame = pd.DataFrame(columns).assign(options=None, gold=None, truths=None, **same)
@@ -227,13 +235,13 @@ def _texts(place, checkpoints, ids, *, questions, known, correct, rng):
     for k, checkpoint in enumerate(checkpoints):
         rows = []
         for i, question in enumerate(ids):
-            top = 1 / (1 + np.exp(-abs(known[k][i]) - 0.3))
+            top = 1 / (1 + np.exp(-abs(knowledge[k][i]) - 0.3))
             wrong = [str(w) for w in rng.permutation(DISTRACTORS) if w not in references[i]][:3]
-            said = ([references[i][0]] if correct[k][i] else []) + wrong
-            shares = np.array([top, *((1 - top) * np.array([0.55, 0.25, 0.1]))])[: len(said)]
+            answers = ([references[i][0]] if correct[k][i] else []) + wrong
+            shares = np.array([top, *((1 - top) * np.array([0.55, 0.25, 0.1]))])[: len(answers)]
             rows += [
                 (question, c, answer, float(p), [answer])
-                for c, (answer, p) in enumerate(zip(said, shares, strict=True))
+                for c, (answer, p) in enumerate(zip(answers, shares, strict=True))
             ]
         clusters = pd.DataFrame(rows, columns=artifacts.CLUSTERS.schema.names)
         right = dict(zip(ids, references, strict=True))
@@ -245,9 +253,9 @@ def _texts(place, checkpoints, ids, *, questions, known, correct, rng):
             ],
             source="lexical",
         )
-        about = {**place, "checkpoint": checkpoint}
-        made["clusters"].append(clusters.assign(**about))
-        made["labels"].append(labels.assign(**about))
+        subject = {**place, "checkpoint": checkpoint}
+        made["clusters"].append(clusters.assign(**subject))
+        made["labels"].append(labels.assign(**subject))
     return {kind: pd.concat(frames, ignore_index=True) for kind, frames in made.items()}
 
 

@@ -28,7 +28,7 @@ BYTES = pre_tokenizers.ByteLevel(add_prefix_space=False)
 
 
 def byte_level(texts, vocab_size, special_tokens, pre_tokenizer=BYTES):
-    """A tokenizer of bytes and of what is frequent in `texts`."""
+    """Return a tokenizer of bytes and of frequent strings in `texts`."""
     bpe = Tokenizer(models.BPE())
     bpe.pre_tokenizer, bpe.decoder = pre_tokenizer, decoders.ByteLevel()
     sizes = {"vocab_size": vocab_size, "special_tokens": special_tokens}
@@ -87,13 +87,13 @@ def prompts_to_rate():
 
 @torch.inference_mode()
 def logits_alone(model, prompts):
-    """The logits after each prompt (token ids), by a full forward pass of it alone."""
+    """Return the logits after each prompt (token ids), one full forward pass for each."""
     rows = [torch.tensor([prompt], device=model.device) for prompt in prompts]
     return torch.stack([model(row).logits[0, -1] for row in rows])
 
 
 def tiny_entailment_model(folder, id2label=ID2LABEL, seed=3):
-    """A model whose classes all occur, and a tokenizer with a token per byte or word."""
+    """Save a model that predicts all classes, and a tokenizer of bytes and words."""
     bpe = byte_level([" ".join(WORDS)] * 2, 320, ["[PAD]", "[CLS]", "[SEP]"])
     bpe.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]",

@@ -32,9 +32,9 @@ def run(
     return warm_python.run("snakemake", words, timeout)
 
 
-def snakemake(folder, *arguments, check=True, **how):
-    """Return what a `run` says, which by default must succeed."""
-    done = run(folder, *arguments, **how)
+def snakemake(folder, *arguments, check=True, **options):
+    """Return the output of a `run`, which by default must succeed."""
+    done = run(folder, *arguments, **options)
     if check:
         assert done.returncode == 0, done.stdout[-6000:]
     return done.stdout

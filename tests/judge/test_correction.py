@@ -131,7 +131,7 @@ def test_influences_are_derivatives():
 
 @pytest.mark.parametrize("name", ["swayed by confidence", "half audited"])
 def test_intervals_hold_the_truth(name):
-    for metric, (share, _) in coverage(WORLDS[name], 40, seed=3, many=100_000).items():
+    for metric, (share, _) in coverage(WORLDS[name], 40, seed=3, population=100_000).items():
         assert share > 0.82, metric  # at .95, 1 in 1,000 holds fewer than 34 of 40
 
 

@@ -1,4 +1,4 @@
-"""A Python in which the packages that ABSENT_PACKAGES names are not installed."""
+"""Hide the packages that ABSENT_PACKAGES lists, as if they were not installed."""
 
 import importlib.abc
 import os
@@ -14,10 +14,10 @@ class Absent(importlib.abc.MetaPathFinder):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 
-def from_name(name, _found=metadata.Distribution.from_name):
+def from_name(name, _original=metadata.Distribution.from_name):
     if name.replace("-", "_") in ABSENT:
         raise metadata.PackageNotFoundError(name)
-    return _found(name)
+    return _original(name)
 
 
 sys.meta_path.insert(0, Absent())
