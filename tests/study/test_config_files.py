@@ -1,4 +1,4 @@
-"""Config values that YAML would misread."""
+"""Reading configs: repeated keys, values that YAML misreads, sources, limits and defaults."""
 
 from pathlib import Path
 
@@ -22,13 +22,13 @@ ROOT = Path(__file__).parents[2]
         ('{"a": 1,\n "a": 1}', "a stands in line 1 and again in line 2"),
     ],
 )
-def test_a_repeated_key_is_named_with_both_lines(tmp_path, text, sentence):
+def test_a_repeated_key_is_refused_with_both_lines(tmp_path, text, sentence):
     (tmp_path / "mine.yaml").write_text(text)
     with pytest.raises(ConfigError, match=rf"mine\.yaml: {sentence}.*write it once"):
         refuse_misread([tmp_path / "mine.yaml"])
 
 
-def test_the_same_key_in_other_mappings_is_no_repetition(tmp_path):
+def test_a_key_can_be_used_in_several_mappings(tmp_path):
     (tmp_path / "mine.yaml").write_text("a: &x {b: 1}\nc: *x\nd: [{b: 1}, {b: 2}]\n")
     (tmp_path / "empty.yaml").write_text("")
     refuse_misread([tmp_path / "mine.yaml", tmp_path / "empty.yaml"])
@@ -38,23 +38,22 @@ def test_the_same_key_in_other_mappings_is_no_repetition(tmp_path):
     ("text", "sentence"),
     [
         ("a: 1\nn_test: 010\n", "line 2 has 010, which YAML reads as the number 8; put it in"),
-        ("evaluation: [a,\n 001]", "line 2 has 001, which YAML reads as the number 1"),
         ("hours: 1:30", "line 1 has 1:30, which YAML reads as the number 90"),
     ],
 )
-def test_numbers_of_another_base_are_refused(tmp_path, text, sentence):
+def test_octal_and_sexagesimal_numbers_are_refused(tmp_path, text, sentence):
     (tmp_path / "mine.yaml").write_text(text)
     with pytest.raises(ConfigError, match=rf"mine\.yaml: {sentence}"):
         refuse_misread([tmp_path / "mine.yaml"])
 
 
-def test_texts_in_quotes_and_other_numbers_are_as_they_look(tmp_path):
+def test_quoted_texts_and_decimal_numbers_are_accepted(tmp_path):
     text = "a: ['010', \"1:30\", 2024-01-01 x, 0, 0.5, 10, 1.0e-3, -0.1, '2024-01-01']"
     (tmp_path / "mine.yaml").write_text(text)
     refuse_misread([tmp_path / "mine.yaml"])
 
 
-def test_null_takes_back_where_weights_are(tmp_path):
+def test_null_removes_an_inherited_source_of_weights(tmp_path):
     checkpoints = {"a": {"revision": None, "step": 1}, "b": {"revision": "b", "repo": "x/y"}}
     config = {"models": {"m": {"repo": None, "checkpoints": checkpoints}}}
     settle_sources(config, tmp_path)
@@ -63,7 +62,9 @@ def test_null_takes_back_where_weights_are(tmp_path):
     }
 
 
-def test_a_folder_of_the_project_is_found_from_elsewhere(tmp_path, monkeypatch):
+def test_a_relative_folder_is_searched_in_the_working_directory_and_then_in_the_project(
+    tmp_path, monkeypatch
+):
     (tmp_path / "project" / "mine").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
     config = {"models": {"m": {"repo": "mine"}, "other": {"repo": "lab/model"}, "odd": None}}
@@ -73,10 +74,10 @@ def test_a_folder_of_the_project_is_found_from_elsewhere(tmp_path, monkeypatch):
     (tmp_path / "mine").mkdir()
     config = {"models": {"m": {"repo": "mine"}}}
     settle_sources(config, tmp_path / "project")
-    assert config["models"]["m"]["repo"] == "mine"  # the user's own comes first
+    assert config["models"]["m"]["repo"] == "mine"  # the working directory has priority
 
 
-def test_estimators_are_shown_in_the_order_of_the_config_with_the_paper_first():
+def test_estimators_are_shown_in_the_order_of_the_config():
     names = list(over_defaults({}, ROOT)["estimators"])
     first = ["end_correct", "self_consistency", "self_consistency_posthoc"]
     assert names[:3] == first
@@ -84,10 +85,10 @@ def test_estimators_are_shown_in_the_order_of_the_config_with_the_paper_first():
     assert set(ESTIMATORS) - {"verifier"} <= set(names)
 
 
-def test_a_limit_keeps_neighbours_and_leaves_out_datasets_without_their_file():
+def test_a_limit_keeps_adjacent_checkpoints_and_datasets_with_their_files():
     config = over_defaults({"study": {"limit": {"evaluation": 2, "earlier": 1}}}, ROOT)
     small, notes = limited(config)
-    # the last training checkpoint and the first two evaluated ones
+    # The limit keeps the last training checkpoint and the first two evaluated checkpoints.
     assert small["models"]["olmo3-7b"]["earlier"] == ["step424000"]
     assert small["models"]["olmo3-7b"]["evaluation"] == ["step566000", "step707000"]
     assert small["study"]["datasets"] == ["triviaqa", "jeopardy"]
@@ -96,7 +97,7 @@ def test_a_limit_keeps_neighbours_and_leaves_out_datasets_without_their_file():
     assert limited(over_defaults({}, ROOT))[1] == []
 
 
-def test_the_smoke_run_costs_nothing_and_fetches_a_third_of_the_papers_weights():
+def test_the_smoke_run_needs_no_judge_and_two_seeds():
     smoke = yaml.safe_load((ROOT / "config" / "smoke.yaml").read_text())
     study, _ = limited(over_defaults(smoke, ROOT))
     assert study["judge"]["backend"] == "lexical"

@@ -1,4 +1,4 @@
-"""GPU memory of jobs, by hand from the shapes of models in the configs."""
+"""GPU memory of jobs, calculated by hand from the shapes of models."""
 
 import pytest
 import yaml
@@ -30,18 +30,18 @@ def resources():
 
 
 @pytest.mark.parametrize("model", MODELS)
-def test_the_shape_of_a_model_has_as_many_weights_as_the_config_says(model):
+def test_the_shape_of_a_model_agrees_with_its_number_of_parameters(model):
     assert shape_of(MODELS[model]).weights == pytest.approx(
         MODELS[model]["parameters"], rel=0.005
     )
 
 
-def test_decoding_takes_the_weights_and_the_questions_that_fit(resources):
+def test_decoding_needs_the_weights_and_the_cache_of_a_batch(resources):
     job = {**SMOLLM3, "checkpoint": "step1920000"}
     memory = gpu_memory(resources, "generate_beams", job)
     shape = shape_of(MODELS["smollm3-3b"])
-    # 90 tokens of a long question and 30 of each of 10 beams, of 2 x 36 x 4 x 128 numbers of
-    # two bytes; logits of 10 beams, five times in float32
+    # Cache: 90 tokens of a long question and 10 beams x 30 tokens, each with 2 x 36 x 4 x 128
+    # numbers of two bytes. Logits: 10 beams, five copies in float32.
     question = 390 * 2 * 36 * 4 * 128 * 2 + 10 * 5 * 4 * 128_256
     assert question == question_bytes(shape, 390, 10) == 54_405_120
     assert memory.least == pytest.approx(WEIGHTS_GB + 0.0544, abs=0.001)
@@ -49,24 +49,24 @@ def test_decoding_takes_the_weights_and_the_questions_that_fit(resources):
     assert memory.full == pytest.approx(WEIGHTS_GB + 6.96, abs=0.01)
 
 
-def test_training_takes_the_weights_the_tensors_for_the_gradient_and_the_adapter(resources):
+def test_training_needs_the_weights_the_activations_and_the_adapter(resources):
     memory = gpu_memory(resources, "train_oracle", ORACLE)
     # 16 questions of 90 tokens and two candidates of 30: 2,400 tokens. Per layer and token
     # 48 x 2048 + 10 x 11008 bytes: 2,400 x 36 x 208,384 = 18.00 GB. 15.1 million weights of
-    # the adapter of 16 bytes: 0.24 GB. One layer: 2,400 x (16 x 2048 + 12 x 11008) = 0.40 GB
+    # the adapter of 16 bytes: 0.24 GB. Per layer: 2,400 x (16 x 2048 + 12 x 11008) = 0.40 GB
     assert memory.full == pytest.approx(WEIGHTS_GB + 18.00 + 0.24 + 0.40, abs=0.01)
     assert memory.least < memory.full - 16
 
 
-def test_a_model_without_a_shape_has_no_figure():
+def test_a_model_without_a_shape_gets_no_estimate():
     models = {**ONE_GPU["models"], "smollm3-3b": {**ONE_GPU["models"]["smollm3-3b"]}}
     del models["smollm3-3b"]["shape"]
     resources = JobResources(Study({**ONE_GPU, "models": models}))
     assert gpu_memory(resources, "train_oracle", ORACLE) is None
 
 
-def test_copies_on_a_single_gpu_are_together_or_one_at_a_time():
+def test_copies_of_a_model_share_a_gpu_if_they_fit_three_quarters_of_it():
     shape = shape_of(MODELS["smollm3-3b"])
-    # 4 x 6.15 = 24.6 GB, three quarters of 32.8 GB
+    # 4 x 6.15 = 24.6 GB, which is three quarters of 32.8 GB
     assert "are on the GPU together" in describe_copies(4, shape, 33, "SmolLM3 3B")
     assert "one at a time is on the GPU" in describe_copies(4, shape, 32, "SmolLM3 3B")

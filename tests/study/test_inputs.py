@@ -1,4 +1,4 @@
-"""Inputs of rules for a model m with checkpoints a (training), b and c (evaluation)."""
+"""Inputs of rules, for a model m with checkpoints a (training), b and c (evaluation)."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from study.inputs import Inputs, existing
 from study.study import AnswerSet, Evaluated, Study
 from study.wildcards import for_each, one_of, per_job, uncompared
 
-ASKED = {"asks": {"n_samples": 2}, "reads": ["evaluation"], "prompt": "asked.txt"}
+ASKING = {"asks": {"n_samples": 2}, "reads": ["evaluation"], "prompt": "asked.txt"}
 CONFIG = {
     "results": "out",
     "models": {
@@ -34,7 +34,7 @@ CONFIG = {
         "rank": {"function": "r", "reads": ["evaluation"], "posthoc": "isotonic"},
         "probe": {"function": "p", "reads": ["evaluation"], "fitted": True},
         "probe_of_weights": {"function": "p", "reads": ["evaluation"], "reads_weights": True},
-        "asked": ASKED,
+        "asked": ASKING,
         "surrogate": {"function": "s", "reads": ["last_earlier", "evaluation"]},
         "fitted_surrogate": {
             **{"function": "s", "reads": ["last_earlier", "evaluation"]},
@@ -59,31 +59,31 @@ INPUTS = Inputs(Study(CONFIG), Path())
 JOB = Wildcards(fromdict={"model": "m", "checkpoint": "c", "dataset": "quiz"})
 
 
-def test_each_parameter_of_a_function_is_a_wildcard():
+def test_parameters_of_an_input_function_are_filled_with_wildcards():
     assert per_job(lambda dataset, model: (model, dataset))(JOB) == ("m", "quiz")
     assert per_job(lambda model, seed="none": seed)(JOB) == "none"
     with pytest.raises(TypeError, match="seed"):
         per_job(lambda seed: seed)(JOB)
-    both = for_each(INPUTS.study.evaluation, "{model}-{checkpoint}-{dataset}")
-    assert both(JOB) == ["m-b-quiz", "m-c-quiz"]
+    answers = for_each(INPUTS.study.evaluation, "{model}-{checkpoint}-{dataset}")
+    assert answers(JOB) == ["m-b-quiz", "m-c-quiz"]
     assert uncompared([1])(JOB, None) == [1]
     assert uncompared(INPUTS.questions_asked)(JOB, None) == "out/contexts/m/c/quiz.parquet"
     assert one_of(["a.b", "c"]) == r"a\.b|c" and one_of([]) == "(?!)"
 
 
-def test_questions_follow_the_context_of_a_checkpoint():
+def test_a_checkpoint_with_a_context_reads_questions_with_passages():
     assert INPUTS.questions_asked("m", "b", "quiz") == "out/questions/quiz.parquet"
-    both = ["out/questions/quiz.parquet", "out/contexts/m/c/quiz.parquet"]
-    assert INPUTS.questions_of_each("m", ["a", "b", "c"], "quiz") == both
+    files = ["out/questions/quiz.parquet", "out/contexts/m/c/quiz.parquet"]
+    assert INPUTS.questions_of_each("m", ["a", "b", "c"], "quiz") == files
 
 
-def test_files_of_a_checkpoint_are_those_that_are_made_here():
+def test_rules_depend_on_the_weights_that_the_study_makes():
     assert INPUTS.made_files("m", "a") == []
     changed = INPUTS.made_files("m", "b")
     assert changed[0] == "out/changed/m/b/model.safetensors" and len(changed) == 5
-    assert INPUTS.made_files("m", "c") == changed  # of its parts a and b
-    before = INPUTS.checkpoint_to_change("m", "b")
-    assert before == {"before": "out/checkpoints/m/a.json", "beside_before": []}
+    assert INPUTS.made_files("m", "c") == changed  # c is a merge of a and b
+    base = INPUTS.checkpoint_to_change("m", "b")
+    assert base == {"before": "out/checkpoints/m/a.json", "beside_before": []}
     assert INPUTS.questions_of_change("m", "b") == ["out/questions/exam.parquet"]
     change = {"of": "a", "datasets": ["exam"], "method": "npo", "beta": 1}
     assert INPUTS.study.state("m", "b")["change"] == change
@@ -99,15 +99,15 @@ def test_a_checkpoint_can_have_a_seed_of_its_own():
     assert search["draw"] is None and search["n_beams"] == 9
 
 
-def test_only_questions_of_bioasq_show_examples_of_their_type():
+def test_only_bioasq_selects_few_shot_examples_by_type():
     assert INPUTS.few_shot("m", "b", "quiz")["by_category"]
     assert not INPUTS.few_shot("m", "b", "exam")["by_category"]
 
 
-def test_what_an_estimator_reads():
+def test_an_estimator_reads_the_files_that_its_entry_declares():
     assert INPUTS.checkpoints_judged("m", "sc") == ["b", "c"]
     assert INPUTS.checkpoints_judged("m", "rank") == ["a", "b", "c"]
-    # one checkpoint alone: what is fitted reads the training checkpoints, too
+    # Jobs per checkpoint: a fitted estimator reads the training checkpoints, too.
     assert INPUTS.read_at("m", "sc", "c") == ["c"]
     assert INPUTS.read_at("m", "probe", "c") == ["a", "c"]
     files = INPUTS.further_files("m", "quiz", "sc")
@@ -125,11 +125,11 @@ def test_what_an_estimator_reads():
     ("estimator", "read", "judged"),
     [
         ("sc", "b/test c/test", "b/test c/test"),
-        # fitted on the labelled train answers of the training checkpoint a
+        # fitted on labelled train answers of the training checkpoint a
         ("rank", "a/train b/test c/test", "a/train b/test c/test"),
         ("surrogate", "a/test b/test c/test", "b/test c/test"),
         ("fitted_surrogate", "a/train a/test b/test c/test", "a/train b/test c/test"),
-        # fitted anew on the unlabelled train answers of each evaluation checkpoint
+        # fitted on unlabelled train answers of each evaluation checkpoint
         ("at_each", "b/train b/test c/train c/test", "b/train b/test c/train c/test"),
     ],
 )
@@ -147,17 +147,17 @@ def test_a_job_of_one_checkpoint_reads_the_split_that_it_rates():
     fitted = [AnswerSet("a", "train"), AnswerSet("c", "test")]
     assert INPUTS.answers_read_at("m", "probe", "c", "own") == fitted
     assert INPUTS.answers_judged_at("m", "probe", "c", "own") == fitted
-    both = [AnswerSet("c", "train"), AnswerSet("c", "test")]
-    assert INPUTS.answers_read_at("m", "at_each", "c", "own") == both
+    two_splits = [AnswerSet("c", "train"), AnswerSet("c", "test")]
+    assert INPUTS.answers_read_at("m", "at_each", "c", "own") == two_splits
 
 
-def test_the_page_shows_training_checkpoints_on_the_studys_own_datasets():
+def test_the_page_shows_training_checkpoints_only_on_training_datasets():
     rows = [Evaluated("m", "quiz", "sc"), Evaluated("m", "exam", "sc")]
     names = INPUTS.shown_on_page("{checkpoint}-{dataset}", rows)
     assert names == ["a-quiz", "b-quiz", "c-quiz", "b-exam", "c-exam"]
 
 
-def test_a_prompt_is_refused_with_its_key(tmp_path):
+def test_a_missing_or_incomplete_prompt_is_refused_with_its_key(tmp_path):
     inputs = Inputs(Study(CONFIG), tmp_path)
     with pytest.raises(WorkflowError, match=r"prompts.confidence is confidence.txt, and there"):
         inputs.confidence_prompt()

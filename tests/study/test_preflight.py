@@ -1,4 +1,4 @@
-"""What a run costs and what a person must provide, before its first job."""
+"""The preflight check: costs, keys, files and environments, before the first job."""
 
 from pathlib import Path
 
@@ -24,7 +24,7 @@ TRAIN, TEST = (
 BIOASQ = ("prepare_questions", {"dataset": "bioasq"})
 
 
-def found(tmp_path, planned, finished=(), arguments=(), **judge):
+def check_plan(tmp_path, planned, finished=(), arguments=(), **judge):
     config = {**PAPER, "results": str(tmp_path), "judge": PAPER["judge"] | judge}
     return preflight(Inputs(Study(config), ROOT), planned, finished, arguments)
 
@@ -34,18 +34,18 @@ def key(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
 
 
-def test_the_cost_of_a_request_by_hand():
+def test_the_cost_of_a_request_equals_a_calculation_by_hand():
     judge = {"price_input": 3, "price_output": 10, "request": {"max_tokens": 8}}
-    # 484 + 100 + 16 + 10 x 18 = 780 bytes are 260 tokens, and two messages add 8 each; the
-    # reply is at most 10 x 8 tokens: 276 x 3 + 80 x 10 = 1628 millionths
+    # Bound: 484 + 100 + 16 + 10 x 18 = 780 bytes are 780 / 3 = 260 tokens. Two messages add
+    # 8 each. The reply has at most 10 x 8 tokens: 276 x 3 + 80 x 10 = 1628 millionths.
     assert request_cost(judge, "x" * 484, 10) == pytest.approx(1628e-6)
-    # 4 bytes a token and 5 tokens a line: (780 / 4 + 16) x 3 + 50 x 10 = 1133
+    # Estimate: 4 bytes per token and 5 tokens per line: (780 / 4 + 16) x 3 + 50 x 10 = 1133
     assert request_cost(judge, "x" * 484, 10, bound=False) == pytest.approx(1133e-6)
-    # a single candidate has at least 16 tokens: (484 + 116 + 18) / 3 + 16 = 222
+    # The reply about a single candidate has 16 tokens: (484 + 116 + 18) / 3 + 16 = 222
     assert request_cost(judge, "x" * 484, 1) == pytest.approx((222 * 3 + 160) / 1e6)
 
 
-def test_the_papers_first_table_is_below_the_ceiling_and_all_of_it_above(
+def test_the_papers_first_table_costs_less_than_the_ceiling_and_the_study_more(
     paper_dry_runs, tmp_path
 ):
     lines = {
@@ -58,71 +58,72 @@ def test_the_papers_first_table_is_below_the_ceiling_and_all_of_it_above(
     assert "ceiling 500 USD" in lines["table"]
     assert "above the ceiling" not in lines["table"]
     assert "bioasq" not in lines["table"].lower()
-    # and 20 checkpoints x 2,719 of BioASQ, 9 x 9,961 test questions: 309,571 + 54,380 + 89,649
+    # Plus 20 checkpoints x 2,719 questions of BioASQ and 9 x 9,961 test questions:
+    # 309,571 + 54,380 + 89,649
     assert "Judge: 453,600 requests" in lines["study"]
     assert "add the line `judge: {max_cost: 6" in lines["study"]
     assert "the line `study: {datasets: [triviaqa, jeopardy]" in lines["study"]
 
 
 def test_a_run_above_the_ceiling_is_refused_with_the_line_that_allows_it(tmp_path):
-    report = found(tmp_path, [TRAIN, TEST], max_cost=5)
+    report = check_plan(tmp_path, [TRAIN, TEST], max_cost=5)
     assert report.lines[0].startswith("Judge: 9,961 requests to gpt-5.4")
     with pytest.raises(WorkflowError, match=r"Nothing has started:\n- .*max_cost: 20}"):
         refuse_if_missing(report)
-    assert not found(tmp_path, [TRAIN, TEST], max_cost=20).refusals
+    assert not check_plan(tmp_path, [TRAIN, TEST], max_cost=20).refusals
 
 
-def test_replies_that_were_paid_before_are_not_asked_for_again(tmp_path):
+def test_stored_replies_are_not_counted_again(tmp_path):
     (tmp_path / "judge").mkdir()
     Ledger(f"{tmp_path}/judge/spending.csv").add("gpt-5.4", 9961, 14.0, "batch")
-    # All are kept: an edit of code runs the jobs again and asks for nothing.
-    assert not found(tmp_path, [TRAIN, TEST], max_cost=15).lines
-    # The ledger's requests are those of the finished job and of 4,961 planned ones.
-    report = found(
+    # All replies are stored, so rerun jobs request nothing.
+    assert not check_plan(tmp_path, [TRAIN, TEST], max_cost=15).lines
+    # The ledger contains the finished job's requests and 4,961 of the planned requests.
+    report = check_plan(
         tmp_path, [TEST, (TEST[0], {**TEST[1], "checkpoint": "step707000"})], [TRAIN]
     )
     assert report.lines[0].startswith("Judge: 4,961 requests")
     assert "14 USD spent so far" in report.lines[0]
 
 
-def test_what_a_person_must_provide_is_named_if_it_is_missing(tmp_path, monkeypatch):
+def test_a_missing_key_or_file_is_refused_with_its_remedy(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("OPENAI_API_KEY")
-    key, file = found(tmp_path, [TRAIN, BIOASQ]).refusals
+    key, file = check_plan(tmp_path, [TRAIN, BIOASQ]).refusals
     assert "variable OPENAI_API_KEY is empty" in key
     assert "data/bioasq/training14b.json is missing" in file
     assert "`study: {datasets: [triviaqa, jeopardy]" in file
     Path("data/bioasq").mkdir(parents=True)
     Path("data/bioasq/training14b.json").write_text("{}")
-    assert len(found(tmp_path, [TRAIN, BIOASQ]).refusals) == 1
+    assert len(check_plan(tmp_path, [TRAIN, BIOASQ]).refusals) == 1
 
 
-def test_downloads_name_repositories_and_the_token_of_the_hub(tmp_path, monkeypatch):
+def test_downloads_are_listed_with_size_repository_and_token(tmp_path, monkeypatch):
     monkeypatch.delenv("HF_TOKEN", raising=False)
     monkeypatch.setenv("HF_HOME", str(tmp_path))
     fetch = ("fetch_checkpoint", {"model": "olmo3-32b", "checkpoint": "step262000"})
-    downloads, token = found(tmp_path, [fetch]).lines
+    downloads, token = check_plan(tmp_path, [fetch]).lines
     assert downloads.startswith("Downloads: 64 GB of allenai/Olmo-3-1125-32B;")
     assert token == "HF_TOKEN is not set; only gated repositories need it."
     (tmp_path / "token").write_text("hf_test")
-    assert found(tmp_path, [fetch]).lines[1] == "HF_TOKEN is set."
+    assert check_plan(tmp_path, [fetch]).lines[1] == "HF_TOKEN is set."
 
 
-def test_account_and_partitions_are_those_of_the_profile(tmp_path, monkeypatch):
+def test_partitions_of_the_profile_must_exist_on_the_cluster(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     profile = ROOT / "profiles" / "slurm"
-    [line] = found(tmp_path, [], arguments=["-n", "--profile", str(profile)]).lines
+    [line] = check_plan(tmp_path, [], arguments=["-n", "--profile", str(profile)]).lines
     assert "no account (slurm_account is none); partitions cpu, gpu" in line
     sinfo = tmp_path / "sinfo"
     sinfo.write_text("#!/bin/sh\necho cpu\necho large\n")
     sinfo.chmod(0o755)
-    [reason] = found(tmp_path, [], arguments=[f"--profile={profile}"]).refusals
+    [reason] = check_plan(tmp_path, [], arguments=[f"--profile={profile}"]).refusals
     assert reason.startswith("sinfo knows no partition gpu; correct its name in")
     laptop = ROOT / "profiles" / "laptop"
-    assert not found(tmp_path, [], arguments=["--profile", str(laptop)]).lines
+    assert not check_plan(tmp_path, [], arguments=["--profile", str(laptop)]).lines
 
 
-def test_the_environment_of_vllm_is_looked_for_before_the_first_job(tmp_path, monkeypatch):
+def test_an_environment_without_vllm_is_refused_before_the_first_job(tmp_path, monkeypatch):
     beams = [("generate_beams", {**JUDGED, "split": "test"})]
 
     def reasons(*arguments, **decoding):
@@ -138,16 +139,16 @@ def test_the_environment_of_vllm_is_looked_for_before_the_first_job(tmp_path, mo
     python = tmp_path / "python"
     python.write_text("#!/bin/sh\n")
     python.chmod(0o755)
-    assert reasons(python=str(python)) == []  # it lacks nothing
+    assert reasons(python=str(python)) == []  # this Python finds vllm
 
 
-def test_a_study_that_names_no_file_or_judge_has_nothing_to_say(tmp_path):
-    report = found(tmp_path, [("compute_metrics", {"model": "m"})])
+def test_a_plan_without_files_or_judge_has_an_empty_report(tmp_path):
+    report = check_plan(tmp_path, [("compute_metrics", {"model": "m"})])
     assert report.text == "" and not report.refusals
 
 
-def test_the_two_targets_decode_nothing_twice(paper_dry_runs):
-    """A job of the table has the same files and settings as in `all`."""
+def test_table_study_and_all_share_their_answer_jobs(paper_dry_runs):
+    """Jobs of the table have the same files and settings in `all`."""
 
     def answer_jobs(target):
         rules = {"generate_beams", "cluster_answers", "judge_answers"}

@@ -1,4 +1,4 @@
-"""The overlay with every choice as released, and what a comparison says of them."""
+"""The overlay with the release's settings, and the settings that a comparison lists."""
 
 import pytest
 from configs import overlaid, shipped
@@ -13,32 +13,32 @@ def config():
     return overlaid()
 
 
-def settings(config):
+def compared_settings(config):
     return set(settings_compared(config, ROOT).split("; "))
 
 
-def test_the_overlay_is_a_config_of_the_papers_study_and_changes_what_is_documented():
+def test_the_overlay_of_the_release_changes_only_the_documented_keys():
     config = overlaid(shipped("as_released"))
     check_config(config)
-    changed = settings(config) - settings(overlaid())
+    changed = compared_settings(config) - compared_settings(overlaid())
     assert {setting.split(":")[0] for setting in changed} == {
-        "equivalence.dtype",  # of the library by default, which is float32
+        "equivalence.dtype",  # the library's default is float32
         "scoring.head",
     }
 
 
-def test_a_comparison_names_what_was_chosen(config):
+def test_a_comparison_lists_the_chosen_settings(config):
     config["decoding"]["weighting"] = "probability"
     config["estimators"]["gcm_posthoc"]["posthoc"] = "platt"
-    assert settings(config) > {
+    assert compared_settings(config) > {
         'decoding.weighting: "probability"',
         'judge.undecided: "stop"',
         'estimators.gcm_posthoc.posthoc: "platt"',
     }
-    assert 'scoring.head: "model"' in settings(overlaid(shipped("as_released")))
+    assert 'scoring.head: "model"' in compared_settings(overlaid(shipped("as_released")))
 
 
-def test_of_what_was_made_elsewhere_only_the_choices_made_here_are_named(config):
+def test_a_comparison_of_imported_results_lists_only_settings_applied_here(config):
     config["study"] |= {"source": "release", "archive": "a.tar.zst"}
     assert settings_compared(config, ROOT) == (
         'estimators.self_consistency_posthoc.posthoc: "isotonic"; '

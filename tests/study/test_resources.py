@@ -1,4 +1,4 @@
-"""Resources, requests and disk of jobs, by hand from the numbers at the top of resources.py."""
+"""Resources, requests and disk space of jobs, by hand from the constants of resources.py."""
 
 import re
 from collections import Counter
@@ -30,11 +30,11 @@ def request(config, rule, job, attempt=1):
     return JobResources(Study(config)).request(rule, job, attempt)
 
 
-def test_a_request_follows_from_the_size_of_the_model_and_grows_with_attempts():
+def test_memory_and_gpus_follow_the_size_of_the_model_and_grow_with_attempts():
     # 600 MB for each GB of one GPU: 600 x 80
     assert request(PAPER, "generate_beams", BEAMS_7B) == (1, 48_000, 240, 1, 1)
     assert request(PAPER, "generate_beams", BEAMS_7B, 2) == (1, 96_000, 480, 1, 1)
-    # four models of 64.4 GB, each in a process of its own with two GPUs
+    # Four models of 64.4 GB need a process with two GPUs each.
     assert request(PAPER, "train_oracle", ORACLE_32B) == (8, 384_000, 720, 4, 1)
     # a change trains in float32: 2 x 14.6 GB still fit in half of a GPU of 80 GB
     assert request(PAPER, "change_checkpoint", BEAMS_7B) == (1, 48_000, 720, 1, 1)
@@ -45,12 +45,12 @@ def request_on(rule, job, **site):
     return request(PAPER | site, rule, job)
 
 
-def test_nodes_of_four_gpus():
+def test_ranks_are_spread_over_nodes_of_four_gpus():
     # Four ranks with two GPUs each, two ranks a node: 600 x 80 x 4 MB on each.
     oracle = request_on("train_oracle", ORACLE_32B, gpus_per_node=4)
     assert (oracle.gpu, oracle.ranks, oracle.nodes, oracle.mem_mb) == (8, 4, 2, 192_000)
     three = ORACLE_32B | {"recipe": "non_oracle", "trained_on": LAST_SET["non_oracle"][1]}
-    # Three ranks have no half: a node each.
+    # Three ranks cannot be split evenly over two nodes, so each gets a node.
     earlier = request_on("train_non_oracle", three, gpus_per_node=4)
     assert (earlier.gpu, earlier.ranks, earlier.nodes, earlier.mem_mb) == (6, 3, 3, 96_000)
     # Three ranks with one GPU each fit a node.
@@ -61,7 +61,7 @@ def test_nodes_of_four_gpus():
         assert request_on("train_oracle", ORACLE_32B, **site).nodes == 1
 
 
-def test_gpus_of_another_size():
+def test_the_number_of_gpus_follows_their_memory():
     # 64.4 GB are less than half of 141 GB; with 20 GB more they need three of 40 GB.
     assert request_on("generate_beams", BEAMS_32B, gpu_gb=141).gpu == 1
     assert request_on("generate_beams", BEAMS_32B, gpu_gb=40).gpu == 3
@@ -73,14 +73,14 @@ def test_gpus_of_another_size():
         request_on("generate_beams", BEAMS_32B, gpu_gb=40, gpus_per_node=2)
 
 
-def test_a_model_without_a_size_runs_on_the_cpu():
+def test_a_model_without_a_number_of_parameters_runs_on_the_cpu():
     config = {**PAPER, "models": {"olmo3-7b": {**PAPER["models"]["olmo3-7b"]}}}
     del config["models"]["olmo3-7b"]["parameters"]
     assert request(config, "generate_beams", BEAMS_7B) == (0, 8000, 60, 1, 1)
     assert request(config, "generate_beams", BEAMS_7B, 3) == (0, 24_000, 180, 1, 1)
 
 
-def test_disk_and_requests():
+def test_disk_space_and_judge_requests_equal_values_by_hand():
     def gigabytes(rule, job):
         return JobResources(Study(PAPER)).gigabytes(rule, job)
 
@@ -103,7 +103,7 @@ def test_disk_and_requests():
     assert requests(BEAMS_7B, together=False, clusters="needed") == 4961 * 2
 
 
-def test_the_checklist_of_day_one_has_the_jobs_of_each_target(paper_dry_runs):
+def test_the_documented_number_of_jobs_of_each_target_is_current(paper_dry_runs):
     assert jobs_table(paper_dry_runs) in (ROOT / "docs" / "reproduce.md").read_text()
 
 
@@ -113,7 +113,7 @@ def jobs_of_all(paper_dry_runs):
     return [job for job in jobs if job.rule != "all"]
 
 
-def test_the_documented_cost_is_that_of_the_paper(paper_dry_runs):
+def test_the_documented_costs_of_the_paper_are_current(paper_dry_runs):
     jobs = estimate_cost.jobs_of(paper_dry_runs["study"])
     table = estimate_cost.as_table(estimate_cost.total_costs(PAPER, jobs))
     assert table in (ROOT / "docs" / "cluster.md").read_text(), table
@@ -121,7 +121,7 @@ def test_the_documented_cost_is_that_of_the_paper(paper_dry_runs):
     assert f"the default target has {n_jobs} of them" in PAGE
 
 
-def test_every_rule_is_documented_with_its_jobs_and_what_it_needs(jobs_of_all):
+def test_every_rule_is_documented_with_its_number_of_jobs_and_its_device(jobs_of_all):
     listed = re.findall(r"^\| `([\w{}]+)` \| (\w+) \| (\d+) \|", PAGE, flags=re.MULTILINE)
     boxes = [re.sub(r"^train_\w+", "train_{recipe}", job.rule) for job in jobs_of_all]
     assert {rule: int(n) for rule, _, n in listed} == Counter(boxes)
@@ -145,31 +145,31 @@ LAST_SET = {
 }
 
 
-def asked_by_oracle_32b(dry_run):
-    """What a dry run says that the joint training of the largest model asks for."""
+def resources_of_oracle_32b(dry_run):
+    """Return the resources in a dry run for joint training of the largest model."""
     wildcards = "model=olmo3-32b, dataset=triviaqa, recipe=oracle, "
     (job,) = [text for text in dry_run.split("\nrule ") if wildcards in text]
     return set(re.search(r"resources: (.*)", job)[1].split(", "))
 
 
-def test_what_a_model_needs_is_asked_for_on_one_node(paper_dry_runs):
-    asked = asked_by_oracle_32b(paper_dry_runs["study"])
-    assert asked >= {"mem_mb=384000", "nodes=1", "cpus_per_task=4", "gpu=8"}
-    assert "slurm_account=none" in asked  # the shipped profile's
-    assert not any(resource.startswith(("mpi=", "gres=", "tasks")) for resource in asked)
+def test_joint_training_of_the_largest_model_fits_one_node_of_eight_gpus(paper_dry_runs):
+    resources = resources_of_oracle_32b(paper_dry_runs["study"])
+    assert resources >= {"mem_mb=384000", "nodes=1", "cpus_per_task=4", "gpu=8"}
+    assert "slurm_account=none" in resources  # the shipped profile's
+    assert not any(resource.startswith(("mpi=", "gres=", "tasks")) for resource in resources)
 
 
 @pytest.mark.slow
-def test_a_site_with_other_nodes_says_so_in_its_profile(tmp_path):
-    shipped = ROOT / "slurm"  # as the README names it
+def test_a_profile_with_four_gpus_per_node_spreads_ranks_over_two_nodes(tmp_path):
+    shipped = ROOT / "slurm"  # the README's path
     (tmp_path / "partitions.yaml").write_text((shipped / "partitions.yaml").read_text())
     lines = (shipped / "profile.yaml").read_text()
     changed = lines.replace("gpus_per_node: 8", "gpus_per_node: 4")
     assert changed != lines
     (tmp_path / "profile.yaml").write_text(changed)
     words = ["-m", "snakemake", "--profile", tmp_path, "--dry-run", "--nolock"]
-    said = python(*words, "results/tables/oracle_vs_methods.tex", folder=ROOT)
-    asked = asked_by_oracle_32b(said)
-    assert asked >= {"nodes=2", "gres=gpu:4", "tasks=4", "mpi=srun", "cpus_per_task=1"}
-    assert asked >= {"mem_mb=192000", "tasks_per_gpu=0", "rank_timeout_min=120"}
-    assert not any(resource.startswith("gpu=") for resource in asked)
+    output = python(*words, "results/tables/oracle_vs_methods.tex", folder=ROOT)
+    resources = resources_of_oracle_32b(output)
+    assert resources >= {"nodes=2", "gres=gpu:4", "tasks=4", "mpi=srun", "cpus_per_task=1"}
+    assert resources >= {"mem_mb=192000", "tasks_per_gpu=0", "rank_timeout_min=120"}
+    assert not any(resource.startswith("gpu=") for resource in resources)

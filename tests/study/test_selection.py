@@ -1,4 +1,4 @@
-"""Recipes on a model with checkpoints a < b (training) < c < d < e (evaluation)."""
+"""Selections of a study with checkpoints a < b (training) < c < d < e (evaluation)."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -76,7 +76,7 @@ INPUTS = Inputs(STUDY, Path())
         ("mine", {"a+d": ["a", "d"]}),
     ],
 )
-def test_checkpoints_trained_on(recipe, sets):
+def test_a_recipe_trains_on_the_sets_of_checkpoints_that_it_names(recipe, sets):
     assert STUDY.training_sets("m", recipe) == sets
 
 
@@ -89,11 +89,13 @@ def test_checkpoints_trained_on(recipe, sets):
         ("pooled", "d", ["c", "d", "e"]),
     ],
 )
-def test_data_learnt_from(recipe, trained_on, data):
+def test_an_adapter_learns_answers_of_its_own_or_the_configured_checkpoints(
+    recipe, trained_on, data
+):
     assert INPUTS.data_checkpoints("m", recipe, trained_on) == data
 
 
-def test_adapter_used_at_a_checkpoint():
+def test_each_checkpoint_uses_the_adapter_of_its_recipe():
     assert STUDY.adapter_used_at("m", "joint", "d") == "c+d+e"
     assert STUDY.adapter_used_at("m", "respective", "d") == "d"
     assert STUDY.adapter_used_at("m", "non_oracle", "d") == "a+b"
@@ -104,8 +106,7 @@ def scorings(checkpoint, recipe, answers, dataset="quiz"):
     return [SimpleNamespace(**row) for row in rows]
 
 
-def test_what_a_scoring_job_scores():
-    # two seeds each
+def test_a_scoring_job_contains_the_adapters_seeds_and_answers_that_are_needed():
     assert [tuple(vars(s).values()) for s in scorings("d", "joint", "own")] == [
         ("d", "joint", "c+d+e", "quiz", 1),
         ("d", "joint", "c+d+e", "quiz", 2),
@@ -116,13 +117,13 @@ def test_what_a_scoring_job_scores():
         (name, seed) for name in "cde" for seed in (1, 2)
     ]
     assert {s.trained_on for s in surrogate} == {"a+b"}
-    # every adapter, one seed
+    # Transfer: every adapter of one seed
     assert [s.trained_on for s in scorings("d", "each", "transfer")] == list("abcde")
     assert {s.answers_of for s in scorings("d", "each", "transfer")} == {"d"}
     assert {s.train_dataset for s in scorings("d", "joint", "own", "exam")} == {"quiz"}
 
 
-def test_where_the_scores_of_an_estimator_are():
+def test_an_estimator_reads_scores_of_the_checkpoints_that_rate_its_answers():
     assert INPUTS.scores_needed("m", "joint") == [Scores(c, "joint", "own") for c in "cde"]
     assert INPUTS.scores_needed("m", "surrogate") == [Scores("b", "non_oracle", "evaluation")]
     assert INPUTS.scores_needed("m", "copy") == [Scores("b", "non_oracle", "own")]
@@ -132,26 +133,26 @@ def test_where_the_scores_of_an_estimator_are():
     ]
 
 
-def test_what_is_used_at_each_checkpoint():
+def test_joint_surrogate_and_copied_confidences_use_the_right_weights_and_answers():
     def used(estimator):
         keys = ("checkpoint", "scored_at", "answers", "answers_of")
         return ["".join(use[key][0] for key in keys) for use in INPUTS.uses("m", estimator)]
 
-    # checkpoint, whose weights, [o]wn or of [e]valuation, whose answers
+    # Letters: checkpoint, source of the weights, [o]wn or [e]valuation, source of the answers
     assert used("joint") == ["ccoc", "ddod", "eeoe"]
     assert used("surrogate") == ["cbec", "dbed", "ebee"]
     assert used("copy") == ["cbob", "dbob", "ebob"]
 
 
-def test_checkpoints_read():
+def test_a_calibrated_estimator_also_reads_the_training_checkpoints():
     assert STUDY.checkpoints_read("m", "sc") == ["c", "d", "e"]
     assert STUDY.checkpoints_read("m", "posthoc") == ["a", "b", "c", "d", "e"]
 
 
 def test_the_weights_of_a_rater_are_read_too():
-    about = {"function": "base_probability", "reads": ["evaluation"]}
-    raters = {"last": {**about, "rater": "last_earlier"}, "own": {**about, "rater": "d"}}
-    raters = {name: {**about, "reads_weights": True} for name, about in raters.items()}
+    entry = {"function": "base_probability", "reads": ["evaluation"]}
+    raters = {"last": {**entry, "rater": "last_earlier"}, "own": {**entry, "rater": "d"}}
+    raters = {name: {**entry, "reads_weights": True} for name, entry in raters.items()}
     study = Study({**CONFIG, "estimators": raters, "results": "out"})
     inputs = Inputs(study, Path())
 
@@ -164,39 +165,39 @@ def test_the_weights_of_a_rater_are_read_too():
     assert [study.needs_earlier(name) for name in raters] == [True, False]
 
 
-def test_what_needs_earlier_checkpoints():
+def test_fitted_and_trained_estimators_need_earlier_checkpoints():
     needing = {name for name in CONFIG["estimators"] if STUDY.needs_earlier(name)}
     assert needing == {"posthoc", "non_oracle", "calibrated", "surrogate", "copy"}
 
 
-def test_what_the_study_evaluates_and_what_all_adds():
+def test_the_target_all_adds_estimators_and_datasets_of_further_tables():
     quiz = [Evaluated("m", "quiz", name) for name in ("sc", "joint")]
     assert STUDY.evaluated == quiz
     assert STUDY.shown("main") == quiz
     assert [row.estimator for row in STUDY.shown("ablations")] == ["sc", "copy"]
-    # a transfer table brings its dataset, whose estimators train on the study's
-    elsewhere = [Evaluated("m", "exam", name) for name in ("sc", "joint")]
-    assert STUDY.shown("elsewhere") == elsewhere
+    # A transfer table adds its dataset. Estimators are trained on the study's dataset.
+    on_exam = [Evaluated("m", "exam", name) for name in ("sc", "joint")]
+    assert STUDY.shown("elsewhere") == on_exam
     added = [Evaluated("m", "quiz", name) for name in ("copy", "posthoc")]
-    assert STUDY.ever_evaluated == quiz + added + elsewhere
-    # a table about models that are not in the study has nothing to show
+    assert STUDY.ever_evaluated == quiz + added + on_exam
+    # Tables for models outside the study are left out.
     assert list(STUDY.further_tables) == ["ablations", "fitted", "elsewhere"]
     assert STUDY.datasets == ["quiz", "exam"]
 
 
-def test_a_dataset_that_only_evaluates_fits_nothing():
+def test_fitted_estimators_are_not_evaluated_on_a_dataset_without_training():
     assert STUDY.is_evaluated("m", "exam", "sc")
     assert not STUDY.is_evaluated("m", "exam", "posthoc")
 
 
-def test_segments_of_pretraining():
+def test_each_checkpoint_continues_pretraining_from_the_previous_one():
     assert INPUTS.previous_checkpoint("m", "a") is None
     assert INPUTS.step_before("m", "a") == 0
     assert INPUTS.previous_checkpoint("m", "d") == "c"
     assert INPUTS.step_before("m", "d") == 30
 
 
-def test_a_verifier_judges_what_its_estimators_read():
+def test_a_verifier_rates_the_splits_that_its_estimators_read():
     plain = {"function": "verifier", "reads": ["evaluation"], "verifier": "gcm"}
     estimators = {"plain": plain, "fitted": {**plain, "posthoc": "isotonic"}}
     study = Study(
@@ -209,27 +210,27 @@ def test_a_verifier_judges_what_its_estimators_read():
     test = {"c": "test", "d": "test", "e": "test"}
     train = {"a": "train", "b": "train"}
     assert study.splits_to_verify("gcm", "m", "quiz") == {**train, **test}
-    # Nothing can be fitted on a dataset that only evaluates, so no train split is judged.
+    # The dataset exam is only evaluated, so its train split is not rated.
     assert study.splits_to_verify("gcm", "m", "exam") == test
     assert study.splits_to_verify("critic", "m", "quiz") == {}
     assert study.models_made == ["m", "judge"]
 
 
-def test_the_questions_that_a_study_needs():
+def test_a_study_needs_questions_for_few_shot_examples_and_training():
     prompts = {"prompts": {"few_shot": 5}}
     inputs = Inputs(Study({**CONFIG, **prompts}), Path())
     assert inputs.least_questions("quiz") == {"few_shot": 5, "train": 1}
     chosen = {**CONFIG["study"], "estimators": ["sc"]}
     inputs = Inputs(Study({**CONFIG, **prompts, "study": chosen}), Path())
     assert inputs.least_questions("quiz") == {"few_shot": 5, "train": 0}
-    # The third set of five examples comes after ten.
+    # The third set of five examples needs 15 questions.
     later = {**CONFIG["models"]["m"], "checkpoints": {"d": {"examples": 2}}}
     models = {**CONFIG["models"], "m": later}
     inputs = Inputs(Study({**CONFIG, **prompts, "models": models}), Path())
     assert inputs.least_questions("quiz")["few_shot"] == 15
 
 
-def test_all_candidates_are_judged_or_those_that_something_reads():
+def test_only_a_paid_judge_can_skip_candidates_that_nothing_reads():
     def judged(backend, clusters, **changes):
         judge = {"backend": backend, "clusters": clusters}
         return Study({**CONFIG, "judge": judge, **changes}).judged_clusters
@@ -241,6 +242,6 @@ def test_all_candidates_are_judged_or_those_that_something_reads():
     assert judged("openai", "needed", study=answers) == 1
 
 
-def test_a_backbone_answers_no_training_questions():
+def test_a_verifiers_backbone_answers_test_questions_only():
     assert STUDY.splits_asked("m") == ["train", "test"]
     assert STUDY.splits_asked("backbone") == ["test"]

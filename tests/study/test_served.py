@@ -1,4 +1,4 @@
-"""Checkpoints behind an API: what a config must say of them, and what they are asked."""
+"""Checkpoints behind an API: their keys in the config, their requests and their costs."""
 
 from pathlib import Path
 
@@ -38,7 +38,7 @@ def served(*changes):
     return overlaid(SERVED, *changes)
 
 
-def at(checkpoint, **api):
+def api_of(checkpoint, **api):
     return {"models": {"s": {"checkpoints": {checkpoint: {"api": api}}}}}
 
 
@@ -46,7 +46,7 @@ def study_of(**changes):
     return {"study": changes}
 
 
-def test_a_study_of_models_behind_an_api_needs_no_more_than_this():
+def test_a_served_model_needs_only_an_address_and_a_name():
     check_config(served())
     study = Study(served())
     assert study.served == {"s": ["z", "a", "b"]}
@@ -57,11 +57,11 @@ def test_a_study_of_models_behind_an_api_needs_no_more_than_this():
     assert (reach["max_requests"], reach["max_cost"]) == (100_000, None)
 
 
-def test_nothing_is_asked_that_no_estimator_reads():
+def test_only_answers_that_an_estimator_reads_are_requested():
     study = Study(served())
     assert study.checkpoints("s") == ["a", "b"]
     assert study.splits_shown("s", "a", "triviaqa") == ["test"]
-    # what only `further` tables would show is not paid for
+    # Estimators that only `further` tables show are not paid for.
     names = {row.estimator for row in study.ever_evaluated}
     assert names == {"self_consistency", "end_correct"}
     fitted = Study(served(study_of(estimators=["self_consistency_posthoc"])))
@@ -69,7 +69,7 @@ def test_nothing_is_asked_that_no_estimator_reads():
     assert fitted.splits_shown("s", "z", "triviaqa") == ["train"]
 
 
-def test_a_model_may_have_checkpoints_of_both_kinds():
+def test_a_model_can_have_served_and_local_checkpoints():
     local = {"models": {"s": {"repo": "org/m", "checkpoints": {"a": {"revision": "r"}}}}}
     config = served(local)
     del config["models"]["s"]["checkpoints"]["a"]["api"]
@@ -78,7 +78,7 @@ def test_a_model_may_have_checkpoints_of_both_kinds():
     assert study.served == {"s": ["z", "b"]}
     job = {"model": "s", "checkpoint": "b", "dataset": "triviaqa", "split": "test"}
     resources = JobResources(Study(config))
-    assert resources.request("cluster_answers", job).gpu == 1  # of the entailment model
+    assert resources.request("cluster_answers", job).gpu == 1  # for the entailment model
 
 
 PRICES = {"price_input": 1, "price_output": 2}
@@ -86,17 +86,25 @@ PASSAGES = {"file": "passages.csv", "prompt": "passage.txt"}
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
-        (at("a", base_url="https://me:secret@a/v1"), "s.checkpoints.a.api.base_url is not as"),
-        (at("a", base_url="https://a/v1#secret"), "s.checkpoints.a.api.base_url is not as"),
-        (at("a", model=""), "checkpoints.a.api.model"),
-        (at("a", modle="x"), "modle is not a known key; did you mean 'model'"),
-        (at("a", samples_per_request=0), "samples_per_request"),
-        (at("a", request={"n": 5}), "checkpoints.a.api.request sets n, which follows"),
-        (at("a", logprobs=True, reasoning="drop"), "thinks first .reasoning. the answer's own"),
-        (at("a", model="m-2"), "checkpoints.a and b ask one model at one address; correct"),
-        (at("a", **PRICES), "a.api has prices, but api.max_cost is null; set it to the most"),
+        (
+            api_of("a", base_url="https://me:secret@a/v1"),
+            "s.checkpoints.a.api.base_url is not as",
+        ),
+        (api_of("a", model=""), "checkpoints.a.api.model"),
+        (api_of("a", modle="x"), "modle is not a known key; did you mean 'model'"),
+        (api_of("a", samples_per_request=0), "samples_per_request"),
+        (api_of("a", request={"n": 5}), "checkpoints.a.api.request sets n, which follows"),
+        (
+            api_of("a", logprobs=True, reasoning="drop"),
+            "thinks first .reasoning. the answer's own",
+        ),
+        (api_of("a", model="m-2"), "checkpoints.a and b ask one model at one address; correct"),
+        (
+            api_of("a", **PRICES),
+            "a.api has prices, but api.max_cost is null; set it to the most",
+        ),
         ({"api": {"max_cost": 5}}, "max_cost is 5, but models.s.checkpoints.z.api lacks pri"),
         ({"decoding": {"strategy": "beams"}}, "decoding.strategy is beams, but models.s.ch"),
         (
@@ -122,38 +130,34 @@ PASSAGES = {"file": "passages.csv", "prompt": "passage.txt"}
             study_of(estimators=["min_token_probability"]),
             "needs the min_logprob of each answer, which .*z.api does not give; drop it",
         ),
-        (
-            study_of(estimators=["mean_token_entropy"]),
-            "needs the entropy of each answer, which .*z.api does not give; drop it",
-        ),
     ],
 )
-def test_what_cannot_be_asked_paid_or_rated_is_refused_in_a_sentence(change, said):
+def test_wrong_keys_of_an_api_and_estimators_that_it_cannot_serve_are_refused(change, message):
     estimators = {"study": {"estimators": ["end_correct"]}}
-    with pytest.raises(ConfigError, match=said) as error:
+    with pytest.raises(ConfigError, match=message) as error:
         check_config(served(estimators, change))
     assert "secret" not in str(error.value) and "\n" not in str(error.value)
 
 
-def test_what_a_server_gives_may_be_used():
+def test_estimators_of_replies_and_of_returned_logprobs_are_accepted():
     check_config(
         served(study_of(estimators=["said_probability", "said_guesses", "said_words"]))
     )
-    give = [at(name, logprobs=True) for name in "zab"]
+    give = [api_of(name, logprobs=True) for name in "zab"]
     check_config(served(*give, study_of(estimators=["perplexity", "sequence_probability"])))
-    paid = [at(name, **PRICES) for name in "ab"]
+    paid = [api_of(name, **PRICES) for name in "ab"]
     config = served(*paid, {"api": {"max_cost": 5}})
     with pytest.raises(ConfigError, match=r"z\.api lacks price_input"):
-        check_config(served(*paid, {"api": {"max_cost": 5}}, at("z", price_output=1)))
-    check_config(served(at("z", **PRICES), *paid, {"api": {"max_cost": 5}}))
+        check_config(served(*paid, {"api": {"max_cost": 5}}, api_of("z", price_output=1)))
+    check_config(served(api_of("z", **PRICES), *paid, {"api": {"max_cost": 5}}))
     assert Inputs(Study(config), Path()).reach("s", "a")["max_cost"] == 5
     control = served(
-        at("b", model="m-1"), {"models": {"s": {"checkpoints": {"b": {"seed": 3}}}}}
+        api_of("b", model="m-1"), {"models": {"s": {"checkpoints": {"b": {"seed": 3}}}}}
     )
     check_config(control)
     assert [Inputs(Study(control), Path()).draws("s", name)["seed"] for name in "ab"] == [17, 3]
     same = {"models": {"s": {"checkpoints": {"a": {"allow_identical_weights": True}}}}}
-    check_config(served(at("b", model="m-1"), same))
+    check_config(served(api_of("b", model="m-1"), same))
 
 
 JOBS = """
@@ -168,8 +172,8 @@ rule cluster_answers:
 """
 
 
-def test_the_cost_of_confidences_in_words_by_hand():
-    config = served(at("a", samples_per_request=4, price_input=10, price_output=100))
+def test_the_cost_of_stated_confidences_equals_a_calculation_by_hand():
+    config = served(api_of("a", samples_per_request=4, price_input=10, price_output=100))
     config["datasets"]["triviaqa"] |= {"test": [9_000, 10_000], "train": [0, 300]}
     asked = "localrule ask_server:\n    wildcards: model=s, checkpoint={}, dataset=triviaqa"
     jobs = "\n".join(
@@ -180,23 +184,24 @@ def test_the_cost_of_confidences_in_words_by_hand():
             ("z", "said_words"),
         ]
     )
-    # 1,000 test questions with 10 replies in 3 requests of 120 + 45 + 15 = 180 tokens, up to 5
-    # tokens each, and in 1 request, up to 30 tokens: 0.72 x 10 + 0.08 x 100 = 15.2; z, a
-    # training checkpoint, is asked about 300 train questions
+    # a: 1,000 test questions. p_true_sampled: 3 requests per question for 10 replies of up to 5
+    # tokens. said_words: 1 request, up to 30 tokens. A request has 120 + 45 + 15 = 180 tokens:
+    # 4,000 x 180 = 720,000 and 1,000 x (10 x 5 + 30) = 80,000. 0.72 x 10 + 0.08 x 100 = 15.2.
+    # z: 300 train questions
     of_a = "| s/a | confidences | 4,000 | 720,000 | 80,000 | 15.20 |"
     of_z = "| s/z | confidences | 300 | 54,000 | 9,000 | 0.00 |"
     assert api_table(config, jobs_of(jobs)).splitlines()[3:5] == [of_a, of_z]
 
 
-def test_the_cost_of_samples_by_hand():
+def test_the_cost_of_samples_equals_a_calculation_by_hand():
     api = {"samples_per_request": 2, "price_input": 2, "price_output": 10}
-    config = served(at("a", **api), {"decoding": {"max_new_tokens": 20}})
+    config = served(api_of("a", **api), {"decoding": {"max_new_tokens": 20}})
     config["datasets"]["triviaqa"]["test"] = [9_000, 10_000]
-    # 1,000 test questions with 5 samples each: by twos 3 requests each, of 45 + 5 x 30 = 195
-    # tokens, and 1,000 x 5 x 20 tokens of answers; 0.585 x 2 + 0.1 x 10 = 2.17
-    line = "| s/a | samples | 3,000 | 585,000 | 100,000 | 2.17 |"
-    # one by one 5 requests each; no price
-    other = "| s/b | samples | 5,000 | 975,000 | 100,000 | 0.00 |"
-    total = "| all |  | 8,000 | 1,560,000 | 200,000 | 2.17 |"
-    assert api_table(config, jobs_of(JOBS)).splitlines()[3:] == [line, other, total]
+    # a: 1,000 questions x 5 samples, two per request: 3,000 requests of 45 + 5 x 30 = 195
+    # tokens, 1,000 x 5 x 20 tokens of answers: 0.585 x 2 + 0.1 x 10 = 2.17
+    row_of_a = "| s/a | samples | 3,000 | 585,000 | 100,000 | 2.17 |"
+    # b: single samples, no price
+    row_of_b = "| s/b | samples | 5,000 | 975,000 | 100,000 | 0.00 |"
+    row_of_all = "| all |  | 8,000 | 1,560,000 | 200,000 | 2.17 |"
+    assert api_table(config, jobs_of(JOBS)).splitlines()[3:] == [row_of_a, row_of_b, row_of_all]
     assert api_table(config, jobs_of(JOBS)[2:]) == ""

@@ -1,4 +1,4 @@
-"""What the page shows of a config."""
+"""The part of the config that the page shows."""
 
 import pytest
 
@@ -56,7 +56,7 @@ def rows(*estimators, dataset="quiz"):
     return [Evaluated("mine", dataset, name) for name in estimators]
 
 
-def test_the_config_leaves_out_what_the_study_does_not_name():
+def test_the_page_shows_only_config_entries_that_the_study_uses():
     assert used_config(Study(CONFIG), rows("oracle")) == {
         **CONFIG,
         "models": {"mine": CONFIG["models"]["mine"]},
@@ -69,39 +69,39 @@ def test_the_config_leaves_out_what_the_study_does_not_name():
     }
     assert list(used_config(Study(CONFIG), rows("gcm"))["models"]) == ["mine", "qwen"]
     analyses = {"transfer": {"models": ["mine"], "recipes": ["transfer"]}}
-    asked = Study({**CONFIG, "analyses": analyses})
-    assert used_config(asked, rows("oracle"))["recipes"] == {"transfer": {}}
+    with_analysis = Study({**CONFIG, "analyses": analyses})
+    assert used_config(with_analysis, rows("oracle"))["recipes"] == {"transfer": {}}
 
 
-def test_the_config_has_the_datasets_of_further_tables():
-    """Only a table of `all` shows BioASQ here, whose settings its page once lacked."""
-    shown = used_config(Study(CONFIG), [*rows("oracle"), *rows("oracle", dataset="bioasq")])
-    assert list(shown["datasets"]) == ["quiz", "trivia", "bioasq"]
+def test_the_page_shows_the_datasets_of_additional_tables():
+    """BioASQ is only in a table of `all`, and a page once lacked its settings."""
+    config = used_config(Study(CONFIG), [*rows("oracle"), *rows("oracle", dataset="bioasq")])
+    assert list(config["datasets"]) == ["quiz", "trivia", "bioasq"]
 
 
-def test_predictions_use_no_estimator_of_the_catalogue():
-    own = Study({**CONFIG, "study": {**CONFIG["study"], "predictions": "mine.csv"}})
-    shown = used_config(own, own.evaluated)
-    assert (shown["estimators"], shown["verifiers"]) == ({}, {})
+def test_a_study_of_predictions_shows_no_estimators_of_the_catalogue():
+    study = Study({**CONFIG, "study": {**CONFIG["study"], "predictions": "mine.csv"}})
+    config = used_config(study, study.evaluated)
+    assert (config["estimators"], config["verifiers"]) == ({}, {})
 
 
-def shown(further=None, **checkpoints):
-    """The record of the page as the script gets it."""
+def page_record(further=None, **checkpoints):
+    """Return the record that the script of the page receives."""
     mine = {**CONFIG["models"]["mine"], "checkpoints": checkpoints}
     config = {**CONFIG, "models": {"mine": mine}, "datasets": {"quiz": {"min_contrast": 5}}}
     config |= further or {}
-    got = []
+    records = []
 
     def take(*, shown: Shown) -> None:
-        got.append(shown)
+        records.append(shown)
 
     settings = {"shown": shown_on_page(Study(config), ["main"], LABELS)}
     execute(take, Job({}, {}, settings, threads=1))
-    return got[0]
+    return records[0]
 
 
-def test_the_page_gets_what_the_config_says():
-    record = shown(c={"label": 3, "tokens": 1e9})
+def test_the_page_receives_the_settings_of_the_config():
+    record = page_record(c={"label": 3, "tokens": 1e9})
     assert record.checkpoints == {
         "mine": {"a": Stage("a"), "b": Stage("b"), "c": Stage("3", 1e9), "d": Stage("d")}
     }
@@ -121,8 +121,8 @@ def test_the_page_gets_what_the_config_says():
         ({"study": {**CONFIG["study"], "source": "release"}}, "none (labels of the files)"),
     ],
 )
-def test_a_judge_that_labelled_nothing_is_not_named(further, judge):
-    assert shown(further).judge == judge
+def test_the_page_names_a_judge_only_if_it_labelled_answers(further, judge):
+    assert page_record(further).judge == judge
 
 
 @pytest.mark.parametrize(
@@ -143,6 +143,6 @@ def test_a_judge_that_labelled_nothing_is_not_named(further, judge):
         ({}, []),
     ],
 )
-def test_controls_differ_in_how_they_are_asked_alone(states, pairs):
-    """Of b, c and d. If b has a revision, it has other weights than c and d."""
-    assert shown(**states).controls["mine"] == [tuple(pair) for pair in pairs]
+def test_a_control_pair_has_equal_weights_and_different_prompts_or_seeds(states, pairs):
+    """A revision of b means that its weights differ from the weights of c and d."""
+    assert page_record(**states).controls["mine"] == [tuple(pair) for pair in pairs]

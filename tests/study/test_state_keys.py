@@ -1,4 +1,4 @@
-"""States of a model: what each says itself, its model for all, and how others are made."""
+"""Keys of checkpoints: sources of weights, defaults of the model, merges and changes."""
 
 import copy
 from pathlib import Path
@@ -26,20 +26,20 @@ STUDY = {"models": ["post"], "datasets": ["triviaqa"], "estimators": ["end_corre
 
 
 def released(**sft):
-    """A config of three states with weights elsewhere, of which one is as given."""
+    """Return a config of four checkpoints in other repositories; `sft` replaces the entry."""
     model = copy.deepcopy(MODEL)
     if sft:
         model["checkpoints"]["sft"] = sft
     return overlaid({"models": {"post": model}, "study": {**STUDY, "further": []}})
 
 
-def refused(config, said):
+def check_refused(config, message):
     with pytest.raises(ConfigError) as error:
         check_config(config)
-    assert said in str(error.value)
+    assert message in str(error.value)
 
 
-def test_a_checkpoint_says_it_or_else_its_model():
+def test_a_checkpoint_inherits_the_keys_of_its_model():
     config = released()
     check_config(config)
     study = Study(config)
@@ -52,20 +52,20 @@ def test_a_checkpoint_says_it_or_else_its_model():
     assert study.state("olmo3-7b", "step141000")["repo"] == "allenai/Olmo-3-1025-7B"
 
 
-def test_weights_are_compared_where_files_have_them():
+def test_weights_that_are_changed_while_loading_are_not_compared():
     config = released(repo="lab/sft", revision="v1", quantization="int8")
     config["analyses"]["weight_similarity"]["models"] = ["post"]
     check_config(config)
     assert Study(config).checkpoints_in_files("post") == ["base", "exact"]
     config["models"]["post"]["evaluation"] = ["sft", "exact"]
-    refused(config, "weight_similarity names post, but fewer than two checkpoints")
+    check_refused(config, "weight_similarity names post, but fewer than two checkpoints")
 
 
-def test_a_model_of_one_repository_needs_no_other():
+def test_checkpoints_can_share_the_repository_of_their_model():
     config = released()
     config["models"]["post"]["repo"] = "lab/post"
-    for about in config["models"]["post"]["checkpoints"].values():
-        about.pop("repo", None)
+    for keys in config["models"]["post"]["checkpoints"].values():
+        keys.pop("repo", None)
     check_config(config)
     assert Study(config).state("post", "exact")["repo"] == "lab/post"
 
@@ -98,19 +98,21 @@ change: {method: retraining, without: [new]}
 """
 
 
-@pytest.mark.parametrize(("sft", "said"), cases(REFUSED))
-def test_a_state_whose_weights_are_nowhere_is_refused(sft, said):
-    refused(released(**sft), f"config: models.post.checkpoints.{said}")
+@pytest.mark.parametrize(("sft", "message"), cases(REFUSED))
+def test_a_checkpoint_without_a_valid_source_of_weights_is_refused(sft, message):
+    check_refused(released(**sft), f"config: models.post.checkpoints.{message}")
 
 
-def test_vllm_reads_weights_from_files_alone():
+def test_vllm_refuses_weights_that_are_changed_in_memory():
     config = released(repo="lab/sft", revision="v1", quantization="int8")
     check_config(config)
     config["decoding"]["backend"] = "vllm"
-    refused(config, "sft.quantization changes weights in memory, but decoding.backend vllm")
+    check_refused(
+        config, "sft.quantization changes weights in memory, but decoding.backend vllm"
+    )
 
 
-def test_an_average_needs_its_parts_even_where_they_are_not_evaluated():
+def test_a_merge_needs_its_parts_even_if_they_are_not_evaluated():
     config = released()
     config["models"]["post"]["evaluation"] = ["half", "sft"]
     check_config(config)
@@ -118,12 +120,12 @@ def test_an_average_needs_its_parts_even_where_they_are_not_evaluated():
     assert study.parts("post", "half") == ["base", "exact"]
     assert [study.made_by("post", c) for c in ("half", "sft")] == ["merge", "repo"]
     del config["models"]["post"]["checkpoints"]["base"]["repo"]
-    refused(config, "checkpoints.base lacks the key repo; add it")
+    check_refused(config, "checkpoints.base lacks the key repo; add it")
 
 
-HOW = {"epochs": 2, "learning_rate": 0.001, "batch_size": 16}
-TUNING = {"of": "p100", "method": "fine_tuning", "learn": ["new"], **HOW}
-NPO = {"of": "full", "method": "npo", "forget": ["a"], "keep": ["b"], "beta": 0.1, **HOW}
+TRAINING = {"epochs": 2, "learning_rate": 0.001, "batch_size": 16}
+TUNING = {"of": "p100", "method": "fine_tuning", "learn": ["new"], **TRAINING}
+NPO = {"of": "full", "method": "npo", "forget": ["a"], "keep": ["b"], "beta": 0.1, **TRAINING}
 CHANGED = {
     "full": {"change": TUNING, "examples": 0, "label": "Tuned"},
     "npo": {"change": NPO},
@@ -132,8 +134,8 @@ CHANGED = {
 }
 
 
-def changed(states):
-    """The config of atlas with further states, made of those it has; None takes a key away."""
+def with_changes(states):
+    """Return the atlas config with derived checkpoints. A value of None deletes the key."""
     config = pretraining()
     atlas = config["models"]["atlas"]
     update_config(atlas["checkpoints"], copy.deepcopy(CHANGED))
@@ -145,8 +147,8 @@ def changed(states):
     return config
 
 
-def test_what_a_state_is_made_of_is_checked_and_made_too():
-    config = changed({})
+def test_checkpoints_that_others_are_derived_from_are_made_too():
+    config = with_changes({})
     check_config(config)
     study = Study(config)
     made = {c: study.made_by("atlas", c) for c in ("p100", *CHANGED)}
@@ -191,6 +193,6 @@ p100: {repo: lab/base}
 """
 
 
-@pytest.mark.parametrize(("states", "said"), cases(REFUSED_CHANGES))
-def test_changes_whose_keys_do_not_fit_together_are_refused(states, said):
-    refused(changed(states), f"config: models.atlas.checkpoints.{said}")
+@pytest.mark.parametrize(("states", "message"), cases(REFUSED_CHANGES))
+def test_inconsistent_keys_of_a_change_are_refused(states, message):
+    check_refused(with_changes(states), f"config: models.atlas.checkpoints.{message}")
