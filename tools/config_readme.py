@@ -1,14 +1,18 @@
 """Write config/README.md, the reference of the config, from its schema and its defaults.
 
-`make config-readme` runs it; a test compares the page.
+The list of estimators is from their docstrings and registrations. `make config-readme` runs it;
+a test compares the page.
 """
 
+import ast
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from persistcal.confidence.estimators.catalogue import ESTIMATORS, file_of
+from study.config_files import over_defaults
 from study.schema import load_schema
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -33,6 +37,15 @@ names the key.
 `*` is a name of your choice. `make config-readme` makes this page from
 `workflow/schemas/config.schema.yaml`.
 """
+NEEDS = {
+    "several_answers": "several answers to a question",
+    "logprob": "log-probabilities",
+    "n_tokens": "numbers of tokens",
+    "entropy": "entropies of tokens",
+    "min_logprob": "log-probabilities of tokens",
+    "self_certainty": "distributions of tokens",
+    "margin": "distributions of tokens",
+}
 KINDS = {"string": "text", "null": "null", "object": "mapping", "boolean": "true or false"}
 
 
@@ -113,6 +126,51 @@ def section(name: str, schema: dict[str, Any], defaults: dict[str, Any]) -> str:
     return f"{text}\n\n" + "\n".join(lines) + "\n"
 
 
+def needs_of(name: str, entry: dict[str, Any]) -> str:
+    """Return what an estimator needs besides a checkpoint's answers, in words."""
+    registration = ESTIMATORS[entry["function"]]
+    needs = list(dict.fromkeys(NEEDS[column] for column in registration.needs))
+    needs += ["the model's weights"] * registration.reads_weights
+    fitted = registration.fitted or entry.get("fitted")
+    needs += ["training checkpoints with a train split"] * bool(fitted)
+    needs += ["weights or an API that replies"] * ("asks" in registration.required)
+    needs += ["a verifier"] * ("verifier" in registration.required)
+    return f" Needs {', '.join(needs)}." if needs else ""
+
+
+def definition(name: str, entry: dict[str, Any]) -> str:
+    """Return an estimator of the catalogue in words: its docstring, or what it varies."""
+    if "recipe" in entry:
+        given = {key: value for key, value in entry.items() if key != "label"}
+        text = yaml.safe_dump(given, default_flow_style=True, width=1000).strip()
+        return f"an adapter's mean digit over nine: `{text}`. Needs weights and a train split."
+    function = entry["function"]
+    if function != name and function in ("self_consistency", "entropy_probe", "verifier"):
+        varied = ", ".join(
+            f"`{key}: {entry[key]}`"
+            for key in ("posthoc", "fit_at", "verifier")
+            if key in entry
+        )
+        return f"`{function}` with {varied}.{needs_of(name, entry)}"
+    body = ast.parse(file_of(function).read_text(encoding="utf-8")).body
+    [node] = [n for n in body if isinstance(n, ast.FunctionDef) and n.name == function]
+    text = " ".join((ast.get_docstring(node) or "").split()).replace("``", "`")
+    return text.removeprefix("Return ") + needs_of(name, entry)
+
+
+def estimators(defaults: dict[str, Any]) -> str:
+    """Return the part of the page about the estimators that a study can name."""
+    lines = [
+        f"- `{name}` ({entry.get('label') or ESTIMATORS[entry['function']].label}): "
+        f"{definition(name, entry)}"
+        for name, entry in defaults["estimators"].items()
+    ]
+    text = (
+        "## Estimators\n\nNames for `study.estimators`, with what each returns and needs.\n\n"
+    )
+    return text + "\n".join(lines) + "\n"
+
+
 def page() -> str:
     """Return the whole page."""
     schema = load_schema()
@@ -120,7 +178,7 @@ def page() -> str:
     for name in ("config.yaml", "tables.yaml"):
         defaults |= yaml.safe_load((ROOT / "config" / name).read_text(encoding="utf-8"))
     parts = [section(name, schema, defaults) for name in schema["properties"]]
-    return "\n".join([INTRODUCTION, *parts])
+    return "\n".join([INTRODUCTION, *parts, estimators(over_defaults({}, ROOT))])
 
 
 if __name__ == "__main__":
