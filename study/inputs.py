@@ -450,9 +450,9 @@ class Inputs:
 
     # Estimators
 
-    def checkpoints_judged(self, model: str, estimator: str) -> list[str]:
-        """Return the checkpoints with labels that an estimator reads, in order of training."""
-        rows = self.study.answers_judged(model, estimator)
+    def checkpoints_rated(self, model: str, estimator: str) -> list[str]:
+        """Return the checkpoints of `Study.answers_rated`, in order of training."""
+        rows = self.study.answers_rated(model, estimator)
         return list(dict.fromkeys(row.checkpoint for row in rows))
 
     def answers_read_at(
@@ -462,12 +462,19 @@ class Inputs:
         rated = AnswerSet(checkpoint, split_scored(answers))
         return self.study.answers_read(model, estimator, rated)
 
-    def answers_judged_at(
+    def answers_rated_at(
         self, model: str, estimator: str, checkpoint: str, answers: str
     ) -> list[AnswerSet]:
-        """Return the answers with labels that `answers_read_at` needs."""
+        """Return the `answers` of one checkpoint, and those that the estimator is fitted on."""
         rated = AnswerSet(checkpoint, split_scored(answers))
-        return self.study.answers_judged(model, estimator, rated)
+        return self.study.answers_rated(model, estimator, rated)
+
+    def answers_labelled_at(
+        self, model: str, estimator: str, checkpoint: str, answers: str
+    ) -> list[AnswerSet]:
+        """Return the answers with labels that an estimator is fitted on at one checkpoint."""
+        rated = AnswerSet(checkpoint, split_scored(answers))
+        return self.study.answers_labelled(model, estimator, rated)
 
     def checkpoint_asked(self, model: str, checkpoint: str) -> list[AnswerSet]:
         """Return the answers that a checkpoint is asked about."""
@@ -609,10 +616,10 @@ class Inputs:
         }
 
     def replies_read(self, model: str, dataset: str, estimator: str) -> Files:
-        """Return the replies of each judged checkpoint; empty if an estimator asks nothing."""
+        """Return the replies of each rated checkpoint; empty if an estimator asks nothing."""
         if "asks" not in self.config["estimators"][estimator]:
             return []
-        names = self.checkpoints_judged(model, estimator)
+        names = self.checkpoints_rated(model, estimator)
         place = {"model": model, "dataset": dataset, "estimator": estimator}
         return expand(self.paths.replies, checkpoint=names, **place)
 

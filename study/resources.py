@@ -45,8 +45,19 @@ MINUTES = {
     "rate_at_checkpoint": USUAL,
     "measure_variance": USUAL,
 }
+# Rules of a job for each model, which names them if a study has several
+OF_EACH_MODEL = ("estimate_confidences", "gather_confidences", "read_confidences")
 NO_MODEL = ("fetch_checkpoint", "judge_answers")
 ASKED_OF_SERVERS = {"sample_from_server": "samples", "ask_server": "confidences"}
+
+
+def shared_name(rule: str) -> str:
+    """Return the name of a rule without the model, if each model has one.
+
+    >>> shared_name("estimate_confidences_olmo3_7b"), shared_name("train_oracle")
+    ('estimate_confidences', 'train_oracle')
+    """
+    return next((name for name in OF_EACH_MODEL if rule.startswith(name)), rule)
 
 
 class Request(NamedTuple):
@@ -112,7 +123,7 @@ class JobResources:
 
     def row(self, rule: str, job: Wildcards) -> str:
         """Return the key of a rule in `MINUTES`: all rules that train adapters share one."""
-        name = self.names.get(rule, rule)
+        name = shared_name(self.names.get(rule, rule))
         return "train_adapters" if name == f"train_{job.get('recipe')}" else name
 
     def size(self, model: str) -> float:

@@ -467,14 +467,22 @@ class Study:
             or (each == "train" and checkpoint in learnt)
         ]
 
-    def answers_judged(
+    def answers_labelled(
         self, model: str, estimator: str, rated: AnswerSet | None = None
     ) -> list[AnswerSet]:
-        """Return the answers with labels that an estimator reads, in order of training."""
+        """Return the answers with labels that an estimator is fitted on."""
+        is_fitted = self.is_fitted(estimator)
+        if rated:
+            is_fitted = bool(self.config["estimators"][estimator].get("fitted"))
+        return [AnswerSet(c, "train") for c in (self.earlier(model) if is_fitted else [])]
+
+    def answers_rated(
+        self, model: str, estimator: str, rated: AnswerSet | None = None
+    ) -> list[AnswerSet]:
+        """Return the answers that an estimator rates or is fitted on, in order of training."""
         entry = self.config["estimators"][estimator]
         asked = [rated] if rated else [AnswerSet(c, "test") for c in self.evaluation(model)]
-        fitted = entry.get("fitted") if rated else self.is_fitted(estimator)
-        learnt = [AnswerSet(c, "train") for c in (self.earlier(model) if fitted else [])]
+        learnt = self.answers_labelled(model, estimator, rated)
         if entry.get("fit_at") == "each":
             learnt += [AnswerSet(row.checkpoint, "train") for row in asked]
         order = self.group(model, "all")

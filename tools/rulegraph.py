@@ -1,12 +1,14 @@
 """Convert Snakemake's graph of rules, from standard input, into the graph of docs/dag.md.
 
-Training rules become one box, targets are left out, and colours show the needs of a rule in the
-page's table. `make rulegraph` runs it.
+The rules of all recipes become one box, as do those of all models. Targets are left out, and
+colours show the needs of a rule in the page's table. `make rulegraph` runs it.
 """
 
 import re
 import sys
 from pathlib import Path
+
+from study.resources import shared_name
 
 PAGE = Path(__file__).parents[1] / "docs" / "dag.md"
 COLOURS = {"GPU": "#f6c9b0", "network": "#bcd9ee", "CPU": "#e9e9e4"}
@@ -22,7 +24,7 @@ edge [color="#77777f", arrowsize=0.6]"""
 
 def box_of(rule: str) -> str:
     """Return the name of the box of `rule`."""
-    return "train_{recipe}" if rule.startswith("train_") else rule
+    return "train_{recipe}" if rule.startswith("train_") else shared_name(rule)
 
 
 def needs_of(page: str) -> dict[str, str]:

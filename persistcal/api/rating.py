@@ -16,14 +16,13 @@ from persistcal.api.inputs import (
     stack,
 )
 from persistcal.confidence.estimate import (
-    RATED,
     AnswerTables,
     Estimation,
     estimate,
-    join_predictions,
 )
 from persistcal.confidence.estimators.catalogue import registration_of
 from persistcal.confidence.evidence import check_needs
+from persistcal.confidence.predictions import RATED, join_predictions
 from persistcal.confidence.registry import SEVERAL
 from persistcal.imports.answers import (
     Wanted,
@@ -340,7 +339,7 @@ def _rate(
                 select_rows(inputs.questions, {"dataset": dataset}),
                 select_rows(read, place).reset_index(drop=True),
                 select_rows(inputs.clusters, place),
-                select_rows(inputs.answers, place),
+                select_rows(inputs.clusters, place),
             )
             settings = Estimation(
                 name,
@@ -363,7 +362,8 @@ def _rate(
                 f"confidence and {_TREATED.get(missing, f'count as {missing}')}."
                 for checkpoint, n in lacking.groupby("checkpoint", sort=False).size().items()
             ]
-            rows = join_predictions(tables.predictions(names, "test"), rated[RATED], name)
+            answers = select_rows(inputs.answers, place)
+            rows = join_predictions(answers, rated[RATED], name)
             inputs.predictions[model, dataset, name] = stack([(rows, place)], PREDICTIONS)
     lacking = pd.concat(unsaid, ignore_index=True)
     if len(lacking) and missing is None:

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from persistcal.answers.clusters import open_equivalence
+from persistcal.answers.clusters import open_equivalence, take_predictions
 from persistcal.answers.options import has_options
 from persistcal.confidence.calibration import calibrate
 from persistcal.confidence.evidence import (
@@ -24,6 +24,7 @@ from persistcal.confidence.evidence import (
     check_needs,
     rate,
 )
+from persistcal.confidence.predictions import RATED, RUN
 from persistcal.models.checkpoint import Checkpoint
 from persistcal.questions.question_list import asked_by
 from persistcal.store import artifacts
@@ -31,8 +32,6 @@ from persistcal.store import artifacts
 log = logging.getLogger(__name__)
 
 NEITHER = 0.5  # the confidence of an answer without a readable stated confidence
-RUN = ["train_dataset", "seed"]  # an estimator's adapters, apart
-RATED = ["checkpoint", "question_id", *RUN, "confidence"]
 
 
 @dataclass(frozen=True)
@@ -61,15 +60,17 @@ class Estimation(EntrySettings):
 class AnswerTables:
     """Tables of one model and dataset that an estimation reads, and records of models.
 
-    QUESTIONS are followed by CONTEXTS if the estimator asks a checkpoint with contexts. BEAMS
-    and CLUSTERS belong to the checkpoints that it reads. ANSWERS belong to the evaluated
-    checkpoints, after the earlier checkpoints if the estimator is fitted.
+    QUESTIONS are followed by CONTEXTS if the estimator asks a checkpoint with contexts. `beams`
+    and `clusters` belong to the checkpoints that it reads, and `rated` contains the clusters of
+    the answers that it rates or is fitted on. Only the earlier checkpoints' `answers` have
+    labels, and only an estimator that is fitted needs them.
     """
 
     questions: artifacts.Questions
     beams: artifacts.Beams
     clusters: artifacts.Clusters
-    answers: artifacts.Answers
+    rated: artifacts.Clusters
+    answers: artifacts.Answers | None = None
     verified: artifacts.Verified | None = None
     replies: artifacts.Replies | None = None
     checkpoints: list[Checkpoint] | None = None  # those whose weights the estimator reads
@@ -77,16 +78,26 @@ class AnswerTables:
 
     def predictions(self, checkpoints: Sequence[str], split: str) -> pd.DataFrame:
         """Return predictions on a split, with the questions as their checkpoints are asked."""
-        is_used = self.answers["checkpoint"].isin(checkpoints) & (
-            self.answers["split"] == split
-        )
-        texts = [
-            asked_by(self.questions, name)[["question_id", "question"]].assign(checkpoint=name)
-            for name in ["", *checkpoints]
+        rows = self.rated[self.rated["split"] == split]
+        names = [name for name in rows["checkpoint"].unique() if name in checkpoints]
+        taken = [
+            take_predictions(
+                asked_by(self.questions, name), rows[rows["checkpoint"] == name], split=split
+            ).assign(checkpoint=name)
+            for name in names
         ]
-        asked = self.answers[is_used].merge(pd.concat(texts), how="left", on=KEY)
-        columns = [*KEY, "question", "answer", "probability", "correct"]
-        return asked[columns].reset_index(drop=True)
+        columns = [*KEY, "question", "answer", "probability"]
+        if not taken:
+            return pd.DataFrame(columns=columns)
+        return pd.concat(taken, ignore_index=True)[columns]
+
+    def labelled(self, checkpoints: Sequence[str]) -> pd.DataFrame:
+        """Return predictions on the train split with a column correct, if there are labels."""
+        predictions = self.predictions(checkpoints, "train")
+        if self.answers is None:
+            return predictions.head(0).assign(correct=False)
+        correct = self.answers.loc[self.answers["split"] == "train", [*KEY, "correct"]]
+        return predictions.merge(correct, on=KEY, validate="one_to_one")
 
 
 def estimate(settings: Estimation, tables: AnswerTables, *, threads: int = 1) -> pd.DataFrame:
@@ -102,7 +113,7 @@ def estimate(settings: Estimation, tables: AnswerTables, *, threads: int = 1) ->
     )
     check_needs(settings.estimator, settings.needs, beams)
     asked = tables.predictions(settings.evaluation, settings.split)
-    labelled = tables.predictions(settings.earlier, "train")
+    labelled = tables.labelled(settings.earlier)
     fitted_at = settings.evaluation if settings.fit_at == "each" else []
     train = tables.predictions(fitted_at, "train")
     options = has_options(tables.questions)
@@ -113,7 +124,7 @@ def estimate(settings: Estimation, tables: AnswerTables, *, threads: int = 1) ->
             tables.entailment_model,
             settings.dataset,
             questions=asked_by(tables.questions, None)["question"],
-            answers={*tables.answers["answer"], *clusters["members"].explode()},
+            answers={*tables.rated["answer"], *clusters["members"].explode()},
             threads=threads,
         )
     with comparing as equivalent:
@@ -129,20 +140,20 @@ def estimate(settings: Estimation, tables: AnswerTables, *, threads: int = 1) ->
             options=options,
             estimator=settings.estimator,
             replies=tables.replies,
-            train=train.drop(columns="correct"),
+            train=train,
             questions=tables.questions,
             **{field.name: getattr(settings, field.name) for field in fields(EntrySettings)},
         )
         may_lack = settings.may_lack or tables.replies is not None
 
         def rated(predictions: pd.DataFrame) -> pd.DataFrame:
-            given = predictions.drop(columns="correct")
+            given = predictions.drop(columns="correct", errors="ignore")
             confidence = rate(function, given, evidence, settings.estimator, may_lack=may_lack)
             unsaid = np.isnan(confidence)
             _check_said(settings.estimator, predictions["checkpoint"], unsaid)
             confidence[unsaid] = NEITHER
             rows = predictions.assign(train_dataset=settings.dataset, seed=0, unsaid=unsaid)
-            return rows.assign(confidence=confidence)
+            return rows.assign(split=settings.split, confidence=confidence)
 
         confidences = rated(asked)
         if settings.posthoc:
@@ -242,27 +253,3 @@ def calibrate_runs(
             raise ValueError(f"estimators.{estimator}, posthoc {method}: {error}") from error
         parts.append(rows.assign(confidence=calibrated))
     return pd.concat(parts)
-
-
-def join_predictions(
-    answers: pd.DataFrame, confidences: pd.DataFrame, estimator: str, *, copies: bool = False
-) -> pd.DataFrame:
-    """Return the table PREDICTIONS: every answer with the `RATED` confidences of `estimator`.
-
-    `copies` are confidences of another checkpoint in its own answers, 0 for questions without
-    an answer. Other estimators must rate every answer.
-    """
-    runs = confidences[["checkpoint", *RUN]].drop_duplicates()
-    wanted = answers[["checkpoint", "question_id", "correct"]].merge(runs, on="checkpoint")
-    joined = wanted.merge(confidences, how="left", validate="one_to_one")
-    empty = joined["confidence"].isna()
-    unrated = answers[~answers["checkpoint"].isin(runs["checkpoint"])]
-    if len(lost := pd.concat([joined[empty & (not copies)], unrated])):
-        row = lost.iloc[0]
-        raise ValueError(
-            f"Estimator {estimator!r} has no confidence for question {row['question_id']!r} at "
-            f"checkpoint {row['checkpoint']!r} ({len(lost)} such answers); it must rate "
-            "every test question that has an answer."
-        )
-    joined.loc[empty, "confidence"] = 0.0
-    return joined.assign(estimator=estimator)[artifacts.PREDICTIONS.but("ask", "group")]

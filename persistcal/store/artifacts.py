@@ -225,9 +225,19 @@ UNSAID = Table.parse(
 )
 Unsaid = Annotated[pd.DataFrame, UNSAID]
 
+# The confidence of each answer, without its label. Confidences that are copied from another
+# checkpoint are of the questions that this one answered.
+CONFIDENCES = Table.parse(
+    "confidences",
+    "estimate_confidences, gather_confidences or read_confidences",
+    "model@ checkpoint@ dataset@ estimator@ split@ question_id! train_dataset! seed!:int "
+    "confidence:real",
+)
+Confidences = Annotated[pd.DataFrame, CONFIDENCES]
+
 PREDICTIONS = Table.parse(
     "predictions",
-    "estimate_confidences",
+    "join_labels",
     "model@ dataset@ checkpoint! question_id! train_dataset! estimator! seed!:int "
     "confidence:real correct:flag ask!:int=0 group=",
     place="model dataset estimator",

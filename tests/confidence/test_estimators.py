@@ -7,8 +7,16 @@ import pytest
 import torch
 from answer_tables import questions_table
 from estimate_confidences import estimate_confidences
-from estimation import PROMPT, answers_of, ask_tiny_models, of_each, predictions
+from estimation import (
+    PROMPT,
+    answers_of,
+    ask_tiny_models,
+    of_each,
+    predictions,
+    with_splits,
+)
 from gather_confidences import gather_confidences
+from join_labels import join_labels
 from rate_at_checkpoint import rate_at_checkpoint
 from tiny_models import logits_alone, tiny_model, tiny_tokenizer
 from workflow_runs import ROOT
@@ -216,16 +224,24 @@ def test_jobs_per_checkpoint_give_the_same_predictions_as_one_job(write_estimato
     for name in "kmn":
         settings = {"read": [name], "earlier": [], "evaluation": [name], "equivalence": {}}
         split = "train" if name == "k" else "test"
-        tables = [table[table["checkpoint"] == name] for table in TABLES[1:]]
+        beams, clusters = (table[table["checkpoint"] == name] for table in TABLES[1:3])
         estimation = Estimation("mine", function, "quiz", **settings, split=split)
         rated = rate_at_checkpoint(
-            AnswerTables(QUESTIONS, *tables), estimation=estimation, threads=1
+            AnswerTables(QUESTIONS, beams, clusters, with_splits(clusters, QUESTIONS)),
+            estimation=estimation,
+            threads=1,
         )
         scores.append(rated.assign(checkpoint=name, answers="train" if name == "k" else "own"))
     uses = [{"checkpoint": c, "scored_at": c, "answers": "own", "answers_of": c} for c in "mn"]
+    answers = TABLES[3]
+    is_earlier = answers["checkpoint"] == "k"
+    labelled = answers[is_earlier]
+    evaluated = answers[~is_earlier & (answers["split"] == "test")]
+    gathered = gather_confidences(
+        pd.concat(scores), labelled, estimator="mine", uses=uses, posthoc="isotonic"
+    )
+    joined = join_labels(gathered, evaluated, estimator="mine", copies=False)
     shared = {"evaluation": ["m", "n"], "posthoc": "isotonic"}
-    parts = pd.concat(scores), TABLES[3]
-    gathered = gather_confidences(*parts, estimator="mine", uses=uses, copies=False, **shared)
     expected = predictions(
         TABLES,
         "kmn",
@@ -234,7 +250,7 @@ def test_jobs_per_checkpoint_give_the_same_predictions_as_one_job(write_estimato
         earlier=["k"],
         **shared,
     )
-    pd.testing.assert_frame_equal(gathered, expected)
+    pd.testing.assert_frame_equal(joined, expected)
 
 
 def test_the_estimators_script_reads_the_inputs_of_its_rule(tmp_path, monkeypatch):
@@ -242,8 +258,7 @@ def test_the_estimators_script_reads_the_inputs_of_its_rule(tmp_path, monkeypatc
     inputs = {"questions": "questions.parquet"}
     place = {"model": "tiny", "dataset": "quiz"}
     artifacts.write(QUESTIONS, inputs["questions"], artifacts.QUESTIONS, values=place)
-    kinds = artifacts.BEAMS, artifacts.CLUSTERS, artifacts.ANSWERS
-    for kind, table in zip(kinds, TABLES[1:], strict=True):
+    for kind, table in ((artifacts.BEAMS, TABLES[1]), (artifacts.CLUSTERS, TABLES[2])):
         inputs[kind.name] = [f"{kind.name}/{name}.parquet" for name in "kmn"]
         for name, path in zip("kmn", inputs[kind.name], strict=True):
             rows = table[table["checkpoint"] == name]
@@ -256,9 +271,12 @@ def test_the_estimators_script_reads_the_inputs_of_its_rule(tmp_path, monkeypatc
     estimation = {"estimator": "mine", "function": "self_consistency", "dataset": "quiz"}
     estimation |= {"family": "meaning", "needs": ["several_answers"], "read": list("kmn")}
     estimation |= {"earlier": ["k"], "evaluation": ["m", "n"]}
-    settings = {**place, "estimation": {**estimation, "equivalence": {}}}
-    execute(estimate_confidences, Job(inputs, {"predictions": "predictions"}, settings, 1))
-    rows = artifacts.read("predictions", artifacts.PREDICTIONS)
+    inputs["rated"] = inputs["clusters"][1:]
+    settings = {**place, "estimator": "mine", "estimation": {**estimation, "equivalence": {}}}
+    settings["confidences_of"] = [{"checkpoint": name, "split": "test"} for name in "mn"]
+    outputs = {"confidences": ["of_m", "of_n"]}
+    execute(estimate_confidences, Job(inputs, outputs, settings, 1))
+    rows = artifacts.read_files(["of_m", "of_n"], artifacts.CONFIDENCES)
     assert rows["confidence"].tolist() == [0.7, 0.6, 0.4, 1.0, 0.2]
 
 

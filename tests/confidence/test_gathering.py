@@ -3,7 +3,8 @@
 import pandas as pd
 import pytest
 
-from persistcal.confidence.estimate import calibrate_runs, gather_scores, join_predictions
+from persistcal.confidence.estimate import calibrate_runs, gather_scores
+from persistcal.confidence.predictions import join_predictions
 
 KEY = {"recipe": "non_oracle", "trained_on": "a", "train_dataset": "quiz", "seed": 17}
 ANSWERS = pd.DataFrame(

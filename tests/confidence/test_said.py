@@ -7,7 +7,7 @@ import pytest
 import torch
 from answer_server import KEY, FakeModel
 from answer_tables import questions_table
-from estimation import answers_of, of_each
+from estimation import of_each
 from read_confidences import read_confidences
 from tiny_models import tiny_model, tiny_tokenizer
 
@@ -167,17 +167,16 @@ def rated(function, replies, **changes):
     table = pd.DataFrame(rows, columns=["question_id", "sample", "text"])
     beams = pd.DataFrame({"question_id": [], "logprob": [], "text": []})
     tables = (
-        of_each({"m": frame})
-        for frame in (beams, CLUSTERS, answers_of(QUESTIONS, CLUSTERS, ["q0"]))
+        of_each({"m": frame}) for frame in (beams, CLUSTERS, CLUSTERS.assign(split="test"))
     )
     settings = {"estimator": "mine", "dataset": "quiz", "read": ["m"], "earlier": []}
     settings |= {"evaluation": ["m"], "equivalence": {}, "function": function, **changes}
     settings |= registration_of(function).for_jobs()
     rows, counts = read_confidences(
-        AnswerTables(QUESTIONS.assign(checkpoint=""), *tables, replies=of_each({"m": table})),
+        AnswerTables(QUESTIONS, *tables, replies=of_each({"m": table})),
         estimation=Estimation(**settings),
     )
-    artifacts.check(rows, artifacts.PREDICTIONS, "")
+    artifacts.check(rows.drop(columns=["checkpoint", "split"]), artifacts.CONFIDENCES, "")
     artifacts.check(counts, artifacts.UNSAID, "")
     return rows["confidence"].tolist(), counts.to_dict("records")
 

@@ -3,6 +3,7 @@
 import pandas as pd
 from answer_tables import clusters_table, questions_table
 from estimate_confidences import estimate_confidences
+from join_labels import join_labels
 from records import write_record
 from tiny_models import save_tiny
 
@@ -39,18 +40,28 @@ def with_splits(rows, questions):
 def predictions(tables, read, judged, verified=None, records=None, **changes):
     """Return an estimator's predictions from the tables QUESTIONS, BEAMS, CLUSTERS, ANSWERS.
 
-    BEAMS and CLUSTERS contain the checkpoints `read`, and ANSWERS the checkpoints `judged`.
+    The estimator reads BEAMS and CLUSTERS of `read`. It rates answers of `judged`, or is fitted
+    on those of its training checkpoints, and has the labels of the latter only.
     """
-    questions, *by_checkpoint = tables
-    names = read, read, judged
-    chosen = [
-        t[t["checkpoint"].isin(list(n))] for t, n in zip(by_checkpoint, names, strict=True)
+    questions, beams, clusters, answers = tables
+    rated = with_splits(clusters, questions)
+    estimator_reads = [
+        table[table["checkpoint"].isin(list(names))]
+        for table, names in ((beams, read), (clusters, read), (rated, judged))
     ]
+    earlier = answers["checkpoint"].isin(list(changes.get("earlier", ())))
+    labelled = answers[earlier & answers["checkpoint"].isin(list(judged))]
     defaults = {"estimator": "mine", "dataset": "quiz", "equivalence": {"backend": "lexical"}}
     registered = registration_of(changes["function"]).for_jobs()
     estimation = Estimation(**{**defaults, "read": list(read), **registered, **changes})
-    given = AnswerTables(questions, *chosen, verified=verified, checkpoints=records)
-    return estimate_confidences(given, estimation=estimation, threads=1)
+    given = AnswerTables(
+        questions, *estimator_reads, labelled, verified=verified, checkpoints=records
+    )
+    confidences = estimate_confidences(given, estimation=estimation, threads=1)
+    evaluated = answers["checkpoint"].isin(estimation.evaluation) & (answers["split"] == "test")
+    return join_labels(
+        confidences, answers[evaluated], estimator=estimation.estimator, copies=False
+    )
 
 
 def ask_tiny_models(

@@ -5,6 +5,7 @@ import pytest
 import yaml
 from estimation import of_each, predictions, with_splits
 from gather_confidences import gather_confidences
+from join_labels import join_labels
 from release_archive import DATASETS, MODELS, SEEDS, Release
 from release_import import tables_of
 from workflow_runs import ROOT
@@ -87,13 +88,14 @@ class AsReleased:
             {"checkpoint": c, "scored_at": scored(c), "answers": "own", "answers_of": scored(c)}
             for c in EVALUATION
         ]
-        return gather_confidences(
+        confidences = gather_confidences(
             of_each({c: pd.concat(parts) for c, parts in self.scores[name].items()}),
-            self.answers_of(EVALUATION),
             estimator=name,
-            evaluation=EVALUATION,
             uses=uses,
-            copies=name.endswith("_copy"),
+        )
+        answers, copies = self.answers_of(EVALUATION), name.endswith("_copy")
+        return join_labels(
+            confidences, answers[answers["split"] == "test"], estimator=name, copies=copies
         )
 
 

@@ -110,10 +110,10 @@ def test_each_base_of_a_joint_training_is_asked_its_own_questions(tmp_path):
 
 def test_an_estimator_receives_the_questions_as_each_checkpoint_is_asked(tmp_path):
     questions = questions_with_passages(tmp_path, ROWS)
-    answers = pd.DataFrame(
+    clusters = pd.DataFrame(
         {"checkpoint": ["open", "closed"], "question_id": "a", "split": "test", "answer": "x"}
-    ).assign(probability=1.0, correct=True)
+    ).assign(cluster=0, probability=1.0)
     empty = pd.DataFrame()
-    tables = AnswerTables(questions, empty, empty, answers)
+    tables = AnswerTables(questions, empty, empty, clusters)
     received = tables.predictions(["closed", "open"], "test")["question"].tolist()
     assert received == ["Read: A {question}\nNow: Q0 {passage}?", "Q0 {passage}?"]

@@ -105,8 +105,8 @@ def test_only_bioasq_selects_few_shot_examples_by_type():
 
 
 def test_an_estimator_reads_the_files_that_its_entry_declares():
-    assert INPUTS.checkpoints_judged("m", "sc") == ["b", "c"]
-    assert INPUTS.checkpoints_judged("m", "rank") == ["a", "b", "c"]
+    assert INPUTS.checkpoints_rated("m", "sc") == ["b", "c"]
+    assert INPUTS.checkpoints_rated("m", "rank") == ["a", "b", "c"]
     # Jobs per checkpoint: a fitted estimator reads the training checkpoints, too.
     assert INPUTS.read_at("m", "sc", "c") == ["c"]
     assert INPUTS.read_at("m", "probe", "c") == ["a", "c"]
@@ -122,21 +122,27 @@ def test_an_estimator_reads_the_files_that_its_entry_declares():
 
 
 @pytest.mark.parametrize(
-    ("estimator", "read", "judged"),
+    ("estimator", "read", "rated", "labelled"),
     [
-        ("sc", "b/test c/test", "b/test c/test"),
+        ("sc", "b/test c/test", "b/test c/test", ""),
         # fitted on labelled train answers of the training checkpoint a
-        ("rank", "a/train b/test c/test", "a/train b/test c/test"),
-        ("surrogate", "a/test b/test c/test", "b/test c/test"),
-        ("fitted_surrogate", "a/train a/test b/test c/test", "a/train b/test c/test"),
+        ("rank", "a/train b/test c/test", "a/train b/test c/test", "a/train"),
+        ("surrogate", "a/test b/test c/test", "b/test c/test", ""),
+        (
+            "fitted_surrogate",
+            "a/train a/test b/test c/test",
+            "a/train b/test c/test",
+            "a/train",
+        ),
         # fitted on unlabelled train answers of each evaluation checkpoint
-        ("at_each", "b/train b/test c/train c/test", "b/train b/test c/train c/test"),
+        ("at_each", "b/train b/test c/train c/test", "b/train b/test c/train c/test", ""),
     ],
 )
-def test_an_estimator_reads_only_the_splits_that_it_uses(estimator, read, judged):
+def test_an_estimator_reads_only_the_splits_that_it_uses(estimator, read, rated, labelled):
     for rows, expected in (
         (INPUTS.study.answers_read("m", estimator), read),
-        (INPUTS.study.answers_judged("m", estimator), judged),
+        (INPUTS.study.answers_rated("m", estimator), rated),
+        (INPUTS.study.answers_labelled("m", estimator), labelled),
     ):
         assert [f"{row.checkpoint}/{row.split}" for row in rows] == expected.split()
 
@@ -146,7 +152,9 @@ def test_a_job_of_one_checkpoint_reads_the_split_that_it_rates():
     assert INPUTS.answers_read_at("m", "sc", "a", "train") == [AnswerSet("a", "train")]
     fitted = [AnswerSet("a", "train"), AnswerSet("c", "test")]
     assert INPUTS.answers_read_at("m", "probe", "c", "own") == fitted
-    assert INPUTS.answers_judged_at("m", "probe", "c", "own") == fitted
+    assert INPUTS.answers_rated_at("m", "probe", "c", "own") == fitted
+    assert INPUTS.answers_labelled_at("m", "probe", "c", "own") == fitted[:1]
+    assert INPUTS.answers_labelled_at("m", "rank", "c", "own") == []
     two_splits = [AnswerSet("c", "train"), AnswerSet("c", "test")]
     assert INPUTS.answers_read_at("m", "at_each", "c", "own") == two_splits
 

@@ -77,7 +77,7 @@ def test_an_estimator_of_ones_own_runs(folder):
     function = folder / "estimators" / "brevity.py"
     function.write_text(function.read_text().replace("return 1 /", "return 0.5 /"))
     changed = snakemake(folder, "-n", target, configs=configs)
-    assert planned(changed) == {"estimate_confidences": 1}
+    assert planned(changed) == {"estimate_confidences": 1, "join_labels": 1}
 
 
 def test_a_missing_file_is_refused_before_anything_runs(folder):

@@ -30,6 +30,7 @@ STUDY = {
     "gather_confidences": 2 * 9,
     "list_contrast_sets": 9,
     # each estimator: 24 + 18
+    "join_labels": 42,
     "evaluate_estimator": 42,
     "compare_table": 1,
     "compare_study": 1,
@@ -82,6 +83,7 @@ ALL = {
     "estimate_confidences": 24 + 4 * 6,
     # surrogate, copy, single, respective and four with 1 answer on 6; two for Olmo 3 7B on 2
     "gather_confidences": 18 + 8 * 6 + 2 * 2,
+    "join_labels": 48 + 70,
     "evaluate_estimator": 48 + 70,
     "compare_table": 8 + 2 * 2,
     "collect_all_results": 1,

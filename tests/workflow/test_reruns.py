@@ -24,8 +24,8 @@ COLLECTED = {"compare_table": 1, "make_table": 1, **SHOWN}
 
 
 def evaluated(n):
-    """Jobs that follow where the predictions of `n` estimators change."""
-    return {"evaluate_estimator": n, **COLLECTED}
+    """Jobs that follow if the confidences of `n` estimators change."""
+    return {"join_labels": n, "evaluate_estimator": n, **COLLECTED}
 
 
 # What shows the accuracy of the checkpoints.
@@ -103,9 +103,34 @@ def test_one_more_estimator_costs_only_itself(study, tmp_path, name, entry, jobs
         jobs = {**jobs, "gather_confidences": 1}
     assert planned_with(study, tmp_path, change) == {
         **jobs,
+        "join_labels": 1,
         "evaluate_estimator": 1,
         **SHOWN,
     }
+
+
+@pytest.mark.parametrize(
+    ("estimator", "jobs"),
+    [
+        # the test answers of the four evaluation checkpoints
+        ("self_consistency", {"judge_answers": 4}),
+        # fitted on labelled train answers of the three earlier checkpoints, too
+        ("self_consistency_posthoc", {"judge_answers": 4 + 3, "estimate_confidences": 1}),
+    ],
+)
+def test_another_label_reruns_only_estimators_that_are_fitted_on_labels(study, estimator, jobs):
+    target = f"out/predictions/atlas/atlas/{estimator}.parquet"
+    again = snakemake(
+        study,
+        target,
+        "--dry-run",
+        "--forcerun",
+        "judge_answers",
+        "--rerun-triggers",
+        "mtime",
+        configs=ATLAS,
+    )
+    assert planned(again) == {**jobs, "join_labels": 1}
 
 
 def test_one_more_recipe_in_the_catalogue_costs_nothing(study, tmp_path):
@@ -178,6 +203,7 @@ def test_one_more_checkpoint_is_asked_alone(study, tmp_path):
     assert planned(snakemake(folder, target, "--dry-run", configs=ATLAS)) == {
         "rate_at_checkpoint": 4,
         "gather_confidences": 1,
+        "join_labels": 1,
     }
     snakemake(folder, target, "--cores", "1", configs=ATLAS)
     overlay.write_text(yaml.safe_dump({"models": {"atlas": ONE_MORE}}))
@@ -186,6 +212,7 @@ def test_one_more_checkpoint_is_asked_alone(study, tmp_path):
         **answered(1, splits=1),  # the test questions: P(True) is not trained
         "rate_at_checkpoint": 1,
         "gather_confidences": 1,
+        "join_labels": 1,
     }
 
 

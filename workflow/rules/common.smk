@@ -12,7 +12,7 @@ from study.check import check_config
 from study.config_files import limited, over_defaults, refuse_misread
 from study.inputs import RATED, Inputs, existing
 from study.preflight import preflight
-from study.resources import MINUTES, JobResources, memory_to_resample
+from study.resources import MINUTES, OF_EACH_MODEL, JobResources, memory_to_resample
 from study.schema import ConfigError
 from study.study import IMPORTED, Answered, Study
 from study.wildcards import for_each, of_each, one_of, per_job, uncompared
@@ -151,10 +151,30 @@ def with_seeds(name, settings):
     return expand(pattern, seed=settings["seeds"], allow_missing=True)
 
 
+def rated_at_each(model):
+    """The confidences in the answers of each evaluated checkpoint of `model`."""
+    names = study.evaluation(model)
+    return expand(paths.confidences, checkpoint=names, split="test", allow_missing=True)
+
+
+def places_rated(model):
+    """Checkpoint and split of each file of `rated_at_each`."""
+    return [{"checkpoint": name, "split": "test"} for name in study.evaluation(model)]
+
+
+def of_model(rule, model):
+    """The name of a rule that each model of a study has."""
+    return rule if len(MODELS) == 1 else re.sub(r"\W", "_", f"{rule}_{model}")
+
+
 # A module can rename its rules; resources follow from the original name of a rule.
 NAMED = {
     workflow.modifier.avail_rulename(name): name
-    for name in [*MINUTES, *(f"train_{recipe}" for recipe in study.recipes)]
+    for name in [
+        *MINUTES,
+        *(f"train_{recipe}" for recipe in study.recipes),
+        *(of_model(rule, model) for rule in OF_EACH_MODEL for model in MODELS),
+    ]
 }
 resources = JobResources(study, NAMED)
 ON_GPU = {name: resources.of_rule(name) for name in ("gpu", "mem_mb", "runtime")}

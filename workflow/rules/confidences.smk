@@ -1,4 +1,9 @@
-"""Give every prediction its confidences: adapters, verifiers and estimators -> predictions."""
+"""Rate every answer, and join the labels: adapters, verifiers, estimators -> predictions.
+
+No confidence in an answer depends on its label. The jobs that rate the answers of all
+checkpoints of a model write a file for each. Outputs cannot depend on wildcards, so there
+is a rule for each model.
+"""
 
 ESTIMATORS = config["estimators"]
 ADAPTER_ESTIMATORS = [name for name in ESTIMATORS if study.recipe_of(name)]
@@ -60,27 +65,6 @@ if config["scoring"]["shards"] > 1:
             "../scripts/confidences/merge_scores.py"
 
 
-rule gather_confidences:
-    input:
-        scores=per_job(inputs.scores_read),
-        answers=for_each(study.answers_judged, paths.answers),
-    output:
-        predictions=paths.predictions,
-    log:
-        f"{LOGS}/gather_confidences/{{model}}/{{dataset}}/{{estimator}}.log",
-    wildcard_constraints:
-        estimator=one_of(GATHERED),
-    conda:
-        "../../envs/cpu.yaml"
-    params:
-        evaluation=per_job(study.evaluation),
-        uses=per_job(inputs.uses),
-        copies=per_job(inputs.copies),
-        posthoc=lookup("{estimator}/posthoc", within=ESTIMATORS, default=None),
-    script:
-        "../scripts/confidences/gather_confidences.py"
-
-
 rule resolve_adapter:
     output:
         revision=f"{RESULTS}/verifiers/{{verifier}}/revision.json",
@@ -140,37 +124,13 @@ rule score_with_verifier:
         "../scripts/confidences/score_with_verifier.py"
 
 
-rule estimate_confidences:
-    input:
-        unpack(per_job(inputs.further_files)),
-        beams=for_each(study.answers_read, paths.beams),
-        clusters=for_each(study.answers_read, paths.clusters),
-        answers=for_each(study.answers_judged, paths.answers),
-    output:
-        predictions=paths.predictions,
-    log:
-        f"{LOGS}/estimate_confidences/{{model}}/{{dataset}}/{{estimator}}.log",
-    benchmark:
-        f"{LOGS}/estimate_confidences/{{model}}/{{dataset}}/{{estimator}}.tsv"
-    wildcard_constraints:
-        estimator=one_of(e for e in ESTIMATORS if e not in [*GATHERED, *VERBAL]),
-    conda:
-        "../../envs/gpu.yaml"
-    resources:
-        **ON_GPU,
-    params:
-        estimation=per_job(inputs.estimation_of_all),
-        code=per_job(inputs.estimator_digest),
-    script:
-        "../scripts/confidences/estimate_confidences.py"
-
-
 rule rate_at_checkpoint:
     input:
         unpack(per_job(inputs.further_files)),
         beams=for_each(inputs.answers_read_at, paths.beams),
         clusters=for_each(inputs.answers_read_at, paths.clusters),
-        answers=for_each(inputs.answers_judged_at, paths.answers),
+        rated=for_each(inputs.answers_rated_at, paths.clusters),
+        answers=for_each(inputs.answers_labelled_at, paths.answers),
     output:
         scores=paths.scores.replace("{recipe}", "{estimator}"),
     log:
@@ -247,24 +207,99 @@ if study.served:
             "../scripts/confidences/ask_server.py"
 
 
-rule read_confidences:
+for model in MODELS:
+
+    rule:
+        name:
+            of_model("gather_confidences", model)
+        input:
+            scores=per_job(inputs.scores_read),
+            answers=for_each(study.answers_labelled, paths.answers),
+        output:
+            confidences=rated_at_each(model),
+        log:
+            f"{LOGS}/gather_confidences/{{model}}/{{dataset}}/{{estimator}}.log",
+        wildcard_constraints:
+            model=re.escape(model),
+            estimator=one_of(GATHERED),
+        conda:
+            "../../envs/cpu.yaml"
+        params:
+            confidences_of=places_rated(model),
+            uses=per_job(inputs.uses),
+            posthoc=lookup("{estimator}/posthoc", within=ESTIMATORS, default=None),
+        script:
+            "../scripts/confidences/gather_confidences.py"
+
+    rule:
+        name:
+            of_model("estimate_confidences", model)
+        input:
+            unpack(per_job(inputs.further_files)),
+            beams=for_each(study.answers_read, paths.beams),
+            clusters=for_each(study.answers_read, paths.clusters),
+            rated=for_each(study.answers_rated, paths.clusters),
+            answers=for_each(study.answers_labelled, paths.answers),
+        output:
+            confidences=rated_at_each(model),
+        log:
+            f"{LOGS}/estimate_confidences/{{model}}/{{dataset}}/{{estimator}}.log",
+        benchmark:
+            f"{LOGS}/estimate_confidences/{{model}}/{{dataset}}/{{estimator}}.tsv"
+        wildcard_constraints:
+            model=re.escape(model),
+            estimator=one_of(e for e in ESTIMATORS if e not in [*GATHERED, *VERBAL]),
+        conda:
+            "../../envs/gpu.yaml"
+        resources:
+            **ON_GPU,
+        params:
+            confidences_of=places_rated(model),
+            estimation=per_job(inputs.estimation_of_all),
+            code=per_job(inputs.estimator_digest),
+        script:
+            "../scripts/confidences/estimate_confidences.py"
+
+    rule:
+        name:
+            of_model("read_confidences", model)
+        input:
+            questions=paths.questions,
+            beams=for_each(study.answers_read, paths.beams),
+            clusters=for_each(study.answers_read, paths.clusters),
+            rated=for_each(study.answers_rated, paths.clusters),
+            answers=for_each(study.answers_labelled, paths.answers),
+            replies=per_job(inputs.replies_read),
+        output:
+            confidences=rated_at_each(model),
+            unsaid=paths.unsaid,
+        log:
+            f"{LOGS}/read_confidences/{{model}}/{{dataset}}/{{estimator}}.log",
+        wildcard_constraints:
+            model=re.escape(model),
+            estimator=one_of(VERBAL),
+        conda:
+            "../../envs/cpu.yaml"
+        params:
+            confidences_of=places_rated(model),
+            estimation=per_job(inputs.estimation_of_all),
+            code=per_job(inputs.estimator_digest),
+        script:
+            "../scripts/confidences/read_confidences.py"
+
+
+rule join_labels:
     input:
-        questions=paths.questions,
-        beams=for_each(study.answers_read, paths.beams),
-        clusters=for_each(study.answers_read, paths.clusters),
-        answers=for_each(study.answers_judged, paths.answers),
-        replies=per_job(inputs.replies_read),
+        confidences=for_each(study.evaluation, paths.confidences, split="test"),
+        answers=for_each(study.evaluation, paths.answers, split="test"),
     output:
         predictions=paths.predictions,
-        unsaid=paths.unsaid,
     log:
-        f"{LOGS}/read_confidences/{{model}}/{{dataset}}/{{estimator}}.log",
-    wildcard_constraints:
-        estimator=one_of(VERBAL),
+        f"{LOGS}/join_labels/{{model}}/{{dataset}}/{{estimator}}.log",
+    localrule: True
     conda:
         "../../envs/cpu.yaml"
     params:
-        estimation=per_job(inputs.estimation_of_all),
-        code=per_job(inputs.estimator_digest),
+        copies=per_job(inputs.copies),
     script:
-        "../scripts/confidences/read_confidences.py"
+        "../scripts/confidences/join_labels.py"

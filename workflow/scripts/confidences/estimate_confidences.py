@@ -1,23 +1,16 @@
-"""Let an estimator rate the predictions of all evaluated checkpoints."""
+"""Let an estimator rate the answers of all evaluated checkpoints."""
 
-from persistcal.confidence.estimate import (
-    RATED,
-    AnswerTables,
-    Estimation,
-    estimate,
-    join_predictions,
-)
-from persistcal.store.artifacts import Predictions
+from persistcal.confidence.estimate import AnswerTables, Estimation, estimate
+from persistcal.confidence.predictions import RATED
+from persistcal.store.artifacts import Confidences
 from persistcal.store.jobs import run
 
 
 def estimate_confidences(
     tables: AnswerTables, *, estimation: Estimation, threads: int
-) -> Predictions:
-    """Return the test predictions with the confidences of an estimator."""
-    confidences = estimate(estimation, tables, threads=threads)
-    asked = tables.predictions(estimation.evaluation, "test")
-    return join_predictions(asked, confidences[RATED], estimation.estimator)
+) -> Confidences:
+    """Return the confidences of an estimator in the test answers."""
+    return estimate(estimation, tables, threads=threads)[["split", *RATED]]
 
 
 if __name__ == "__main__":

@@ -1,28 +1,22 @@
-"""Read stated confidences in the predictions of all checkpoints from replies in words."""
+"""Read stated confidences in the answers of all checkpoints from replies in words."""
 
-from persistcal.confidence.estimate import (
-    RATED,
-    AnswerTables,
-    Estimation,
-    estimate,
-    join_predictions,
-)
-from persistcal.store.artifacts import Predictions, Unsaid
+from persistcal.confidence.estimate import AnswerTables, Estimation, estimate
+from persistcal.confidence.predictions import RATED
+from persistcal.store.artifacts import Confidences, Unsaid
 from persistcal.store.jobs import run
 
 
 def read_confidences(
     tables: AnswerTables, *, estimation: Estimation
-) -> tuple[Predictions, Unsaid]:
-    """Return the test predictions with these confidences, and counts of missing ones.
+) -> tuple[Confidences, Unsaid]:
+    """Return these confidences in the test answers, and counts of missing ones.
 
     Confidences come from replies of the checkpoints that the estimator asks, or with answers.
     """
     confidences = estimate(estimation, tables)
-    asked = tables.predictions(estimation.evaluation, "test")
     of_each = confidences.groupby("checkpoint", sort=False)["unsaid"]
     counts = of_each.agg(answers="size", unsaid="sum").reset_index()
-    return join_predictions(asked, confidences[RATED], estimation.estimator), counts
+    return confidences[["split", *RATED]], counts
 
 
 if __name__ == "__main__":
