@@ -99,7 +99,7 @@ onstart:
         ):
             raise WorkflowError(plan)
     if workflow.is_main_process and not workflow.touch:
-        found = found_before_start()
+        found = found_before_start(imports=True)
         refuse_if_missing(found)
         print(*found.lines, sep="\n", file=sys.stderr)
     # For its default limit of 100 jobs a second, Snakemake 9 goes through all ready jobs once a

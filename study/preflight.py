@@ -36,6 +36,23 @@ LIKELY_CANDIDATES = 5  # of ten beams, after grouping
 LIKELY_BYTES_PER_TOKEN, LIKELY_REPLY_TOKENS = 4, 5  # of English; of "3. CORRECT"
 LEAST_REPLY = 16  # see `persistcal.judge.messages.request_body`
 
+# Programs that stop with an error if a Python lacks what generate_beams needs. They receive the
+# back end and the script.
+FIND = """
+import sys
+from importlib.util import find_spec
+needed = [sys.argv[1], "transformers", "pandas", "pyarrow"]
+if lacking := [name for name in needed if not find_spec(name)]:
+    sys.exit(f"no package {', '.join(lacking)}")
+"""
+IMPORT = """
+import runpy, sys
+if sys.argv[1] == "vllm":
+    from vllm import LLM, SamplingParams
+runpy.run_path(sys.argv[2])
+"""
+IMPORT_S = 300  # seconds; vLLM needs about 20, and more from a slow file system
+
 
 class Preflight(NamedTuple):
     """Lines about a run, and reasons why it cannot start."""
@@ -237,34 +254,52 @@ def _partitions_of_cluster(assumed: Iterable[str]) -> set[str]:
     return set(listed.stdout.split()) or set(assumed)
 
 
-def python_lines(study: Study, planned: Jobs, arguments: Sequence[str]) -> Preflight:
-    """Return the reason why the environment that answers the questions cannot."""
-    decoding = study.config["decoding"]
-    python, backend = decoding.get("python"), decoding["backend"]
-    by_conda = {"--sdm", "--software-deployment-method", "--use-conda"} & set(arguments)
+def python_lines(
+    inputs: Inputs, planned: Jobs, *, by_conda: bool = False, imports: bool = False
+) -> Preflight:
+    """Return the reason why the environment that answers the questions cannot.
+
+    A real run `imports` there what the job imports. A dry run only finds the packages.
+    """
+    decoding = inputs.config["decoding"]
+    chosen, backend = decoding.get("python"), decoding["backend"]
     is_needed = any(rule == "generate_beams" for rule, _ in planned)
-    if not is_needed or (not python and (backend == "transformers" or by_conda)):
+    if not is_needed or (not chosen and (backend == "transformers" or by_conda)):
         return Preflight([], [])
-    needed = [backend, "transformers", "pandas", "pyarrow"]
-    program = (
-        f"from importlib.util import find_spec as f; print(*[m for m in {needed} if not f(m)])"
-    )
+    python = chosen or sys.executable
+    script = inputs.root / "workflow" / "scripts" / "answers" / "generate_beams.py"
+    program = IMPORT if imports and chosen else FIND
+    environment = {**os.environ, "PYTHONPATH": str(inputs.root)}
     try:
-        command = [python or sys.executable, "-c", program]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-        lacking = done.stdout.split()
-    except (OSError, subprocess.SubprocessError) as error:
+        done = subprocess.run(
+            [python, "-c", program, backend, str(script)],
+            capture_output=True,
+            text=True,
+            timeout=IMPORT_S,
+            env=environment,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        reason = f"decoding.python {python} did not import {backend} within {IMPORT_S} s"
+        return Preflight([], [f"{reason}; try `{python} -c 'import {backend}'`."])
+    except OSError as error:
         return Preflight([], [f"decoding.python {python} does not run ({error}); correct it."])
+    lines = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
+    needs_driver = "libcuda" in lines[-1] and not Path("/dev/nvidiactl").exists()
+    if not done.returncode or needs_driver:  # which only the nodes have
+        return Preflight([], [])
     remedy = (
         "install it there"
-        if python
-        else (
-            "run with --sdm conda, or set the line `decoding: {python: .venv-vllm/bin/python}` "
-            "(docs/cluster.md, Decoding with vLLM)"
-        )
+        if chosen
+        else "run with --sdm conda, or set the line `decoding: {python: .venv-vllm/bin/python}`"
     )
-    reason = f"{command[0]} has no {', '.join(lacking)}, which generate_beams needs; {remedy}."
-    return Preflight([], [reason] if lacking else [])
+    return Preflight(
+        [],
+        [
+            f"{python} cannot run generate_beams ({lines[-1]}); {remedy} "
+            "(docs/cluster.md, Decoding with vLLM)."
+        ],
+    )
 
 
 def preflight(
@@ -273,17 +308,19 @@ def preflight(
     finished: Jobs = (),
     arguments: Sequence[str] = (),
     notes: Sequence[str] = (),
+    **how: bool,
 ) -> Preflight:
     """Return what a person must know, and provide, before the `planned` jobs run.
 
-    `arguments` are those of Snakemake, and `notes` become the first lines.
+    `arguments` are those of Snakemake, and `notes` become the first lines. See `python_lines`
+    for `how` environments are checked.
     """
     parts = [
         Preflight(list(notes), []),
         judge_lines(inputs, planned, finished),
         download_lines(inputs.study, planned),
         file_lines(inputs.study, planned),
-        python_lines(inputs.study, planned, arguments),
+        python_lines(inputs, planned, **how),
         profile_lines(arguments),
     ]
     return Preflight(

@@ -1,5 +1,6 @@
 """The preflight check: costs, keys, files and environments, before the first job."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -123,23 +124,45 @@ def test_partitions_of_the_profile_must_exist_on_the_cluster(tmp_path, monkeypat
     assert not check_plan(tmp_path, [], arguments=["--profile", str(laptop)]).lines
 
 
-def test_an_environment_without_vllm_is_refused_before_the_first_job(tmp_path, monkeypatch):
+def test_an_environment_without_vllm_is_refused_before_the_first_job():
     beams = [("generate_beams", {**JUDGED, "split": "test"})]
 
-    def reasons(*arguments, **decoding):
-        config = {**PAPER, "decoding": PAPER["decoding"] | {"backend": "vllm", **decoding}}
-        return preflight(Inputs(Study(config), ROOT), beams, (), arguments).refusals
+    def refusals(python=None, **how):
+        decoding = PAPER["decoding"] | {"backend": "vllm", "python": python}
+        inputs = Inputs(Study({**PAPER, "decoding": decoding}), ROOT)
+        return preflight(inputs, beams, **how).refusals
 
-    [reason] = reasons()
-    assert "has no vllm, which generate_beams needs" in reason
-    assert "`decoding: {python: .venv-vllm/bin/python}`" in reason
-    assert reasons("--sdm", "conda") == []
-    [reason] = reasons(python="/nowhere/python")
-    assert reason.startswith("decoding.python /nowhere/python does not run")
-    python = tmp_path / "python"
-    python.write_text("#!/bin/sh\n")
-    python.chmod(0o755)
-    assert reasons(python=str(python)) == []  # this Python finds vllm
+    [refusal] = refusals()
+    assert "cannot run generate_beams (no package vllm); run with --sdm conda" in refusal
+    assert "`decoding: {python: .venv-vllm/bin/python}`" in refusal
+    assert refusals(by_conda=True) == []
+    [refusal] = refusals(python="/nowhere/python")
+    assert refusal.startswith("decoding.python /nowhere/python does not run")
+
+
+def test_a_real_run_imports_vllm_in_its_own_environment(tmp_path, monkeypatch):
+    def refusals(package, **how):
+        """Check a Python with a package vllm of this text."""
+        (tmp_path / "vllm.py").write_text(package)
+        python = tmp_path / "python"
+        python.write_text(
+            f'#!/bin/sh\nPYTHONPATH="$PYTHONPATH:{tmp_path}" exec "{sys.executable}" "$@"\n'
+        )
+        python.chmod(0o755)
+        decoding = PAPER["decoding"] | {"backend": "vllm", "python": str(python)}
+        inputs = Inputs(Study({**PAPER, "decoding": decoding}), ROOT)
+        beams = [("generate_beams", {**JUDGED, "split": "test"})]
+        return preflight(inputs, beams, **how).refusals
+
+    assert refusals("LLM = SamplingParams = None", imports=True) == []
+    of_another_torch = "raise ImportError('undefined symbol: _ZN3c10')"
+    assert refusals(of_another_torch) == []  # a dry run only finds the package
+    [refusal] = refusals(of_another_torch, imports=True)
+    assert "cannot run generate_beams (ImportError: undefined symbol: _ZN3c10)" in refusal
+    assert "install it there (docs/cluster.md, Decoding with vLLM)." in refusal
+    monkeypatch.setattr("study.preflight.IMPORT_S", 1)
+    [refusal] = refusals("import time; time.sleep(60)", imports=True)
+    assert "did not import vllm within 1 s; try `" in refusal
 
 
 def test_a_plan_without_files_or_judge_has_an_empty_report(tmp_path):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from persistcal.store.code import code_digest
 from snakemake.exceptions import WorkflowError
-from snakemake.settings.types import SharedFSUsage
+from snakemake.settings.types import DeploymentMethod, SharedFSUsage
 from study.check import check_config
 from study.config_files import limited, over_defaults, refuse_misread
 from study.inputs import RATED, Inputs, existing
@@ -184,7 +184,7 @@ ON_GPU = {name: resources.of_rule(name) for name in ("gpu", "mem_mb", "runtime")
 EARLY = 1000
 
 
-def found_before_start():
+def found_before_start(imports=False):
     """What the run costs, and what a person must provide for it."""
     planned = workflow.dag.needrun_jobs(exclude_finished=False)
     finished = (job for job in workflow.dag.jobs if not workflow.dag.needrun(job))
@@ -192,7 +192,9 @@ def found_before_start():
         [(NAMED.get(job.rule.name, job.rule.name), job.wildcards_dict) for job in jobs]
         for jobs in (planned, finished)
     ]
-    return preflight(inputs, *rows, sys.argv, LEFT_OUT)
+    by_conda = DeploymentMethod.CONDA in workflow.deployment_settings.deployment_method
+    how = {"imports": imports, "by_conda": by_conda}
+    return preflight(inputs, *rows, sys.argv, LEFT_OUT, **how)
 
 
 wildcard_constraints:
