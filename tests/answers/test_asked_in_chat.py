@@ -1,4 +1,4 @@
-"""Prompts of chat models, also of one that answers no training questions."""
+"""Prompts of chat models, and checkpoints that answer no training questions."""
 
 import generate_beams as script
 import pytest
@@ -11,14 +11,17 @@ from tiny_models import tiny_tokenizer
 
 from persistcal.store import artifacts
 
-# The shape of Qwen3's template: an empty thought where thinking is off.
+# Like Qwen3's template: an empty thought if thinking is off.
 CHAT = (
     "{% for message in messages %}<{{ message.role }}>{{ message.content }}</>{% endfor %}"
     "{% if enable_thinking is false %}<assistant><think></think>{% endif %}"
 )
-SHOWN = [("Which country is city 0 in?", "Norway"), ("Which country is city x1 in?", "Norway")]
-ASKED = "Which country is city xx2 in?"
-PAIRS = "".join(f"Prompt: {question}\nAnswer: {answer}\n\n" for question, answer in SHOWN)
+EXAMPLES = [
+    ("Which country is city 0 in?", "Norway"),
+    ("Which country is city x1 in?", "Norway"),
+]
+QUESTION = "Which country is city xx2 in?"
+PAIRS = "".join(f"Prompt: {question}\nAnswer: {answer}\n\n" for question, answer in EXAMPLES)
 
 
 @pytest.fixture
@@ -32,25 +35,25 @@ def study(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("chat", "asked"),
+    ("chat", "expected_prompt"),
     [
         (
             "turns",
-            f"<user>{SHOWN[0][0]}</><assistant>Norway</><user>{SHOWN[1][0]}</>"
-            f"<assistant>Norway</><user>{ASKED}</><assistant><think></think>",
+            f"<user>{EXAMPLES[0][0]}</><assistant>Norway</><user>{EXAMPLES[1][0]}</>"
+            f"<assistant>Norway</><user>{QUESTION}</><assistant><think></think>",
         ),
         (
             "one_message",
             "<user>Here are 2 examples of a prompt and its answer:\n\n"
             f"{PAIRS}---\n\n"
             "Now answer this prompt with a concise phrase, as the examples do.\n\n"
-            f"Prompt: {ASKED}\nAnswer:</><assistant><think></think>",
+            f"Prompt: {QUESTION}\nAnswer:</><assistant><think></think>",
         ),
-        ("", f"{PAIRS}Prompt: {ASKED}\nAnswer:"),
+        ("", f"{PAIRS}Prompt: {QUESTION}\nAnswer:"),
     ],
 )
-def test_examples_stand_in_turns_in_one_message_or_in_plain_text(
-    study, monkeypatch, chat, asked
+def test_few_shot_examples_are_turns_one_message_or_plain_text(
+    study, monkeypatch, chat, expected_prompt
 ):
     tokenizer = tiny_tokenizer()
     tokenizer.chat_template = CHAT
@@ -58,14 +61,14 @@ def test_examples_stand_in_turns_in_one_message_or_in_plain_text(
     write_record(study / "a", study / "a.json")
     decode, texts = script.decode, []
 
-    def listen(model, tokenizer, prefix, suffixes, search, **settings):
+    def record_prompts(model, tokenizer, prefix, suffixes, search, **settings):
         assert settings["add_special_tokens"] == (not chat)
         texts.extend(prefix + suffix for suffix in suffixes)
         return decode(model, tokenizer, prefix, suffixes, search, **settings)
 
-    monkeypatch.setattr(script, "decode", listen)
+    monkeypatch.setattr(script, "decode", record_prompts)
     beams_job(study, study / "beams.parquet", n_examples=2, chat=chat, max_new_tokens=2)
-    assert texts[0] == asked
+    assert texts[0] == expected_prompt
     assert len(texts) == 1
 
 
@@ -85,5 +88,5 @@ def test_without_training_questions_the_test_split_is_answered_and_judged(study)
     tables = zip((questions, clusters), (artifacts.QUESTIONS, artifacts.CLUSTERS), strict=True)
     given = artifacts.empty(artifacts.GIVEN_LABELS)
     read = [artifacts.read(path, table) for path, table in tables]
-    _, judged = judge_answers(*read, given, **LEXICAL)
-    assert set(judged["question_id"]) <= {"q3", "q4"}
+    _, predictions = judge_answers(*read, given, **LEXICAL)
+    assert set(predictions["question_id"]) <= {"q3", "q4"}

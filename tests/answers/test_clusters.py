@@ -1,3 +1,5 @@
+"""Clusters of equivalent answers, their probabilities and their labels."""
+
 import itertools
 import math
 
@@ -16,15 +18,15 @@ from persistcal.answers.clusters import (
 
 
 def cluster_answers(texts, logprobs, equivalent=identical, **options):
-    """The clusters of one question; `equivalent` compares (question, one, other)."""
+    """Return the clusters of one question."""
     [clusters] = clustering.cluster_answers(
         [QuestionBeams("?", texts, logprobs)], equivalent, **options
     )
     return clusters
 
 
-def linked_by(links):
-    """An equivalence that holds between the answers of each of `links`."""
+def equivalence_of(links):
+    """Return an equivalence of exactly the pairs in `links`."""
     return lambda pairs: [frozenset({pair.one, pair.other}) in links for pair in pairs]
 
 
@@ -38,13 +40,13 @@ def linked_by(links):
             "probability",
             [("PARIS.", 0.7, ["PARIS.", "Paris"]), ("Lyon", 0.3, ["Lyon"])],
         ),
-        # An empty beam keeps its mass in the denominator: 0.1 / (0.3 + 0.1)
+        # The empty beam stays in the denominator: 0.1 / (0.3 + 0.1)
         (["", "Rome"], [0.3, 0.1], "softmax", [("Rome", 0.25, ["Rome"])]),
         (["", "  ", "."], [0.3, 0.2, 0.1], "softmax", []),
-        # Ties go to the better beam, and of samples to the first one drawn
+        # Ties: the better beam or the earlier sample is first
         (["x", "y"], [0.5, 0.5], "softmax", [("x", 0.5, ["x"]), ("y", 0.5, ["y"])]),
         (["b", "a", "a", "b"], [1] * 4, "equal", [("b", 0.5, ["b"]), ("a", 0.5, ["a"])]),
-        # A decimal point makes an answer of its own
+        # A decimal point matters
         (
             ["3.5", "35", "3.5."],
             [1] * 3,
@@ -58,12 +60,12 @@ def test_identical_answers_share_a_cluster(texts, beams, weighting, expected):
     assert clusters == [(answer, pytest.approx(p), members) for answer, p, members in expected]
 
 
-def test_equivalence_is_transitive_through_a_third_answer():
-    same = {frozenset({"a", "b"}), frozenset({"b", "c"})}
+def test_answers_that_are_equivalent_to_a_third_answer_share_a_cluster():
+    links = {frozenset({"a", "b"}), frozenset({"b", "c"})}
     clusters = cluster_answers(
         ["a", "c", "b", "d"],
         np.log([0.1, 0.2, 0.3, 0.4]),
-        linked_by(same),
+        equivalence_of(links),
         weighting="probability",
     )
     assert [sorted(c.members) for c in clusters] == [["a", "b", "c"], ["d"]]
@@ -71,20 +73,20 @@ def test_equivalence_is_transitive_through_a_third_answer():
     assert clusters[0].probability == pytest.approx(0.6)
 
 
-def test_samples_count_equally_and_the_most_frequent_text_stands_for_them():
-    """Log-probabilities, known or not, change nothing."""
+def test_samples_count_equally_and_the_most_frequent_text_is_the_answer():
     texts = ["paris", "Lyon", "Paris", "", "Paris.", "Lyon", "Paris", "Nice"]
-    drawn = cluster_answers(texts, [math.nan] * 8, weighting="equal")
-    assert [c.answer for c in drawn] == ["Paris", "Lyon", "Nice"]  # of Paris 2 of 4
-    assert [c.probability for c in drawn] == pytest.approx([4 / 8, 2 / 8, 1 / 8])
-    assert drawn[0].members == ["Paris", "paris", "Paris."]
-    weighed = np.log([0.01, 0.9, 0.01, 0.04, 0.01, 0.01, 0.01, 0.01])
-    assert cluster_answers(texts, weighed, weighting="equal") == drawn
+    samples = cluster_answers(texts, [math.nan] * 8, weighting="equal")
+    assert [c.answer for c in samples] == ["Paris", "Lyon", "Nice"]  # 2 of 4 spell "Paris"
+    assert [c.probability for c in samples] == pytest.approx([4 / 8, 2 / 8, 1 / 8])
+    assert samples[0].members == ["Paris", "paris", "Paris."]
+    # Log-probabilities do not matter.
+    logprobs = np.log([0.01, 0.9, 0.01, 0.04, 0.01, 0.01, 0.01, 0.01])
+    assert cluster_answers(texts, logprobs, weighting="equal") == samples
 
 
 @pytest.mark.parametrize("n", [2, 4, 6])
-def test_spelling_does_not_decide_between_equally_frequent_answers(n):
-    # half of the samples are a, the first one too, half b; spellings differ in any way
+def test_spelling_does_not_change_the_order_of_equally_frequent_answers(n):
+    # Half of the samples are a, the first one too, and half are b, in all spellings.
     drawn = ["a", "b"] * (n // 2)
     for marks in itertools.product(["", "."], repeat=n):
         texts = [text + mark for text, mark in zip(drawn, marks, strict=True)]
@@ -119,7 +121,7 @@ LABELS = CLUSTERS[["question_id", "cluster"]].assign(
 )
 
 
-def test_predictions_are_first_clusters_of_questions_that_count():
+def test_predictions_are_the_first_clusters_of_questions_that_are_not_excluded():
     # q3 is a train question, q4 is excluded, q5 has no answer
     assert take_predictions(QUESTIONS, CLUSTERS).to_dict("list") == {
         "question_id": ["q1", "q2"],
@@ -130,7 +132,7 @@ def test_predictions_are_first_clusters_of_questions_that_count():
     assert take_predictions(QUESTIONS, CLUSTERS, split="train")["answer"].tolist() == ["Rome"]
 
 
-def test_what_was_not_attempted_is_not_correct():
+def test_an_answer_that_was_not_attempted_is_not_correct():
     labelled = label_predictions(take_predictions(QUESTIONS, CLUSTERS), LABELS)
     assert labelled["correct"].tolist() == [True, False]
     assert "label" not in labelled

@@ -1,4 +1,4 @@
-"""Beam search against transformers' `generate`, one whole prompt at a time."""
+"""Beam search against transformers' `generate`, prompt by prompt."""
 
 import numpy as np
 import pytest
@@ -60,7 +60,7 @@ SUFFIXES = [
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    """Byte-level BPE in which newlines are often glued to other characters."""
+    """Byte-level BPE with many tokens that join a newline and other characters."""
     parts = pre_tokenizers.Split(pattern="\x00", behavior="isolated")
     whole = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     lines = ["a.\n", "b.\n\n", " \n", "?\n", "\n\n\n", ".\n\nx", "\nPro", "o\n"]
@@ -78,7 +78,7 @@ SIZES = {
     "num_attention_heads": 4,
     "num_key_value_heads": 2,
     "max_position_embeddings": 512,
-    "initializer_range": 0.3,  # far apart logits, so that no two beams score alike
+    "initializer_range": 0.3,  # logits far apart, so that no two beams have equal scores
     "eos_token_id": 0,
     "bos_token_id": 1,
     "pad_token_id": 2,
@@ -88,9 +88,9 @@ WINDOW = ["sliding_attention"] * 2 + ["full_attention"] + ["sliding_attention"]
 
 
 def random_model(kind, vocab_size):
-    """A random model of an architecture, or of Olmo-3 whose attention reaches so far."""
+    """Return a random model of an architecture; a number is the window of an Olmo-3."""
     torch.manual_seed(7)
-    sizes = SIZES | {"vocab_size": vocab_size + 3}  # ids the tokenizer does not have
+    sizes = SIZES | {"vocab_size": vocab_size + 3}  # ids that the tokenizer lacks
     if kind == "llama":
         model = LlamaForCausalLM(LlamaConfig(**sizes))
     elif kind == "qwen3":
@@ -102,25 +102,25 @@ def random_model(kind, vocab_size):
 
 
 @pytest.mark.parametrize("kind", [7, 40, "llama", "qwen3"])
-def test_beams_are_those_of_generate(kind, tokenizer):
+def test_beams_equal_those_of_generate(kind, tokenizer):
     model = random_model(kind, len(tokenizer))
     sizes = {"batch_sizes": (1, 3, 8), "max_new_tokens": 20}
     assert_decodes_like_generate(model, tokenizer, PREFIX, SUFFIXES, **sizes)
 
 
-def test_first_token_scores_in_bfloat16_are_those_of_a_plain_forward(tokenizer):
+def test_first_token_scores_in_bfloat16_equal_a_plain_forward_pass(tokenizer):
     model = random_model(7, len(tokenizer)).to(torch.bfloat16)
     answers = generate_beams(model, tokenizer, PREFIX, SUFFIXES, Search(max_new_tokens=1))
     for suffix, beams in zip(SUFFIXES, answers, strict=True):
         ids = tokenizer(PREFIX + suffix, return_tensors="pt").to(model.device)["input_ids"]
         expected = model(ids).logits[0, -1].float().log_softmax(0).topk(10)[0]
-        # Logits up to 6 have steps of 2**-6 in bfloat16, and errors of a few steps.
+        # Logits up to 6 have steps of 2**-6 in bfloat16; errors are a few steps.
         logprobs = [beam.logprob for beam in beams]
         np.testing.assert_allclose(logprobs, expected.tolist(), atol=0.15)
 
 
-def boost(model, tokens, by):
-    """Make `tokens` about exp(`by`) times as likely after anything."""
+def boost(model, tokens, log_factor):
+    """Make `tokens` about exp(`log_factor`) times as likely in any context."""
     if not model.model.norm._forward_hooks:
         # With a constant last hidden unit, its output weights act as a bias.
         model.model.norm.register_forward_hook(
@@ -130,56 +130,56 @@ def boost(model, tokens, by):
         )
         torch.nn.init.zeros_(model.lm_head.weight[:, -1])
     with torch.no_grad():
-        model.lm_head.weight[tokens, -1] = by
+        model.lm_head.weight[tokens, -1] = log_factor
     return model
 
 
-def test_few_beams_live_on_where_most_candidates_end(tokenizer):
-    """The number of candidates, which depends on that of EOS tokens, then matters."""
+def test_the_number_of_end_tokens_changes_the_beams_as_in_generate(tokenizer):
+    """The number of candidates depends on the number of end tokens."""
     model = random_model("llama", len(tokenizer))
     ending = ending_tokens(model, tokenizer, [0])
     assert ending.sum() > 20
     boost(model, ending, 2.5)
-    asked = model, tokenizer, PREFIX, SUFFIXES[:4]
-    of_20 = assert_decodes_like_generate(*asked, max_new_tokens=15)
+    arguments = model, tokenizer, PREFIX, SUFFIXES[:4]
+    with_one_end = assert_decodes_like_generate(*arguments, max_new_tokens=15)
     model.generation_config.eos_token_id = [0, 1]
-    of_30 = assert_decodes_like_generate(*asked, max_new_tokens=15)
-    assert [beam.text for beam in of_20[2]] != [beam.text for beam in of_30[2]]
+    with_two_ends = assert_decodes_like_generate(*arguments, max_new_tokens=15)
+    assert [beam.text for beam in with_one_end[2]] != [beam.text for beam in with_two_ends[2]]
 
 
 def log_probability(*probabilities):
     return torch.tensor([probabilities]).log()
 
 
-def test_candidates_that_generate_loses_by_hand():
+def test_three_steps_of_beam_search_by_hand():
     """Two beams, four candidates a step, tokens 0 to 2 end, 3 to 5 do not."""
     ends = torch.tensor([True, True, True, False, False, False])
     search = BeamSearch(1, n_beams=2, n_candidates=4, max_new_tokens=9, ends=ends)
 
     # Candidates: 1 (.35), 3 (.3), 0 (.1), 2 (.09). Token 1 finishes; 0 and 2 end but are
-    # not among the first two. Of tokens 4 and 5 neither is a candidate: one beam lives.
+    # not among the first two. Tokens 4 and 5 are not candidates: one beam continues.
     rows = search.advance(log_probability(0.1, 0.35, 0.09, 0.3, 0.085, 0.075))
     assert rows.tolist() == [0]
     assert search.tokens.tolist() == [[3]]
     assert search.finished_score.exp()[0].tolist() == pytest.approx([0.35, 0.0])
 
     # After token 3: 4 (.3 * .5 = .15), 2 (.3 * .4 = .12), then 5 and 3 (.03 * .3 = .009 and
-    # less). Token 2 is the second finished beam; only a beam above .12 may live on.
+    # less). Token 2 is the second finished beam; only a beam above .12 can continue.
     rows = search.advance(log_probability(0.02, 0.02, 0.4, 0.027, 0.5, 0.033))
     assert rows.tolist() == [0]
     assert search.tokens.tolist() == [[3, 4]]
     assert search.finished_score.exp()[0].tolist() == pytest.approx([0.35, 0.12])
     assert search.finished_tokens.tolist() == [[[1, -1], [3, 2]]]
 
-    # .15 * .9 = .135 takes the place of .12. No live beam is left above it.
+    # .15 * .9 = .135 replaces .12. No running beam is above it.
     rows = search.advance(log_probability(0.9, 0.02, 0.02, 0.02, 0.02, 0.02))
     assert rows.tolist() == []
     assert search.finished_score.exp()[0].tolist() == pytest.approx([0.35, 0.135])
     assert search.finished_tokens.tolist() == [[[1, -1, -1], [3, 4, 0]]]
 
 
-def test_tokens_that_end_are_those_of_the_stop_string_criterion(tokenizer):
-    """The criterion looks at the last token only, and for a newline anywhere in it."""
+def test_a_token_ends_an_answer_if_the_stop_string_criterion_stops(tokenizer):
+    """The criterion looks for a newline anywhere in the last token, and only there."""
     model = random_model("llama", len(tokenizer))
     criterion = StopStringCriteria(tokenizer, "\n")
     newline = tokenizer.convert_tokens_to_ids("Ċ")
@@ -202,12 +202,12 @@ def test_tokens_that_end_are_those_of_the_stop_string_criterion(tokenizer):
     ],
     ids=["merging", "empty suffix", "nothing shared", "one token", "one prompt", "same"],
 )
-def test_any_split_of_the_prompt_gives_the_beams_of_the_whole(prefix, suffixes, tokenizer):
+def test_any_split_of_the_prompt_gives_the_same_beams(prefix, suffixes, tokenizer):
     model = random_model(7, len(tokenizer))
     assert_decodes_like_generate(model, tokenizer, prefix, suffixes, max_new_tokens=8)
 
 
-def test_a_tokenizer_that_adds_a_first_token_adds_it_once(tokenizer):
+def test_a_first_token_is_added_once(tokenizer):
     backend = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
     begin = {"single": "<|begin|> $A", "special_tokens": [("<|begin|>", 1)]}
     backend.post_processor = TemplateProcessing(**begin)
@@ -216,14 +216,14 @@ def test_a_tokenizer_that_adds_a_first_token_adds_it_once(tokenizer):
     assert with_start("a")["input_ids"][0] == 1
     model = random_model("llama", len(tokenizer))
     assert_decodes_like_generate(model, with_start, PREFIX, SUFFIXES[:3], max_new_tokens=8)
-    asked = model, with_start, "", ["", "Lima"]
-    expected = assert_decodes_like_generate(*asked, max_new_tokens=8)
+    arguments = model, with_start, "", ["", "Lima"]
+    expected = assert_decodes_like_generate(*arguments, max_new_tokens=8)
     chat = ["<|begin|>", "<|begin|>Lima"], Search(max_new_tokens=8)
     beams = generate_beams(model, with_start, "", *chat, add_special_tokens=False)
     assert_same_beams(beams, expected)
 
 
-def test_spaces_are_cleaned_up_where_the_tokenizer_says_so(tokenizer):
+def test_spaces_are_cleaned_up_if_the_tokenizer_does_so(tokenizer):
     cleaning = PreTrainedTokenizerFast(
         tokenizer_object=tokenizer.backend_tokenizer,
         eos_token="<|end|>",
@@ -234,17 +234,19 @@ def test_spaces_are_cleaned_up_where_the_tokenizer_says_so(tokenizer):
     stop = tokenizer.encode(" .", add_special_tokens=False)
     assert cleaning.decode(stop) == "."
     model = random_model("llama", len(tokenizer))
-    # It writes what it is made to like: spaces and full stops.
+    # The model prefers spaces and full stops.
     model.lm_head.weight.data[stop] *= 4
-    asked = PREFIX, SUFFIXES[:3]
-    cleaned = assert_decodes_like_generate(model, cleaning, *asked, max_new_tokens=10)
-    plain = generate_beams(model, tokenizer, *asked, Search(max_new_tokens=10))
-    texts = [[[beam.text for beam in beams] for beams in found] for found in (cleaned, plain)]
-    assert texts[0] != texts[1]
+    arguments = PREFIX, SUFFIXES[:3]
+    cleaned = assert_decodes_like_generate(model, cleaning, *arguments, max_new_tokens=10)
+    plain = generate_beams(model, tokenizer, *arguments, Search(max_new_tokens=10))
+    cleaned, plain = (
+        [[beam.text for beam in beams] for beams in answers] for answers in (cleaned, plain)
+    )
+    assert cleaned != plain
 
 
 def forward_passes(model, tokenizer, suffixes, search, **settings):
-    """How many tokens go through the model in each pass."""
+    """Return the number of tokens of each forward pass."""
     sizes, embedding = [], model.get_input_embeddings()
     hook = embedding.register_forward_hook(lambda _, args, output: sizes.append(args[0].shape))
     generate_beams(model, tokenizer, PREFIX, suffixes, search, **settings)
@@ -253,61 +255,61 @@ def forward_passes(model, tokenizer, suffixes, search, **settings):
     return [n for _, n in sizes]
 
 
-def own_lengths(tokenizer):
-    """Tokens that all prompts share, and the number of others of each."""
+def count_prompt_tokens(tokenizer):
+    """Return the number of tokens that all prompts share, and the others of each prompt."""
     prompts = tokenizer([PREFIX + suffix for suffix in SUFFIXES])["input_ids"]
-    in_common = [len(set(tokens)) == 1 for tokens in zip(*prompts, strict=False)]
-    n_shared = in_common.index(False)
+    is_shared = [len(set(tokens)) == 1 for tokens in zip(*prompts, strict=False)]
+    n_shared = is_shared.index(False)
     return n_shared, [len(prompt) - n_shared for prompt in prompts]
 
 
 @pytest.mark.parametrize(("at_once", "draw"), [(1, None), (2, Draw(1.0, 1.0, 3)), (5, None)])
-def test_the_prefix_is_encoded_once_and_questions_begin_where_half_are_done(
+def test_the_prefix_is_encoded_once_and_new_questions_start_when_half_are_done(
     at_once, draw, tokenizer
 ):
-    """Forward passes, against a simulation by how long each question takes alone."""
+    """A simulation counts the passes, from the passes of each question without the others."""
     model = random_model("llama", len(tokenizer))
-    how = {"n_beams": 3, "max_new_tokens": 25, "draw": draw}
-    n_shared, own = own_lengths(tokenizer)
+    settings = {"n_beams": 3, "max_new_tokens": 25, "draw": draw}
+    n_shared, lengths = count_prompt_tokens(tokenizer)
     assert n_shared > 15
     waiting = [
-        len(forward_passes(model, tokenizer, [suffix], Search(**how))) - 1
-        for _, suffix in sorted(zip(own, SUFFIXES, strict=True), key=lambda pair: pair[0])
+        len(forward_passes(model, tokenizer, [suffix], Search(**settings))) - 1
+        for _, suffix in sorted(zip(lengths, SUFFIXES, strict=True), key=lambda pair: pair[0])
     ]
     assert len(set(waiting)) > 3
-    n_passes, going = 1, []  # that of the prefix
-    while waiting or going:
-        if waiting and len(going) <= at_once / 2:
-            n_begun = at_once - len(going)
-            going += [left - 1 for left in waiting[:n_begun]]
+    n_passes, running = 1, []  # the first pass encodes the prefix
+    while waiting or running:
+        if waiting and len(running) <= at_once / 2:
+            n_begun = at_once - len(running)
+            running += [n_left - 1 for n_left in waiting[:n_begun]]
             del waiting[:n_begun]
         else:
-            going = [left - 1 for left in going]
+            running = [n_left - 1 for n_left in running]
         n_passes += 1
-        going = [left for left in going if left]
-    done = []
-    search = Search(**how, batch_size=at_once)
-    in_parts = forward_passes(model, tokenizer, SUFFIXES, search, progress=done.append)
+        running = [n_left for n_left in running if n_left]
+    n_done = []
+    search = Search(**settings, batch_size=at_once)
+    in_parts = forward_passes(model, tokenizer, SUFFIXES, search, progress=n_done.append)
     assert len(in_parts) == n_passes
-    assert in_parts[:2] == [n_shared, sum(sorted(own)[:at_once])]
-    assert sum(done) == len(SUFFIXES)
+    assert in_parts[:2] == [n_shared, sum(sorted(lengths)[:at_once])]
+    assert sum(n_done) == len(SUFFIXES)
 
 
-def test_no_questions_and_no_tokens(tokenizer):
+def test_no_questions_give_no_beams_and_an_empty_prompt_is_refused(tokenizer):
     model = random_model("llama", len(tokenizer))
     assert generate_beams(model, tokenizer, PREFIX, []) == []
     with pytest.raises(ValueError, match="prompt 1 has no tokens"):
         generate_beams(model, tokenizer, "", ["Lima", ""])
 
 
-def test_the_model_attends_as_before_afterwards(tokenizer):
+def test_decoding_restores_the_attention_of_the_model(tokenizer):
     model = random_model("llama", len(tokenizer))
     ids = tokenizer(PREFIX, return_tensors="pt").to(model.device)["input_ids"]
-    before = model(ids).logits
+    logits_before = model(ids).logits
     generate_beams(model, tokenizer, PREFIX, SUFFIXES[:1], Search(max_new_tokens=2))
     assert model.config._attn_implementation == "sdpa"
-    assert torch.equal(model(ids).logits, before)
-    with pytest.raises(TypeError, match="not callable"):  # it stops on the way
+    assert torch.equal(model(ids).logits, logits_before)
+    with pytest.raises(TypeError, match="not callable"):  # an error in between
         generate_beams(model, tokenizer, PREFIX, SUFFIXES[:1], progress=7)
     assert model.config._attn_implementation == "sdpa"
 
@@ -325,7 +327,7 @@ def test_models_with_other_attention_are_refused(tokenizer, monkeypatch):
 
 @pytest.fixture
 def study(tmp_path, tokenizer):
-    """A saved checkpoint and a table of questions of two categories."""
+    """Save a checkpoint and a table of questions of two categories."""
     model = random_model(7, len(tokenizer))
     model.save_pretrained(tmp_path / "model")
     tokenizer.save_pretrained(tmp_path / "model")
@@ -348,45 +350,45 @@ def run_script(folder, **changes):
     return artifacts.read(folder / "beams.parquet", artifacts.BEAMS)
 
 
-def test_script_writes_the_beams_of_asked_questions(study, tokenizer):
+def test_the_rule_writes_beams_of_the_questions_in_its_split(study, tokenizer):
     folder, model = study
     beams = run_script(folder)
-    # Asked: q4 (list), q5 (fact), q8 (list); q6 is excluded and q7 unused.
+    # Questions: q4 (list), q5 (fact), q8 (list); q6 is excluded and q7 unused.
     examples = {"q4": [0, 2], "q5": [1, 3], "q8": [0, 2]}
     assert beams["question_id"].value_counts().to_dict() == {"q4": 4, "q5": 4, "q8": 4}
     for question_id, rows in beams.groupby("question_id"):
-        shown = "".join(
+        examples_text = "".join(
             f"Prompt: Capital {i}?\nAnswer: Lima {i}\n\n" for i in examples[question_id]
         )
-        prompt = f"{shown}Prompt: Capital {question_id[1]}?\nAnswer:"
+        prompt = f"{examples_text}Prompt: Capital {question_id[1]}?\nAnswer:"
         expected = one_by_one(model, tokenizer, [prompt], n_beams=4, max_new_tokens=5)
-        ours = [Beam(*row) for row in rows[[*Beam._fields]].itertuples(index=False)]
+        beams_found = [Beam(*row) for row in rows[[*Beam._fields]].itertuples(index=False)]
         assert rows["beam"].tolist() == [0, 1, 2, 3]
-        assert_same_beams([ours], expected)
+        assert_same_beams([beams_found], expected)
 
 
-def test_script_with_nothing_to_ask_writes_an_empty_table(study):
+def test_the_rule_writes_an_empty_table_for_a_split_without_questions(study):
     assert run_script(study[0], split="test").empty
 
 
-def test_beams_take_no_more_memory_than_is_reckoned(tokenizer, monkeypatch):
-    """By the tensors that a search really holds on five questions, begun at two times."""
+def test_beams_need_at_most_the_computed_memory(tokenizer, monkeypatch):
+    """Measure the tensors of a search on five questions, which begin at two times."""
     model = random_model("qwen3", len(tokenizer))  # its heads are wider than usual
-    longest, forward = 0, PrefixCache.forward
+    largest, forward = 0, PrefixCache.forward
 
     def measured(cache, model, tokens, rows=None):
-        nonlocal longest
+        nonlocal largest
         assert cache.first_query <= cache.trees.position.min()
         logits = forward(cache, model, tokens, rows)
-        held = sum(part.nbytes for layer in cache.trees.layers for part in layer)
-        longest = max(longest, held + logits.nbytes)
+        n_bytes = sum(part.nbytes for layer in cache.trees.layers for part in layer)
+        largest = max(largest, n_bytes + logits.nbytes)
         return logits
 
     monkeypatch.setattr(PrefixCache, "forward", measured)
     sizes = {"n_beams": 4, "max_new_tokens": 30}
     generate_beams(model, tokenizer, PREFIX, SUFFIXES[3:4] * 9, Search(**sizes, batch_size=5))
-    alone = tokenizer([PREFIX + SUFFIXES[3], PREFIX + SUFFIXES[0]])["input_ids"]
-    n_own = len(alone[0]) - decode.n_common(*(prompt[:-1] for prompt in alone))
-    assert longest <= 5 * decode.bytes_of_a_question(model, n_own + 4 * 30, 4)
-    # half of what it takes where each beam has keys and values of its own
-    assert longest < 0.5 * 5 * 4 * decode.bytes_of_a_question(model, n_own + 30, 1)
+    prompts = tokenizer([PREFIX + SUFFIXES[3], PREFIX + SUFFIXES[0]])["input_ids"]
+    n_own = len(prompts[0]) - decode.n_common(*(prompt[:-1] for prompt in prompts))
+    assert largest <= 5 * decode.bytes_of_a_question(model, n_own + 4 * 30, 4)
+    # half the memory of beams that each have all keys and values
+    assert largest < 0.5 * 5 * 4 * decode.bytes_of_a_question(model, n_own + 30, 1)

@@ -1,4 +1,4 @@
-"""The entailment model's plumbing, on a tiny DeBERTa with random weights."""
+"""The entailment model's inputs and outputs, on a tiny DeBERTa with random weights."""
 
 import copy
 import itertools
@@ -38,14 +38,14 @@ PAIRS = [Pair("Which country is Oslo in?", *p) for p in itertools.permutations(A
 
 
 def transformers_logits(folder, premise, hypothesis):
-    """One pair at a time, without padding, the model as transformers loads it."""
+    """Return the logits of one pair, without padding, by transformers itself."""
     tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
     network = DebertaV2ForSequenceClassification.from_pretrained(folder).eval()
     with torch.no_grad():
         return network(**tokenizer(premise, hypothesis, return_tensors="pt")).logits[0].numpy()
 
 
-def test_logits_are_those_of_transformers_pair_by_pair(folder, model):
+def test_logits_equal_those_of_transformers_pair_by_pair(folder, model):
     expected = [
         transformers_logits(
             folder, f"Question: {p.question}\nAnswer: {p.one}", f"Answer: {p.other}"
@@ -53,23 +53,23 @@ def test_logits_are_those_of_transformers_pair_by_pair(folder, model):
         for p in PAIRS
     ]
     np.testing.assert_allclose(model.logits(PAIRS), expected, atol=1e-4)
-    said = [list(ID2LABEL.values())[row.argmax()] == "entailment" for row in expected]
-    assert model(PAIRS) == said
-    assert 0 < sum(said) < len(said)
+    is_entailed = [list(ID2LABEL.values())[row.argmax()] == "entailment" for row in expected]
+    assert model(PAIRS) == is_entailed
+    assert 0 < sum(is_entailed) < len(is_entailed)
     assert model([]) == []
 
 
-def test_class_of_entailment_comes_from_the_model(tmp_path, folder, model):
+def test_the_class_of_entailment_is_found_by_its_name(tmp_path, folder, model):
     tiny_entailment_model(tmp_path, {0: "ENTAILMENT", 1: "neutral", 2: "contradiction"})
-    other = EntailmentModel(str(tmp_path), batch_size=4, device="cpu")
-    # the same weights, whose first class is now called so
-    assert other(PAIRS) == (model.logits(PAIRS).argmax(axis=1) == 0).tolist()
-    assert other(PAIRS) != model(PAIRS)
+    renamed = EntailmentModel(str(tmp_path), batch_size=4, device="cpu")
+    # the same weights with another name of the first class
+    assert renamed(PAIRS) == (model.logits(PAIRS).argmax(axis=1) == 0).tolist()
+    assert renamed(PAIRS) != model(PAIRS)
     assert entailment_index({0: "not_entailment", 1: "entailment"}, "m") == 1
 
 
 @pytest.mark.parametrize("labels", [["LABEL_0", "LABEL_1"], ["entailment", "Entailment"]])
-def test_a_model_that_does_not_say_what_is_entailment_is_refused(labels):
+def test_a_model_without_a_class_named_entailment_is_refused(labels):
     with pytest.raises(ValueError, match=r"m has the classes .*choose a natural-language"):
         entailment_index(dict(enumerate(labels)), "m")
 
@@ -78,28 +78,28 @@ def n_tokens(folder, texts):
     return len(PreTrainedTokenizerFast.from_pretrained(folder)(*texts)["input_ids"])
 
 
-def test_of_a_long_text_the_question_goes_first(folder, model):
+def test_a_long_question_is_cut_before_the_answers(folder, model):
     question = "Which country is Oslo in? " * 30
     premise, hypothesis = model.texts(Pair(question, "Norway", "the kingdom of Norway"))
-    shown = premise.removeprefix("Question: ").removesuffix("\nAnswer: Norway")
-    assert question.startswith(shown)
-    assert len(shown) > 20
+    remaining_question = premise.removeprefix("Question: ").removesuffix("\nAnswer: Norway")
+    assert question.startswith(remaining_question)
+    assert len(remaining_question) > 20
     assert hypothesis == "Answer: the kingdom of Norway"
     assert model.texts(Pair("?", "a", "b")) == ("Question: ?\nAnswer: a", "Answer: b")
-    # the model's room is used up, but for what the borders of words cost
+    # The text has the maximum length; word boundaries can cost some tokens.
     assert MAX_LENGTH - 6 <= n_tokens(folder, (premise, hypothesis)) <= MAX_LENGTH
 
 
-def test_of_long_answers_both_beginnings_stay(folder, model):
+def test_long_answers_keep_their_beginnings(folder, model):
     premise, hypothesis = model.texts(Pair("Which?", "Norway " * 40, "Sweden " * 40))
     assert "\nAnswer: Norway Norway" in premise
     assert hypothesis.startswith("Answer: Sweden Sweden")
     assert n_tokens(folder, (premise, hypothesis)) <= MAX_LENGTH
-    same = [Pair("Which?", "Norway " * 40, other) for other in ("Sweden " * 40, "Oslo " * 40)]
-    assert not np.allclose(*model.logits(same))
+    pairs = [Pair("Which?", "Norway " * 40, answer * 40) for answer in ("Sweden ", "Oslo ")]
+    assert not np.allclose(*model.logits(pairs))
 
 
-def test_float16_that_overflows_gives_way_to_float32(folder, caplog):
+def test_logits_that_overflow_float16_are_computed_in_float32(folder, caplog):
     model = EntailmentModel(str(folder), batch_size=4, device="cpu")
     model._model.half()
     model._model[0].model.classifier.weight.data *= 1e4
@@ -114,7 +114,7 @@ def test_float16_that_overflows_gives_way_to_float32(folder, caplog):
 
 @pytest.fixture
 def study(tmp_path, folder):
-    """Questions, beams, and the record of the model."""
+    """Write questions, beams, and the record of the model."""
     asked = [f"Which country is Oslo {n} in?" for n in range(6)]
     questions = questions_table(0, 6).assign(question=asked)
     path = tmp_path / "questions.parquet"
@@ -145,27 +145,33 @@ def cluster(study, out, **settings):
     return artifacts.read(path, artifacts.CLUSTERS)
 
 
-def test_script_groups_as_the_model_says(study, model):
+def test_the_rule_groups_answers_by_the_model(study, model):
     clusters = cluster(study, "clusters")
     beams = artifacts.read(study / "beams.parquet", artifacts.BEAMS)
     n_merged = 0
-    for number, (name, group) in enumerate(beams.groupby("question_id")):
-        texts = [text for text in dict.fromkeys(group["text"].str.strip()) if text]
+    for number, (name, rows) in enumerate(beams.groupby("question_id")):
+        texts = [text for text in dict.fromkeys(rows["text"].str.strip()) if text]
         asked = [(f"Which country is Oslo {number} in?", texts)]
         [groups] = group_answers(asked, mutual_entailment(model))
-        found = clusters[clusters["question_id"] == name]["members"]
-        assert {frozenset(members) for members in found} == {
-            frozenset(text for text, own in zip(texts, groups, strict=True) if own == one)
-            for one in groups
+        clusters_found = clusters[clusters["question_id"] == name]["members"]
+        assert {frozenset(members) for members in clusters_found} == {
+            frozenset(
+                text
+                for text, number_of_text in zip(texts, groups, strict=True)
+                if number_of_text == number_of_group
+            )
+            for number_of_group in groups
         }
-        n_merged += sum(len({m.lower().rstrip(".") for m in members}) > 1 for members in found)
+        n_merged += sum(
+            len({m.lower().rstrip(".") for m in members}) > 1 for members in clusters_found
+        )
     assert n_merged > 0
 
 
-def test_another_model_or_precision_is_asked_anew(study, tmp_path):
+def test_replies_are_cached_per_model_and_precision(study, tmp_path):
     first = cluster(study, "clusters")
-    again = cluster(study, "again", dtype="float32")  # what is kept is not asked
-    pd.testing.assert_frame_equal(again, first)
+    repeated = cluster(study, "again", dtype="float32")  # from the cache
+    pd.testing.assert_frame_equal(repeated, first)
     cluster(study, "rounded", dtype="bfloat16")
     tiny_entailment_model(tmp_path / "repo" / "v2", seed=1)
     record = study / "entailment" / "model.json"
@@ -176,7 +182,7 @@ def test_another_model_or_precision_is_asked_anew(study, tmp_path):
     assert all(len(list((path / "quiz").glob("*.parquet"))) == 1 for path in folders)
 
 
-def test_a_model_without_classes_is_not_fetched(tmp_path):
+def test_a_model_without_named_classes_is_not_fetched(tmp_path):
     tiny_entailment_model(tmp_path / "repo" / "v1", {0: "LABEL_0", 1: "LABEL_1"})
     with pytest.raises(ValueError, match=r"repo \(v1\) has the classes LABEL_0, LABEL_1"):
         fetch_entailment_model(repo=str(tmp_path / "repo"), revision="v1")

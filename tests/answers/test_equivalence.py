@@ -1,3 +1,5 @@
+"""Groups of equivalent answers, and the cache of the entailment model's replies."""
+
 import itertools
 import subprocess
 import sys
@@ -16,16 +18,16 @@ from persistcal.answers.equivalence import (
 )
 from persistcal.questions.labels import judge_lexically, normalise
 
-# Three of them are identical after normalisation, and two more.
+# After normalisation the first three are identical, and the next two.
 ANSWERS = ["Oslo", "oslo.", "OSLO", "Bergen", "bergen.", "Norway", "a town", "the capital"]
 DIRECTED = list(itertools.permutations(ANSWERS, 2))
 
 
-class Scripted:
-    """Says yes to the given (question, one, other), and notes what it is asked."""
+class ScriptedModel:
+    """A model that entails the given (question, one, other), and records its inputs."""
 
-    def __init__(self, yes):
-        self.yes, self.asked, self.calls = set(yes), [], 0
+    def __init__(self, entailed):
+        self.yes, self.asked, self.calls = set(entailed), [], 0
 
     def __call__(self, pairs):
         self.calls += 1
@@ -33,22 +35,24 @@ class Scripted:
         return [pair in self.yes for pair in pairs]
 
 
-def naive_groups(question, answers, yes):
-    """All pairs, both directions; then whoever is reachable is in the group."""
+def naive_groups(question, answers, entailed):
+    """Compare all pairs in both directions; a group is all answers that are reachable."""
 
-    def same(one, other):
-        return normalise(one) == normalise(other) or (
-            (question, one, other) in yes and (question, other, one) in yes
+    def are_equivalent(first, second):
+        return normalise(first) == normalise(second) or (
+            (question, first, second) in entailed and (question, second, first) in entailed
         )
 
     n = len(answers)
-    reach = [[i == j or same(answers[i], answers[j]) for j in range(n)] for i in range(n)]
+    reach = [
+        [i == j or are_equivalent(answers[i], answers[j]) for j in range(n)] for i in range(n)
+    ]
     for k, i, j in itertools.product(range(n), repeat=3):
         reach[i][j] = reach[i][j] or (reach[i][k] and reach[k][j])
     return {frozenset(answers[j] for j in range(n) if row[j]) for row in reach}
 
 
-# Dense, so that cycles, chains and one-way arrows are all common.
+# Dense, so that cycles, chains and one-way arrows are common.
 graphs = st.fixed_dictionaries(
     {
         question: st.tuples(
@@ -64,109 +68,112 @@ graphs = st.fixed_dictionaries(
 
 
 @given(graphs)
-def test_groups_are_those_of_all_pairs_in_both_directions(questions):
-    yes = {(q, *pair) for q, (_, links) in questions.items() for pair in links}
-    model = Scripted(yes)
+def test_groups_equal_those_of_comparing_all_pairs_in_both_directions(questions):
+    entailed = {(q, *pair) for q, (_, links) in questions.items() for pair in links}
+    model = ScriptedModel(entailed)
     asked = [(question, answers) for question, (answers, _) in questions.items()]
     groups = group_answers(asked, mutual_entailment(model))
     for (question, answers), group in zip(asked, groups, strict=True):
         sets = {}
         for answer, number in zip(answers, group, strict=True):
             sets.setdefault(number, set()).add(answer)
-        assert {*map(frozenset, sets.values())} == naive_groups(question, answers, yes)
+        assert {*map(frozenset, sets.values())} == naive_groups(question, answers, entailed)
 
     assert len(model.asked) == len(set(model.asked))
     for pair in model.asked:
         assert normalise(pair.one) != normalise(pair.other)
         if pair.one > pair.other:  # the second direction
-            assert Pair(pair.question, pair.other, pair.one) in yes
+            assert Pair(pair.question, pair.other, pair.one) in entailed
 
 
-def test_what_is_connected_is_not_compared():
-    everything = {("?", *pair) for pair in itertools.permutations("abcd", 2)}
-    model = Scripted(everything)
+def test_answers_of_one_group_are_not_compared_again():
+    all_pairs = {("?", *pair) for pair in itertools.permutations("abcd", 2)}
+    model = ScriptedModel(all_pairs)
     assert group_answers([("?", "abcd")], mutual_entailment(model)) == [[0, 0, 0, 0]]
-    # a with each other one, there and back; never b with c, b with d or c with d
+    # a with each other answer, in both directions; never b with c, b with d or c with d
     assert len(model.asked) == 2 * 3
-    # one-way arrows from a group of two: a-b twice, then each with c once
-    model = Scripted({("?", "a", "b"), ("?", "b", "a"), ("?", "c", "a"), ("?", "c", "b")})
+    # one-way arrows between c and the group of a and b: a-b twice, then c with a and with b
+    model = ScriptedModel({("?", "a", "b"), ("?", "b", "a"), ("?", "c", "a"), ("?", "c", "b")})
     assert group_answers([("?", "abc")], mutual_entailment(model)) == [[0, 0, 2]]
     assert len(model.asked) == 2 + 1 + 1
 
 
-def test_questions_are_asked_together():
-    model = Scripted(set())
+def test_pairs_of_all_questions_are_compared_in_the_same_calls():
+    model = ScriptedModel(set())
     group_answers([(str(n), "abcd") for n in range(50)], mutual_entailment(model))
     assert len(model.asked) == 50 * 6
-    # three rounds, from a, b and c, each with a second direction for nobody, and none left
+    # three rounds, from a, b and c, each in two directions; the second has no pairs
     assert model.calls == 2 * 3
 
 
-def opened(folder, model, answers="abcd", questions=("?",)):
+def open_cache(folder, model, answers="abcd", questions=("?",)):
     return EntailmentCache(folder, model, questions=questions, answers=answers)
 
 
-def test_cache_asks_the_model_only_what_is_new(tmp_path):
+def test_the_cache_asks_the_model_only_about_new_pairs(tmp_path):
     pairs = [Pair("?", "a", "b"), Pair("?", "b", "a"), Pair("?", "a", "b")]
-    model = Scripted({("?", "a", "b")})
-    with opened(tmp_path, model) as cache:
+    model = ScriptedModel({("?", "a", "b")})
+    with open_cache(tmp_path, model) as cache:
         assert cache(pairs) == [True, False, True]
         assert cache([*pairs, Pair("?", "a", "c")]) == [True, False, True, False]
     assert model.asked == [*pairs[:2], Pair("?", "a", "c")]
 
-    nobody = Scripted(set())
-    with opened(tmp_path, nobody) as cache:
+    silent_model = ScriptedModel(set())
+    with open_cache(tmp_path, silent_model) as cache:
         assert cache([*pairs, Pair("?", "a", "c")]) == [True, False, True, False]
-        assert not nobody.asked
-        # another question is another pair
+        assert not silent_model.asked
+        # the same answers to another question
         assert cache([Pair("Where?", "a", "b")]) == [False]
-    assert nobody.asked == [Pair("Where?", "a", "b")]
+    assert silent_model.asked == [Pair("Where?", "a", "b")]
 
 
-def test_cache_of_jobs_at_the_same_time_and_of_a_broken_file(tmp_path, caplog):
-    first = opened(tmp_path, Scripted({("?", "a", "b")}))
-    with first, opened(tmp_path, Scripted([])) as second:
+def test_two_jobs_share_the_cache_and_a_damaged_file_is_ignored(tmp_path, caplog):
+    first = open_cache(tmp_path, ScriptedModel({("?", "a", "b")}))
+    with first, open_cache(tmp_path, ScriptedModel([])) as second:
         assert first([Pair("?", "a", "b")]) == [True]
         assert second([Pair("?", "c", "d")]) == [False]
     (tmp_path / "broken.parquet").write_bytes(b"PAR1")
-    nobody = Scripted([])
-    with opened(tmp_path, nobody) as both:
-        assert both([Pair("?", "a", "b"), Pair("?", "c", "d")]) == [True, False]
-    assert not nobody.asked
+    silent_model = ScriptedModel([])
+    with open_cache(tmp_path, silent_model) as third_job:
+        assert third_job([Pair("?", "a", "b"), Pair("?", "c", "d")]) == [True, False]
+    assert not silent_model.asked
     assert "broken.parquet" in caplog.text
     assert len(list(tmp_path.iterdir())) == 3
 
 
-def test_a_job_that_fails_keeps_what_it_was_told(tmp_path, monkeypatch):
+def test_a_failed_job_keeps_its_replies(tmp_path, monkeypatch):
     monkeypatch.setattr("persistcal.answers.entailment.PART_ROWS", 2)
 
-    class Failing(Scripted):
+    class Failing(ScriptedModel):
         def __call__(self, pairs):
             if len(self.asked) == 4:
                 raise RuntimeError("out of memory")
             return super().__call__(pairs)
 
     pairs = [Pair("?", *pair) for pair in itertools.permutations("abcd", 2)]
-    with pytest.raises(RuntimeError, match="out of memory"), opened(tmp_path, Failing([])) as c:
+    with (
+        pytest.raises(RuntimeError, match="out of memory"),
+        open_cache(tmp_path, Failing([])) as c,
+    ):
         c(pairs)
-    # two parts of two rows each were written on the way
+    # two files of two rows were written before the error
     assert len(list(tmp_path.glob("*.parquet"))) == 2
-    model = Scripted([])
-    with opened(tmp_path, model) as cache:
+    model = ScriptedModel([])
+    with open_cache(tmp_path, model) as cache:
         cache(pairs)
     assert model.asked == pairs[4:]
 
 
-def test_cache_remembers_only_what_may_be_asked(tmp_path):
-    with opened(tmp_path, Scripted([])) as cache:
+def test_the_cache_reads_only_pairs_of_its_questions_and_answers(tmp_path):
+    with open_cache(tmp_path, ScriptedModel([])) as cache:
         cache([Pair("?", *pair) for pair in itertools.permutations("abcd", 2)])
-    model = Scripted([])
-    with opened(tmp_path, model, answers="ab") as cache:
+    model = ScriptedModel([])
+    with open_cache(tmp_path, model, answers="ab") as cache:
         cache([Pair("?", "a", "b"), Pair("?", "c", "d")])
     assert model.asked == [Pair("?", "c", "d")]
 
 
-def test_lexical_equivalence_needs_no_torch():
+def test_lexical_equivalence_does_not_import_torch():
     code = (
         "import sys, cluster_answers, estimate_confidences;"
         "from persistcal.confidence.estimators import meaning, probabilities;"
@@ -177,7 +184,7 @@ def test_lexical_equivalence_needs_no_torch():
     assert subprocess.run([sys.executable, "-c", code], env=path).returncode == 0
 
 
-def test_the_papers_rule_without_its_model_ignores_case_and_full_stops():
+def test_identical_answers_are_compared_without_case_and_full_stops():
     settings = {"backend": "identical"}
     texts = ["U.S.", "us", "3.5", "35", "The US"]
     with open_equivalence(
@@ -187,16 +194,16 @@ def test_the_papers_rule_without_its_model_ignores_case_and_full_stops():
 
 
 @pytest.mark.parametrize(
-    "said",
+    "spelling",
     [
         "Cote d\u2019Ivoire".replace("o", "o\u0302", 1),  # NFD
         "C\u00f4te d\u2019Ivoire",  # NFC
         "\ufeffC\u00f4te\u200b d\u2019Iv\u00adoire\u200e.",
     ],
 )
-def test_what_looks_the_same_is_one_answer_for_equivalence_and_judge(said):
+def test_answers_that_look_the_same_are_equal_for_equivalence_and_judge(spelling):
     reference = "C\u00f4te d\u2019Ivoire"
-    assert identical([Pair("Where?", said, reference)]) == [True]
-    assert judge_lexically(said, [reference]) == "correct"
-    assert judge_lexically(reference, [said]) == "correct"
-    assert normalise(said) != normalise("Cote d\u2019Ivoire")
+    assert identical([Pair("Where?", spelling, reference)]) == [True]
+    assert judge_lexically(spelling, [reference]) == "correct"
+    assert judge_lexically(reference, [spelling]) == "correct"
+    assert normalise(spelling) != normalise("Cote d\u2019Ivoire")

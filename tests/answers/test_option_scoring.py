@@ -1,7 +1,7 @@
-"""Options scored in trees, against a plain forward pass of each and lm-evaluation-harness.
+"""Options scored in trees, against single forward passes and lm-evaluation-harness.
 
-What the harness says is in `lm_eval_options.json`, which `tests/helpers/harness.py FOLDER FILE`
-writes where lm-eval 0.4.13 is installed.
+The harness's scores are in `lm_eval_options.json`, which `tests/helpers/harness.py FOLDER FILE`
+writes if lm-eval 0.4.13 is installed.
 """
 
 import importlib.util
@@ -28,28 +28,29 @@ torch.set_num_threads(1)
 RECORDED = Path(__file__).with_name("lm_eval_options.json")
 
 
-def scored(part=slice(None), kind="llama", batch_size="auto", **how):
+def score(part=slice(None), kind="llama", batch_size="auto", **settings):
+    """Return the scored options of the harness's questions."""
     model, tokenizer = harness_checkpoint(kind)
     search = Search(batch_size=batch_size)
-    return score_options(model, tokenizer, CONTEXTS[part], OPTIONS[part], search, **how)
+    return score_options(model, tokenizer, CONTEXTS[part], OPTIONS[part], search, **settings)
 
 
 def test_fields_of_answers_are_columns_of_the_table():
-    """The scripts fill columns by name: another name would leave a column empty."""
+    """Scripts fill columns by name, so another name would leave a column empty."""
     names = set(artifacts.BEAMS.schema.names) - {"question_id", "beam", "stated"}
     assert set(ScoredOption._fields) == names
     assert set(Beam._fields) == names - {"unconditional"}
 
 
-def plainly(kind, chat=False):
-    """Each option alone: a full forward pass of its whole prompt."""
+def score_one_by_one(kind, chat=False):
+    """Score each option by a full forward pass of its prompt."""
     model, tokenizer = harness_checkpoint(kind)
     for context, options in zip(CONTEXTS, OPTIONS, strict=True):
-        known, tokens = encode_choice(tokenizer, context, options, chat=chat)
+        prompt, tokens = encode_choice(tokenizer, context, options, chat=chat)
         for option in tokens:
             with torch.inference_mode():
-                ids = torch.tensor([known + option], device=model.device)
-                logits = model(ids).logits[0, len(known) - 1 : -1].double()
+                ids = torch.tensor([prompt + option], device=model.device)
+                logits = model(ids).logits[0, len(prompt) - 1 : -1].double()
             logprob = logits.log_softmax(-1).cpu()
             entropy = torch.distributions.Categorical(logits=logits).entropy().mean().item()
             certainty = -(logprob + np.log(logprob.shape[1])).mean().item()
@@ -60,24 +61,22 @@ def plainly(kind, chat=False):
 
 
 @pytest.mark.parametrize(("kind", "batch_size"), [("llama", 1), ("olmo3", "auto")])
-def test_options_score_as_each_alone(kind, batch_size):
+def test_options_in_trees_score_as_one_by_one(kind, batch_size):
     """Olmo3's window of 12 tokens is shorter than the prompts."""
-    found = [option for some in scored(kind=kind, batch_size=batch_size) for option in some]
-    assert [option.text for option in found] == [text for some in OPTIONS for text in some]
-    numbers = [option[1:-1] for option in found]
-    np.testing.assert_allclose(numbers, list(plainly(kind)), atol=1e-4)
+    options = [option for q in score(kind=kind, batch_size=batch_size) for option in q]
+    assert [option.text for option in options] == [text for q in OPTIONS for text in q]
+    numbers = [option[1:-1] for option in options]
+    np.testing.assert_allclose(numbers, list(score_one_by_one(kind)), atol=1e-4)
 
 
 def test_options_score_as_in_lm_evaluation_harness():
     recorded = json.loads(RECORDED.read_text())
     for chat in (False, True):
-        found = [o for some in scored(chat=chat) for o in some]
-        expected = recorded["chat" if chat else "text"]
-        ours = [[o.logprob, o.unconditional] for o in found]
-        np.testing.assert_allclose(ours, expected, atol=1e-4)
+        scores = [[o.logprob, o.unconditional] for q in score(chat=chat) for o in q]
+        np.testing.assert_allclose(scores, recorded["chat" if chat else "text"], atol=1e-4)
 
 
-def test_the_harness_says_so_still(tmp_path):
+def test_the_installed_harness_gives_the_recorded_scores(tmp_path):
     if not importlib.util.find_spec("lm_eval"):
         pytest.skip(
             "lm-evaluation-harness is not installed: pip install --no-deps -r envs/peers.txt"
@@ -87,29 +86,29 @@ def test_the_harness_says_so_still(tmp_path):
         np.testing.assert_allclose(rows, recorded[name], atol=1e-5)
 
 
-def test_shards_and_a_question_alone_give_the_same():
-    whole = scored(batch_size=2)
-    shards = [scored(batch_size=2, work=Work(shard, 2)) for shard in range(2)]
+def test_shards_give_the_same_scores():
+    whole = score(batch_size=2)
+    shards = [score(batch_size=2, work=Work(shard, 2)) for shard in range(2)]
     assert [a or b for a, b in zip(*shards, strict=True)] == whole
     assert all(bool(a) != bool(b) for a, b in zip(*shards, strict=True))
 
 
-def test_an_option_that_is_the_beginning_of_another_and_a_space_that_moves():
+def test_a_space_between_context_and_option_belongs_to_the_option():
     _, tokenizer = harness_checkpoint("llama")
-    one = encode_choice(tokenizer, "Answer:", ["a", "ab"], chat=False)
-    other = encode_choice(tokenizer, "Answer: \n", ["a"], chat=True)
-    assert tokenizer.decode(one.context + one.options[1]) == "Answer: ab"
-    assert tokenizer.decode(other.options[0]) == " \na"
+    text_prompt = encode_choice(tokenizer, "Answer:", ["a", "ab"], chat=False)
+    chat_prompt = encode_choice(tokenizer, "Answer: \n", ["a"], chat=True)
+    assert tokenizer.decode(text_prompt.context + text_prompt.options[1]) == "Answer: ab"
+    assert tokenizer.decode(chat_prompt.options[0]) == " \na"
 
 
 def test_an_option_without_tokens_is_refused():
     tokenizer = tiny_tokenizer()
-    said = "option '' of the question that ends in 'Answer:' adds"
-    with pytest.raises(ValueError, match=said):
+    message = "option '' of the question that ends in 'Answer:' adds"
+    with pytest.raises(ValueError, match=message):
         encode_choice(tokenizer, "Answer:", ["a", ""], chat=True)
 
 
-def test_the_script_gives_a_beam_for_each_option_in_shards_and_merged(tmp_path):
+def test_a_job_writes_a_beam_per_option_and_merged_shards_are_the_same_file(tmp_path):
     write_checkpoints(tmp_path, ["a"], n_train=3, n_test=4)
     questions = questions_table(n_train=3, n_test=4)
     options = pd.Series([["Norway", "Sweden", "Peru"]] * 7)

@@ -20,8 +20,8 @@ SCORED = [
     ("q1", 0, "four", -2.0, 1, None, -2.0),
     ("q1", 1, "4", -2.0, 1, None, -2.0),
 ]
-# By hand: -3, -4, -4.5; -3, -2, -1.5; -3/4, -4/5, -4.5/5; -2, 3, -1. Of q1: equal but per
-# character, where -2/4 is above -2.
+# In the order of SCORED: per token -3 / 1, -4 / 2, -4.5 / 3 and -2 / 1, -2 / 1; per character
+# -3 / 4, -4 / 5, -4.5 / 5 and -2 / 4, -2 / 1; unconditional -3 + 1, -4 + 7, -4.5 + 3 and 0, 0.
 SCORES = {
     "none": ([-3, -4, -4.5], [-2, -2]),
     "per_token": ([-3, -2, -1.5], [-2, -2]),
@@ -39,68 +39,68 @@ def questions():
     )
 
 
-def scored():
+def scored_options():
     names = ["question_id", "beam", "text", "logprob", "n_tokens", "entropy", "unconditional"]
     return pd.DataFrame(SCORED, columns=names)
 
 
-def clustered(normalisation):
-    """What the rule makes of options, whose entailment model is not there."""
-    how = {"equivalence": {"backend": "nli"}, "weighting": "equal", "dataset": "quiz"}
-    how |= {"normalisation": normalisation, "threads": 1}
-    return cluster_answers(questions(), scored().iloc[[2, 0, 1, 4, 3]], **how)
+def cluster_options(normalisation):
+    """Return clusters by the rule's function, which needs no entailment model for options."""
+    settings = {"equivalence": {"backend": "nli"}, "weighting": "equal", "dataset": "quiz"}
+    settings |= {"normalisation": normalisation, "threads": 1}
+    return cluster_answers(questions(), scored_options().iloc[[2, 0, 1, 4, 3]], **settings)
 
 
-@pytest.mark.parametrize("how", SCORES)
-def test_each_option_is_a_cluster_with_its_share_of_the_softmax(how):
-    clusters = clustered(how)
+@pytest.mark.parametrize("normalisation", SCORES)
+def test_each_option_is_a_cluster_with_its_share_of_the_softmax(normalisation):
+    clusters = cluster_options(normalisation)
     artifacts.check(clusters, artifacts.CLUSTERS, "clusters")
-    for question, scores in zip(OPTIONS, SCORES[how], strict=True):
+    for question, scores in zip(OPTIONS, SCORES[normalisation], strict=True):
         shares = np.exp(scores) / np.exp(scores).sum()
         order = sorted(range(len(scores)), key=lambda i: (-scores[i], i))
-        found = clusters[clusters["question_id"] == question]
-        assert found["answer"].tolist() == [OPTIONS[question][i] for i in order]
-        assert found["cluster"].tolist() == list(range(len(order)))
-        assert found["probability"].tolist() == pytest.approx(shares[order])
-        assert found["members"].tolist() == [[answer] for answer in found["answer"]]
+        rows = clusters[clusters["question_id"] == question]
+        assert rows["answer"].tolist() == [OPTIONS[question][i] for i in order]
+        assert rows["cluster"].tolist() == list(range(len(order)))
+        assert rows["probability"].tolist() == pytest.approx(shares[order])
+        assert rows["members"].tolist() == [[answer] for answer in rows["answer"]]
 
 
-def test_the_gold_option_is_right_and_nothing_is_asked():
-    """A lexical match would take Oslo for oslo., which is another option."""
+def test_the_gold_option_is_correct_without_a_judge():
+    """A lexical judge would accept "Oslo" for "oslo.", which is another option."""
     given = artifacts.empty(artifacts.GIVEN_LABELS)
-    labels, answers = judge_answers(questions(), clustered("none"), given, **LEXICAL)
-    # q0: Oslo, oslo., Rome!; q1: four before 4, which is as probable.
+    labels, answers = judge_answers(questions(), cluster_options("none"), given, **LEXICAL)
+    # q0: Oslo, oslo., Rome!; q1: four and 4, equally probable.
     assert (labels["label"] == "correct").tolist() == [False, True, False, True, False]
     assert set(labels["source"]) == {"gold"}
     assert answers["answer"].tolist() == ["Oslo", "four"]
     assert answers["correct"].tolist() == [False, True]
 
 
-@pytest.mark.parametrize("how", ["per_token", "unconditional"])
-def test_a_normalisation_that_lacks_its_numbers_is_refused(how):
-    lacking = scored().assign(n_tokens=None, unconditional=None)
-    column = "n_tokens" if how == "per_token" else how
-    message = f"normalisation {how} needs the {column} of each option, and 5 have none, .* 'q0'"
+@pytest.mark.parametrize("normalisation", ["per_token", "unconditional"])
+def test_a_normalisation_that_needs_missing_numbers_is_refused(normalisation):
+    incomplete = scored_options().assign(n_tokens=None, unconditional=None)
+    column = "n_tokens" if normalisation == "per_token" else normalisation
+    message = f"normalisation {normalisation} needs the {column} .* and 5 have none, .* 'q0'"
     with pytest.raises(ValueError, match=message):
-        option_clusters(lacking, how)
-    assert len(option_clusters(lacking, "per_character")) == 5
+        option_clusters(incomplete, normalisation)
+    assert len(option_clusters(incomplete, "per_character")) == 5
 
 
-def test_estimators_weigh_options_as_their_clusters():
-    """Also where other questions are answered with samples, which weigh equally."""
-    kinds = scored(), clustered("per_token")
-    judged = kinds[1].query("cluster == 0").assign(split="test", correct=False)
-    tables = [of_each(dict.fromkeys("mn", t)) for t in (*kinds, judged)]
+def test_estimators_weight_options_by_the_probabilities_of_clusters():
+    """The weighting is for samples, so it must not change options."""
+    beams, clusters = scored_options(), cluster_options("per_token")
+    judged = clusters.query("cluster == 0").assign(split="test", correct=False)
+    tables = [of_each(dict.fromkeys("mn", t)) for t in (beams, clusters, judged)]
     shares = [np.exp(s) / np.exp(s).sum() for s in map(np.array, SCORES["per_token"])]
     expected = {
         "self_consistency": [max(share) for share in shares],
         "semantic_entropy": [np.exp(np.sum(share * np.log(share))) for share in shares],
         "sequence_entropy": [np.exp(shares[0] @ [-3, -4, -4.5]), np.exp(-2)],
-        # Of n's answers what m gives to the same option, and to no other spelling of it
+        # m's probability of the option that n answers, and of no other spelling
         "self_consistency_surrogate": [max(share) for share in shares],
     }
     for function, values in expected.items():
-        how = {"function": function, "compares_answers": True, "sampled": True}
-        how |= {"earlier": ["m"], "evaluation": ["n"]}
-        found = predictions((questions(), *tables), "mn", "n", **how)
-        assert found["confidence"].tolist() == pytest.approx(values), function
+        estimator = {"function": function, "compares_answers": True, "sampled": True}
+        estimator |= {"earlier": ["m"], "evaluation": ["n"]}
+        table = predictions((questions(), *tables), "mn", "n", **estimator)
+        assert table["confidence"].tolist() == pytest.approx(values), function

@@ -1,4 +1,4 @@
-"""A model behind HTTP, asked for samples: what is asked, kept, read and refused."""
+"""Samples from a model behind HTTP: requests, replies, costs and refusals."""
 
 import json
 from dataclasses import replace
@@ -28,26 +28,28 @@ def fake(tmp_path):
 
 
 def texts(samples):
-    return [[sample.text for sample in of_one] for of_one in samples]
+    return [[sample.text for sample in samples_of_question] for samples_of_question in samples]
 
 
-# What is asked ---------------------------------------------------------------------------
+# Requests
 
 
-def test_each_sample_is_asked_once_with_a_seed_of_its_own_and_kept(fake):
-    said = texts(fake.sample(prompts(4), n=3))
+def test_each_sample_is_requested_once_with_its_seed_and_kept(fake):
+    answers = texts(fake.sample(prompts(4), n=3))
     assert set(fake.asked.values()) == {1} and len(fake.asked) == 12
     seeds = {seed for _, seed in fake.asked}
     assert len(seeds) == 12 and all(0 <= seed < 2**31 for seed in seeds)
-    assert said == [
-        [f" {answer(f'Fact {i}?', body['seed'])}" for body in of_one]
+    assert answers == [
+        [f" {answer(f'Fact {i}?', body['seed'])}" for body in samples_of_question]
         for i in range(4)
-        for of_one in [sample_requests(prompts(4)[i], fake.served(), DRAWS).values()]
+        for samples_of_question in [
+            sample_requests(prompts(4)[i], fake.served(), DRAWS).values()
+        ]
     ]
-    # in another order, with fewer questions and more samples: the same ones, and no key
-    assert texts(fake.sample(prompts(4)[::-1], n=3, api_key=""))[::-1] == said
+    # Another order, fewer questions, more samples and no key give the same samples.
+    assert texts(fake.sample(prompts(4)[::-1], n=3, api_key=""))[::-1] == answers
     more = texts(fake.sample(prompts(2), n=5))
-    assert [of_one[:3] for of_one in more] == said[:2]
+    assert [samples_of_question[:3] for samples_of_question in more] == answers[:2]
     assert len(fake.bodies) == fake.booked == fake.kept == 16
     assert fake.bodies[0] == {
         "model": "m1",
@@ -60,21 +62,21 @@ def test_each_sample_is_asked_once_with_a_seed_of_its_own_and_kept(fake):
     }
 
 
-def test_several_samples_of_one_request_are_in_their_order(fake):
-    # five samples by twos: requests of 2, 2 and 1
-    found = fake.sample(prompts(1), n=5, samples_per_request=2, logprobs=True)
+def test_several_samples_of_one_request_keep_their_order(fake):
+    # Five samples, two per request: requests of 2, 2 and 1.
+    samples = fake.sample(prompts(1), n=5, samples_per_request=2, logprobs=True)
     served = fake.served(samples_per_request=2)
     bodies = sample_requests(prompts(1)[0], served, DRAWS._replace(n_samples=5)).values()
     assert [body.get("n", 1) for body in bodies] == [2, 2, 1]
-    # the second sample of a request is told from the first by a 1 behind the seed
+    # The fake model marks the second sample of a request by a 1 after the seed.
     drawn = [f"{body['seed']}{i or ''}" for body in bodies for i in range(body.get("n", 1))]
-    assert texts(found) == [[f" {answer('Fact 0?', seed)}" for seed in drawn]]
-    assert {(s.logprob, s.n_tokens) for s in found[0]} == {(-1.5, 2)}
+    assert texts(samples) == [[f" {answer('Fact 0?', seed)}" for seed in drawn]]
+    assert {(s.logprob, s.n_tokens) for s in samples[0]} == {(-1.5, 2)}
 
 
-def test_a_chat_is_asked_for_as_one_and_fields_can_be_added_or_left_out(fake):
+def test_a_chat_is_requested_in_turns_and_fields_can_be_added_or_left_out(fake):
     request = {"seed": None, "top_p": None, "max_completion_tokens": 99, "user": "me"}
-    found = fake.sample(CHAT[:1], n=2, logprobs=True, request=request)
+    samples = fake.sample(CHAT[:1], n=2, logprobs=True, request=request)
     assert fake.bodies[0] == {
         "model": "m1",
         **CHAT[0],
@@ -84,25 +86,27 @@ def test_a_chat_is_asked_for_as_one_and_fields_can_be_added_or_left_out(fake):
         "logprobs": True,
         "user": "me",
     }
-    # without a seed both samples are asked for alike, and are two all the same
+    # Without a seed the two requests are equal, but both samples are kept.
     assert len(fake.bodies) == fake.kept == 2
-    assert [(s.logprob, s.n_tokens) for s in found[0]] == [(-1.5, 2)] * 2
+    assert [(s.logprob, s.n_tokens) for s in samples[0]] == [(-1.5, 2)] * 2
 
 
-def test_another_model_address_or_setting_is_another_request():
-    one = Served("http://a/v1", "m1")
-    others = [
+def test_another_model_address_or_setting_changes_the_request():
+    served_model = Served("http://a/v1", "m1")
+    variants = [
         Served("http://b/v1", "m1"),
         Served("http://a/v1", "m2"),
         Served("http://a/v1", "m1", logprobs=True),
         Served("http://a/v1", "m1", request={"min_p": 0.1}),
     ]
-    keys = [{*sample_requests(prompts(1)[0], served, DRAWS)} for served in [one, *others]]
+    keys = [
+        {*sample_requests(prompts(1)[0], served, DRAWS)} for served in [served_model, *variants]
+    ]
     assert len(set.union(*keys)) == 15
-    warmer = {*sample_requests(prompts(1)[0], one, DRAWS._replace(temperature=1))}
+    warmer = {*sample_requests(prompts(1)[0], served_model, DRAWS._replace(temperature=1))}
     assert keys[0].isdisjoint(warmer)
-    # one that thinks may say line breaks
-    thinking = sample_requests(prompts(1)[0], replace(one, reasoning="drop"), DRAWS)
+    # A model that reasons can write line breaks.
+    thinking = sample_requests(prompts(1)[0], replace(served_model, reasoning="drop"), DRAWS)
     assert not any("stop" in body for body in thinking.values())
 
 
@@ -114,9 +118,9 @@ def questions():
     )
 
 
-def test_the_script_makes_a_table_of_beams(fake, tmp_path, monkeypatch):
+def test_the_rule_writes_samples_as_beams(fake, tmp_path, monkeypatch):
     monkeypatch.setenv("A_KEY", f" {KEY}\n")
-    how = {"folder": str(tmp_path), "replies": str(tmp_path / "replies")}
+    paths = {"folder": str(tmp_path), "replies": str(tmp_path / "replies")}
     beams = sample_from_server(
         questions().sample(frac=1, random_state=1),
         split="test",
@@ -124,7 +128,7 @@ def test_the_script_makes_a_table_of_beams(fake, tmp_path, monkeypatch):
         served=fake.served(),
         draws=DRAWS,
         reach=fake.reach(api_key_env="A_KEY"),
-        **how,
+        **paths,
     )
     artifacts.check(beams, artifacts.BEAMS, "")
     assert beams["question_id"].tolist() == ["q2"] * 3 + ["q4"] * 3
@@ -133,34 +137,34 @@ def test_the_script_makes_a_table_of_beams(fake, tmp_path, monkeypatch):
     options = questions().assign(options=[["a", "b"]] * 6)
     with pytest.raises(ValueError, match="Options are compared by"):
         sample_from_server(
-            options, split="", few_shot=None, served=None, draws=None, reach=None, **how
+            options, split="", few_shot=None, served=None, draws=None, reach=None, **paths
         )
     shown = "Prompt: Shown?\nAnswer: Norway\n\nPrompt: Fact 2?\nAnswer:"
     assert shown in {body["prompt"] for body in fake.bodies}
 
 
 def test_a_chat_has_the_turns_of_local_decoding():
-    asked = questions().iloc[[2]]
-    turns = few_shot_bodies(questions(), asked, FewShot(1, chat="turns"))["q2"]["messages"]
-    said = [("user", "Shown?"), ("assistant", "Norway"), ("user", "Fact 2?")]
-    assert turns == [{"role": role, "content": content} for role, content in said]
-    one = few_shot_bodies(questions(), asked, FewShot(1, chat="one_message"))["q2"]
-    assert [message["role"] for message in one["messages"]] == ["user"]
-    assert one["messages"][0]["content"].endswith("Prompt: Fact 2?\nAnswer:")
+    question = questions().iloc[[2]]
+    turns = few_shot_bodies(questions(), question, FewShot(1, chat="turns"))["q2"]["messages"]
+    expected_turns = [("user", "Shown?"), ("assistant", "Norway"), ("user", "Fact 2?")]
+    assert turns == [{"role": role, "content": content} for role, content in expected_turns]
+    body = few_shot_bodies(questions(), question, FewShot(1, chat="one_message"))["q2"]
+    assert [message["role"] for message in body["messages"]] == ["user"]
+    assert body["messages"][0]["content"].endswith("Prompt: Fact 2?\nAnswer:")
 
 
-# Ceilings and the key --------------------------------------------------------------------
+# Ceilings and the key
 
 
-def test_ceilings_hold_before_anything_is_sent(fake):
+def test_requests_above_a_ceiling_are_refused_before_any_is_sent(fake):
     with pytest.raises(ServerError, match=r"needs 6 more requests .*api\.max_requests 5;"):
         fake.sample(prompts(2), n=3, reach={"max_requests": 5})
-    # 2 x 3 requests of 23 bytes, so 8 + 8 tokens in, and 20 out, at 10 and 100 a million
+    # 2 x 3 requests with 23 bytes, 8 + 8 tokens in and 20 out, at 10 and 100 per million
     prices = {"price_input": 10, "price_output": 100}
     cost = 6 * (16 * 10 + 20 * 100) / 1e6
     with pytest.raises(ServerError, match=r"above api\.max_cost 0\.0129; raise it to 0\.01"):
         fake.sample(prompts(2), n=3, reach={"max_cost": 0.0129, **prices})
-    # one request of 16 tokens in and 3 x 20 out
+    # a request with 16 tokens in and 3 x 20 out
     dear = {"max_cost": 59, "price_output": 1e6}
     with pytest.raises(ServerError, match=r"at most 60 out, cost about 60\.00"):
         fake.sample(prompts(1), n=3, samples_per_request=3, reach=dear)
@@ -176,44 +180,43 @@ def test_the_key_is_in_no_file_and_no_message(fake, tmp_path, caplog):
     fake.next_replies = [error(401, message=f"Incorrect API key: {KEY}")]
     with pytest.raises(ServerError, match=r"Incorrect API key: \[key\]"):
         fake.sample(prompts(2))
-    everything = [path.read_text() for path in tmp_path.rglob("*") if path.is_file()]
-    assert not any(KEY in text for text in [*everything, caplog.text])
-    # a key that is a usual word, as servers without keys take, changes no answer
+    files = [path.read_text() for path in tmp_path.rglob("*") if path.is_file()]
+    assert not any(KEY in text for text in [*files, caplog.text])
+    # Some servers accept any key: a common word as key does not change answers.
     fake.write_answer = lambda question, seed: "none of these"
     assert texts(fake.sample(prompts(3)[2:], api_key="none")) == [[" none of these"]]
 
 
-# What a reply says -----------------------------------------------------------------------
-
+# Replies
 BODY = {"messages": [{"role": "user", "content": "?"}]}
 
 
-def read(*choices, body=BODY, served=None, **about):
+def read(*choices, body=BODY, served=None, **fields):
     served = served or Served("http://a/v1", "m1", reasoning="keep")
-    return read_samples({"choices": list(choices), **about}, body, served, SECTION).samples
+    return read_samples({"choices": list(choices), **fields}, body, served, SECTION).samples
 
 
-def said(content, **message):
+def choice_of(content, **message):
     return chosen(BODY, content, message={"content": content, **message})
 
 
 @pytest.mark.parametrize(
     ("choice", "text", "thought"),
     [
-        (said("<think>\nParis? Yes.\n</think>\n\nParis\nmore"), "Paris", "Paris? Yes."),
-        (said("hm, so\n</think>Paris"), "Paris", "hm, so"),  # opened in the prompt
-        (said("<think>a</think><think>b</think> Paris"), "Paris", "b"),
-        (said("\n\nParis", reasoning_content="hm"), "Paris", "hm"),
-        (said("Paris", reasoning="hm"), "Paris", "hm"),
-        (said("<think>\nand so on", finish_reason="length"), "", "and so on"),
-        (said(None, reasoning_content="hm"), "", "hm"),
-        (said("Paris\nis"), "Paris", ""),
-        (said(" Paris. Or <think> not"), " Paris. Or <think> not", ""),
-        (said(None, refusal="I cannot."), "I cannot.", ""),
-        (said(""), "", ""),
+        (choice_of("<think>\nParis? Yes.\n</think>\n\nParis\nmore"), "Paris", "Paris? Yes."),
+        (choice_of("hm, so\n</think>Paris"), "Paris", "hm, so"),  # opened in the prompt
+        (choice_of("<think>a</think><think>b</think> Paris"), "Paris", "b"),
+        (choice_of("\n\nParis", reasoning_content="hm"), "Paris", "hm"),
+        (choice_of("Paris", reasoning="hm"), "Paris", "hm"),
+        (choice_of("<think>\nand so on", finish_reason="length"), "", "and so on"),
+        (choice_of(None, reasoning_content="hm"), "", "hm"),
+        (choice_of("Paris\nis"), "Paris", ""),
+        (choice_of(" Paris. Or <think> not"), " Paris. Or <think> not", ""),
+        (choice_of(None, refusal="I cannot."), "I cannot.", ""),
+        (choice_of(""), "", ""),
     ],
 )
-def test_the_answer_is_told_from_the_thoughts(choice, text, thought):
+def test_the_answer_is_separated_from_the_reasoning(choice, text, thought):
     [sample] = read(choice)
     assert sample.text == text
     assert thought in sample.reasoning and bool(thought) == bool(sample.reasoning)
@@ -225,7 +228,7 @@ def test_the_answer_is_told_from_the_thoughts(choice, text, thought):
 
 
 @pytest.mark.parametrize(
-    ("asked", "message"),
+    ("settings", "message"),
     [
         (
             {"n": 4, "samples_per_request": 4},
@@ -234,37 +237,39 @@ def test_the_answer_is_told_from_the_thoughts(choice, text, thought):
         ({"logprobs": True}, r"logprobs is true, but the server gave no"),
     ],
 )
-def test_a_server_that_does_not_do_what_it_should_is_refused_with_the_key(fake, asked, message):
+def test_a_server_that_ignores_a_setting_is_refused_with_the_config_key(
+    fake, settings, message
+):
     fake.next_replies = [{"choices": [chosen({"prompt": ""}, "x")]}]
     with pytest.raises(ServerError, match=rf"c\.api\.{message}"):
-        fake.sample(prompts(1), **asked)
+        fake.sample(prompts(1), **settings)
     assert len(fake.bodies) == fake.booked == 1 and fake.kept == 0
 
 
-def test_a_refusal_has_no_log_probability_and_is_an_answer(fake):
-    fake.next_replies = [{"choices": [said(None, refusal="I cannot.")]}]
+def test_a_refusal_is_an_answer_without_log_probability(fake):
+    fake.next_replies = [{"choices": [choice_of(None, refusal="I cannot.")]}]
     [[sample]] = fake.sample(CHAT[:1], logprobs=True)
     assert sample == Sample("I cannot.", None, None, "refusal")
     fake.next_replies = [error(400, "content_filter")]
     assert fake.sample(CHAT[1:2], logprobs=True) == [[Sample("", None, None, "content_filter")]]
 
 
-CONTEXTS = {
+CONTEXT_ERRORS = {
     "OpenAI": error(400, "context_length_exceeded", message="too long"),
     "vLLM": error(400, 400, message="This model's maximum context length is 64 tokens."),
     "llama.cpp": error(400, 400, message="the request exceeds the available context size"),
 }
 
 
-@pytest.mark.parametrize("reply", CONTEXTS.values(), ids=CONTEXTS)
-def test_a_context_that_is_too_short_is_said_with_its_remedies(fake, reply):
+@pytest.mark.parametrize("reply", CONTEXT_ERRORS.values(), ids=CONTEXT_ERRORS)
+def test_a_prompt_that_exceeds_the_context_is_refused_with_a_remedy(fake, reply):
     fake.next_replies = [reply]
     with pytest.raises(ServerError, match=r"do not fit into .*lower prompts\.few_shot or"):
         fake.sample(prompts(1))
     assert len(fake.bodies) == 1
 
 
-def test_answers_that_are_not_whole_are_counted(fake, caplog):
+def test_cut_and_empty_answers_are_counted_in_the_log(fake, caplog):
     fake.next_replies = [
         {"choices": [chosen({"prompt": ""}, "x", finish_reason="length")]},
         {"choices": [chosen({"prompt": ""}, "")]},
@@ -274,21 +279,21 @@ def test_answers_that_are_not_whole_are_counted(fake, caplog):
     assert "1 of 3 answers are empty" in caplog.text
 
 
-# A model that changes ----------------------------------------------------------------------
+# A model that changes
 
 
-def test_another_model_behind_the_name_is_refused_and_nothing_of_it_kept(fake):
+def test_another_model_behind_the_same_name_is_refused_and_its_replies_are_not_kept(fake):
     fake.sample(prompts(2))
     fake.reply_fields = {"model": "m1-2027"}
-    said = "has answered as 'm1-2026' so far and now answers as 'm1-2027'"
-    with pytest.raises(ServerError, match=said):
+    message = "has answered as 'm1-2026' so far and now answers as 'm1-2027'"
+    with pytest.raises(ServerError, match=message):
         fake.sample(prompts(4))
     assert fake.kept == 2
-    # and the name in the config may change with it: that is another one that is asked
+    # A new name in the config is another model.
     fake.sample(prompts(4), model="m1-2027")
 
 
-def test_another_fingerprint_is_named_once_and_kept(fake, caplog):
+def test_another_fingerprint_is_logged_once_and_its_replies_are_kept(fake, caplog):
     fake.reply_fields = {"model": "m1", "system_fingerprint": "fp_a"}
     fake.sample(prompts(2))
     assert "system_fingerprint" not in caplog.text
@@ -304,85 +309,85 @@ def test_another_fingerprint_is_named_once_and_kept(fake, caplog):
     ]
 
 
-# A server at its worst ---------------------------------------------------------------------
+# A server with faults
+
+TWO_CHOICES = as_json({"choices": [chosen({"prompt": ""}, "x", i) for i in range(2)]})
 
 
-# One choice too many.
-TWICE = as_json({"choices": [chosen({"prompt": ""}, "x", i) for i in range(2)]})
-
-
-def test_storms_cuts_and_garbage_pass(fake):
+def test_requests_are_repeated_after_errors_cuts_and_bad_replies(fake):
     bad = {"choices": [chosen({"prompt": ""}, "x", logprobs={"token_logprobs": [0.5]})]}
     fake.next_replies = [
         *(error(500), cut, cut_in_the_middle, error(503), Response("<html>")),
         *(bad, as_json({"choices": []}), as_json({"choices": [chosen(BODY, 7)]})),
         as_json({"choices": [chosen({"prompt": ""}, "\ud800")]}),
-        TWICE,
+        TWO_CHOICES,
         as_json({"choices": [chosen({"prompt": ""}, "x")], "model": ["m1"]}),
     ]
-    said = texts(fake.sample(prompts(6), reach={"retries": 20}))
+    answers = texts(fake.sample(prompts(6), reach={"retries": 20}))
     assert set(fake.asked.values()) == {1} and fake.kept == 6
-    assert fake.booked == len(fake.bodies) == 6 + 11  # each that was sent
-    assert all(text.startswith(" thing") for [text] in said)
+    assert fake.booked == len(fake.bodies) == 6 + 11  # all requests that were sent
+    assert all(text.startswith(" thing") for [text] in answers)
 
 
-def test_garbage_that_stays_stops_the_job_and_keeps_the_others(fake):
+def test_repeated_bad_replies_stop_the_job_and_other_replies_are_kept(fake):
     fake.write_answer = lambda question, seed: 7 if question == "Fact 2?" else "x"
     with pytest.raises(ServerError, match=r"not a completion.*Answers so far are kept"):
         fake.sample(CHAT, reach={"concurrency": 1, "retries": 1})
-    assert (fake.kept, fake.booked) == (2, 4)  # with both of the garbage
+    assert (fake.kept, fake.booked) == (2, 4)  # two of the requests had a bad reply
 
 
 @pytest.mark.parametrize(
     "reply",
-    [Response("<html>"), TWICE, as_json({"choices": []}), error(500), cut],
+    [Response("<html>"), TWO_CHOICES, as_json({"choices": []}), error(500), cut],
     ids=["unreadable", "more", "fewer", "failed", "cut"],
 )
-def test_no_more_is_sent_than_the_ceiling_in_any_number_of_runs(fake, reply):
+def test_no_number_of_runs_sends_more_requests_than_the_ceiling(fake, reply):
     fake.next_replies = [reply] * 100
     for run in range(10):
-        with pytest.raises(ServerError, match=r"max_requests 4.*raise it") as raised:
+        with pytest.raises(ServerError, match=r"max_requests 4.*raise it") as error_info:
             fake.sample(prompts(4), reach={"max_requests": 4, "retries": 8})
-        assert ("cannot be repeated" in str(raised.value)) == (run == 0)
+        assert ("cannot be repeated" in str(error_info.value)) == (run == 0)
     assert len(fake.bodies) == fake.booked == 4
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_prompts_follow_no_redirect(fake, tmp_path, status):
     with FakeModel(tmp_path / "elsewhere") as elsewhere:
-        place = f"{elsewhere.url}/completions"
-        fake.next_replies = [Response("", status, {"Location": f"{place}?key=hunter22"})]
-        with pytest.raises(ServerError, match=rf"redirects requests to {place}, and") as raised:
+        target = f"{elsewhere.url}/completions"
+        fake.next_replies = [Response("", status, {"Location": f"{target}?key=hunter22"})]
+        with pytest.raises(
+            ServerError, match=rf"redirects requests to {target}, and"
+        ) as error_info:
             fake.sample(prompts(1))
-        assert "hunter22" not in str(raised.value)
+        assert "hunter22" not in str(error_info.value)
         assert not elsewhere.bodies and len(fake.bodies) == fake.booked == 1
 
 
-def test_a_damaged_reply_is_asked_for_again(fake, caplog):
-    before = fake.sample(prompts(3))
+def test_a_damaged_reply_is_requested_again(fake, caplog):
+    first_run = fake.sample(prompts(3))
     for path, content in zip(
         sorted(fake.folder.glob("replies/*/*.json")),
         ("{", '{"samples": []}', '{"samples": [{"text": 1}]}'),
         strict=True,
     ):
         path.write_text(content)
-    assert fake.sample(prompts(3)) == before
+    assert fake.sample(prompts(3)) == first_run
     assert caplog.text.count("is damaged") >= 3 and fake.asked.total() == 6
 
 
 NAMES = "choices index message content text logprobs token_logprobs finish_reason model".split()
 JSON = st.recursive(
     st.none() | st.booleans() | st.floats() | st.integers() | st.text() | st.just(0),
-    lambda inside: (
-        st.lists(inside, max_size=3)
-        | st.dictionaries(st.sampled_from(NAMES) | st.text(), inside, max_size=4)
+    lambda children: (
+        st.lists(children, max_size=3)
+        | st.dictionaries(st.sampled_from(NAMES) | st.text(), children, max_size=4)
     ),
     max_leaves=12,
 )
 
 
 @given(JSON | st.fixed_dictionaries({"choices": st.lists(JSON, min_size=1, max_size=2)}))
-def test_any_json_is_samples_or_a_bad_reply(value):
+def test_any_json_is_read_as_samples_or_as_a_bad_reply(value):
     served = Served("http://a/v1", "m1", reasoning="keep")
     try:
         reply = read_samples(value, BODY, served, SECTION)

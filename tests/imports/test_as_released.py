@@ -1,4 +1,4 @@
-"""With every choice as released, an import and a run of ours on the same answers agree."""
+"""With every choice as released, an import and a run on the same answers agree."""
 
 import pandas as pd
 import pytest
@@ -20,13 +20,13 @@ from study.released import OVERLAY
 pytestmark = pytest.mark.slow
 MODEL, DATASET = "a", "triv"
 EARLIER, EVALUATION = (list(MODELS[MODEL][group]) for group in ("earlier", "evaluation"))
-# Of the release's confidences: which checkpoint scored whose answers, at checkpoint c.
+# A copy is scored once: the checkpoint that scored the answers of checkpoint c.
 SCORED = {"non_oracle_copy": lambda c: EARLIER[-1]}
 CELL = ["train_dataset", "estimator", "seed", "conditioning", "scope", "metric"]
 
 
-class AsReleased:
-    """The tables of a release whose confidences are sixteenths, and what models gave."""
+class ReleasedStudy:
+    """The tables of a release with confidences in sixteenths, and the results of a run."""
 
     def __init__(self, folder, posthoc):
         chosen = {MODEL: MODELS[MODEL]}, {DATASET: DATASETS[DATASET]}
@@ -45,11 +45,11 @@ class AsReleased:
                 self.scores.setdefault(estimator, {}).setdefault(checkpoint, []).append(frame)
         self.verified = pd.concat(verified)
 
-    def of(self, kind, checkpoints):
+    def table(self, kind, checkpoints):
         return of_each({c: self.tables[kind, MODEL, DATASET, c] for c in checkpoints})
 
     def answers_at(self, checkpoint):
-        """The predictions of a checkpoint with their labels, as `judge_answers` gives them."""
+        """Return the predictions of a checkpoint with labels, as `judge_answers` does."""
         place = MODEL, DATASET, checkpoint
         asked, clusters = self.tables["questions", DATASET], self.tables["clusters", *place]
         taken = take_answers(asked, clusters)
@@ -59,15 +59,19 @@ class AsReleased:
     def answers_of(self, checkpoints):
         return of_each({c: self.answers[c] for c in checkpoints})
 
-    def estimated(self, name, about):
-        """The predictions of `estimate_confidences` for an estimator."""
-        every = [*EARLIER, *EVALUATION]
-        judged = every if "posthoc" in about else EVALUATION
-        read = every if {"posthoc", "last_earlier"} & {*about, *about["reads"]} else EVALUATION
+    def estimated(self, name, settings):
+        """Return the predictions of `estimate_confidences` for an estimator."""
+        all_checkpoints = [*EARLIER, *EVALUATION]
+        judged = all_checkpoints if "posthoc" in settings else EVALUATION
+        read = (
+            all_checkpoints
+            if {"posthoc", "last_earlier"} & {*settings, *settings["reads"]}
+            else EVALUATION
+        )
         return predictions(
             (
                 self.tables["questions", DATASET],
-                *(self.of(kind, read) for kind in ("beams", "clusters")),
+                *(self.table(kind, read) for kind in ("beams", "clusters")),
                 self.answers_of(judged),
             ),
             read,
@@ -75,14 +79,14 @@ class AsReleased:
             self.verified,
             dataset=DATASET,
             estimator=name,
-            function=about["function"],
+            function=settings["function"],
             earlier=EARLIER,
             evaluation=EVALUATION,
-            posthoc=about.get("posthoc"),
+            posthoc=settings.get("posthoc"),
         )
 
     def gathered(self, name):
-        """Those of `gather_confidences` for an estimator that reads scores."""
+        """Return the predictions of `gather_confidences` for an estimator that reads scores."""
         scored = SCORED.get(name, lambda c: c)
         uses = [
             {"checkpoint": c, "scored_at": scored(c), "answers": "own", "answers_of": scored(c)}
@@ -101,35 +105,33 @@ class AsReleased:
 
 def test_an_import_and_a_run_on_the_same_answers_agree_in_every_cell(tmp_path):
     overlay = yaml.safe_load((ROOT / OVERLAY).read_text(encoding="utf-8"))
-    known = over_defaults(overlay, ROOT)["estimators"]
-    posthoc = {name: about["posthoc"] for name, about in known.items() if "posthoc" in about}
-    release = AsReleased(tmp_path, posthoc)
+    estimators = over_defaults(overlay, ROOT)["estimators"]
+    posthoc = {
+        name: settings["posthoc"]
+        for name, settings in estimators.items()
+        if "posthoc" in settings
+    }
+    release = ReleasedStudy(tmp_path, posthoc)
     imported = release.tables["predictions", MODEL, DATASET]
     functions = set(imported["estimator"]) - set(release.scores)
     assert {"self_consistency_posthoc", "gcm_posthoc", "gcm", "end_correct"} < functions
-    ours = [release.estimated(name, known[name]) for name in sorted(functions)]
-    ours += map(release.gathered, release.scores)
+    computed = [release.estimated(name, estimators[name]) for name in sorted(functions)]
+    computed += map(release.gathered, release.scores)
 
-    cells = [
-        evaluate(predictions, EVALUATION, EvaluationSettings(min_contrast=1)).set_index(CELL)[
-            "value"
-        ]
-        for predictions in (imported, pd.concat(ours))
-    ]
-    both = pd.concat(cells, axis=1, keys=["imported", "ours"])
-    # 12 estimators of adapters with three seeds and their mean, 7 others with one and its
-    # mean; 8 metrics on contrast sets, conditioned in two ways, and 3 on all questions
-    assert len(both) == (12 * (len(SEEDS) + 1) + 7 * 2) * (2 * 8 + 3)
-    assert both.notna().all(axis=None)
+    def cells(predictions):
+        settings = EvaluationSettings(min_contrast=1)
+        return evaluate(predictions, EVALUATION, settings).set_index(CELL)["value"]
+
+    tables = [cells(imported), cells(pd.concat(computed))]
+    values = pd.concat(tables, axis=1, keys=["imported", "computed"])
+    # 12 estimators of adapters with three seeds and their mean, 7 others with one seed and
+    # the mean; 8 metrics on contrast sets, conditioned in two ways, and 3 on all questions
+    assert len(values) == (12 * (len(SEEDS) + 1) + 7 * 2) * (2 * 8 + 3)
+    assert values.notna().all(axis=None)
     pd.testing.assert_series_equal(
-        both["imported"], both["ours"], rtol=0, atol=1e-6, check_names=False
+        values["imported"], values["computed"], rtol=0, atol=1e-6, check_names=False
     )
-    # The ties are there, and the other isotonic regression would show.
-    about = {**known["gcm_posthoc"], "posthoc": "isotonic_merged"}
-    merged = evaluate(
-        release.estimated("gcm_posthoc", about),
-        EVALUATION,
-        EvaluationSettings(min_contrast=1),
-    )
-    merged = merged.set_index(CELL)["value"]
-    assert (merged - both.loc[merged.index, "imported"]).abs().max() > 1e-3
+    # The confidences have ties, and another isotonic regression gives other values.
+    isotonic = {**estimators["gcm_posthoc"], "posthoc": "isotonic_merged"}
+    merged = cells(release.estimated("gcm_posthoc", isotonic))
+    assert (merged - values.loc[merged.index, "imported"]).abs().max() > 1e-3

@@ -1,4 +1,4 @@
-"""Files as people bring them: read with the same meaning by every door, or refused."""
+"""Files as users have them: command, notebook and workflow read them the same."""
 
 import json
 import re
@@ -21,14 +21,14 @@ from persistcal.store.user_files import UserTableError, round_narrow
 
 HERE = Path(__file__).parent
 FORMATS = ["csv", "tsv", "jsonl", "json", "parquet"]
-SAME = {"m1": {"a": True, "b": True}}
+CHECKPOINTS = {"m1": {"a": True, "b": True}}
 
 
 @pytest.fixture
 def predictions():
-    """Forty questions at two checkpoints, with confidences of two decimals."""
+    """Return 40 questions at two checkpoints, with confidences of two decimals."""
     rng = np.random.default_rng(5)
-    rows = pd.DataFrame(
+    return pd.DataFrame(
         {
             "model": "m1",
             "dataset": "quiz",
@@ -40,11 +40,10 @@ def predictions():
             "correct": rng.integers(0, 2, 80),
         }
     )
-    return rows
 
 
 def answers_of(texts, **columns):
-    """Rows of answers to one question per text, at two checkpoints."""
+    """Return rows of answers: a question per text, at two checkpoints."""
     rows = [
         {**ONE, "checkpoint": checkpoint, "question_id": f"q{n}", "question": f"{n}?"}
         | {"references": "Nile", "answer": text}
@@ -56,7 +55,7 @@ def answers_of(texts, **columns):
 
 
 def write(folder, rows, kind, name="own"):
-    """Write rows as a file of a kind; return its path."""
+    """Write rows as a file of a format and return its path."""
     path = folder / f"{name}.{kind}"
     if kind == "tsv":
         rows.to_csv(path, sep="\t", index=False)
@@ -68,29 +67,29 @@ def write(folder, rows, kind, name="own"):
 
 
 def read_confidences(path, **options):
-    """Return the confidences of a file in the order of its rows."""
+    """Return the confidences of a file by row, and the study that was read."""
     study = read_study([path], Reading(**options))
     [rows] = study.predictions.values()
     return rows["confidence"].tolist(), study
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-def test_every_format_gives_command_notebook_and_workflow_the_same(
+def test_command_notebook_and_workflow_read_every_format_the_same(
     predictions, tmp_path, kind, capsys
 ):
     path = write(tmp_path, predictions, kind)
     metrics = persistcal.evaluate(predictions)
     assert run("metrics", path) == 0
     printed = capsys.readouterr().out
-    imported, _ = import_predictions(path, datasets=["quiz"], checkpoints=SAME)
+    imported, _ = import_predictions(path, datasets=["quiz"], checkpoints=CHECKPOINTS)
     assert imported["confidence"].tolist() == predictions["confidence"].tolist()
     assert imported["correct"].astype(int).tolist() == predictions["correct"].tolist()
     assert metrics.to_csv(index=False) == printed
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
-def test_spellings_of_an_answer_are_one_group_and_one_label(tmp_path, kind):
-    """Three samples say the same river, so accuracy and self-consistency are 1."""
+def test_spellings_of_an_answer_form_one_group_with_one_label(tmp_path, kind):
+    """All three samples are correct and agree, so accuracy and self-consistency are 1."""
     texts = ["Nile", "The Nile", "Nile!"]
     rows = [
         {**ONE, "checkpoint": checkpoint, "question_id": "q1", "question": "River?"}
@@ -105,12 +104,12 @@ def test_spellings_of_an_answer_are_one_group_and_one_label(tmp_path, kind):
     assert study.all_predictions["confidence"].tolist() == [1.0, 1.0]
 
 
-# A column that is there twice -------------------------------------------------
+# Repeated columns
 
 
 @pytest.mark.parametrize("column", ["confidence", "correct", "question_id"])
 @pytest.mark.parametrize("kind", ["csv", "tsv", "parquet"])
-def test_a_column_that_is_there_twice_is_refused_by_every_door(
+def test_a_repeated_column_is_refused_by_the_command_and_the_workflow(
     predictions, tmp_path, kind, column
 ):
     rows = predictions.copy()
@@ -128,10 +127,10 @@ def test_a_column_that_is_there_twice_is_refused_by_every_door(
     with pytest.raises(UserTableError, match=message):
         read_study([str(path)])
     with pytest.raises(UserTableError, match=message):
-        import_predictions(str(path), datasets=["quiz"], checkpoints=SAME)
+        import_predictions(str(path), datasets=["quiz"], checkpoints=CHECKPOINTS)
 
 
-def test_a_column_is_named_once_by_the_options(predictions, tmp_path, capsys):
+def test_an_option_that_names_a_column_twice_is_refused(predictions, tmp_path, capsys):
     path = write(tmp_path, predictions.rename(columns={"confidence": "a"}), "csv")
     assert run("metrics", path, "--columns", "confidence=a", "confidence=seed") == 2
     assert "confidence twice" in capsys.readouterr().err
@@ -139,9 +138,9 @@ def test_a_column_is_named_once_by_the_options(predictions, tmp_path, capsys):
     assert "--columns gives 'a' 2 times" in capsys.readouterr().err
 
 
-# Scales -----------------------------------------------------------------------
+# Scales
 
-SHOWN = {  # the scale, and a confidence on it
+WRITTEN = {  # the scale, and how a confidence is written on it
     "": lambda p: f"{p:g}",
     "percent": lambda p: f"{100 * p:g}%",
     "comma": lambda p: f"{p:g}".replace(".", ","),
@@ -151,12 +150,12 @@ SHOWN = {  # the scale, and a confidence on it
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
-@pytest.mark.parametrize("scale", list(SHOWN))
-def test_confidences_on_a_scale_are_read_by_the_option_that_the_refusal_prints(
+@pytest.mark.parametrize("scale", list(WRITTEN))
+def test_confidences_on_a_scale_are_read_with_the_option_that_the_refusal_prints(
     predictions, tmp_path, scale, kind, capsys
 ):
-    shown = predictions.assign(confidence=predictions["confidence"].map(SHOWN[scale]))
-    path = write(tmp_path, shown, kind)
+    rows = predictions.assign(confidence=predictions["confidence"].map(WRITTEN[scale]))
+    path = write(tmp_path, rows, kind)
     options = []
     if scale.startswith("--"):
         assert run("metrics", path) == 1
@@ -170,7 +169,7 @@ def test_confidences_on_a_scale_are_read_by_the_option_that_the_refusal_prints(
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
-def test_answers_have_the_same_scales_as_predictions(tmp_path, kind, capsys):
+def test_confidences_of_answers_have_the_same_scales(tmp_path, kind, capsys):
     """On 1 to 5, 4 is (4 − 1) / (5 − 1) = .75."""
     rows = answers_of(["Nile", "Po", "nile"], confidence=["4", "1", "5"])
     path = write(tmp_path, rows, kind)
@@ -181,7 +180,7 @@ def test_answers_have_the_same_scales_as_predictions(tmp_path, kind, capsys):
     assert confidences == [0.75, 0.0, 1.0, 0.75, 0.0, 1.0]
 
 
-def test_words_have_the_confidences_of_a_file(predictions, tmp_path, capsys):
+def test_words_are_read_as_the_confidences_of_a_file(predictions, tmp_path, capsys):
     words = np.where(predictions["confidence"] < 0.5, "Low", "high")
     path = write(tmp_path, predictions.assign(confidence=words), "csv")
     assert run("metrics", path) == 1
@@ -194,8 +193,8 @@ def test_words_have_the_confidences_of_a_file(predictions, tmp_path, capsys):
 
 
 def test_an_uncertainty_is_one_minus_the_confidence(predictions, tmp_path, capsys):
-    doubt = (100 - 100 * predictions["confidence"]).round().astype(int)
-    rows = predictions.drop(columns="confidence").assign(doubt=doubt)
+    uncertainty = (100 - 100 * predictions["confidence"]).round().astype(int)
+    rows = predictions.drop(columns="confidence").assign(doubt=uncertainty)
     path = write(tmp_path, rows, "csv")
     assert run("metrics", path, "--uncertainty", "doubt", "--scale", "100") == 0
     printed = pd.read_csv(pd.io.common.StringIO(capsys.readouterr().out))
@@ -211,8 +210,8 @@ def test_labels_can_be_words(predictions, tmp_path):
         assert rows["correct"].astype(int).tolist() == predictions["correct"].tolist()
 
 
-def test_a_file_per_model_is_read_by_the_options_of_the_first_refusal(tmp_path, capsys):
-    """The shape of a public data set: other names, labels as words, percentages, a model."""
+def test_a_file_per_model_is_read_with_the_options_that_the_refusal_prints(tmp_path, capsys):
+    """Public data sets have other names, labels as words, percentages and no checkpoint."""
     rng = np.random.default_rng(3)
     files, frames = [], []
     for model in ("lab/first@1", "lab/second@2"):
@@ -233,12 +232,12 @@ def test_a_file_per_model_is_read_by_the_options_of_the_first_refusal(tmp_path, 
     assert auc == pytest.approx(roc_auc_score(rows["is_correct"], rows["confidence"]))
 
 
-# Missing values ---------------------------------------------------------------
+# Missing values
 
 
 @pytest.mark.parametrize("column", ["confidence", "correct"])
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
-def test_missing_values_of_predictions_are_refused_counted_or_left_out(
+def test_missing_values_of_predictions_are_refused_replaced_or_left_out(
     predictions, tmp_path, kind, column, capsys
 ):
     rows = predictions.astype({column: object})
@@ -258,7 +257,7 @@ def test_missing_values_of_predictions_are_refused_counted_or_left_out(
 
 
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
-def test_missing_values_of_answers_are_treated_as_those_of_predictions(tmp_path, kind):
+def test_missing_values_of_answers_are_refused_replaced_or_left_out(tmp_path, kind):
     rows = answers_of(["Nile", "Po", "nile"], confidence=[0.9, None, 0.4])
     path = write(tmp_path, rows, kind)
     with pytest.raises(UserTableError, match="confidence is missing in 2 rows"):
@@ -275,57 +274,57 @@ def test_missing_values_of_answers_are_treated_as_those_of_predictions(tmp_path,
     assert len(confidences) == 4
 
 
-# Numbers that lost their precision ---------------------------------------------
+# Numbers that lost their precision
 
 
-@pytest.mark.parametrize("door", ["text", "json", "object", "bytes swapped"])
-def test_float32_is_rounded_if_it_has_lost_its_type(predictions, tmp_path, door):
+@pytest.mark.parametrize("storage", ["text", "json", "object", "bytes swapped"])
+def test_float32_is_rounded_even_if_its_type_is_lost(predictions, tmp_path, storage):
     """0.1 in float32 is 0.10000000149011612."""
     narrow = predictions["confidence"].astype(np.float32)
     expected = predictions["confidence"].tolist()
     rows = predictions.assign(confidence=[float(value) for value in narrow])
-    if door in ("text", "json"):
-        path = write(tmp_path, rows, "csv" if door == "text" else "json")
+    if storage in ("text", "json"):
+        path = write(tmp_path, rows, "csv" if storage == "text" else "json")
         assert read_confidences(path)[0] == expected
-        imported, _ = import_predictions(path, datasets=["quiz"], checkpoints=SAME)
+        imported, _ = import_predictions(path, datasets=["quiz"], checkpoints=CHECKPOINTS)
         assert imported["confidence"].tolist() == expected
     else:
-        values = list(narrow) if door == "object" else narrow.to_numpy().astype(">f4")
-        kind = object if door == "object" else ">f4"
+        values = list(narrow) if storage == "object" else narrow.to_numpy().astype(">f4")
+        kind = object if storage == "object" else ">f4"
         rows = predictions.assign(confidence=pd.Series(values, dtype=kind))
         metrics = persistcal.evaluate(rows)
         assert metrics.equals(persistcal.evaluate(predictions))
 
 
-def test_doubles_are_not_taken_for_float32():
+def test_doubles_are_not_rounded_to_float32():
     dyadic, random = np.arange(256) / 256, np.random.default_rng(1).random(50)
     for values in (dyadic, random, np.array([0.1, 0.2, 0.7])):
         assert round_narrow(values, "confidence").tolist() == values.tolist()
 
 
 @pytest.mark.parametrize("noise", [1e-13, -1e-13])
-def test_noise_of_a_mean_over_seeds_changes_no_verdict(predictions, noise):
-    """Thresholds are compared with confidences: .7 − 1e-13 would be below .7."""
+def test_rounding_noise_changes_no_metric_and_no_verdict(predictions, noise):
+    """A threshold of .7 would exclude a confidence of .7 - 1e-13."""
     noisy = predictions.assign(confidence=predictions["confidence"] + noise)
-    exact, moved = (
+    exact, shifted = (
         persistcal.threshold(rows, precision=0.3, n_replicates=200).tables["thresholds"]
         for rows in (predictions, noisy)
     )
-    assert exact.equals(moved)
-    exact, moved = (
+    assert exact.equals(shifted)
+    exact, shifted = (
         table[table["metric"].isin(["auc", "delta0", "delta0_balanced", "change_auc", "brier"])]
         for table in map(persistcal.evaluate, (predictions, noisy))
     )
-    assert exact.equals(moved)
+    assert exact.equals(shifted)
 
 
-# Names ------------------------------------------------------------------------
+# Names
 
 
 @pytest.mark.parametrize(
     "names", [("run_1.csv", "run__1.csv"), ("x_1/p.csv", "x__1/p.csv"), ("a b.csv", "a  b.csv")]
 )
-def test_two_files_are_not_one_checkpoint(predictions, tmp_path, names):
+def test_similar_file_names_do_not_merge_two_checkpoints(predictions, tmp_path, names):
     rows = predictions.drop(columns="checkpoint")
     files = [tmp_path / name for name in names]
     for path, part in zip(files, (rows[:40], rows[40:]), strict=True):
@@ -336,10 +335,10 @@ def test_two_files_are_not_one_checkpoint(predictions, tmp_path, names):
     except ValueError as error:
         assert "rename the files" in str(error) or "differ only in spaces" in str(error)
     else:
-        assert [len(found) for found in study.checkpoints.values()] == [2]
+        assert [len(checkpoints) for checkpoints in study.checkpoints.values()] == [2]
 
 
-def test_names_of_checkpoints_differ_by_more_than_spaces(predictions, tmp_path, capsys):
+def test_checkpoint_names_that_differ_only_in_spaces_are_refused(predictions, tmp_path, capsys):
     rows = predictions.drop(columns="checkpoint")
     files = [write(tmp_path, rows[:40], "csv", "x"), write(tmp_path, rows[40:], "csv", "y")]
     assert run("metrics", *files, "--names", " v", "v") == 1
@@ -354,16 +353,16 @@ def test_a_heading_can_differ_in_case_and_spaces(predictions, tmp_path, heading)
     assert any("differ only in case or spaces" in note for note in study.notes)
 
 
-# CSV --------------------------------------------------------------------------
+# CSV
 
 
-@pytest.mark.parametrize("column", ["aside", "question_id"])
-def test_large_csv_files_can_have_line_breaks_inside_values(tmp_path, column):
-    """A block of the reader is 1 MB; most of these rows have a line break in a value."""
+@pytest.mark.parametrize("column", ["note", "question_id"])
+def test_a_large_csv_file_can_have_line_breaks_in_its_values(tmp_path, column):
+    """The reader has blocks of 1 MB; most of these rows have a line break in a value."""
     n = 30_000
     rows = pd.DataFrame({"question_id": [f"q{i}" for i in range(n)], "correct": 1})
     rows["confidence"] = np.arange(n) / n
-    rows["aside"] = 'two lines, and "quotes"\nof a text that is ignored ' * 2
+    rows["note"] = 'two lines, and "quotes"\nof a text that is ignored ' * 2
     if column == "question_id":
         rows["question_id"] += "\nsecond line"
     path = write(tmp_path, rows, "csv")
@@ -371,9 +370,9 @@ def test_large_csv_files_can_have_line_breaks_inside_values(tmp_path, column):
     assert np.allclose(confidences, rows["confidence"], atol=1e-6)
 
 
-def test_an_open_quote_swallows_no_rows(predictions, tmp_path):
+def test_an_open_quote_is_refused_with_its_line(predictions, tmp_path):
     path = tmp_path / "own.csv"
-    text = predictions.assign(aside="x").to_csv(index=False).splitlines()
+    text = predictions.assign(note="x").to_csv(index=False).splitlines()
     text[5] = text[5].removesuffix("x") + '"x'
     path.write_text("\n".join(text) + "\n")
     with pytest.raises(UserTableError, match="line 6 is not CSV"):
@@ -384,15 +383,15 @@ def test_the_delimiter_line_of_a_spreadsheet_is_read(predictions, tmp_path):
     path = tmp_path / "own.csv"
     path.write_text("sep=;\n" + predictions.to_csv(index=False, sep=";"))
     assert read_confidences(str(path))[0] == predictions["confidence"].tolist()
-    imported, _ = import_predictions(str(path), datasets=["quiz"], checkpoints=SAME)
+    imported, _ = import_predictions(str(path), datasets=["quiz"], checkpoints=CHECKPOINTS)
     assert len(imported) == len(predictions)
 
 
-# Nothing to compare -----------------------------------------------------------
+# Nothing to compare
 
 
 @pytest.mark.parametrize("case", ["one", "one each", "none shared"])
-def test_a_comparison_of_nothing_is_refused_in_one_sentence(
+def test_a_comparison_without_common_questions_is_refused_with_the_reason(
     predictions, tmp_path, case, capsys
 ):
     first, second = predictions[:40], predictions[40:]
@@ -416,7 +415,7 @@ def test_a_comparison_of_nothing_is_refused_in_one_sentence(
 
 
 @pytest.mark.parametrize("value", ["10", None, 1e-300, float("nan")])
-def test_a_plan_refuses_what_is_no_number_of_questions(value):
+def test_a_plan_refuses_wrong_numbers_of_questions(value):
     with pytest.raises(ValueError, match="give a whole number from 1"):
         persistcal.plan(value, 1, 1)
     with pytest.raises(ValueError, match="difference is "):
@@ -429,13 +428,13 @@ def test_confidences_are_real_numbers():
             persistcal.smooth_ece([1, 0], wrong)
 
 
-# Logs -------------------------------------------------------------------------
+# Logs
 
 
-def write_tasks(folder, right, tasks=("law", "art")):
-    """Write the logs of two tasks with the same document numbers, two options each."""
+def write_tasks(folder, labels_by_task, tasks=("law", "art")):
+    """Write the logs of two tasks with the same document numbers and two options each."""
     folder.mkdir(parents=True)
-    for task, answers in zip(tasks, right, strict=True):
+    for task, answers in zip(tasks, labels_by_task, strict=True):
         lines = [
             {
                 "doc_id": n,
@@ -450,8 +449,8 @@ def write_tasks(folder, right, tasks=("law", "art")):
         write_rows(folder / f"samples_{task}_2026-01-01T08-16-28.840983.jsonl", lines)
 
 
-def test_the_logs_of_a_folder_are_one_version(tmp_path):
-    """Of law 1 of 3 and then 3 of 3 are right; of art 2 of 3 and then 1 of 3."""
+def test_all_logs_of_a_folder_belong_to_one_version(tmp_path):
+    """In law 1 of 3 answers, then 3 are right; in art 2 of 3, then 1."""
     write_tasks(tmp_path / "v1/org__model", [[1, 0, 0], [1, 1, 0]])
     write_tasks(tmp_path / "v2", [[1, 1, 1], [0, 0, 1]])
     for arguments in ([f"{tmp_path}/v1", f"{tmp_path}/v2"],
@@ -470,7 +469,7 @@ def test_the_logs_of_a_folder_are_one_version(tmp_path):
     assert name_checkpoints([f"{tmp_path}/v1", f"{tmp_path}/v2"]) == ["v1", "v2"]
 
 
-def test_versions_have_the_same_tasks_and_a_task_one_log(tmp_path):
+def test_versions_with_other_tasks_or_two_logs_of_a_task_are_refused(tmp_path):
     write_tasks(tmp_path / "v1", [[1, 0], [1, 0]])
     write_tasks(tmp_path / "v2", [[1, 0], [0, 1]], tasks=("law", "music"))
     with pytest.raises(ValueError, match=r"v1: has no log of the task music"):
@@ -480,7 +479,7 @@ def test_versions_have_the_same_tasks_and_a_task_one_log(tmp_path):
         read_study([f"{tmp_path}/v1", f"{tmp_path}/v2"])
 
 
-def test_ties_among_options_are_counted_with_both_accuracies(tmp_path, caplog):
+def test_ties_among_options_are_reported_with_the_accuracy_of_each_order(tmp_path, caplog):
     """Four equal scores and the first option right: 1 by order, 1/4 by chance."""
     rows = [
         {**ONE, "checkpoint": checkpoint, "question_id": f"q{n}", "question": f"{n}?"}
@@ -501,10 +500,10 @@ def test_a_log_that_was_appended_twice_is_read_once(tmp_path, caplog):
     single, double = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
     single.write_text(text)
     double.write_text(text + text)
-    once, twice = (
+    read_single, read_double = (
         read_study([str(path)], Reading(beams=False, names=["a"])) for path in (single, double)
     )
-    assert once.answers.equals(twice.answers)
+    assert read_single.answers.equals(read_double.answers)
     assert "repeat a document's responses" in caplog.text
 
 
@@ -519,14 +518,14 @@ def test_outputs_of_unnamed_filters_are_refused_only_if_they_are_needed(tmp_path
         read_study([path], Reading(labels="log"))
 
 
-def test_a_scale_of_other_values_is_refused(predictions, tmp_path):
+def test_a_scale_that_does_not_fit_the_values_is_refused(predictions, tmp_path):
     """Probabilities that were divided by 100 would all be below .01."""
     path = write(tmp_path, predictions, "csv")
     with pytest.raises(UserTableError, match=r"no confidence is above 1.*leave --scale out"):
         read_confidences(path, scale=Scale(0, 100))
 
 
-def test_nothing_is_left_without_confidences(predictions, tmp_path):
+def test_a_file_without_usable_rows_is_refused(predictions, tmp_path):
     path = write(tmp_path, predictions.assign(confidence="nan"), "csv")
     with pytest.raises(UserTableError, match="nothing is left"):
         read_confidences(path, missing="drop")
@@ -535,7 +534,7 @@ def test_nothing_is_left_without_confidences(predictions, tmp_path):
         read_study([str(tmp_path / "empty.json")])
 
 
-def test_an_empty_file_of_requests_is_named(tmp_path):
+def test_an_empty_file_of_requests_is_refused(tmp_path):
     line = {"doc_id": 0, "native_id": "q0", "model_output": [], "label": 0}
     log = write_rows(tmp_path / "quiz-predictions.jsonl", [line])
     (tmp_path / "quiz-requests.jsonl").touch()
@@ -545,7 +544,7 @@ def test_an_empty_file_of_requests_is_named(tmp_path):
         read_study([log])
 
 
-def test_the_remedy_of_a_target_is_a_number_of_its_kind(predictions):
+def test_impossible_targets_are_refused_with_an_example_of_a_number(predictions):
     with pytest.raises(ValueError, match=r"delta is 0; .* such as 0\.1"):
         persistcal.threshold(predictions, precision=0.9, delta=0)
     with pytest.raises(ValueError, match=r"precision is 1; .* such as 0\.9"):
@@ -559,11 +558,11 @@ def test_a_scale_needs_two_ends():
             parse_scale(wrong, None, is_uncertainty=False)
 
 
-def test_answers_of_the_workflow_have_the_formats_of_the_command(tmp_path):
+def test_the_workflow_reads_answers_in_every_format(tmp_path):
     rows = answers_of(["Nile", "Po"])
     for kind in FORMATS:
         path = write(tmp_path, rows, kind)
         questions, beams, _ = import_answers(
-            entries=[{"file": path}], strategy="sample", known=SAME, wanted=wanted()
+            entries=[{"file": path}], strategy="sample", known=CHECKPOINTS, wanted=wanted()
         )
         assert len(questions) == 2 and beams["text"].tolist() == ["Nile", "Po", "Po", "Nile"]

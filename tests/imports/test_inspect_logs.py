@@ -1,4 +1,4 @@
-"""Logs that Inspect wrote."""
+"""Logs of Inspect, written by Inspect itself with its mock model."""
 
 import sys
 
@@ -9,28 +9,28 @@ from persistcal.imports.answer_files import read_answers
 from persistcal.imports.inspect_logs import inspect_rows
 from persistcal.store.user_files import UserTableError
 
-SAID = {"model": "m1", "checkpoint": "a", "dataset": "quiz"}
+SUBJECT = {"model": "m1", "checkpoint": "a", "dataset": "quiz"}
 
 
 def write_log(folder, *, error=False, choices=None, logprobs=True, n=1, **task):
-    """Have Inspect ask its mock model two questions in two epochs; return the log's path.
+    """Ask Inspect's mock model two questions in two epochs, and return the log's path.
 
     The model gives `n` completions at once.
     """
     pytest.importorskip("inspect_ai", reason="inspect-ai is not installed")
     from inspect_ai import dataset, model, solver
 
-    given = iter(["Paris", "Rome", "Lyon", "Rome"])
+    texts_left = iter(["Paris", "Rome", "Lyon", "Rome"])
     limited = "message_limit" in task
 
     @solver.solver
-    def asked():
+    def answer_next():
         async def solve(state, generate):
             if error:
                 raise RuntimeError("no answer")
-            if limited:  # one more than there may be
+            if limited:  # more messages than the limit
                 state.messages += [model.ChatMessageUser(content="Well?")] * 2
-            state.output = output(next(given), n, logprobs=logprobs)
+            state.output = output(next(texts_left), n, logprobs=logprobs)
             return state
 
         return solve
@@ -40,38 +40,38 @@ def write_log(folder, *, error=False, choices=None, logprobs=True, n=1, **task):
         dataset.Sample(id="q1", input="Capital of France?", target="Paris", choices=choices),
         dataset.Sample(id=2, input=[message], target=["Rome", "Roma"], choices=choices),
     ]
-    return log_of(folder, samples, asked(), **{"epochs": 2, **task})
+    return log_of(folder, samples, answer_next(), **{"epochs": 2, **task})
 
 
 def output(text, n, *, logprobs):
-    """`n` completions of a model: a text with full stops after it, of two tokens."""
+    """Return `n` completions: a text of two tokens, followed by more and more full stops."""
     from inspect_ai import model
 
     tokens = [model.Logprob(token=text, logprob=-0.5), model.Logprob(token=".", logprob=-1)]
-    said = [
+    completions = [
         model.ChatCompletionChoice(
             message=model.ChatMessageAssistant(content=text + "." * number),
             logprobs=model.Logprobs(content=tokens) if logprobs else None,
         )
         for number in range(n)
     ]
-    return model.ModelOutput(model="mock", choices=said)
+    return model.ModelOutput(model="mock", choices=completions)
 
 
 def log_of(folder, samples, solver, **task):
-    """Evaluate samples; return the log's path."""
+    """Evaluate samples and return the log's path."""
     import inspect_ai
 
     task = inspect_ai.Task(
         dataset=inspect_ai.dataset.MemoryDataset(samples), solver=solver, **task
     )
-    how = {"log_dir": str(folder), "display": "none", "max_samples": 1}
-    (log,) = inspect_ai.eval(task, model="mockllm/model", **how)
+    options = {"log_dir": str(folder), "display": "none", "max_samples": 1}
+    (log,) = inspect_ai.eval(task, model="mockllm/model", **options)
     return log.location.removeprefix("file://")
 
 
-def test_every_epoch_of_every_sample_arrives(tmp_path):
-    rows = read_answers({"file": write_log(tmp_path), **SAID})
+def test_each_epoch_of_each_sample_is_read(tmp_path):
+    rows = read_answers({"file": write_log(tmp_path), **SUBJECT})
     rows = rows.sort_values(["question_id", "sample"])
     assert rows["question_id"].tolist() == ["2", "2", "q1", "q1"]
     assert rows["sample"].tolist() == [1, 2, 1, 2]
@@ -82,69 +82,73 @@ def test_every_epoch_of_every_sample_arrives(tmp_path):
     assert rows["n_tokens"].tolist() == [2.0] * 4
 
 
-def test_without_log_probabilities_there_are_none(tmp_path):
-    rows = read_answers({"file": write_log(tmp_path, logprobs=False), **SAID})
+def test_answers_without_log_probabilities_are_read(tmp_path):
+    rows = read_answers({"file": write_log(tmp_path, logprobs=False), **SUBJECT})
     assert rows["logprob"].isna().all()
 
 
 @pytest.mark.parametrize(
-    ("run", "said"),
+    ("run", "message"),
     [
         ({"error": True}, r"\.eval: is the log of a run with status"),
         ({"choices": ["Paris", "Rome"]}, r"sample .* has choices, but no score of the scorer"),
         ({"message_limit": 2}, r"was stopped by its message limit \(2\), so"),
     ],
 )
-def test_a_run_that_gives_no_answers_is_refused(tmp_path, run, said):
-    with pytest.raises(UserTableError, match=said):
-        read_answers({"file": write_log(tmp_path, **run), **SAID})
+def test_a_run_without_usable_answers_is_refused(tmp_path, run, message):
+    with pytest.raises(UserTableError, match=message):
+        read_answers({"file": write_log(tmp_path, **run), **SUBJECT})
 
 
-def test_without_inspect_it_is_named(tmp_path, monkeypatch):
+def test_a_log_is_refused_with_the_package_to_install_if_inspect_is_missing(
+    tmp_path, monkeypatch
+):
     monkeypatch.setitem(sys.modules, "inspect_ai", None)
     monkeypatch.setitem(sys.modules, "inspect_ai.log", None)
     (tmp_path / "a.eval").write_bytes(b"PK")
     with pytest.raises(UserTableError, match=r"a\.eval: is a log of Inspect.*inspect-ai"):
-        read_answers({"file": str(tmp_path / "a.eval"), **SAID})
+        read_answers({"file": str(tmp_path / "a.eval"), **SUBJECT})
 
 
-def test_every_completion_of_a_sample_arrives(tmp_path):
-    rows = read_answers({"file": write_log(tmp_path, n=5), **SAID})
-    of_one = rows[rows["question_id"] == "2"].sort_values("sample")
-    assert of_one["sample"].tolist() == list(range(1, 11))  # two epochs of five
-    assert of_one["answer"].tolist() == [f"Rome{'.' * n}" for n in range(5)] * 2
+def test_each_completion_of_a_sample_is_read(tmp_path):
+    rows = read_answers({"file": write_log(tmp_path, n=5), **SUBJECT})
+    answers = rows[rows["question_id"] == "2"].sort_values("sample")
+    assert answers["sample"].tolist() == list(range(1, 11))  # two epochs of five
+    assert answers["answer"].tolist() == [f"Rome{'.' * n}" for n in range(5)] * 2
 
 
-def test_the_scores_of_the_log_as_labels(tmp_path):
-    """Inspect's `match` looks for the target at the end: Lyon is wrong, said in one epoch."""
+def test_scores_of_a_log_can_be_the_labels(tmp_path):
+    """Inspect's `match` looks for the target at the end; Lyon, in one epoch, is wrong."""
     scorer = pytest.importorskip("inspect_ai.scorer", reason="inspect-ai is not installed")
     path = write_log(tmp_path, scorer=scorer.match())
-    rows = read_answers({"file": path, **SAID, "labels": "log"})
+    rows = read_answers({"file": path, **SUBJECT, "labels": "log"})
     labels = dict(zip(rows["answer"], rows["label"], strict=True))
     assert labels == {"Paris": "correct", "Rome": "correct", "Lyon": "incorrect"}
 
 
-@pytest.mark.parametrize("n", [1, 2])
-def test_without_one_score_for_each_answer_there_are_no_labels(tmp_path, n):
-    said = {1: r"has the scores \[\], but", 2: "has 2 completions and one score"}[n]
-    with pytest.raises(UserTableError, match=said):
-        read_answers({"file": write_log(tmp_path, n=n), **SAID, "labels": "log"})
+@pytest.mark.parametrize(
+    ("n", "message"),
+    [(1, r"has the scores \[\], but"), (2, "has 2 completions and one score")],
+)
+def test_labels_need_a_score_for_each_answer(tmp_path, n, message):
+    with pytest.raises(UserTableError, match=message):
+        read_answers({"file": write_log(tmp_path, n=n), **SUBJECT, "labels": "log"})
 
 
 def write_choices(folder, texts, *, multiple=False, n=1):
-    """Have Inspect score `texts` as answers to two questions with options; return the log."""
+    """Let Inspect score `texts` as answers to two questions with options; return the log."""
     pytest.importorskip("inspect_ai", reason="inspect-ai is not installed")
     from inspect_ai import dataset, scorer, solver
 
-    given = iter(texts)
+    remaining_texts = iter(texts)
 
     @solver.solver
-    def asked():
+    def answer_next():
         choose = solver.multiple_choice(multiple_correct=multiple)
 
         async def solve(state, generate):
             async def answer(state, **_):
-                state.output = output(next(given), n, logprobs=False)
+                state.output = output(next(remaining_texts), n, logprobs=False)
                 return state
 
             return await choose(state, answer)
@@ -152,12 +156,12 @@ def write_choices(folder, texts, *, multiple=False, n=1):
         return solve
 
     target = ["A", "C"] if multiple else "B"
-    asked_of = {"France": ["Rome", "Paris", "Oslo"], "Italy": ["Oslo", "Rome", "Paris"]}
+    questions = {"France": ["Rome", "Paris", "Oslo"], "Italy": ["Oslo", "Rome", "Paris"]}
     samples = [
         dataset.Sample(id=name, input=f"Capital of {name}?", choices=choices, target=target)
-        for name, choices in asked_of.items()
+        for name, choices in questions.items()
     ]
-    return log_of(folder, samples, asked(), scorer=scorer.choice())
+    return log_of(folder, samples, answer_next(), scorer=scorer.choice())
 
 
 @pytest.mark.parametrize(
@@ -172,21 +176,21 @@ def test_the_answer_to_multiple_choice_is_the_chosen_option(
     tmp_path, texts, multiple, answers, references
 ):
     path = write_choices(tmp_path, texts, multiple=multiple)
-    rows = read_answers({"file": path, **SAID, "labels": "log"})
+    rows = read_answers({"file": path, **SUBJECT, "labels": "log"})
     assert rows["question"].tolist() == ["Capital of France?", "Capital of Italy?"]
     assert rows["answer"].tolist() == answers
     assert rows["references"].tolist() == [(text,) for text in references]
     assert rows["label"].tolist() == ["correct", "incorrect"]
 
 
-def test_one_choice_of_several_completions_is_refused(tmp_path):
+def test_a_choice_with_several_completions_is_refused(tmp_path):
     path = write_choices(tmp_path, ["ANSWER: B"] * 2, n=2)
     with pytest.raises(UserTableError, match="has 2 completions and one choice;"):
-        read_answers({"file": path, **SAID})
+        read_answers({"file": path, **SUBJECT})
 
 
 def stated_confidence():
-    """Return a scorer as a user may write it, of that name."""
+    """Return a scorer of that name, as a user writes it."""
     scorer = pytest.importorskip("inspect_ai.scorer", reason="inspect-ai is not installed")
 
     @scorer.scorer(metrics=[scorer.mean()], name="stated_confidence")
@@ -204,23 +208,23 @@ def test_a_score_named_stated_confidence_is_the_confidence(tmp_path):
     assert inspect_rows(path)["confidence"].tolist() == [0.75] * 4
 
 
-def test_a_confidence_in_one_of_several_completions_is_refused(tmp_path):
+def test_a_stated_confidence_with_several_completions_is_refused(tmp_path):
     path = write_log(tmp_path, n=2, scorer=stated_confidence())
     with pytest.raises(UserTableError, match=r"epoch 1 has 2 completions, but the model"):
         inspect_rows(path)
 
 
 def write_failing(folder, failing, *, log_format="eval"):
-    """Have Inspect ask three questions; samples in `failing` end with an error.
+    """Ask Inspect's mock model three questions; samples in `failing` end with an error.
 
-    The answers are Rome; with `failing` samples the first one is Oslo.
+    The answers are Rome; if any sample fails, the first answer is Oslo.
     """
     pytest.importorskip("inspect_ai", reason="inspect-ai is not installed")
     import inspect_ai
     from inspect_ai import dataset, scorer, solver
 
     @solver.solver
-    def asked():
+    def answer_next():
         async def solve(state, generate):
             if state.sample_id in failing:
                 raise RuntimeError("no answer")
@@ -236,17 +240,19 @@ def write_failing(folder, failing, *, log_format="eval"):
     ]
     task = inspect_ai.Task(
         dataset=dataset.MemoryDataset(samples),
-        solver=asked(),
+        solver=answer_next(),
         scorer=[scorer.match(), scorer.includes()],
     )
-    how = {"log_dir": str(folder), "display": "none", "fail_on_error": False}
-    (log,) = inspect_ai.eval(task, model="mockllm/model", log_format=log_format, **how)
+    options = {"log_dir": str(folder), "display": "none", "fail_on_error": False}
+    (log,) = inspect_ai.eval(task, model="mockllm/model", log_format=log_format, **options)
     return log.location.removeprefix("file://")
 
 
 @pytest.mark.parametrize("log_format", ["eval", "json"])
-def test_samples_with_errors_are_left_out_at_both_versions_or_wrong(tmp_path, log_format):
-    """The first version errs about q0; the second one is right, but q1 has no answer."""
+def test_samples_with_errors_are_dropped_at_both_versions_or_count_as_wrong(
+    tmp_path, log_format
+):
+    """The first version answers q0 wrongly; the second is right, but has no answer to q1."""
     files = [
         write_failing(tmp_path / "v1", {}, log_format=log_format),
         write_failing(tmp_path / "v2", {"q1"}, log_format=log_format),
@@ -268,11 +274,11 @@ def test_samples_with_errors_are_left_out_at_both_versions_or_wrong(tmp_path, lo
     assert "They count as wrong." in counted.notes
 
 
-def test_one_of_several_scorers_labels_by_its_name(tmp_path):
+def test_a_scorer_is_selected_by_its_name(tmp_path):
     path = write_failing(tmp_path, {})
     with pytest.raises(UserTableError, match="--scorer NAME, of match, includes"):
-        read_answers({"file": path, **SAID, "labels": "log"})
-    rows = read_answers({"file": path, **SAID, "scorer": "match"})
+        read_answers({"file": path, **SUBJECT, "labels": "log"})
+    rows = read_answers({"file": path, **SUBJECT, "scorer": "match"})
     assert rows["label"].tolist() == ["incorrect", "correct", "correct"]
     with pytest.raises(UserTableError, match="no score of f1; its scorers are match, includes"):
-        read_answers({"file": path, **SAID, "scorer": "f1"})
+        read_answers({"file": path, **SUBJECT, "scorer": "f1"})

@@ -1,4 +1,4 @@
-"""The authors' released results as tables: every number, what is missing, what is refused."""
+"""The authors' released results as tables: all numbers, missing files, refused files."""
 
 import logging
 import pickle
@@ -36,7 +36,7 @@ from persistcal.imports.release_files import (
 )
 
 SMALL = ({"b": MODELS["b"]}, {"jeop": DATASETS["jeop"]})
-OWN = "jeop/model-b"
+FOLDER_OF_B = "jeop/model-b"
 TEN = range(10)  # beams
 CONFIG = "confidence_lora_jeop_acc_lr2e-4_bs16_5k"
 COPIED = "pred_confs_jeop_early-ocelot_60-100.pt"
@@ -45,7 +45,7 @@ PREFIX = "pred_confs_jeop_phoenix"
 
 @pytest.fixture(scope="module", params=["small", pytest.param("full", marks=pytest.mark.slow)])
 def imported(tmp_path_factory, request):
-    """A release, its models and datasets, and its tables."""
+    """Return a release, its models and datasets, and its tables."""
     if request.param == "small":
         release, parts = request.getfixturevalue("small_tree"), SMALL
     else:
@@ -59,8 +59,8 @@ def by_question(frame):
     return dict(zip(index, frame["confidence"], strict=True))
 
 
-def answered(release, model, dataset, checkpoint, split="test"):
-    """{index: (probability, label)} of the questions that count."""
+def evaluated_answers(release, model, dataset, checkpoint, split="test"):
+    """Return {index: (probability, label)} of the questions that are not blacklisted."""
     begin, end = DATASETS[dataset][split]
     return {
         index: top
@@ -70,10 +70,10 @@ def answered(release, model, dataset, checkpoint, split="test"):
 
 
 def expected_predictions(release, model, dataset):
-    """{(train_dataset, estimator, seed, checkpoint): {index: confidence}} by the generator."""
-    about, own = MODELS[model], "train" in DATASETS[dataset]
-    evaluation, last = list(about["evaluation"]), list(about["earlier"])[-1]
-    asked = {c: answered(release, model, dataset, c) for c in evaluation}
+    """Return {(train_dataset, estimator, seed, checkpoint): {index: confidence}}."""
+    model_settings, has_training = MODELS[model], "train" in DATASETS[dataset]
+    evaluation, last = list(model_settings["evaluation"]), list(model_settings["earlier"])[-1]
+    asked = {c: evaluated_answers(release, model, dataset, c) for c in evaluation}
     expected = {}
     for (m, d, *key, checkpoint), values in release.numbers.items():
         if (m, d) == (model, dataset) and checkpoint in evaluation and "trans" not in key[1]:
@@ -82,18 +82,21 @@ def expected_predictions(release, model, dataset):
         chance = time / (len(evaluation) - 1)
         expected[dataset, "end_correct", 0, c] = dict.fromkeys(asked[c], chance)
         expected[dataset, "self_consistency", 0, c] = {i: p for i, (p, _) in asked[c].items()}
-        before = release.tops[model, dataset, last]
+        copied_tops = release.tops[model, dataset, last]
         expected[dataset, "self_consistency_copy", 0, c] = {
-            i: before.get(i, (0.0, None))[0] for i in asked[c]
+            i: copied_tops.get(i, (0.0, None))[0] for i in asked[c]
         }
-        if not own:
+        if not has_training:
             continue
         for seed in SEEDS:
             copied = release.numbers[model, dataset, dataset, "non_oracle_copy", seed, last]
             expected[dataset, "non_oracle_copy", seed, c] = {
                 i: copied.get(i, 0.0) for i in asked[c]
             }
-        train = {e: answered(release, model, dataset, e, "train") for e in about["earlier"]}
+        train = {
+            e: evaluated_answers(release, model, dataset, e, "train")
+            for e in model_settings["earlier"]
+        }
         correct = [label == 1 for top in train.values() for _, label in top.values()]
         for estimator, stated in (
             ("self_consistency", [p for top in train.values() for p, _ in top.values()]),
@@ -107,17 +110,17 @@ def expected_predictions(release, model, dataset):
     return expected
 
 
-def test_predictions_hold_every_number_of_the_release(imported):
+def test_predictions_contain_every_number_of_the_release(imported):
     release, models, datasets, tables = imported
     keys = ["train_dataset", "estimator", "seed", "checkpoint"]
     for model, dataset in product(models, datasets):
         frame = tables["predictions", model, dataset]
         expected = expected_predictions(release, model, dataset)
-        found = {key: by_question(part) for key, part in frame.groupby(keys)}
-        assert found.keys() == expected.keys()
+        imported_values = {key: by_question(part) for key, part in frame.groupby(keys)}
+        assert imported_values.keys() == expected.keys()
         for key, values in expected.items():
-            assert found[key].keys() == values.keys(), key
-            assert found[key] == pytest.approx(values, abs=1e-9), key
+            assert imported_values[key].keys() == values.keys(), key
+            assert imported_values[key] == pytest.approx(values, abs=1e-9), key
         for checkpoint, part in frame.groupby("checkpoint"):
             tops = release.tops[model, dataset, checkpoint]
             index = part["question_id"].str.rsplit("-", n=1).str[1].astype(int)
@@ -127,15 +130,15 @@ def test_predictions_hold_every_number_of_the_release(imported):
             assert dict(zip(answers["question_id"], answers["correct"], strict=True)) == right
 
 
-def test_scores_hold_both_transfer_matrices(imported):
+def test_scores_contain_both_transfer_matrices(imported):
     release, models, datasets, tables = imported
-    for (model, about), dataset in product(models.items(), datasets):
-        checkpoints = [*about["earlier"], *about["evaluation"]]
-        own = "train" in datasets[dataset]
+    for (model, settings), dataset in product(models.items(), datasets):
+        checkpoints = [*settings["earlier"], *settings["evaluation"]]
+        has_training = "train" in datasets[dataset]
         for checkpoint in checkpoints:
             place = ("scores", model, dataset, checkpoint, "transfer")
             frames = [tables[*place, recipe] for recipe in RECIPES]
-            if not own:
+            if not has_training:
                 assert all(frame.empty for frame in frames)
                 continue
             assert [set(frame["recipe"]) for frame in frames] == [{r} for r in RECIPES]
@@ -148,10 +151,10 @@ def test_scores_hold_both_transfer_matrices(imported):
                 assert by_question(part) == pytest.approx(release.numbers[key])
 
 
-def test_candidates_become_tables(imported):
+def test_candidates_become_tables_of_beams_clusters_and_labels(imported):
     release, models, datasets, tables = imported
-    for (model, about), dataset in product(models.items(), datasets):
-        for checkpoint in [*about["earlier"], *about["evaluation"]]:
+    for (model, settings), dataset in product(models.items(), datasets):
+        for checkpoint in [*settings["earlier"], *settings["evaluation"]]:
             beams = tables["beams", model, dataset, checkpoint]
             asked = [i for b, e in SHARDS[dataset] for i in range(b, e)]
             kept = [i for i in asked if (model, dataset, checkpoint, i) not in SKIPPED]
@@ -170,7 +173,7 @@ def test_candidates_become_tables(imported):
             }
             assert set(clusters["question_id"]) == set(written)
             for name, part in clusters.groupby("question_id"):
-                # An unjudged top cluster goes to the end: the authors predict with the next.
+                # An unjudged top cluster is last, because the authors predict the next one.
                 rows = sorted(written[name], key=lambda row: (row[2] == -1, -row[1]))
                 assert part["cluster"].tolist() == list(range(len(rows)))
                 assert [list(members) for members in part["members"]] == [r[0] for r in rows]
@@ -183,11 +186,13 @@ def test_candidates_become_tables(imported):
 
 def test_blacklisted_questions_are_excluded(imported):
     _, _, datasets, tables = imported
-    for dataset, about in datasets.items():
+    for dataset, settings in datasets.items():
         questions = tables["questions", dataset]
         assert set(questions.loc[questions["excluded"], "index"]) == BLACKLIST[dataset]
-        found = questions.groupby("split")["index"].agg(list).to_dict()
-        assert found == {s: list(range(*about[s])) for s in ("train", "test") if s in about}
+        splits = questions.groupby("split")["index"].agg(list).to_dict()
+        assert splits == {
+            s: list(range(*settings[s])) for s in ("train", "test") if s in settings
+        }
         first = questions.iloc[0]
         assert first["question_id"] == f"{dataset}-0" and first["question"] == ""
 
@@ -199,7 +204,7 @@ def small_tree(tmp_path_factory):
 
 @pytest.fixture
 def small(small_tree, tmp_path):
-    """The tree of a fresh copy of a small release."""
+    """Copy the tree of a small release."""
     return shutil.copytree(small_tree.tree, tmp_path / "results" / "conset")
 
 
@@ -210,7 +215,7 @@ def import_packed(tree):
     return run_import(root / "out", root / "release.tar.zst", digest, *SMALL)
 
 
-ALL = {
+ESTIMATORS = {
     "end_correct", "self_consistency", "self_consistency_posthoc", "self_consistency_copy",
     "self_consistency_surrogate", "gcm", "gcm_posthoc", "non_oracle", "non_oracle_1answer",
     "non_oracle_single", "non_oracle_single_1answer", "non_oracle_surrogate",
@@ -222,38 +227,38 @@ ALL = {
 @pytest.mark.parametrize(
     ("absent", "lost", "listed"),
     [
-        ([f"{OWN}/gcm", f"{OWN}/sc_surrogate"],
+        ([f"{FOLDER_OF_B}/gcm", f"{FOLDER_OF_B}/sc_surrogate"],
          {"gcm", "gcm_posthoc", "self_consistency_surrogate"}, 4 + 2),
-        # without the labels of kestrel's train answers: in neither place that has them
-        ([f"{OWN}/gcm/GCM-Qwen3-8B-TriviaQA/pred_confs_gcm_jeop_kestrel_0-24.pt",
-          f"{OWN}/kestrel/0-24/beam/judge.pt",
-          f"{OWN}/phoenix_deeper-starling/{CONFIG}_ncand2_onedata"],
+        # labels of kestrel's training answers are in two places, and both are missing
+        ([f"{FOLDER_OF_B}/gcm/GCM-Qwen3-8B-TriviaQA/pred_confs_gcm_jeop_kestrel_0-24.pt",
+          f"{FOLDER_OF_B}/kestrel/0-24/beam/judge.pt",
+          f"{FOLDER_OF_B}/phoenix_deeper-starling/{CONFIG}_ncand2_onedata"],
          {"gcm_posthoc", "self_consistency_posthoc", "oracle_single_data"}, 1 + 1 + 6),
-        ([f"{OWN}/phoenix/{CONFIG}_ncand2", *(
-            f"{OWN}/kestrel_early-ocelot/{CONFIG}_ncand2/seed{seed}/epoch1/{COPIED}"
+        ([f"{FOLDER_OF_B}/phoenix/{CONFIG}_ncand2", *(
+            f"{FOLDER_OF_B}/kestrel_early-ocelot/{CONFIG}_ncand2/seed{seed}/epoch1/{COPIED}"
             for seed in SEEDS)], {"oracle_respective", "non_oracle_copy"}, 3 + 3),
-        ([f"{OWN}/phoenix/60-80"], {"self_consistency", "self_consistency_posthoc"}, 1),
-        ([f"{OWN}/early-ocelot/60-80", f"{OWN}/kestrel/0-24"],
+        ([f"{FOLDER_OF_B}/phoenix/60-80"], {"self_consistency", "self_consistency_posthoc"}, 1),
+        ([f"{FOLDER_OF_B}/early-ocelot/60-80", f"{FOLDER_OF_B}/kestrel/0-24"],
          {"self_consistency_copy", "self_consistency_posthoc"}, 1 + 1),
     ],
 )  # fmt: skip
-def test_missing_pieces_cost_only_what_needs_them(small, absent, lost, listed):
+def test_a_missing_file_costs_only_the_estimators_that_need_it(small, absent, lost, listed):
     for path in absent:
         path = small / path
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     tables = tables_of(small, *SMALL)
     missing = tables["missing",]
-    assert set(tables["predictions", "b", "jeop"]["estimator"]) == ALL - lost
+    assert set(tables["predictions", "b", "jeop"]["estimator"]) == ESTIMATORS - lost
     assert len(missing) == listed
     prefixes = tuple(path.removesuffix(".pt").rsplit("/", 1)[0] for path in absent)
     assert all(path.startswith(prefixes) for path in missing["path"])
     assert set(missing["model"]) == {"b"} and set(missing["dataset"]) == {"jeop"}
 
 
-def test_a_seed_with_a_gap_is_left_out_and_labels_are_told_by_confidence_files(small):
-    folder = f"{OWN}/phoenix_deeper-starling/{CONFIG}_ncand2/seed19/epoch1"
-    gap = f"{folder}/{PREFIX}_73-86.pt"  # seed 19 is in three shards: 60-73, 73-86, 86-100
-    judged = f"{OWN}/phoenix/60-80/beam/judge.pt"
+def test_a_seed_with_a_gap_is_left_out_and_labels_can_come_from_confidence_files(small):
+    folder = f"{FOLDER_OF_B}/phoenix_deeper-starling/{CONFIG}_ncand2/seed19/epoch1"
+    gap = f"{folder}/{PREFIX}_73-86.pt"  # seed 19 has three shards: 60-73, 73-86, 86-100
+    judged = f"{FOLDER_OF_B}/phoenix/60-80/beam/judge.pt"
     for path in (gap, judged):
         (small / path).unlink()
     tables = tables_of(small, *SMALL)
@@ -262,20 +267,20 @@ def test_a_seed_with_a_gap_is_left_out_and_labels_are_told_by_confidence_files(s
         ["b", "jeop", "oracle", "phoenix", gap],
     ]
     frame = tables["predictions", "b", "jeop"]
-    assert set(frame["estimator"]) == ALL
+    assert set(frame["estimator"]) == ESTIMATORS
     assert set(frame.loc[frame["estimator"] == "oracle", "seed"]) == {17, 18}
 
 
-def test_without_answers_of_a_checkpoint_there_is_nothing_to_evaluate(small):
+def test_a_model_without_answers_of_a_checkpoint_has_no_predictions(small):
     for path in small.rglob("*phoenix*.pt"):
         path.unlink()
-    shutil.rmtree(small / OWN / "phoenix")
+    shutil.rmtree(small / FOLDER_OF_B / "phoenix")
     tables = tables_of(small, *SMALL)
     assert tables["predictions", "b", "jeop"].empty
     assert {"candidates", "oracle"} < set(tables["missing",]["estimator"])
 
 
-def test_a_model_of_which_there_is_nothing_is_an_error(small):
+def test_a_model_without_any_file_is_refused(small):
     models = {"b": MODELS["b"], "a": MODELS["a"]}
     with pytest.raises(ReleaseError, match=r"nothing about org/Model-A on jeop; check .* repo"):
         tables_of(small, models, SMALL[1])
@@ -286,12 +291,12 @@ def edit_pt(path, change):
 
 
 FILE = f"{PREFIX}_60-100.pt"
-FOLDER = f"{OWN}/phoenix_deeper-starling/{CONFIG}/seed17/epoch1"
+FOLDER = f"{FOLDER_OF_B}/phoenix_deeper-starling/{CONFIG}/seed17/epoch1"
 
 
 @pytest.fixture
 def confidences(small_tree, tmp_path):
-    """The tree of a fresh copy of the confidences of one adapter."""
+    """Copy the confidences of one adapter."""
     shutil.copytree(small_tree.tree / FOLDER, tmp_path / FOLDER)
     return tmp_path
 
@@ -302,10 +307,10 @@ def read_folder(tree, release, span=(60, 100)):
     return read_confidences(tree, FOLDER, PREFIX, span, labels)
 
 
-def with_entry(key, index, value):
-    def change(held):
-        held[key][index] = value
-        return held
+def set_entry(key, index, value):
+    def change(content):
+        content[key][index] = value
+        return content
 
     return change
 
@@ -313,58 +318,62 @@ def with_entry(key, index, value):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (with_entry("judge_labels", 7, 9), r"label 9 for question 67 is none of"),
-        (with_entry("confs", 8, 1.5), r"confidence 1\.5 for question 68 is not in \[0, 1\]"),
-        (with_entry("confs", 8, float("inf")), r"confidence inf for question 68"),
-        (lambda held: {**held, "eval_range": (60, 99)}, r"'eval_range' is \(60, 99\)"),
-        (lambda held: {**held, "confs": held["confs"][:-1]}, r"'confs' .*\(39,\).* \(40,\)"),
-        (lambda held: {**held, "confs": held["confs"].long()}, r"'confs' holds int64.* float"),
-        (lambda held: {"confs": held["confs"]}, r"contains no tensor 'judge_labels'"),
-        (lambda held: held["confs"], r"contains no dict"),
+        (set_entry("judge_labels", 7, 9), r"label 9 for question 67 is none of"),
+        (set_entry("confs", 8, 1.5), r"confidence 1\.5 for question 68 is not in \[0, 1\]"),
+        (set_entry("confs", 8, float("inf")), r"confidence inf for question 68"),
+        (lambda c: {**c, "eval_range": (60, 99)}, r"'eval_range' is \(60, 99\)"),
+        (lambda c: {**c, "confs": c["confs"][:-1]}, r"'confs' .*\(39,\).* \(40,\)"),
+        (lambda c: {**c, "confs": c["confs"].long()}, r"'confs' holds int64.* float"),
+        (lambda c: {"confs": c["confs"]}, r"contains no tensor 'judge_labels'"),
+        (lambda c: c["confs"], r"contains no dict"),
     ],
 )  # fmt: skip
-def test_confidence_files_that_cannot_be_right(confidences, small_tree, change, message):
+def test_wrong_confidence_files_are_refused(confidences, small_tree, change, message):
     edit_pt(confidences / FOLDER / FILE, change)
     with pytest.raises(ReleaseError, match=f"{FILE}.*{message}"):
         read_folder(confidences, small_tree)
 
 
-def test_confidences_that_are_not_there_are_refused(small):
-    edit_pt(small / FOLDER / FILE, lambda held: {**held, "confs": torch.full((40,), torch.nan)})
-    said = rf"{PREFIX}_\*\.pt: no confidence for \d+ of \d+ answered questions, the first .* 60"
-    with pytest.raises(ReleaseError, match=said):
+def test_missing_confidences_are_refused(small):
+    edit_pt(small / FOLDER / FILE, lambda c: {**c, "confs": torch.full((40,), torch.nan)})
+    message = (
+        rf"{PREFIX}_\*\.pt: no confidence for \d+ of \d+ answered questions, the first .* 60"
+    )
+    with pytest.raises(ReleaseError, match=message):
         tables_of(small, *SMALL)
 
 
-def test_labels_must_be_those_of_the_top_clusters(confidences, small_tree):
+def test_labels_that_contradict_the_top_clusters_are_refused(confidences, small_tree):
     label = small_tree.tops["b", "jeop", "phoenix"][83][1]
-    other = label % 3 + 1
-    edit_pt(confidences / FOLDER / FILE, with_entry("judge_labels", 23, other))
-    said = rf"{FILE}: judge_labels has {other} for question 83, but judge\.pt has {label}"
-    with pytest.raises(ReleaseError, match=said):
+    wrong_label = label % 3 + 1
+    edit_pt(confidences / FOLDER / FILE, set_entry("judge_labels", 23, wrong_label))
+    message = (
+        rf"{FILE}: judge_labels has {wrong_label} for question 83, but judge\.pt has {label}"
+    )
+    with pytest.raises(ReleaseError, match=message):
         read_folder(confidences, small_tree)
 
 
 def test_a_confidence_without_an_answer_is_refused(confidences):
-    """The release has NaN there: of 40 labels that of question 65 is taken away."""
-    edit_pt(confidences / FOLDER / FILE, with_entry("judge_labels", 5, -1))
-    edit_pt(confidences / FOLDER / FILE, with_entry("confs", 5, 0.75))
+    """The release has NaN if there is no answer; here question 65 of 40 has a number."""
+    edit_pt(confidences / FOLDER / FILE, set_entry("judge_labels", 5, -1))
+    edit_pt(confidences / FOLDER / FILE, set_entry("confs", 5, 0.75))
     unknown = np.full(40, UNKNOWN)
-    said = rf"{FILE}: confs has 0\.75 for question 65, but judge_labels .* no answer there; "
-    with pytest.raises(ReleaseError, match=said):
+    message = rf"{FILE}: confs has 0\.75 for question 65, but judge_labels .* no answer there; "
+    with pytest.raises(ReleaseError, match=message):
         read_confidences(confidences, FOLDER, PREFIX, (60, 100), unknown)
 
 
-def test_shards_must_not_overlap(confidences, small_tree):
+def test_overlapping_shards_are_refused(confidences, small_tree):
     folder = confidences / FOLDER
-    held = torch.load(folder / FILE, weights_only=True)
-    part = {key: held[key][:10] for key in ("confs", "judge_labels")}
+    content = torch.load(folder / FILE, weights_only=True)
+    part = {key: content[key][:10] for key in ("confs", "judge_labels")}
     torch.save({**part, "eval_range": (60, 70)}, folder / f"{PREFIX}_60-70.pt")
     with pytest.raises(ReleaseError, match=rf"{FILE}: covers .*phoenix_60-70\.pt covers too"):
         read_folder(confidences, small_tree)
 
 
-def test_a_shard_may_reach_beyond_the_span(small_tree):
+def test_a_shard_can_reach_beyond_the_questions(small_tree):
     """Questions 65 to 75 of a file of 60 to 100."""
     values = small_tree.numbers["b", "jeop", "jeop", "oracle_1answer", 17, "phoenix"]
     read = read_folder(small_tree.tree, small_tree, (65, 75))
@@ -377,13 +386,15 @@ def edit_pkl(path, change):
     path.write_bytes(pickle.dumps(change(pickle.loads(path.read_bytes()))))
 
 
-BEAM = f"{OWN}/phoenix/60-80/beam"
+BEAM = f"{FOLDER_OF_B}/phoenix/60-80/beam"
 
 
 @pytest.fixture
 def candidates(small_tree, tmp_path):
-    """The tree of a fresh copy of one checkpoint's candidates."""
-    shutil.copytree(small_tree.tree / OWN / "phoenix", tmp_path / OWN / "phoenix")
+    """Copy the candidates of one checkpoint."""
+    shutil.copytree(
+        small_tree.tree / FOLDER_OF_B / "phoenix", tmp_path / FOLDER_OF_B / "phoenix"
+    )
     return tmp_path
 
 
@@ -409,41 +420,41 @@ def read_shards(tree, *span):
         ("judge.pt", lambda v: v * 0 + 4, "a label other than 1, 2, 3 and -1 for jeop-60"),
     ],
 )
-def test_candidate_files_that_cannot_be_right(candidates, file, change, message):
+def test_wrong_candidate_files_are_refused(candidates, file, change, message):
     path = candidates / BEAM / file
     (edit_pkl if file.endswith("pkl") else edit_pt)(path, change)
-    # An error of one file may only show in another of the same shard.
+    # An error of one file can show in another file of the same shard.
     with pytest.raises(ReleaseError, match=f"60-80/beam/beam.*{message}|judge.pt.*{message}"):
         read_shards(candidates, 60, 100)
 
 
 def test_labels_beyond_the_clusters_are_ignored_and_counted(candidates, caplog):
     caplog.set_level(logging.INFO)
-    before = read_shards(candidates, 60, 80)
-    # -1 stands where there is no cluster: all of it becomes a label, valid or not.
+    original = read_shards(candidates, 60, 80)
+    # The label is -1 without a cluster; all of these get a valid or invalid label.
     surplus = (torch.load(candidates / BEAM / "judge.pt", weights_only=True) == -1).sum()
     edit_pt(candidates / BEAM / "judge.pt", lambda v: v.where(v != -1, torch.tensor(7)))
-    assert read_shards(candidates, 60, 80).labels.equals(before.labels)
+    assert read_shards(candidates, 60, 80).labels.equals(original.labels)
     assert f"beam/judge.pt: ignored {surplus} labels beyond the clusters" in caplog.text
 
 
 def test_beams_without_a_score_are_left_out_and_counted(candidates, caplog):
-    before = read_shards(candidates, 60, 80).beams
+    original = read_shards(candidates, 60, 80).beams
 
     def forget(scores):
         scores[3, 7:] = torch.nan  # the last three of question 63
         return scores
 
     edit_pt(candidates / BEAM / "beam_lls.pt", forget)
-    lost = (before["question_id"] == "jeop-63") & (before["beam"] >= 7)
-    left = before[~lost].reset_index(drop=True)
-    pd.testing.assert_frame_equal(read_shards(candidates, 60, 80).beams, left)
-    [said] = caplog.messages
-    assert said.endswith("60-80/beam/beam_strs.pkl: left out 3 beams, whose scores are NaN")
+    is_lost = (original["question_id"] == "jeop-63") & (original["beam"] >= 7)
+    expected = original[~is_lost].reset_index(drop=True)
+    pd.testing.assert_frame_equal(read_shards(candidates, 60, 80).beams, expected)
+    [message] = caplog.messages
+    assert message.endswith("60-80/beam/beam_strs.pkl: left out 3 beams, whose scores are NaN")
 
 
 @pytest.mark.parametrize("file", [f"{BEAM}/beam_group_strs.pkl", f"{FOLDER}/{FILE}"])
-def test_hostile_files_in_an_archive_are_not_run_and_nothing_is_left(small, file):
+def test_code_in_an_archive_is_not_run_and_all_files_are_deleted(small, file):
     hostile, path = Hostile(small / "sentinel"), small / file
     if path.suffix == ".pkl":
         path.write_bytes(pickle.dumps([[[hostile]]] * 20))
@@ -455,7 +466,7 @@ def test_hostile_files_in_an_archive_are_not_run_and_nothing_is_left(small, file
     assert not any((small.parents[1] / "out/release").iterdir())
 
 
-def test_nothing_is_left_of_the_unpacked_tree(small):
+def test_the_unpacked_files_are_deleted_after_the_import(small):
     assert import_packed(small).empty
     left = {path.name for path in (small.parents[1] / "out/release").iterdir()}
     assert left == {"missing.csv"}

@@ -1,3 +1,5 @@
+"""Archives from elsewhere: unpacked without running code or writing outside the folder."""
+
 import hashlib
 import os
 import pickle
@@ -32,7 +34,7 @@ def archive(tmp_path):
     [HEX, f"{HEX}\n", f"{HEX.upper()}  a.tar.zst\n", f"{HEX} *dist/a.tar.zst\n",
      f"{'0' * 64}  b.tar.zst\n{HEX}  a.tar.zst\n", f"{HEX}  renamed.tar.zst\n"],
 )  # fmt: skip
-def test_digest_is_found(archive, text):
+def test_an_archive_with_the_published_digest_is_accepted(archive, text):
     digest = archive.with_name("a.sha256")
     digest.write_text(text)
     check_digest(archive, digest)
@@ -48,14 +50,14 @@ def test_digest_is_found(archive, text):
         ("<!DOCTYPE html>", r"has no sha256 of a\.tar\.zst"),
     ],
 )
-def test_digest_differs(archive, text, message):
+def test_an_archive_with_another_or_no_digest_is_refused(archive, text, message):
     digest = archive.with_name("a.sha256")
     digest.write_text(text)
     with pytest.raises(ArchiveError, match=message):
         check_digest(archive, digest)
 
 
-def test_digest_or_archive_is_missing(archive):
+def test_a_missing_digest_or_archive_is_refused_with_a_remedy(archive):
     with pytest.raises(ArchiveError, match=r"a\.sha256: no such file; download it"):
         check_digest(archive, archive.with_name("a.sha256"))
     with pytest.raises(ArchiveError, match=r"b\.tar\.zst: no such file; download it"):
@@ -68,67 +70,69 @@ def unpacked(tmp_path, content):
     return unpack(tmp_path / "in.tar.zst", tmp_path / "out", below="results/conset")
 
 
-GOOD = ("results/conset/quiz/file", bytes(range(256)) * 40, {})
+MEMBER = ("results/conset/quiz/file", bytes(range(256)) * 40, {})
 
 
-def test_files_come_out_as_they_went_in(tmp_path):
+def test_files_are_unpacked_exactly(tmp_path):
     folder = ("./results/conset", b"", {"type": tarfile.DIRTYPE})
     long = ("results/conset/" + "long/" * 60 + "name", b"x", {})
-    assert unpacked(tmp_path, compress(tar_of(folder, GOOD, long))) == 2
-    assert (tmp_path / "out" / GOOD[0]).read_bytes() == GOOD[1]
+    assert unpacked(tmp_path, compress(tar_of(folder, MEMBER, long))) == 2
+    assert (tmp_path / "out" / MEMBER[0]).read_bytes() == MEMBER[1]
     assert (tmp_path / "out" / long[0]).read_bytes() == b"x"
 
 
-def test_archives_of_several_frames_come_out_whole(tmp_path):
-    content = tar_of(GOOD)
+def test_archives_of_several_frames_are_unpacked_completely(tmp_path):
+    content = tar_of(MEMBER)
     assert unpacked(tmp_path, compress(content[:5000]) + compress(content[5000:])) == 1
-    assert (tmp_path / "out" / GOOD[0]).read_bytes() == GOOD[1]
+    assert (tmp_path / "out" / MEMBER[0]).read_bytes() == MEMBER[1]
 
 
 @pytest.mark.parametrize(
-    ("name", "about", "message"),
+    ("name", "attributes", "message"),
     [
         ("results/conset/../../../outside", {}, "would be extracted to"),
         ("../outside", {}, "lies outside results/conset/"),
         ("/tmp/outside", {}, "lies outside results/conset/"),
         ("results/conset/s", {"type": tarfile.SYMTYPE, "linkname": "/etc"}, "is neither a"),
-        ("results/conset/h", {"type": tarfile.LNKTYPE, "linkname": GOOD[0]}, "is neither a"),
+        ("results/conset/h", {"type": tarfile.LNKTYPE, "linkname": MEMBER[0]}, "is neither a"),
         ("results/conset/d", {"type": tarfile.CHRTYPE}, "is neither a file nor a folder"),
         ("results/conset/p", {"type": tarfile.FIFOTYPE}, "is neither a file nor a folder"),
         ("results/other/file", {}, "lies outside results/conset/"),
         ("results/conset", {}, "lies outside results/conset/"),
         ("outside", {"type": tarfile.DIRTYPE}, "lies outside results/conset/"),
-        (GOOD[0], {}, "is there twice"),
+        (MEMBER[0], {}, "is there twice"),
     ],
 )
-def test_hostile_members_are_refused(tmp_path, name, about, message):
-    content = compress(tar_of(GOOD, (name, b"" if "type" in about else b"bad", about)))
+def test_hostile_members_are_refused(tmp_path, name, attributes, message):
+    content = compress(
+        tar_of(MEMBER, (name, b"" if "type" in attributes else b"bad", attributes))
+    )
     with pytest.raises(ArchiveError, match=rf"in\.tar\.zst: refused, .* {message}"):
         unpacked(tmp_path, content)
     written = {p.relative_to(tmp_path) for p in tmp_path.rglob("*") if not p.is_dir()}
-    assert {str(path) for path in written} == {"in.tar.zst", f"out/{GOOD[0]}"}
+    assert {str(path) for path in written} == {"in.tar.zst", f"out/{MEMBER[0]}"}
 
 
-def flipped(content, where):
+def flip_byte(content, position):
     content = bytearray(content)
-    content[where] ^= 0xFF
+    content[position] ^= 0xFF
     return bytes(content)
 
 
 PACKED = compress(tar_of(("results/conset/noise", os.urandom(50_000), {})))
-SHORT = compress(tar_of(GOOD))
+SHORT = compress(tar_of(MEMBER))
 
 
 @pytest.mark.parametrize(
     "content",
     [
         *(PACKED[:n] for n in (0, 3, len(PACKED) // 5, len(PACKED) * 9 // 10, -1)),
-        *(flipped(SHORT, where) for where in (0, 5, -3)),
-        *(b"not an archive", tar_of(GOOD), compress(b"no tar" * 200)),
+        *(flip_byte(SHORT, position) for position in (0, 5, -3)),
+        *(b"not an archive", tar_of(MEMBER), compress(b"no tar" * 200)),
     ],
     ids=range(11),
 )
-def test_truncated_damaged_and_other_files_are_refused(tmp_path, content):
+def test_truncated_damaged_and_other_archives_are_refused(tmp_path, content):
     with pytest.raises(ArchiveError, match=r"in\.tar\.zst: truncated, damaged or not a \.tar"):
         unpacked(tmp_path, content)
 
@@ -137,7 +141,7 @@ def test_truncated_damaged_and_other_files_are_refused(tmp_path, content):
 def sentinel(tmp_path):
     path = tmp_path / "sentinel"
     pickle.loads(pickle.dumps(Hostile(path)))
-    assert path.exists()  # it is what an unsafe loader would make
+    assert path.exists()  # an unsafe loader would make it
     path.unlink()
     yield path
     assert not path.exists()
@@ -157,12 +161,12 @@ def test_pickled_calls_are_refused(tmp_path, sentinel, protocol):
         b"cos\nsystem\n(S'touch %s'\ntR.",  # GLOBAL and REDUCE
         b"(cos\nsystem\nS'touch %s'\no.",  # OBJ
         b"(S'touch %s'\nios\nsystem\n.",  # INST
-        b"(lp0\ncos\nsystem\np1\n0g1\n(S'touch %s'\ntR.",  # from the memo
+        b"(lp0\ncos\nsystem\np1\n0g1\n(S'touch %s'\ntR.",  # a call in the memo
         b"Pid\n.",  # a persistent object
         b"\x80\x02\x82\x01.",  # a registered extension
     ],
 )
-def test_written_by_hand_calls_are_refused(tmp_path, sentinel, content):
+def test_calls_in_handwritten_pickles_are_refused(tmp_path, sentinel, content):
     path = tmp_path / "x.pkl"
     path.write_bytes(content.replace(b"%s", str(sentinel).encode()))
     with pytest.raises(UnsafeFileError, match=r"x\.pkl: refused, not a whole pickle"):
@@ -173,16 +177,13 @@ def test_written_by_hand_calls_are_refused(tmp_path, sentinel, content):
     ("value", "message"),
     [
         ([["a"], "b"], "str where a list belongs"),
-        (["a"], "str where a list belongs"),
         ([["a", None]], "NoneType where a string belongs"),
         ([[["a"]]], "list where a string belongs"),
         (None, "NoneType where a list belongs"),
-        ([["a", 1]], "int where a string belongs"),
         ([{"a": "b"}], "dict where a list belongs"),
-        ((["a"],), "tuple where a list belongs"),
     ],
 )
-def test_other_pickles_are_refused(tmp_path, value, message):
+def test_pickles_of_other_types_are_refused(tmp_path, value, message):
     (tmp_path / "x.pkl").write_bytes(pickle.dumps(value))
     with pytest.raises(UnsafeFileError, match=rf"x\.pkl: refused, .*{message}"):
         load_lists(tmp_path / "x.pkl", depth=2)
@@ -219,7 +220,7 @@ def test_code_in_tensor_files_is_refused(tmp_path, sentinel, zipped):
         ({"a": {1, 2}}, "set, not only tensors|code or objects"),
     ],
 )
-def test_other_tensor_files_are_refused(tmp_path, value, message):
+def test_tensor_files_of_other_types_are_refused(tmp_path, value, message):
     torch.save(value, tmp_path / "x.pt")
     with pytest.raises(UnsafeFileError, match=rf"x\.pt: refused, .*{message}"):
         load_arrays(tmp_path / "x.pt")
@@ -235,11 +236,14 @@ def test_damaged_tensor_files_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.int8, torch.int64])
-def test_tensors_become_arrays_of_wide_numbers(tmp_path, dtype):
+def test_tensors_become_arrays_of_64_bit_numbers(tmp_path, dtype):
     value = torch.tensor([[1, 0], [3, 2]], dtype=dtype)
-    for held in (value, {"confs": value, "eval_range": (0, 2), "said": [None, 1.5, "x", True]}):
-        torch.save(held, tmp_path / "x.pt")
+    for content in (
+        value,
+        {"confs": value, "eval_range": (0, 2), "said": [None, 1.5, "x", True]},
+    ):
+        torch.save(content, tmp_path / "x.pt")
         read = load_arrays(tmp_path / "x.pt")
-        array = read["confs"] if isinstance(held, dict) else read
+        array = read["confs"] if isinstance(content, dict) else read
         assert array.tolist() == [[1, 0], [3, 2]]
         assert array.dtype == (np.float64 if dtype.is_floating_point else np.int64)
