@@ -14,6 +14,7 @@ from persistcal.judge.human_labels import human_labels_digest
 from persistcal.judge.messages import ONE, TOGETHER, split_prompt
 from persistcal.models.checkpoint import local_digests
 from persistcal.questions.labels import JudgeError
+from persistcal.questions.splits import HALVES, split_of_questions
 from persistcal.questions.templates import check_fields
 from persistcal.store.code import code_digest
 from persistcal.store.files import Digests
@@ -36,7 +37,7 @@ NOT_OF_SOURCES = ("label", "source", "min_contrast", "train_datasets")
 
 def split_scored(answers: str) -> str:
     """Return the split of the answers in a file of scores, see `Scores`."""
-    return "train" if answers == "train" else "test"
+    return answers if answers in ("train", *HALVES) else "test"
 
 
 def existing(path: str, remedy: str) -> str:
@@ -375,7 +376,7 @@ class Inputs:
     def scoring_settings(self, answers: str) -> Config:
         """Return the split that is scored, and how."""
         return {
-            "split": split_scored(answers),
+            "split": split_of_questions(split_scored(answers)),
             "prompt": self.confidence_prompt(),
             "batch_size": self.config["scoring"]["batch_size"],
             "head": self.config["scoring"]["head"],
@@ -388,7 +389,11 @@ class Inputs:
         posthoc = self.config["estimators"][estimator].get("posthoc")
         recipe = study.recipe_of(estimator) or estimator
         train = [Scores(c, recipe, "train") for c in (study.earlier(model) if posthoc else [])]
-        used = [study.scores_used(model, estimator, c)[0] for c in study.evaluation(model)]
+        used = [
+            study.scores_used(model, estimator, c, split)[0]
+            for split in study.splits_rated(estimator)
+            for c in study.evaluation(model)
+        ]
         return list(dict.fromkeys([*train, *used]))
 
     def scores_read(self, model: str, dataset: str, estimator: str) -> Files:
@@ -398,16 +403,18 @@ class Inputs:
         return [self.paths.scores.format(**place, **row._asdict()) for row in rows]
 
     def uses(self, model: str, estimator: str) -> list[dict[str, str]]:
-        """Return the origin of an estimator's scores for each evaluation checkpoint.
+        """Return the origin of an estimator's scores for each split and evaluation checkpoint.
 
-        Keys: checkpoint (that is rated), scored_at (the checkpoint that scores), answers (see
-        `Scores`) and answers_of (the checkpoint that answered).
+        Keys: split and checkpoint (that are rated), scored_at (the checkpoint that scores),
+        answers (see `Scores`) and answers_of (the checkpoint that answered).
         """
         rows = []
-        for checkpoint in self.study.evaluation(model):
-            scores, answers_of = self.study.scores_used(model, estimator, checkpoint)
-            row = {"checkpoint": checkpoint, "scored_at": scores.checkpoint}
-            rows.append({**row, "answers": scores.answers, "answers_of": answers_of})
+        for split in self.study.splits_rated(estimator):
+            for checkpoint in self.study.evaluation(model):
+                used = self.study.scores_used(model, estimator, checkpoint, split)
+                scores, answers_of = used
+                row = {"split": split, "checkpoint": checkpoint, "answers": scores.answers}
+                rows.append(row | {"scored_at": scores.checkpoint, "answers_of": answers_of})
         return rows
 
     def copies(self, estimator: str) -> bool:
@@ -450,11 +457,6 @@ class Inputs:
 
     # Estimators
 
-    def checkpoints_rated(self, model: str, estimator: str) -> list[str]:
-        """Return the checkpoints of `Study.answers_rated`, in order of training."""
-        rows = self.study.answers_rated(model, estimator)
-        return list(dict.fromkeys(row.checkpoint for row in rows))
-
     def answers_read_at(
         self, model: str, estimator: str, checkpoint: str, answers: str
     ) -> list[AnswerSet]:
@@ -475,10 +477,6 @@ class Inputs:
         """Return the answers with labels that an estimator is fitted on at one checkpoint."""
         rated = AnswerSet(checkpoint, split_scored(answers))
         return self.study.answers_labelled(model, estimator, rated)
-
-    def checkpoint_asked(self, model: str, checkpoint: str) -> list[AnswerSet]:
-        """Return the answers that a checkpoint is asked about."""
-        return [AnswerSet(checkpoint, self.study.split_rated(model, checkpoint))]
 
     def read_at(self, model: str, estimator: str, checkpoint: str) -> list[str]:
         """Return the checkpoints that an estimator reads to rate one of them."""
@@ -585,6 +583,7 @@ class Inputs:
             "read": self.study.checkpoints_read(model, estimator),
             "earlier": self.study.earlier(model),
             "evaluation": self.study.evaluation(model),
+            "halves": list(self.study.splits_rated(estimator))[1:],
             "posthoc": self.config["estimators"][estimator].get("posthoc"),
         }
 
@@ -619,9 +618,9 @@ class Inputs:
         """Return the replies of each rated checkpoint; empty if an estimator asks nothing."""
         if "asks" not in self.config["estimators"][estimator]:
             return []
-        names = self.checkpoints_rated(model, estimator)
         place = {"model": model, "dataset": dataset, "estimator": estimator}
-        return expand(self.paths.replies, checkpoint=names, **place)
+        rows = self.study.answers_rated(model, estimator)
+        return [self.paths.replies.format(**place, **row._asdict()) for row in rows]
 
     # Evaluation, tables and the page
 

@@ -32,7 +32,7 @@ class Paths:
         self.clusters = f"{results}/clusters/{self.answered}.parquet"
         self.labels = f"{results}/labels/{self.answered}.parquet"
         self.answers = f"{results}/answers/{self.answered}.parquet"
-        self.replies = f"{results}/replies/{answered}/{{estimator}}.parquet"
+        self.replies = f"{results}/replies/{self.answered}/{{estimator}}.parquet"
         self.scores = f"{results}/scores/{answered}/{{recipe}}/{{answers}}.parquet"
         self.consulted = f"{results}/judge/consulted/{self.answered}.csv"
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from math import ceil
 from typing import Any, NamedTuple
 
+from persistcal.questions.splits import HALVES, split_of_questions
 from study.study import PRICES, Config, Study
 
 Wildcards = Mapping[str, str]
@@ -196,7 +197,7 @@ class JobResources:
 
     def n_questions(self, dataset: str, *splits: str) -> int:
         """Return the number of questions of `splits`; files of questions count as none."""
-        entry = self.config["datasets"][dataset]
+        entry, splits = self.config["datasets"][dataset], tuple(map(split_of_questions, splits))
         ranges = [entry[split] for split in splits if split in entry]
         counts = [entry.get(f"n_{split}", 0) for split in splits]
         counts += [end - begin for begin, end in ranges]
@@ -211,7 +212,9 @@ class JobResources:
         if not self.study.judge.asks_server:
             return 0
         questions = self.n_questions(job["dataset"], job["split"])
-        return questions * (1 if judge.get("together") else self.judged_candidates())
+        if job["split"] in HALVES or judge.get("together"):
+            return questions
+        return questions * self.judged_candidates()
 
     def judged_candidates(self) -> int:
         """Return the largest number of a question's answers that are judged."""
@@ -258,7 +261,7 @@ class JobResources:
             prompt = QUESTION_TOKENS + EXAMPLE_TOKENS * config["prompts"]["few_shot"]
         else:
             replies = config["estimators"][job["estimator"]]["asks"]
-            splits = [self.study.split_rated(*place)]
+            splits = [job["split"]]
             prompt = REQUEST_TOKENS + QUESTION_TOKENS + CANDIDATE_TOKENS
         api, questions = self.study.api(*place), self.n_questions(job["dataset"], *splits)
         requests = questions * ceil(replies["n_samples"] / api.get("samples_per_request", 1))

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from persistcal.confidence.estimators.catalogue import registration_of
 from persistcal.judge.backends import BACKENDS, Backend
 from persistcal.questions.catalogue import SOURCES, QuestionSource
+from persistcal.questions.splits import HALVES, LEAST_SAMPLES, SPLITS, split_of_questions
 from persistcal.report.layout import EVERY, comparison_blocks, expand_tables, sections
 from persistcal.training.methods import METHODS, Method
 
@@ -58,8 +59,9 @@ class Evaluated(NamedTuple):
 class Scores(NamedTuple):
     """A file of scores, made by the adapters of one recipe at one checkpoint.
 
-    Answers are "own" (the checkpoint's, on the test split), "train" (on the train split),
-    "transfer" (own, scored by every adapter of the recipe), or a group of checkpoints.
+    Answers are "own" (the checkpoint's, on the test split), a half of own samples, "train" (on
+    the train split), "transfer" (own, scored by every adapter of the recipe), or a group of
+    checkpoints.
     """
 
     checkpoint: str  # that scores
@@ -111,6 +113,32 @@ class Study:
         decoding = self.config["decoding"]
         is_sampled = decoding["strategy"] == "sample" and decoding["temperature"] > 0
         return bool(self.chosen["greedy"]) or not is_sampled
+
+    @cached_property
+    def halves(self) -> tuple[str, ...]:
+        """The halves of the samples of test answers, which are crossed; none for one ask.
+
+        Only jobs know how many samples the user's files have; halves can be empty.
+        """
+        decoding = self.config["decoding"]
+        if not self.estimates or decoding["strategy"] != "sample" or self.is_greedy:
+            return ()
+        is_enough = self.has_own_answers or decoding["n_samples"] >= LEAST_SAMPLES
+        return HALVES if is_enough else ()
+
+    def splits_rated(self, estimator: str) -> tuple[str, ...]:
+        """Return the splits of answers that an estimator rates: test and halves of its samples.
+
+        A verifier, and adapters with another checkpoint's weights or answers, rate one ask.
+        """
+        once = {"verifier", "weights_of", "answers_of"}
+        is_once = once & self.config["estimators"][estimator].keys()
+        return ("test",) if is_once else ("test", *self.halves)
+
+    def rated_at_each(self, model: str, estimator: str) -> list[AnswerSet]:
+        """Return the answers of evaluation checkpoints that an estimator rates."""
+        splits = self.splits_rated(estimator)
+        return [AnswerSet(c, split) for split in splits for c in self.evaluation(model)]
 
     # Models and their checkpoints
 
@@ -366,7 +394,7 @@ class Study:
 
         Keys answers_of (a checkpoint), recipe, trained_on, train_dataset and seed.
         """
-        is_own = answers in ("own", "train", "transfer")
+        is_own = answers in ("own", "train", "transfer", *HALVES)
         scored = [checkpoint] if is_own else self.group(model, answers)
         if answers == "transfer":
             sets = list(self.training_sets(model, recipe))
@@ -444,17 +472,18 @@ class Study:
     ) -> list[AnswerSet]:
         """Return the answers that an estimator without adapters reads.
 
-        It reads the test answers of its groups of checkpoints, to rate those of `evaluation`;
-        or the split of the answers that are `rated`, if its jobs rate one checkpoint. Labelled
-        train answers of the training checkpoints fit it, and train answers of each rated
-        checkpoint fit a probe at each.
+        It reads the test answers of its groups of checkpoints, to rate those of `evaluation`
+        and their halves; or the split of the answers that are `rated`, if its jobs rate one
+        checkpoint. Labelled train answers of the training checkpoints fit it, and train answers
+        of each rated checkpoint fit a probe at each.
         """
         entry = self.config["estimators"][estimator]
-        groups, split = list(entry["reads"]), "test"
+        groups, splits = list(entry["reads"]), self.splits_rated(estimator)
         asked, fitted_at = self.evaluation(model), entry.get("fit_at") == "each"
         if rated:
             groups = [name for name in groups if name != "evaluation"]
-            asked, split = [rated.checkpoint], rated.split
+            asked, splits = [rated.checkpoint], (rated.split,)
+        of_others = [split_of_questions(splits[0])]
         read = self.in_groups(model, groups, *([rated.checkpoint] if rated else []))
         calibrates = self.is_fitted(estimator) and not rated
         fitted = calibrates or bool(entry.get("fitted"))
@@ -462,8 +491,8 @@ class Study:
         return [
             AnswerSet(checkpoint, each)
             for checkpoint in self.in_groups(model, [], *read, *learnt)
-            for each in ("train", "test")
-            if (each == split and checkpoint in read)
+            for each in SPLITS
+            if (checkpoint in read and each in (splits if checkpoint in asked else of_others))
             or (each == "train" and checkpoint in learnt)
         ]
 
@@ -481,13 +510,15 @@ class Study:
     ) -> list[AnswerSet]:
         """Return the answers that an estimator rates or is fitted on, in order of training."""
         entry = self.config["estimators"][estimator]
-        asked = [rated] if rated else [AnswerSet(c, "test") for c in self.evaluation(model)]
+        asked = [rated] if rated else self.rated_at_each(model, estimator)
         learnt = self.answers_labelled(model, estimator, rated)
         if entry.get("fit_at") == "each":
             learnt += [AnswerSet(row.checkpoint, "train") for row in asked]
         order = self.group(model, "all")
         rows = dict.fromkeys([*learnt, *asked])
-        return sorted(rows, key=lambda row: (order.index(row.checkpoint), row.split == "test"))
+        return sorted(
+            rows, key=lambda row: (order.index(row.checkpoint), SPLITS.index(row.split))
+        )
 
     def answers_to_verify(self, verifier: str, model: str, dataset: str) -> list[AnswerSet]:
         """Return the answers that `verifier` judges, see `splits_to_verify`."""
@@ -507,14 +538,16 @@ class Study:
         }
         return {c: self.split_rated(model, c) for c in self.checkpoints(model) if c in read}
 
-    def scores_used(self, model: str, estimator: str, checkpoint: str) -> tuple[Scores, str]:
+    def scores_used(
+        self, model: str, estimator: str, checkpoint: str, split: str = "test"
+    ) -> tuple[Scores, str]:
         """Return the file of the scores for `checkpoint`, and the checkpoint that answered."""
         entry = self.config["estimators"][estimator]
         recipe = self.recipe_of(estimator) or estimator
         weights, answers = entry.get("weights_of"), entry.get("answers_of")
         scored_at = self.group(model, weights)[0] if weights else checkpoint
         if answers == weights:  # both of one checkpoint, or neither is set
-            return Scores(scored_at, recipe, "own"), scored_at
+            return Scores(scored_at, recipe, "own" if split == "test" else split), scored_at
         if answers:
             return Scores(scored_at, recipe, answers), self.group(model, answers)[0]
         return Scores(scored_at, recipe, "evaluation"), checkpoint
@@ -528,6 +561,10 @@ class Study:
     def compares_by_model(self) -> bool:
         """True if a model decides whether two answers mean the same."""
         return self.config["equivalence"]["backend"] == "nli"
+
+    def clusters_judged(self, split: str) -> int | None:
+        """Return `judged_clusters`; of halves of samples the predictions are enough."""
+        return 1 if split in HALVES else self.judged_clusters
 
     @property
     def judged_clusters(self) -> int | None:

@@ -20,6 +20,7 @@ from persistcal.questions.labels import (
     CORRECT,
     normalise,
 )
+from persistcal.questions.splits import split_of_questions
 from persistcal.store import artifacts
 
 log = logging.getLogger(__name__)
@@ -209,7 +210,7 @@ def take_predictions(
     questions: pd.DataFrame, clusters: pd.DataFrame, *, split: str = "test"
 ) -> pd.DataFrame:
     """Return the first cluster of each question of a split that has one and is not excluded."""
-    chosen = (questions["split"] == split) & ~questions["excluded"]
+    chosen = (questions["split"] == split_of_questions(split)) & ~questions["excluded"]
     asked = questions.loc[chosen, ["question_id", "question"]]
     first = clusters.loc[clusters["cluster"] == 0, ["question_id", "answer", "probability"]]
     return asked.merge(first, on="question_id", validate="one_to_one")

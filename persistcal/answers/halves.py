@@ -5,7 +5,9 @@ import hashlib
 import numpy as np
 import pandas as pd
 
-LEAST = 4  # samples of a question, so that each half has two
+from persistcal.questions.splits import LEAST_SAMPLES
+from persistcal.store.artifacts import BEAMS
+
 PLACE = ["model", "checkpoint", "dataset", "question_id"]
 SEED = 17
 
@@ -17,7 +19,7 @@ def can_be_halved(beams: pd.DataFrame) -> bool:
     False
     """
     sizes = beams.groupby([name for name in PLACE if name in beams], sort=False).size()
-    return bool(len(sizes)) and int(sizes.min()) >= LEAST
+    return bool(len(sizes)) and int(sizes.min()) >= LEAST_SAMPLES
 
 
 def halve_samples(
@@ -32,7 +34,7 @@ def halve_samples(
     at random.
     """
     place = [name for name in PLACE if name in beams]
-    content = [name for name in beams if name not in (*place, "beam")]
+    content = [name for name in BEAMS.but("question_id", "beam") if name in beams]
     keys = [repr(row) for row in beams[content].itertuples(index=False, name=None)]
     ordered = beams.assign(_key=keys).sort_values([*place, "_key"]).drop(columns="_key")
     halves: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 import pandas as pd
 
 from persistcal.answers.clusters import cluster_table, identical
-from persistcal.answers.halves import LEAST, can_be_halved, halve_samples
+from persistcal.answers.halves import can_be_halved, halve_samples
 from persistcal.api.display import ESTIMATORS
 from persistcal.api.inputs import (
     PLACE,
@@ -40,6 +40,7 @@ from persistcal.imports.scales import missing_error
 from persistcal.judge.backends import Lexical
 from persistcal.judge.run import label_answers
 from persistcal.questions.labels import normalise
+from persistcal.questions.splits import LEAST_SAMPLES
 from persistcal.store.artifacts import ANSWERS, BEAMS, CLUSTERS, LABELS, PREDICTIONS, QUESTIONS
 from persistcal.store.user_files import UserTableError
 
@@ -135,7 +136,7 @@ def _cross_ask(
             return []
         return [
             f"Not cross-asked: {sizes.min()} samples per question are too few for two halves, "
-            f"which need {LEAST}."
+            f"which need {LEAST_SAMPLES}."
         ]
     for ask, half in enumerate(halve_samples(beams), start=1):
         candidates = [

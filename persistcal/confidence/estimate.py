@@ -5,7 +5,7 @@ import importlib
 import importlib.util
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from persistcal.confidence.evidence import (
 from persistcal.confidence.predictions import RATED, RUN
 from persistcal.models.checkpoint import Checkpoint
 from persistcal.questions.question_list import asked_by
+from persistcal.questions.splits import HALVES
 from persistcal.store import artifacts
 
 log = logging.getLogger(__name__)
@@ -47,7 +48,8 @@ class Estimation(EntrySettings):
     earlier: Sequence[str]  # training checkpoints of the model
     evaluation: Sequence[str]  # checkpoints that it rates
     equivalence: Mapping[str, Any]  # the config's section, for estimators that compare answers
-    split: str = "test"  # with the rated answers
+    split: str = "test"  # of the rated answers
+    halves: Sequence[str] = ()  # splits that are rated in the same way, as further asks
     posthoc: str | None = None  # calibration on the earlier checkpoints' train answers
     compares_answers: bool = False
     # Registered: the function's module in `estimators`, and what it needs of the answers
@@ -63,7 +65,7 @@ class AnswerTables:
     QUESTIONS are followed by CONTEXTS if the estimator asks a checkpoint with contexts. `beams`
     and `clusters` belong to the checkpoints that it reads, and `rated` contains the clusters of
     the answers that it rates or is fitted on. Only the earlier checkpoints' `answers` have
-    labels, and only an estimator that is fitted needs them.
+    labels, and only an estimator that is fitted needs them. Halves of samples are splits.
     """
 
     questions: artifacts.Questions
@@ -91,6 +93,24 @@ class AnswerTables:
             return pd.DataFrame(columns=columns)
         return pd.concat(taken, ignore_index=True)[columns]
 
+    def of_ask(self, checkpoints: Sequence[str], split: str) -> "AnswerTables":
+        """Return the tables with one ask of `checkpoints`: the test answers, or a half."""
+        others = {"test", *HALVES} - {split} if split in HALVES else {*HALVES}
+
+        def keep(table: pd.DataFrame) -> pd.DataFrame:
+            if "split" not in table:
+                return table
+            is_other = table["split"].isin(others) & table["checkpoint"].isin(checkpoints)
+            return table[~is_other]
+
+        return replace(
+            self,
+            beams=keep(self.beams),
+            clusters=keep(self.clusters),
+            rated=keep(self.rated),
+            replies=None if self.replies is None else keep(self.replies),
+        )
+
     def labelled(self, checkpoints: Sequence[str]) -> pd.DataFrame:
         """Return predictions on the train split with a column correct, if there are labels."""
         predictions = self.predictions(checkpoints, "train")
@@ -107,6 +127,7 @@ def estimate(settings: Estimation, tables: AnswerTables, *, threads: int = 1) ->
     `unsaid`.
     """
     function = find_estimator(settings.function, settings.family)
+    tables = tables.of_ask(settings.evaluation, settings.split)
     beams, clusters = (
         table.loc[:, ~table.columns.isin(["model", "dataset", "split"])]
         for table in (tables.beams, tables.clusters)
@@ -165,6 +186,24 @@ def estimate(settings: Estimation, tables: AnswerTables, *, threads: int = 1) ->
     mean = confidences["confidence"].mean()
     log.info("%d predictions, mean confidence %.3f", len(asked), mean)
     return confidences
+
+
+def estimate_asks(
+    settings: Estimation, tables: AnswerTables, *, threads: int = 1
+) -> pd.DataFrame:
+    """Return `estimate` of the test answers, and of the halves if all checkpoints have them."""
+    halves = []
+    for split in settings.halves:
+        there = set(tables.predictions(settings.evaluation, split)["checkpoint"])
+        if lacking := [name for name in settings.evaluation if name not in there]:
+            log.info("Not cross-asked: too few samples of %s", ", ".join(lacking))
+            break
+        halves.append(split)
+    parts = [
+        estimate(replace(settings, split=split), tables, threads=threads)
+        for split in ("test", *halves)
+    ]
+    return pd.concat(parts, ignore_index=True)
 
 
 def _check_said(estimator: str, checkpoints: pd.Series, unsaid: NDArray[np.bool_]) -> None:

@@ -282,6 +282,8 @@ def digest_of_draws(
     predictions: pd.DataFrame, checkpoints: Sequence[str], settings: EvaluationSettings
 ) -> str:
     """Return a digest of all that decides which questions are drawn, and nothing else."""
+    if "ask" in predictions:  # another estimator can lack the second ask
+        predictions = predictions[predictions["ask"] == 0]
     answers = predictions[["checkpoint", "question_id", "correct"]].drop_duplicates()
     rows = answers.sort_values(["checkpoint", "question_id"]).to_csv(index=False)
     keys = ("min_contrast", "min_direction", "n_replicates", "seed", "pairs")

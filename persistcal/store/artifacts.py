@@ -26,7 +26,7 @@ OVER_SEEDS = "n_seeds:int seeds_lower_2_5pct?:real seeds_upper_97_5pct?:real"
 CELL = "model! dataset! train_dataset! estimator!"  # a cell of a table of results
 MEASURE = "conditioning! scope! metric!"
 CHECKPOINT_FILE = "model@ checkpoint@ dataset@"
-SPLIT_FILE = f"{CHECKPOINT_FILE} split@"  # train or test
+SPLIT_FILE = f"{CHECKPOINT_FILE} split@"  # of answers, see `persistcal.questions.splits`
 
 # Columns that mean the same in several tables; others are explained where a table has them
 SHARED = {
@@ -74,7 +74,10 @@ SHARED = {
     "seeds_lower_2_5pct": "ends of the 95 % interval over seeds and questions",
     "seeds_upper_97_5pct": "ends of the 95 % interval over seeds and questions",
     "size": "questions in the contrast set",
-    "split": "train, test, few_shot or unused",
+    "split": (
+        "train, test, few_shot or unused; of answers also half1 and half2, the halves of the "
+        "samples of test"
+    ),
     "target": "required precision above the threshold, in (0, 1)",
     "text": "generated text",
     "train_dataset": "dataset of the training; by default `dataset`",
@@ -211,7 +214,7 @@ Verified = Annotated[pd.DataFrame, VERIFIED]
 REPLIES = Table.parse(
     "replies",
     "ask_checkpoint or ask_server",
-    f"{CHECKPOINT_FILE} estimator@ question_id! sample!:int text",
+    f"{SPLIT_FILE} estimator@ question_id! sample!:int text",
     sample="number of the reply, from 0",
 )
 Replies = Annotated[pd.DataFrame, REPLIES]

@@ -2,6 +2,8 @@
 
 import pandas as pd
 import pytest
+from gather_confidences import gather_confidences
+from join_labels import join_labels
 
 from persistcal.confidence.estimate import calibrate_runs, gather_scores
 from persistcal.confidence.predictions import join_predictions
@@ -67,3 +69,62 @@ def test_only_a_copied_confidence_can_be_missing():
     confidences = confidences.assign(question_id=["q1", "q2"])
     with pytest.raises(ValueError, match="question 'q1' at checkpoint 'c' \\(2 such"):
         join_predictions(two_checkpoints, confidences, "own")
+
+
+@pytest.fixture
+def halved():
+    """Answers and scores of an adapter at two checkpoints: usual ones, and two halves."""
+    answers = pd.DataFrame(
+        [
+            ("b", "test", True),
+            ("c", "test", False),
+            ("b", "half1", True),
+            ("c", "half1", True),
+            ("b", "half2", False),
+            ("c", "half2", True),
+        ],
+        columns=["checkpoint", "split", "correct"],
+    ).assign(question_id="q1")
+    kinds = answers["split"].replace("test", "own")
+    stated = answers.assign(answers=kinds, answers_of=answers["checkpoint"], **KEY)
+    confidences = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]
+    return answers, stated.assign(confidence=confidences).drop(columns=["split", "correct"])
+
+
+SPLITS = ["test", "half1", "half2"]
+USES = [
+    {
+        "split": split,
+        "checkpoint": checkpoint,
+        "answers": "own" if split == "test" else split,
+        "scored_at": checkpoint,
+        "answers_of": checkpoint,
+    }
+    for split in SPLITS
+    for checkpoint in "bc"
+]
+
+
+def labelled(answers, scores):
+    """PREDICTIONS of an adapter that scores the usual answers and the halves."""
+    confidences = gather_confidences(scores, estimator="mine", uses=USES)
+    return join_labels(confidences, answers, estimator="mine", copies=False, splits=SPLITS)
+
+
+def test_each_half_of_the_samples_is_an_ask_with_its_own_answer_and_confidence(halved):
+    found = labelled(*halved)
+    columns = ["ask", "checkpoint", "confidence", "correct"]
+    assert found[columns].to_numpy().tolist() == [
+        [0, "b", 0.1, True],
+        [0, "c", 0.2, False],
+        [1, "b", 0.3, True],
+        [1, "c", 0.4, True],
+        [2, "b", 0.5, False],
+        [2, "c", 0.6, True],
+    ]
+
+
+def test_a_checkpoint_with_too_few_samples_leaves_one_ask(halved):
+    answers, scores = halved
+    answers = answers[(answers["checkpoint"] == "b") | (answers["split"] == "test")]
+    assert labelled(answers, scores)["ask"].tolist() == [0, 0]

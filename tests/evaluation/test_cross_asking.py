@@ -6,6 +6,7 @@ import pytest
 
 from benchmarks.asked_twice import TwoAsks, claims
 from persistcal.evaluation.cross_asking import asks_to_cross, cross_ask
+from persistcal.evaluation.replicates import digest_of_draws
 from persistcal.evaluation.settings import EvaluationSettings
 
 SETTINGS = {"min_contrast": 1, "min_direction": 1, "n_replicates": 300, "seed": 3}
@@ -117,6 +118,15 @@ def test_too_few_changed_questions_in_a_role_give_no_interval(random_asks):
     )
     assert np.isnan(crossed.replicated["change_auc"]).all()
     assert not np.isnan(crossed.observed["change_auc"]).any()
+
+
+def test_an_estimator_with_one_ask_is_compared_on_the_draws_of_one_with_two(random_asks):
+    twice = table(*random_asks, asks=(0, 2))
+    once = twice[twice["ask"] == 0].drop(columns="ask")
+    settings = EvaluationSettings(**SETTINGS)
+    assert digest_of_draws(twice, CHECKPOINTS, settings) == digest_of_draws(
+        once, CHECKPOINTS, settings
+    )
 
 
 def test_one_ask_cannot_be_crossed():

@@ -35,6 +35,9 @@ CONFIG = {
         "probe": {"function": "p", "reads": ["evaluation"], "fitted": True},
         "probe_of_weights": {"function": "p", "reads": ["evaluation"], "reads_weights": True},
         "asked": ASKING,
+        "verified": {"function": "v", "reads": ["evaluation"], "verifier": "other"},
+        "adapters": {"recipe": "joint"},
+        "copy": {"recipe": "joint", "weights_of": "earlier", "answers_of": "earlier"},
         "surrogate": {"function": "s", "reads": ["last_earlier", "evaluation"]},
         "fitted_surrogate": {
             **{"function": "s", "reads": ["last_earlier", "evaluation"]},
@@ -52,10 +55,11 @@ CONFIG = {
     "analyses": {"confounds": {"models": []}},
     "study": {
         **{"models": ["m"], "datasets": ["quiz"], "estimators": ["sc", "rank"]},
-        **{"predictions": None, "tables": [], "further": []},
+        **{"predictions": None, "greedy": False, "tables": [], "further": []},
     },
 }
-INPUTS = Inputs(Study(CONFIG), Path())
+BEAMS = {**CONFIG, "decoding": CONFIG["decoding"] | {"strategy": "beams"}}
+INPUTS, SAMPLED = Inputs(Study(BEAMS), Path()), Inputs(Study(CONFIG), Path())
 JOB = Wildcards(fromdict={"model": "m", "checkpoint": "c", "dataset": "quiz"})
 
 
@@ -91,11 +95,10 @@ def test_rules_depend_on_the_weights_that_the_study_makes():
 
 
 def test_a_checkpoint_can_have_a_seed_of_its_own():
-    assert INPUTS.search("m", "b")["draw"] == {"temperature": 1, "top_p": 1, "seed": 17}
-    assert INPUTS.search("m", "c")["draw"]["seed"] == 5
-    assert INPUTS.search("m", "c")["n_beams"] == 4
-    beams = {**CONFIG, "decoding": CONFIG["decoding"] | {"strategy": "beams"}}
-    search = Inputs(Study(beams), Path()).search("m", "b")
+    assert SAMPLED.search("m", "b")["draw"] == {"temperature": 1, "top_p": 1, "seed": 17}
+    assert SAMPLED.search("m", "c")["draw"]["seed"] == 5
+    assert SAMPLED.search("m", "c")["n_beams"] == 4
+    search = INPUTS.search("m", "b")
     assert search["draw"] is None and search["n_beams"] == 9
 
 
@@ -105,8 +108,6 @@ def test_only_bioasq_selects_few_shot_examples_by_type():
 
 
 def test_an_estimator_reads_the_files_that_its_entry_declares():
-    assert INPUTS.checkpoints_rated("m", "sc") == ["b", "c"]
-    assert INPUTS.checkpoints_rated("m", "rank") == ["a", "b", "c"]
     # Jobs per checkpoint: a fitted estimator reads the training checkpoints, too.
     assert INPUTS.read_at("m", "sc", "c") == ["c"]
     assert INPUTS.read_at("m", "probe", "c") == ["a", "c"]
@@ -118,7 +119,7 @@ def test_an_estimator_reads_the_files_that_its_entry_declares():
     assert files["questions"][-1] == "out/contexts/m/c/quiz.parquet"
     assert INPUTS.replies_read("m", "quiz", "sc") == []
     replies = INPUTS.replies_read("m", "quiz", "asked")
-    assert replies == [f"out/replies/m/{c}/quiz/asked.parquet" for c in "bc"]
+    assert replies == [f"out/replies/m/{c}/quiz/test/asked.parquet" for c in "bc"]
 
 
 @pytest.mark.parametrize(
@@ -157,6 +158,58 @@ def test_a_job_of_one_checkpoint_reads_the_split_that_it_rates():
     assert INPUTS.answers_labelled_at("m", "rank", "c", "own") == []
     two_splits = [AnswerSet("c", "train"), AnswerSet("c", "test")]
     assert INPUTS.answers_read_at("m", "at_each", "c", "own") == two_splits
+
+
+OWN = "b/test b/half1 b/half2 c/test c/half1 c/half2"
+
+
+@pytest.mark.parametrize(
+    ("estimator", "read", "rated"),
+    [
+        ("sc", OWN, OWN),
+        # the training checkpoint has one ask
+        ("fitted_surrogate", f"a/train a/test {OWN}", f"a/train {OWN}"),
+        # a verifier rates each answer once
+        ("verified", "b/test c/test", "b/test c/test"),
+    ],
+)
+def test_of_samples_an_estimator_reads_the_halves_of_each_rated_checkpoint(
+    estimator, read, rated
+):
+    for rows, expected in (
+        (SAMPLED.study.answers_read("m", estimator), read),
+        (SAMPLED.study.answers_rated("m", estimator), rated),
+    ):
+        assert [f"{row.checkpoint}/{row.split}" for row in rows] == expected.split()
+
+
+def test_adapters_score_the_answers_of_each_half_and_copies_none():
+    files = SAMPLED.scores_read("m", "quiz", "adapters")
+    assert files == [
+        f"out/scores/m/{checkpoint}/quiz/joint/{answers}.parquet"
+        for answers in ("own", "half1", "half2")
+        for checkpoint in "bc"
+    ]
+    halves = [use for use in SAMPLED.uses("m", "adapters") if use["split"] == "half1"]
+    assert halves[0] == {
+        "split": "half1",
+        "checkpoint": "b",
+        "answers": "half1",
+        "scored_at": "b",
+        "answers_of": "b",
+    }
+    assert SAMPLED.scores_read("m", "quiz", "copy") == ["out/scores/m/a/quiz/joint/own.parquet"]
+    assert SAMPLED.clusters_to_score("m", "b", "quiz", "joint", "half2") == [
+        "out/clusters/m/b/quiz/half2.parquet"
+    ]
+
+
+@pytest.mark.parametrize(
+    "changes", [{"n_samples": 3}, {"temperature": 0}, {"strategy": "beams"}]
+)
+def test_three_samples_greedy_answers_and_beams_have_no_halves(changes):
+    study = Study({**CONFIG, "decoding": CONFIG["decoding"] | changes})
+    assert study.halves == () and SAMPLED.study.halves == ("half1", "half2")
 
 
 def test_the_page_shows_training_checkpoints_only_on_training_datasets():

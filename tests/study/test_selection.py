@@ -30,6 +30,7 @@ CONFIG = {
         "mine": {"train_on": ["a", "d"]},
     },
     "verifiers": {},
+    "decoding": {"strategy": "beams"},
     "estimators": {
         "sc": {"function": "sc", "reads": ["evaluation"]},
         "posthoc": {"function": "sc", "reads": ["evaluation"], "posthoc": "isotonic"},

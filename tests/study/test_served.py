@@ -177,11 +177,11 @@ def test_the_cost_of_stated_confidences_equals_a_calculation_by_hand():
     config["datasets"]["triviaqa"] |= {"test": [9_000, 10_000], "train": [0, 300]}
     asked = "localrule ask_server:\n    wildcards: model=s, checkpoint={}, dataset=triviaqa"
     jobs = "\n".join(
-        f"{asked.format(checkpoint)}, estimator={estimator}"
-        for checkpoint, estimator in [
-            ("a", "p_true_sampled"),
-            ("a", "said_words"),
-            ("z", "said_words"),
+        f"{asked.format(checkpoint)}, split={split}, estimator={estimator}"
+        for checkpoint, split, estimator in [
+            ("a", "test", "p_true_sampled"),
+            ("a", "test", "said_words"),
+            ("z", "train", "said_words"),
         ]
     )
     # a: 1,000 test questions. p_true_sampled: 3 requests per question for 10 replies of up to 5

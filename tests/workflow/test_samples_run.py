@@ -19,6 +19,9 @@ ESTIMATORS = [
 ]
 
 
+TARGETS = ["out/metrics.csv", "out/claims.csv"]
+
+
 def test_samples_instead_of_beams(study, tmp_path):
     """The checkpoints of the small atlas study, asked anew."""
     shutil.copytree(study, tmp_path / "study")
@@ -29,7 +32,7 @@ def test_samples_instead_of_beams(study, tmp_path):
     (tmp_path / "overlay.yaml").write_text(yaml.safe_dump(sampled))
     out = tmp_path / "study" / "out"
     configs = [*ATLAS, tmp_path / "overlay.yaml"]
-    snakemake(tmp_path / "study", "--cores", "2", "out/metrics.csv", configs=configs)
+    snakemake(tmp_path / "study", "--cores", "2", *TARGETS, configs=configs)
     metrics = artifacts.read_csv(out / "metrics.csv", artifacts.METRICS)
     assert set(metrics["estimator"]) == set(ESTIMATORS)
     beams = artifacts.read(out / "beams/atlas/p40/atlas/test.parquet", artifacts.BEAMS)
@@ -43,3 +46,19 @@ def test_samples_instead_of_beams(study, tmp_path):
         for name in (f"{estimator}.parquet" for estimator in ESTIMATORS)
     )
     assert rated["confidence"].between(0, 1).all()
+
+    # Two halves of two samples are crossed, by each estimator
+    halves = [
+        artifacts.read(out / f"beams/atlas/p100/atlas/{half}.parquet", artifacts.BEAMS)
+        for half in ("half1", "half2")
+    ]
+    whole = artifacts.read(out / "beams/atlas/p100/atlas/test.parquet", artifacts.BEAMS)
+    for half in halves:
+        assert (half.groupby("question_id").size() == 2).all()
+    drawn = ["question_id", "text", "logprob"]
+    pairs = pd.concat(halves)[drawn].value_counts()
+    assert (pairs <= whole[drawn].value_counts()[pairs.index]).all()
+    assert (rated.groupby("estimator")["ask"].unique().map(set) == {0, 1, 2}).all()
+    claims = artifacts.read_csv(out / "claims.csv", artifacts.CLAIMS)
+    assert set(claims["basis"]) == {"", "cross"}
+    assert not claims.loc[claims["asks"] == "one ask", "word"].any()

@@ -68,8 +68,10 @@ def check_said(out):
     rated = artifacts.read(
         out / "predictions/served/quiz/said_probability.parquet", artifacts.PREDICTIONS
     )
+    assert set(rated["ask"]) == {0, 1, 2}  # halves of four samples, asked about in words, too
+    rated = rated[rated["ask"] == 0]
     for checkpoint in CHECKPOINTS:
-        path = out / f"replies/served/{checkpoint}/quiz/said_probability.parquet"
+        path = out / f"replies/served/{checkpoint}/quiz/test/said_probability.parquet"
         said = artifacts.read(path, artifacts.REPLIES).set_index("question_id")["text"]
         value = said.map({" 0.2": 0.2, " 0.9": 0.9, " perhaps": 0.5})
         own = rated[rated["checkpoint"] == checkpoint].set_index("question_id")["confidence"]

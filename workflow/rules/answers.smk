@@ -11,6 +11,7 @@ OF_SERVERS = [
     for model, names in study.served.items()
 ]
 AT_SERVER = "|".join(OF_SERVERS) or "(?!)"
+ASKED = "train|test"  # splits that a checkpoint answers; halves are of its answers
 
 
 if study.served:
@@ -24,6 +25,7 @@ if study.served:
             f"{LOGS}/sample_from_server/{paths.answered}.log",
         wildcard_constraints:
             model=AT_SERVER,
+            split=ASKED,
         # Runs next to Snakemake, because compute nodes have no connection.
         localrule: True
         conda:
@@ -60,6 +62,7 @@ if study.runs_models:
             )
         wildcard_constraints:
             model=f"(?!{AT_SERVER})(?:{one_of(study.models_made)})",
+            split=ASKED,
         conda:
             f"../../envs/{DECODER}.yaml"
         resources:
@@ -90,6 +93,7 @@ if study.runs_models:
                 f"{LOGS}/merge_beams/{paths.answered}.log",
             wildcard_constraints:
                 model=f"(?!{AT_SERVER})(?:{one_of(study.models_made)})",
+                split=ASKED,
             localrule: True
             conda:
                 "../../envs/cpu.yaml"
@@ -113,6 +117,23 @@ if study.compares_by_model:
             revision=config["equivalence"]["revision"],
         script:
             "../scripts/answers/fetch_entailment_model.py"
+
+
+if study.halves:
+
+    rule halve_samples:
+        input:
+            beams=paths.beams.replace("{split}", "test"),
+        output:
+            beams=paths.beams,
+        log:
+            f"{LOGS}/halve_samples/{paths.answered}.log",
+        wildcard_constraints:
+            split=one_of(HALVES),
+        conda:
+            "../../envs/cpu.yaml"
+        script:
+            "../scripts/answers/halve_samples.py"
 
 
 rule cluster_answers:

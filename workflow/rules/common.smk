@@ -5,6 +5,7 @@ import re
 import sys
 from pathlib import Path
 
+from persistcal.questions.splits import HALVES, SPLITS
 from persistcal.store.code import code_digest
 from snakemake.exceptions import WorkflowError
 from snakemake.settings.types import DeploymentMethod, SharedFSUsage
@@ -153,13 +154,18 @@ def with_seeds(name, settings):
 
 def rated_at_each(model):
     """The confidences in the answers of each evaluated checkpoint of `model`."""
-    names = study.evaluation(model)
-    return expand(paths.confidences, checkpoint=names, split="test", allow_missing=True)
+    places = places_rated(model)
+    return [
+        p
+        for place in places
+        for p in expand(paths.confidences, **place, allow_missing=True)
+    ]
 
 
 def places_rated(model):
-    """Checkpoint and split of each file of `rated_at_each`."""
-    return [{"checkpoint": name, "split": "test"} for name in study.evaluation(model)]
+    """Checkpoint and split of each file of `rated_at_each`; halves can be empty."""
+    names, splits = study.evaluation(model), ("test", *study.halves)
+    return [{"checkpoint": c, "split": split} for split in splits for c in names]
 
 
 def of_model(rule, model):
@@ -208,10 +214,10 @@ wildcard_constraints:
     verifier=one_of(config["verifiers"]),
     recipe=one_of(study.recipes),
     answers=one_of(
-        ["own", "train", "transfer", "evaluation", "earlier", "last_earlier"]
+        ["own", "train", *HALVES, "transfer", "evaluation", "earlier", "last_earlier"]
     ),
     estimator=one_of(config["estimators"] if study.estimates else [IMPORTED]),
     table=one_of(study.every_table),
     seed=r"\d+",
     shard=r"\d+",
-    split="train|test",
+    split=one_of(SPLITS),

@@ -139,7 +139,7 @@ rule rate_at_checkpoint:
         f"{LOGS}/rate_at_checkpoint/{{model}}/{{checkpoint}}/{{dataset}}/{{estimator}}/{{answers}}.tsv"
     wildcard_constraints:
         estimator=one_of(BY_CHECKPOINT),
-        answers="own|train",
+        answers=one_of(["own", "train", *HALVES]),
     conda:
         "../../envs/gpu.yaml"
     resources:
@@ -158,13 +158,13 @@ if study.runs_models:
             per_job(inputs.made_files),
             checkpoint=paths.checkpoint,
             questions=per_job(inputs.questions_asked),
-            clusters=for_each(inputs.checkpoint_asked, paths.clusters),
+            clusters=paths.clusters,
         output:
             replies=paths.replies,
         log:
-            f"{LOGS}/ask_checkpoint/{{model}}/{{checkpoint}}/{{dataset}}/{{estimator}}.log",
+            f"{LOGS}/ask_checkpoint/{paths.answered}/{{estimator}}.log",
         benchmark:
-            f"{LOGS}/ask_checkpoint/{{model}}/{{checkpoint}}/{{dataset}}/{{estimator}}.tsv"
+            f"{LOGS}/ask_checkpoint/{paths.answered}/{{estimator}}.tsv"
         wildcard_constraints:
             model=f"(?!{AT_SERVER})(?:{one_of(study.models_made)})",
             estimator=one_of(ASKING),
@@ -173,7 +173,6 @@ if study.runs_models:
         resources:
             **ON_GPU,
         params:
-            split=per_job(study.split_rated),
             asking=per_job(inputs.asking),
         script:
             "../scripts/confidences/ask_checkpoint.py"
@@ -184,11 +183,11 @@ if study.served:
     rule ask_server:
         input:
             questions=paths.questions,
-            clusters=for_each(inputs.checkpoint_asked, paths.clusters),
+            clusters=paths.clusters,
         output:
             replies=paths.replies,
         log:
-            f"{LOGS}/ask_server/{{model}}/{{checkpoint}}/{{dataset}}/{{estimator}}.log",
+            f"{LOGS}/ask_server/{paths.answered}/{{estimator}}.log",
         wildcard_constraints:
             model=AT_SERVER,
             estimator=one_of(ASKING),
@@ -197,7 +196,6 @@ if study.served:
         conda:
             "../../envs/cpu.yaml"
         params:
-            split=per_job(study.split_rated),
             asking=per_job(inputs.asking),
             served=per_job(study.decides_answers),
             reach=uncompared(inputs.reach),
@@ -290,8 +288,8 @@ for model in MODELS:
 
 rule join_labels:
     input:
-        confidences=for_each(study.evaluation, paths.confidences, split="test"),
-        answers=for_each(study.evaluation, paths.answers, split="test"),
+        confidences=for_each(study.rated_at_each, paths.confidences),
+        answers=for_each(study.rated_at_each, paths.answers),
     output:
         predictions=paths.predictions,
     log:
@@ -301,5 +299,6 @@ rule join_labels:
         "../../envs/cpu.yaml"
     params:
         copies=per_job(inputs.copies),
+        splits=per_job(study.splits_rated),
     script:
         "../scripts/confidences/join_labels.py"

@@ -32,7 +32,7 @@ rule judge_answers:
     resources:
         judging=1,
     params:
-        judged_clusters=study.judged_clusters,
+        judged_clusters=per_job(study.clusters_judged),
         judge=inputs.label_settings(),
         reached=uncompared(inputs.judge_settings),
         folder=JUDGE,

@@ -393,7 +393,7 @@ def claim_text(claim: Claim, label: str, part: Part, update: Update) -> str:
     if word in (words.IN_ORDER, words.MOVED_IN_ORDER):
         text = f"{said}: {_common_shift(runs, part, update)} ({area}; .5 is chance)"
     elif basis == words.CROSS and word != words.TOO_FEW:
-        first, second = (f"{order[g]:,} and {order[x]:,}" for g, x in _ROLES)
+        first, second = (f"{int(order[g]):,} and {int(order[x]):,}" for g, x in _ROLES)
         text = (
             f"{said}: asked twice, the confidence of one ask has a {area} and a Δ₀ᵇ of "
             f"{short(balance['value'])} {_ends(balance)} on the questions that the other ask "

@@ -1,6 +1,6 @@
 """Let an estimator rate the answers of all evaluated checkpoints."""
 
-from persistcal.confidence.estimate import AnswerTables, Estimation, estimate
+from persistcal.confidence.estimate import AnswerTables, Estimation, estimate_asks
 from persistcal.confidence.predictions import RATED
 from persistcal.store.artifacts import Confidences
 from persistcal.store.jobs import run
@@ -9,8 +9,8 @@ from persistcal.store.jobs import run
 def estimate_confidences(
     tables: AnswerTables, *, estimation: Estimation, threads: int
 ) -> Confidences:
-    """Return the confidences of an estimator in the test answers."""
-    return estimate(estimation, tables, threads=threads)[["split", *RATED]]
+    """Return the confidences of an estimator in the test answers, and in their halves."""
+    return estimate_asks(estimation, tables, threads=threads)[["split", *RATED]]
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 """Gather an estimator's scores at each checkpoint, and calibrate them if it asks for it."""
 
+import pandas as pd
+
 from persistcal.confidence.estimate import calibrate_runs, gather_scores
 from persistcal.store.artifacts import Answers, Confidences, Scores
 from persistcal.store.jobs import log, run
@@ -15,10 +17,14 @@ def gather_confidences(
 ) -> Confidences:
     """Return the confidences of `estimator` in the answers of the evaluated checkpoints.
 
-    `uses` selects the scores for each of them. `posthoc` is fitted on the labelled `answers`
-    of the earlier checkpoints.
+    `uses` selects the scores for each of them and each split: test, and halves of its samples.
+    `posthoc` is fitted on the labelled `answers` of the earlier checkpoints.
     """
-    confidences = gather_scores(scores, uses)
+    splits = dict.fromkeys(use["split"] for use in uses)
+    gathered = {
+        split: gather_scores(scores, [use for use in uses if use["split"] == split])
+        for split in splits
+    }
     if posthoc and answers is not None:
         train = answers[answers["split"] == "train"]
         earlier = train["checkpoint"].unique()
@@ -28,10 +34,14 @@ def gather_confidences(
         ]
         correct = train[["checkpoint", "question_id", "correct"]]
         labelled = gather_scores(scores, tables).merge(correct, validate="many_to_one")
-        confidences = calibrate_runs(confidences, labelled, posthoc, estimator)
+        gathered = {
+            split: calibrate_runs(confidences, labelled, posthoc, estimator)
+            for split, confidences in gathered.items()
+        }
         log.info("%s fitted on %d answers of %s", posthoc, len(labelled), ", ".join(earlier))
-    log.info("%d confidences", len(confidences))
-    return confidences.assign(split="test")
+    parts = [confidences.assign(split=split) for split, confidences in gathered.items()]
+    log.info("%d confidences in %d splits", sum(map(len, parts)), len(parts))
+    return pd.concat(parts)
 
 
 if __name__ == "__main__":

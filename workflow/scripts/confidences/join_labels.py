@@ -1,21 +1,34 @@
 """Join an estimator's confidences with the labels of the answers."""
 
+import pandas as pd
+
 from persistcal.confidence.predictions import RATED, join_predictions
 from persistcal.store.artifacts import Answers, Confidences, Predictions
 from persistcal.store.jobs import log, run
 
 
 def join_labels(
-    confidences: Confidences, answers: Answers, *, estimator: str, copies: bool
+    confidences: Confidences,
+    answers: Answers,
+    *,
+    estimator: str,
+    copies: bool,
+    splits: list[str],
 ) -> Predictions:
-    """Return the labelled test answers with the confidences of `estimator`.
+    """Return the labelled answers to each of `splits`, with the confidences of `estimator`.
 
-    `copies` is True for confidences of another checkpoint in its own answers.
+    The split test is ask 0, and the halves of its samples are asks 1 and 2, if all checkpoints
+    have them. `copies` is True for confidences of another checkpoint in its own answers.
     """
-    rated = confidences[RATED]
-    predictions = join_predictions(answers, rated, estimator, copies=copies)
-    log.info("%d predictions of %d answers", len(predictions), len(answers))
-    return predictions
+    parts: list[pd.DataFrame] = []
+    for ask, split in enumerate(splits):
+        rated, labelled = (table[table["split"] == split] for table in (confidences, answers))
+        if ask and set(labelled["checkpoint"]) != set(parts[0]["checkpoint"]):
+            break
+        joined = join_predictions(labelled, rated[RATED], estimator, copies=copies)
+        parts.append(joined.assign(ask=ask))
+        log.info("%s: %d predictions of %d answers", split, len(joined), len(labelled))
+    return pd.concat(parts)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Read stated confidences in the answers of all checkpoints from replies in words."""
 
-from persistcal.confidence.estimate import AnswerTables, Estimation, estimate
+from persistcal.confidence.estimate import AnswerTables, Estimation, estimate_asks
 from persistcal.confidence.predictions import RATED
 from persistcal.store.artifacts import Confidences, Unsaid
 from persistcal.store.jobs import run
@@ -9,12 +9,13 @@ from persistcal.store.jobs import run
 def read_confidences(
     tables: AnswerTables, *, estimation: Estimation
 ) -> tuple[Confidences, Unsaid]:
-    """Return these confidences in the test answers, and counts of missing ones.
+    """Return these confidences in the test answers and their halves, and missing ones of test.
 
     Confidences come from replies of the checkpoints that the estimator asks, or with answers.
     """
-    confidences = estimate(estimation, tables)
-    of_each = confidences.groupby("checkpoint", sort=False)["unsaid"]
+    confidences = estimate_asks(estimation, tables)
+    usual = confidences[confidences["split"] == "test"]
+    of_each = usual.groupby("checkpoint", sort=False)["unsaid"]
     counts = of_each.agg(answers="size", unsaid="sum").reset_index()
     return confidences[["split", *RATED]], counts
 
