@@ -113,18 +113,9 @@ onsuccess:
     print(f"\n{end_of_run(Path(RESULTS), STARTED)}\n", file=sys.stderr)
 
 
+# The analyses, as files and as sections of the page
 rule all:
     input:
         rules.study.input,
-        tables_made(study.further_tables),
-        (
-            [
-                rules.collect_all_results.output,
-                rules.compare_all_with_paper.output if OF_PAPER else [],
-                reports_of_analyses(),
-                rules.make_full_page.output.page,
-            ]
-            if study.runs_models
-            else []
-        ),
+        reports_of_analyses() if study.runs_models else [],
     localrule: True

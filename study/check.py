@@ -24,8 +24,8 @@ def check_config(config: dict[str, Any]) -> None:
         _check_dataset(study, name)
     _check_agreement(study)
     _check_similarity(study)
-    further = [row.estimator for row in study.ever_evaluated] if study.estimates else []
-    estimators = list(dict.fromkeys([*config["study"]["estimators"], *further]))
+    added = [row.estimator for row in study.collected] if study.estimates else []
+    estimators = list(dict.fromkeys([*config["study"]["estimators"], *added]))
     for name in estimators:
         check_estimator(study, name)
         _check_verifier(study, name)
@@ -37,7 +37,7 @@ def check_config(config: dict[str, Any]) -> None:
         check_estimator_of_served(study, name)
     for name, table in study.tables.items() if study.runs_models else ():
         _check_table(study, name, table)
-    for name, table in study.every_table.items():
+    for name, table in study.tables.items():
         _check_conditioning(study, name, table)
     _check_labels(study, estimators)
     _check_judge_words(config["judge"].get("labels"))
@@ -58,12 +58,11 @@ def _check_study(config: dict[str, Any]) -> None:
         )
     for catalogue in ("models", "datasets", "estimators", "tables"):
         check_names(f"study.{catalogue}", study[catalogue], config[catalogue])
-    check_names("study.further", study["further"], config["tables"])
     names = [c for m in study["models"] for c in config["models"][m].get("evaluation", [])]
     for key, pair in listed_pairs(config):
         check_names(key, pair, names)
     _check_control(study["control"], study["pairs"])
-    for table in study["further"]:
+    for table in study["tables"]:
         entry = config["tables"][table]
         check_names(f"tables.{table}.datasets", entry.get("datasets", []), config["datasets"])
         if not study.get("predictions"):
@@ -158,6 +157,11 @@ def _check_labels(study: Study, estimators: Iterable[str]) -> None:
 def _check_table(study: Study, name: str, table: dict[str, Any]) -> None:
     if not study.shown(name):
         names = ", ".join(dict.fromkeys(estimators_in_rows(table)))
+        if study.chosen["complete_tables"]:
+            raise ConfigError(
+                f"config: study.tables names '{name}', but none of its estimators ({names}) "
+                "can be evaluated on the study's models and datasets; drop the table."
+            )
         raise ConfigError(
             f"config: study.tables names '{name}', but study.estimators contains no estimator "
             f"of the table; add one ({names}) or drop the table."

@@ -72,8 +72,8 @@ def _leave_out(dataset: str, config: Config) -> list[str]:
     for table in tables.values():
         if dataset in table.get("datasets", []):
             table["datasets"] = [name for name in table["datasets"] if name != dataset]
-    for key in ("tables", "further"):
-        study[key] = [name for name in study[key] if tables.get(name, {}).get("datasets") != []]
+    kept = [name for name in study["tables"] if tables.get(name, {}).get("datasets") != []]
+    study["tables"] = kept
     if not is_used:
         return []
     study["datasets"] = [name for name in study["datasets"] if name != dataset]

@@ -1,7 +1,8 @@
 """Inputs and settings of rules, as functions of wildcards."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from persistcal.questions.templates import check_fields
 from persistcal.store.code import code_digest
 from persistcal.store.files import Digests
 from study.paths import Paths
-from study.study import PRICES, Answered, AnswerSet, Config, Evaluated, Scores, Study
+from study.study import PRICES, Answered, AnswerSet, Config, Scores, Study
 from study.wildcards import of_each, one_of
 
 Files = list[str]
@@ -655,7 +656,7 @@ class Inputs:
 
     def datasets_shown(self, table: str) -> dict[str, list[str]]:
         """Return the datasets of a table, with the datasets that their estimators train on."""
-        return self.study.datasets_shown(self.study.every_table[table])
+        return self.study.datasets_shown(self.study.tables[table])
 
     def labels_shown(self, table: str) -> dict[str, dict[str, str]]:
         """Return display names; another estimator's name must not make the table again."""
@@ -664,8 +665,9 @@ class Inputs:
         labels = self.study.labels
         return {**labels, "estimators": {name: labels["estimators"][name] for name in names}}
 
-    def answered(self, evaluated: Iterable[Evaluated]) -> list[Answered]:
-        """Return the answers that the page shows.
+    @cached_property
+    def answers_on_page(self) -> list[Answered]:
+        """The answers that the page shows.
 
         Training checkpoints answer the study's own datasets only.
         """
@@ -675,20 +677,20 @@ class Inputs:
         datasets = study.chosen["datasets"]
         return [
             Answered(model, checkpoint, dataset, split)
-            for model, dataset in dict.fromkeys((row.model, row.dataset) for row in evaluated)
+            for model, dataset in dict.fromkeys((e.model, e.dataset) for e in study.collected)
             for checkpoint in (study.checkpoints if dataset in datasets else study.evaluation)(
                 model
             )
             for split in study.splits_shown(model, checkpoint, dataset)
         ]
 
-    def shown_on_page(self, pattern: str, evaluated: Iterable[Evaluated]) -> Files:
+    def shown_on_page(self, pattern: str) -> Files:
         """Fill `pattern` for the answers that the page shows."""
-        return list(dict.fromkeys(of_each(pattern, self.answered(evaluated))))
+        return list(dict.fromkeys(of_each(pattern, self.answers_on_page)))
 
-    def weights_on_page(self, pattern: str, evaluated: Iterable[Evaluated]) -> Files:
+    def weights_on_page(self, pattern: str) -> Files:
         """Fill `pattern` for each checkpoint on the page that is run here."""
-        rows = self.answered(evaluated) if self.study.runs_models else []
+        rows = self.answers_on_page if self.study.runs_models else []
         local_rows = [row for row in rows if not self.study.api(row.model, row.checkpoint)]
         return list(dict.fromkeys(of_each(pattern, local_rows)))
 

@@ -1,29 +1,29 @@
 """The part of a study that its page shows: the record `Shown`, and the config."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from itertools import combinations
 from typing import Any
 
 import yaml
 
-from study.study import Config, Evaluated, Study
+from study.study import Config, Study
 
 # Keys of a checkpoint that differ for a control, and keys that can differ
 ASKED = {"examples", "seed"}
 FREE = {"label", "tokens", "allow_identical_weights", *ASKED}
 
 
-def shown_on_page(study: Study, tables: Iterable[str], labels: Mapping[str, Any]) -> Config:
-    """Return the fields of the record `Shown`; `tables` are the names of tables of results."""
+def shown_on_page(study: Study, labels: Mapping[str, Any]) -> Config:
+    """Return the fields of the record `Shown`."""
     config, models = study.config, study.chosen["models"]
-    blocks = [b for name in study.tables_made[:1] for b in study.every_table[name]["blocks"]]
+    blocks = [b for name in study.tables_made[:1] for b in study.tables[name]["blocks"]]
     return {
         "labels": labels,
         "checkpoints": {name: _stages(study, name) for name in models},
         "settings": {name: study.settings(name) for name in study.datasets},
         "judge": _judge(study),
         "results": config["results"],
-        "descriptions": {name: study.every_table[name] for name in tables},
+        "descriptions": {name: study.tables[name] for name in study.tables_made},
         "main": [row["estimator"] for block in blocks for row in block.get("rows", [])],
         "earlier": {name: study.earlier(name) for name in models},
         "controls": {name: _controls(study, name) for name in models},
@@ -75,9 +75,9 @@ def _analyses(study: Study) -> Config:
     }
 
 
-def used_config(study: Study, evaluated: Iterable[Evaluated]) -> Config:
-    """Return the config without the models, datasets, … that `evaluated` does not use."""
-    config, chosen, rows = study.config, study.chosen, list(evaluated)
+def used_config(study: Study) -> Config:
+    """Return the config without the models, datasets, … that the study does not use."""
+    config, chosen, rows = study.config, study.chosen, study.collected
     estimators = {row.estimator for row in rows}
     if not study.estimates:  # the file contains the estimators
         estimators = set(chosen["estimators"]) if not chosen["predictions"] else set()
@@ -93,7 +93,7 @@ def used_config(study: Study, evaluated: Iterable[Evaluated]) -> Config:
         "estimators": estimators,
         "verifiers": verifiers,
         "recipes": [name for name in recipes if isinstance(name, str)],
-        "tables": [*chosen["tables"], *chosen["further"]],
+        "tables": chosen["tables"],
         "analyses": analyses,
     }
     return {
@@ -104,6 +104,6 @@ def used_config(study: Study, evaluated: Iterable[Evaluated]) -> Config:
     }
 
 
-def config_text(study: Study, evaluated: Iterable[Evaluated]) -> str:
+def config_text(study: Study) -> str:
     """Return the used part of the config as YAML."""
-    return yaml.safe_dump(used_config(study, evaluated), sort_keys=False, allow_unicode=True)
+    return yaml.safe_dump(used_config(study), sort_keys=False, allow_unicode=True)

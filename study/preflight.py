@@ -175,11 +175,10 @@ def file_lines(study: Study, planned: Jobs) -> Preflight:
         chosen = [name for name in study.chosen["datasets"] if name != dataset]
         without = f"datasets: [{', '.join(chosen)}]"
         tables = study.config["tables"]
-        kept = [
-            t for t in study.chosen["further"] if dataset not in tables[t].get("datasets", [])
-        ]
-        if kept != study.chosen["further"]:
-            without += f", further: [{', '.join(kept)}]"
+        listed = study.chosen["tables"]
+        kept = [name for name in listed if dataset not in tables[name].get("datasets", [])]
+        if kept != listed:
+            without += f", tables: [{', '.join(kept)}]"
         refusals.append(
             f"{entry['file']} is missing. {entry.get('label', dataset)} needs a registration "
             "at participants-area.bioasq.org: download the training data of task 14b and put "

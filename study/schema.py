@@ -26,6 +26,9 @@ REMOVED = {
     f"{section}.{old}": f"rename it to {new}"
     for section in ("training", "recipes.*", "estimators.*.recipe")
     for old, new in (("answers", "n_answers"), ("precision", "dtype"))
+} | {
+    "study.further": "list its tables in study.tables, and set study.complete_tables to true "
+    "for tables with estimators that study.estimators lacks"
 }
 
 

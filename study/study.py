@@ -265,13 +265,12 @@ class Study:
 
     @cached_property
     def datasets(self) -> list[str]:
-        """The study's datasets, and further datasets of tables about transfer."""
-        if self.has_own_answers:
+        """The study's datasets, and further datasets of complete tables about transfer."""
+        if self.has_own_answers or not self.chosen["complete_tables"]:
             return list(self.chosen["datasets"])
-        further = [self.config["tables"][name] for name in self.chosen["further"]]
         named = [
             dataset
-            for table in further
+            for table in (self.config["tables"][name] for name in self.chosen["tables"])
             for dataset in table.get("datasets", [])
             if table.get("transfer")
             and set(self.train_elsewhere(dataset)) & set(self.chosen["datasets"])
@@ -615,9 +614,8 @@ class Study:
     @cached_property
     def has_paper_marks(self) -> bool:
         """Whether a table has the marks of the paper."""
-        tables = self.every_table
-        made = tables if self.estimates else {name: tables[name] for name in self.tables_made}
-        return any(table.get("marks", "paper") == "paper" for table in made.values())
+        tables = [self.tables[name] for name in self.tables_made]
+        return any(table.get("marks", "paper") == "paper" for table in tables)
 
     def datasets_shown(self, table: Config) -> dict[str, list[str]]:
         """Return the datasets that `table` can show, with their training datasets."""
@@ -629,62 +627,39 @@ class Study:
         table_sections = sections(table, self.chosen["models"], self.datasets_shown(table))
         return {(section.model, section.dataset) for section in table_sections}
 
-    def expanded(self, *names: str) -> dict[str, Config]:
-        """Return the descriptions of the named tables that have something to show."""
-        catalogue = {name: self.config["tables"][name] for name in names}
-        training = {dataset: self.train_elsewhere(dataset) for dataset in self.datasets}
-        tables = expand_tables(catalogue, training)
-        return {name: table for name, table in tables.items() if self.places_shown(table)}
-
     @cached_property
     def tables(self) -> dict[str, Config]:
-        """Descriptions of the study's tables, by name.
+        """Descriptions of the study's tables that have something to show, by name.
 
-        For the user's answers: a table of every estimator, and each table without a row of an
-        estimator that the study lacks.
+        Answers and predictions of the user have a table of every estimator, too. For answers,
+        a table with a row of an estimator that the study lacks is left out.
         """
-        if not self.has_own_answers:
-            return self.expanded(*self.chosen["tables"])
-        names = {EVERY, *self.chosen["estimators"]}
-        asked = self.expanded("all_estimators", *self.chosen["tables"])
+        every = [] if self.runs_models else ["all_estimators"]
+        names = [*every, *self.chosen["tables"]]
+        listed = {name: self.config["tables"][name] for name in names}
+        training = {dataset: self.train_elsewhere(dataset) for dataset in self.datasets}
+        tables = expand_tables(listed, training)
+        own = {EVERY, *self.chosen["estimators"]}
         return {
             name: table
-            for name, table in asked.items()
-            if set(estimators_in_rows(table)) <= names
+            for name, table in tables.items()
+            if self.places_shown(table)
+            and (not self.has_own_answers or set(estimators_in_rows(table)) <= own)
         }
 
     @cached_property
-    def further_tables(self) -> dict[str, Config]:
-        """Descriptions of the tables that only `all` makes."""
-        if self.has_own_answers:
-            return {}
-        names = [name for name in self.chosen["further"] if name not in self.chosen["tables"]]
-        return self.expanded(*names)
-
-    @cached_property
     def tables_made(self) -> list[str]:
-        """Tables that the default target makes."""
-        if self.chosen.get("predictions"):
-            # The config does not contain the estimators that fill the other tables.
-            return ["all_estimators"]
-        return list(self.tables if self.estimates else self.every_table)
-
-    @cached_property
-    def every_table(self) -> dict[str, Config]:
-        """Descriptions of all tables, by name."""
-        if self.estimates:
-            return {**self.tables, **self.further_tables}
-        # Only the file contains the estimators, so tables without rows can be requested.
-        return self.expanded("all_estimators", *self.chosen["tables"], *self.chosen["further"])
+        """Tables that the default target makes; others of the study can be asked for."""
+        # The config does not contain the estimators of a file, which fill the other tables.
+        return ["all_estimators"] if self.chosen.get("predictions") else list(self.tables)
 
     def shown(self, table: str) -> list[Evaluated]:
         """Return the evaluations that a table shows."""
         if not self.estimates:
             return self.evaluated
-        description = self.every_table[table]
+        description = self.tables[table]
         named = estimators_in_rows(description)
-        # The study's own tables show its evaluations; further tables add evaluations to `all`.
-        if table in self.tables:
+        if not self.chosen["complete_tables"]:
             named = [name for name in named if name in (EVERY, *self.chosen["estimators"])]
         if EVERY in named:
             named = self.chosen["estimators"]
@@ -712,14 +687,16 @@ class Study:
         ]
 
     @cached_property
-    def ever_evaluated(self) -> list[Evaluated]:
-        """Model, dataset and estimator of each evaluation of the target `all`."""
-        further = [row for name in self.further_tables for row in self.shown(name)]
-        return list(dict.fromkeys([*self.evaluated, *further]))
+    def collected(self) -> list[Evaluated]:
+        """The study's evaluations, and those that its complete tables add."""
+        if not self.estimates:
+            return self.evaluated
+        added = [row for name in self.tables for row in self.shown(name)]
+        return list(dict.fromkeys([*self.evaluated, *added]))
 
     def blocks(self, table: str, model: str, dataset: str) -> list[list[tuple[str, str]]]:
         """Return the estimators that `table` compares with each other, block by block."""
-        description = self.every_table[table]
+        description = self.tables[table]
         if dataset not in self.datasets_shown(description):
             return []
         training = self.train_elsewhere(dataset)

@@ -36,7 +36,7 @@ class ViewSettings:
         self._dataset, self.root = dataset, inputs.root
 
     def _shown(self, table: str) -> list[str]:
-        if table not in self._study.every_table:
+        if table not in self._study.tables:
             return []
         return list(dict.fromkeys(row.estimator for row in self._study.shown(table)))
 
@@ -66,7 +66,7 @@ class ViewSettings:
         names = self._study.labels["estimators"]
         if not self._study.estimates:
             return names
-        evaluated = {row.estimator for row in self._study.evaluated}
+        evaluated = {row.estimator for row in self._study.collected}
         return {name: label for name, label in names.items() if name in evaluated}
 
     @property

@@ -9,6 +9,7 @@ from soak_budget import COUNTS
 from workflow_runs import ATLAS, ROOT, snakemake
 
 collect_ignore = ["helpers/absent_packages"]  # for other Pythons, of which one begins with it
+WHOLE_PAPER = ROOT / "config" / "whole_paper.yaml"
 LONGEST = ["test_slurm.py", "test_paper_mini.py"]  # with --no-loadscope-reorder
 
 
@@ -59,7 +60,7 @@ def study(tmp_path_factory, worker_id):
 
 @pytest.fixture(scope="session")
 def paper_dry_runs(tmp_path_factory, worker_id):
-    """Dry runs of the paper's study: a table, the default target, and `all`.
+    """Dry runs of the paper's study: a table, the default target, and `all` of the whole paper.
 
     The first two are planned as the README says, by the profile that is `slurm` in the root.
     """
@@ -74,7 +75,7 @@ def paper_dry_runs(tmp_path_factory, worker_id):
                 profile="slurm",
             ),
             "study": snakemake(folder, "--dry-run", configs=paper, profile="slurm"),
-            "all": snakemake(folder, "--dry-run", "all", configs=paper),
+            "all": snakemake(folder, "--dry-run", "all", configs=[*paper, WHOLE_PAPER]),
         }
         (folder / "plans.json").write_text(json.dumps(plans))
 

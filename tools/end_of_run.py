@@ -10,11 +10,10 @@ SHOWN = 6  # kinds of job that are named
 def end_of_run(results: Path, since: float) -> str:
     """Return some lines about what the run that started at the time `since` has made."""
     lines = [jobs_text(results / "logs", since)]
-    pages = [results / "report" / "index.html", results / "all" / "report" / "index.html"]
-    made = [page for page in pages if is_new(page, since)]
-    if made:
-        lines.append(made[0].with_name("summary.txt").read_text(encoding="utf-8").rstrip())
-    lines += [f"Page: {page}" for page in made]
+    page = results / "report" / "index.html"
+    if is_new(page, since):
+        summary = page.with_name("summary.txt").read_text(encoding="utf-8").rstrip()
+        lines += [summary, f"Page: {page}"]
     return "\n\n".join(lines)
 
 

@@ -17,7 +17,7 @@ STUDY = {
 METRICS = ["out/metrics.csv", "--cores", "1"]
 ESTIMATORS = ["self_consistency", "perplexity"]
 CHOSEN = {"models": ["served"], "datasets": ["quiz"], "estimators": ESTIMATORS}
-CHOSEN |= {"tables": ["all_estimators"], "further": []}
+CHOSEN |= {"tables": ["all_estimators"]}
 
 
 def write(folder, name, *parts):

@@ -11,6 +11,7 @@ from study.config_files import over_defaults, refuse_misread
 from study.schema import ConfigError, load_schema
 from study.study import Study
 
+WHOLE_PAPER = shipped("whole_paper")
 OWN = {
     "results": "out",
     "models": {"m1": {"label": "Model 1", "evaluation": ["a", "b", "c"]}},
@@ -22,7 +23,8 @@ OWN = {
 @pytest.mark.parametrize("name", sorted(path.stem for path in CONFIG.glob("*.yaml")))
 def test_every_shipped_config_is_valid(name):
     atlas_configs = ["atlas", "atlas_pretraining"]
-    below = {"atlas_pretraining": atlas_configs[:1], "lab": atlas_configs}
+    below = {"atlas_pretraining": atlas_configs[:1], "whole_atlas": atlas_configs[:1]}
+    below["lab"] = atlas_configs
     check_config(overlaid(*map(shipped, [*below.get(name, []), name])))
     refuse_misread([CONFIG / f"{name}.yaml"])
 
@@ -36,7 +38,7 @@ def test_names_of_checkpoints_that_make_a_folder_name_too_long_are_refused():
     described = {name: {"revision": name} for name in names}
     model = {"checkpoints": described, "earlier": ["kestrel"], "evaluation": names}
     study = {"models": ["marin-8b"], "datasets": ["triviaqa"], "estimators": ["oracle"]}
-    config = overlaid({"models": {"marin-8b": model}, "study": {**study, "further": []}})
+    config = overlaid({"models": {"marin-8b": model}, "study": study})
     with pytest.raises(ConfigError, match=r"estimators\.oracle trains .* 323 characters tog"):
         check_config(config)
 
@@ -238,16 +240,21 @@ recipes: {oracle: {train_on: all}}
 estimators: {oracle: {recipe: {train_on: evalation}}}
 > estimators\.oracle\.recipe
 estimators: {oracle_respective: {posthoc: isotonic}}
+study: {estimators: [oracle_respective]}
 > oracle_respective has posthoc, but its recipe trains several adapters
 estimators: {end_correct: {function: end_corect}}
 > end_correct\.function names 'end_corect'; did you mean 'end_correct'
 estimators: {gcm: {recipe: transfer}}
+study: {estimators: [gcm]}
 > estimators\.gcm needs either a recipe or a function
 estimators: {oracle: {layer: 3}}
 > estimators\.oracle has layer, which a recipe does not read
-study: {further: [gmc]}
-> study\.further names 'gmc'; did you mean 'gcm'
+study: {tables: [gmc]}
+> study\.tables names 'gmc'; did you mean 'gcm'
+study: {further: [gcm]}
+> study\.further is no longer a key; list its tables in study\.tables
 tables: {gcm: {blocks: [{rows: [{estimator: gmc}]}]}}
+study: {tables: [gcm]}
 > tables\.gcm names 'gmc'; did you mean 'gcm'
 study: {tables: [gcm], estimators: [self_consistency]}
 > study\.tables names 'gcm', but study\.estimators contains no estimator of the table; add
@@ -259,6 +266,11 @@ study: {models: [marin-8b]}
 > few_shot and the checkpoints' examples ask for 15 questions .* datasets\.triviaqa keeps 10
 models: {marin-8b: {checkpoints: {phoenix: {seed: 3}}}}
 > marin-8b\.checkpoints\.phoenix\.seed is for samples, but decoding\.strategy is beams
+estimators: {non_oracle_copy: {recipe: orakle}}
+study: {estimators: [non_oracle_copy]}
+> estimators\.non_oracle_copy\.recipe names 'orakle'; did you mean 'oracle'
+training: {epochs: 0}
+> training\.epochs is 0
 study: {models: [qwen3-8b]}
 > models\.qwen3-8b lacks the key evaluation; add the checkpoints to evaluate
 verifiers: {gcm: {checkpoint: mian}}
@@ -361,12 +373,13 @@ def test_a_model_without_earlier_checkpoints_skips_estimators_that_need_them():
                 "datasets": ["triviaqa"],
                 "estimators": ["end_correct", "self_consistency", "oracle"],
             },
-        }
+        },
+        WHOLE_PAPER,
     )
     check_config(config)
-    further = {row.estimator for row in Study(config).ever_evaluated}
-    assert not {"non_oracle", "self_consistency_copy", "gcm_posthoc"} & further
-    assert {"oracle", "oracle_respective", "gcm"} <= further
+    collected = {row.estimator for row in Study(config).collected}
+    assert not {"non_oracle", "self_consistency_copy", "gcm_posthoc"} & collected
+    assert {"oracle", "oracle_respective", "gcm"} <= collected
 
 
 def test_a_users_study_does_not_include_the_papers_verifier():
@@ -382,13 +395,14 @@ def test_a_users_study_does_not_include_the_papers_verifier():
             "models": {"mine": model},
             "datasets": {"quiz": {"min_contrast": 5, "source": "file", "file": "quiz.csv"}},
             "study": {"models": ["mine"], "datasets": ["quiz"]},
-        }
+        },
+        WHOLE_PAPER,
     )
     check_config(config)
     study = Study(config)
-    assert "gcm" not in study.further_tables
-    assert not {"gcm", "gcm_posthoc"} & {row.estimator for row in study.ever_evaluated}
-    assert "oracle_vs_methods_fitted" in study.further_tables
+    assert "gcm" not in study.tables
+    assert not {"gcm", "gcm_posthoc"} & {row.estimator for row in study.collected}
+    assert "oracle_vs_methods_fitted" in study.tables
 
 
 def test_an_audit_is_refused_without_judged_answers():

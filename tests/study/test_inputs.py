@@ -7,7 +7,7 @@ from snakemake.exceptions import WorkflowError
 from snakemake.iocontainers import Wildcards
 
 from study.inputs import Inputs, existing
-from study.study import AnswerSet, Evaluated, Study
+from study.study import AnswerSet, Study
 from study.wildcards import for_each, one_of, per_job, uncompared
 
 ASKING = {"asks": {"n_samples": 2}, "reads": ["evaluation"], "prompt": "asked.txt"}
@@ -55,7 +55,7 @@ CONFIG = {
     "analyses": {"confounds": {"models": []}},
     "study": {
         **{"models": ["m"], "datasets": ["quiz"], "estimators": ["sc", "rank"]},
-        **{"predictions": None, "greedy": False, "tables": [], "further": []},
+        **{"predictions": None, "greedy": False, "tables": [], "complete_tables": False},
     },
 }
 BEAMS = {**CONFIG, "decoding": CONFIG["decoding"] | {"strategy": "beams"}}
@@ -213,8 +213,12 @@ def test_three_samples_greedy_answers_and_beams_have_no_halves(changes):
 
 
 def test_the_page_shows_training_checkpoints_only_on_training_datasets():
-    rows = [Evaluated("m", "quiz", "sc"), Evaluated("m", "exam", "sc")]
-    names = INPUTS.shown_on_page("{checkpoint}-{dataset}", rows)
+    transfer = {"blocks": [{}], "transfer": True, "datasets": ["exam"]}
+    exam = {"source": "file", "train_datasets": ["quiz"]}
+    study = {**CONFIG["study"], "tables": ["transfer"], "complete_tables": True}
+    datasets = {**CONFIG["datasets"], "exam": exam}
+    config = {**BEAMS, "datasets": datasets, "study": study, "tables": {"transfer": transfer}}
+    names = Inputs(Study(config), Path()).shown_on_page("{checkpoint}-{dataset}")
     assert names == ["a-quiz", "b-quiz", "c-quiz", "b-exam", "c-exam"]
 
 

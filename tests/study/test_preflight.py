@@ -171,7 +171,7 @@ def test_a_plan_without_files_or_judge_has_an_empty_report(tmp_path):
 
 
 def test_table_study_and_all_share_their_answer_jobs(paper_dry_runs):
-    """Jobs of the table have the same files and settings in `all`."""
+    """Jobs of the table have the same files and settings in `all` of the whole paper."""
 
     def answer_jobs(target):
         rules = {"generate_beams", "cluster_answers", "judge_answers"}

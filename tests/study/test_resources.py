@@ -118,7 +118,7 @@ def test_the_documented_costs_of_the_paper_are_current(paper_dry_runs):
     table = estimate_cost.as_table(estimate_cost.total_costs(PAPER, jobs))
     assert table in (ROOT / "docs" / "cluster.md").read_text(), table
     n_jobs = sum(job.rule != "study" for job in jobs)
-    assert f"the default target has {n_jobs} of them" in PAGE
+    assert f"the default target of `config/config.yaml` has {n_jobs} of them" in PAGE
 
 
 def test_every_rule_is_documented_with_its_number_of_jobs_and_its_device(jobs_of_all):

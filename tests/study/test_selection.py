@@ -57,8 +57,8 @@ CONFIG = {
         "models": ["m"],
         "datasets": ["quiz"],
         "estimators": ["sc", "joint"],
-        "tables": ["main"],
-        "further": ["main", "ablations", "fitted", "elsewhere", "of_others"],
+        "tables": ["main", "ablations", "fitted", "elsewhere", "of_others"],
+        "complete_tables": True,
     },
 }
 STUDY = Study(CONFIG)
@@ -171,7 +171,7 @@ def test_fitted_and_trained_estimators_need_earlier_checkpoints():
     assert needing == {"posthoc", "non_oracle", "calibrated", "surrogate", "copy"}
 
 
-def test_the_target_all_adds_estimators_and_datasets_of_further_tables():
+def test_complete_tables_add_evaluations_to_those_of_the_study():
     quiz = [Evaluated("m", "quiz", name) for name in ("sc", "joint")]
     assert STUDY.evaluated == quiz
     assert STUDY.shown("main") == quiz
@@ -180,10 +180,17 @@ def test_the_target_all_adds_estimators_and_datasets_of_further_tables():
     on_exam = [Evaluated("m", "exam", name) for name in ("sc", "joint")]
     assert STUDY.shown("elsewhere") == on_exam
     added = [Evaluated("m", "quiz", name) for name in ("copy", "posthoc")]
-    assert STUDY.ever_evaluated == quiz + added + on_exam
+    assert STUDY.collected == quiz + added + on_exam
     # Tables for models outside the study are left out.
-    assert list(STUDY.further_tables) == ["ablations", "fitted", "elsewhere"]
+    assert list(STUDY.tables) == ["main", "ablations", "fitted", "elsewhere"]
     assert STUDY.datasets == ["quiz", "exam"]
+
+
+def test_other_tables_leave_out_estimators_that_the_study_lacks():
+    study = Study({**CONFIG, "study": {**CONFIG["study"], "complete_tables": False}})
+    assert study.collected == study.evaluated == STUDY.evaluated
+    assert [row.estimator for row in study.shown("ablations")] == ["sc"]
+    assert study.datasets == ["quiz"]
 
 
 def test_fitted_estimators_are_not_evaluated_on_a_dataset_without_training():

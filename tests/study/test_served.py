@@ -30,7 +30,6 @@ study:
   datasets: [triviaqa]
   estimators: [self_consistency, end_correct]
   tables: [all_estimators]
-  further: [beyond_the_paper]
 """)
 
 
@@ -61,8 +60,9 @@ def test_only_answers_that_an_estimator_reads_are_requested():
     study = Study(served())
     assert study.checkpoints("s") == ["a", "b"]
     assert study.splits_shown("s", "a", "triviaqa") == ["test"]
-    # Estimators that only `further` tables show are not paid for.
-    names = {row.estimator for row in study.ever_evaluated}
+    # Estimators that a complete table adds are not paid for.
+    tables = study_of(tables=["all_estimators", "beyond_the_paper"], complete_tables=True)
+    names = {row.estimator for row in Study(served(tables)).collected}
     assert names == {"self_consistency", "end_correct"}
     fitted = Study(served(study_of(estimators=["self_consistency_posthoc"])))
     assert fitted.checkpoints("s") == ["z", "a", "b"]

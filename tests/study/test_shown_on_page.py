@@ -6,14 +6,14 @@ from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.report.page.contents import Shown, Stage
 from persistcal.store.jobs import Job, execute
 from study.page import shown_on_page, used_config
-from study.study import Evaluated, Study
+from study.study import Study
 
 TABLE = {"layout": "models_as_blocks", "blocks": [{"rows": [{"estimator": "oracle"}]}]}
 CONFIG = {
     "results": "out",
     "study": {
         **{"models": ["mine"], "datasets": ["quiz"], "estimators": ["oracle", "gcm"]},
-        **{"tables": ["main"], "further": [], "pairs": "all", "predictions": None},
+        **{"tables": ["main"], "complete_tables": False, "pairs": "all", "predictions": None},
     },
     "models": {
         "mine": {"earlier": ["a"], "evaluation": ["b", "c", "d"]},
@@ -52,13 +52,15 @@ SETTINGS = EvaluationSettings(
 LABELS = {"models": {"mine": "Mine"}, "datasets": {"quiz": "Quiz"}, "estimators": {}}
 
 
-def rows(*estimators, dataset="quiz"):
-    return [Evaluated("mine", dataset, name) for name in estimators]
+def study_of(*estimators, **keys):
+    """The study above with some estimators and other keys of the config."""
+    return Study({**CONFIG, "study": {**CONFIG["study"], "estimators": estimators}, **keys})
 
 
 def test_the_page_shows_only_config_entries_that_the_study_uses():
-    assert used_config(Study(CONFIG), rows("oracle")) == {
-        **CONFIG,
+    study = study_of("oracle")
+    assert used_config(study) == {
+        **study.config,
         "models": {"mine": CONFIG["models"]["mine"]},
         "datasets": {name: CONFIG["datasets"][name] for name in ("quiz", "trivia")},
         "verifiers": {},
@@ -67,21 +69,22 @@ def test_the_page_shows_only_config_entries_that_the_study_uses():
         "tables": {"main": TABLE},
         "analyses": {},
     }
-    assert list(used_config(Study(CONFIG), rows("gcm"))["models"]) == ["mine", "qwen"]
+    assert list(used_config(study_of("gcm"))["models"]) == ["mine", "qwen"]
     analyses = {"transfer": {"models": ["mine"], "recipes": ["transfer"]}}
-    with_analysis = Study({**CONFIG, "analyses": analyses})
-    assert used_config(with_analysis, rows("oracle"))["recipes"] == {"transfer": {}}
+    assert used_config(study_of("oracle", analyses=analyses))["recipes"] == {"transfer": {}}
 
 
-def test_the_page_shows_the_datasets_of_additional_tables():
-    """BioASQ is only in a table of `all`, and a page once lacked its settings."""
-    config = used_config(Study(CONFIG), [*rows("oracle"), *rows("oracle", dataset="bioasq")])
-    assert list(config["datasets"]) == ["quiz", "trivia", "bioasq"]
+def test_the_page_shows_the_datasets_that_complete_tables_add():
+    abroad = {**TABLE, "transfer": True, "datasets": ["bioasq"]}
+    datasets = {**CONFIG["datasets"], "bioasq": {"min_contrast": 9, "train_datasets": ["quiz"]}}
+    chosen = {**CONFIG["study"], "tables": ["abroad"], "complete_tables": True}
+    study = study_of("oracle", tables={"abroad": abroad}, datasets=datasets, study=chosen)
+    assert list(used_config(study)["datasets"]) == ["quiz", "trivia", "bioasq"]
 
 
 def test_a_study_of_predictions_shows_no_estimators_of_the_catalogue():
     study = Study({**CONFIG, "study": {**CONFIG["study"], "predictions": "mine.csv"}})
-    config = used_config(study, study.evaluated)
+    config = used_config(study)
     assert (config["estimators"], config["verifiers"]) == ({}, {})
 
 
@@ -95,7 +98,7 @@ def page_record(further=None, **checkpoints):
     def take(*, shown: Shown) -> None:
         records.append(shown)
 
-    settings = {"shown": shown_on_page(Study(config), ["main"], LABELS)}
+    settings = {"shown": shown_on_page(Study(config), LABELS)}
     execute(take, Job({}, {}, settings, threads=1))
     return records[0]
 

@@ -30,7 +30,7 @@ def released(**sft):
     model = copy.deepcopy(MODEL)
     if sft:
         model["checkpoints"]["sft"] = sft
-    return overlaid({"models": {"post": model}, "study": {**STUDY, "further": []}})
+    return overlaid({"models": {"post": model}, "study": STUDY})
 
 
 def check_refused(config, message):

@@ -86,9 +86,6 @@ ALL = {
     "join_labels": 48 + 70,
     "evaluate_estimator": 48 + 70,
     "compare_table": 8 + 2 * 2,
-    "collect_all_results": 1,
-    "make_all_claims": 1,
-    "compare_all_with_paper": 1,
     # ten tables, of which two are made for each of the sets with a train split
     "make_table": 8 + 2 * 2,
     "measure_transfer": 2,
@@ -100,7 +97,6 @@ ALL = {
     # also similarities of weights, Jeopardy's categories, BioASQ's examples
     "make_plain_table": 11 + 3,
     "draw_audit": 1,
-    "make_full_page": 1,
 }
 
 

@@ -10,7 +10,7 @@ from tools.export_checkpoints import write_rounded
 
 TINY = """
 results: out
-study: {estimators: [end_correct, self_consistency], further: []}
+study: {estimators: [end_correct, self_consistency]}
 datasets: {atlas: {n_train: 24, n_test: 24, min_contrast: 1}}
 analyses: {gcm_headroom: {models: []}}
 decoding: {n_beams: 2, max_new_tokens: 4}

@@ -66,25 +66,6 @@ if any(
 # Display names, but not of estimators, which only rules that show them receive
 PLACES = {kind: study.labels[kind] for kind in ("models", "datasets")}
 TABLES = study.tables_made
-# Rules that collect results are made twice: for the default target, and for the target `all`
-SCOPES = [
-    {
-        "folder": RESULTS,
-        "name": "{}_{}".format,
-        "evaluated": study.evaluated,
-        "datasets": DATASETS,
-        "tables": TABLES,
-        "with_analyses": False,
-    },
-    {
-        "folder": f"{RESULTS}/all",
-        "name": "{}_all_{}".format,
-        "evaluated": study.ever_evaluated,
-        "datasets": study.datasets,
-        "tables": [*TABLES, *study.further_tables],
-        "with_analyses": True,
-    },
-]
 
 RULES = workflow.current_basedir  # the folder of this file and of all other rule files
 # Editing the code that fetches a file must not rerun jobs that read the file.
@@ -118,6 +99,20 @@ def of_checkpoint(key, default=None):
 
 
 EVALUATED = {model: study.evaluation(model) for model in MODELS}
+ALL = workflow.modifier.avail_rulename("all")  # a module can rename it
+
+
+def with_analyses(added, always=()):
+    """Return files that are `always` made, and files of analyses that the target `all` adds.
+
+    Other targets read the files of `added` that exist, so that they keep what `all` has made.
+    """
+
+    def present(wildcards):
+        is_asked = ALL in workflow.dag_settings.targets
+        return [*always, *(p for p in added if is_asked or Path(p).exists())]
+
+    return present
 
 
 def reported(path, caption, category, **labels):
@@ -217,7 +212,7 @@ wildcard_constraints:
         ["own", "train", *HALVES, "transfer", "evaluation", "earlier", "last_earlier"]
     ),
     estimator=one_of(config["estimators"] if study.estimates else [IMPORTED]),
-    table=one_of(study.every_table),
+    table=one_of(study.tables),
     seed=r"\d+",
     shard=r"\d+",
     split=one_of(SPLITS),

@@ -122,51 +122,44 @@ rule measure_subsets:
         "../scripts/evaluation/measure_subsets.py"
 
 
-for scope in SCOPES:
+rule collect_results:
+    input:
+        metrics=of_each(paths.metrics, study.collected),
+        intervals=of_each(paths.intervals, study.collected),
+        significance=expand(rules.compare_table.output.significance, table=TABLES),
+        contrast_sets=expand(
+            paths.contrast_set_sizes, model=MODELS, dataset=study.datasets
+        ),
+    output:
+        metrics=f"{RESULTS}/metrics.csv",
+        intervals=f"{RESULTS}/intervals.csv",
+        significance=f"{RESULTS}/significance.csv",
+        contrast_sets=f"{RESULTS}/contrast_sets.csv",
+    log:
+        f"{LOGS}/collect_results.log",
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        holm=config["evaluation"]["holm"],
+    script:
+        "../scripts/evaluation/collect_results.py"
 
-    rule:
-        name:
-            scope["name"]("collect", "results")
-        input:
-            metrics=of_each(paths.metrics, scope["evaluated"]),
-            intervals=of_each(paths.intervals, scope["evaluated"]),
-            significance=expand(
-                rules.compare_table.output.significance, table=scope["tables"]
-            ),
-            contrast_sets=expand(
-                paths.contrast_set_sizes, model=MODELS, dataset=scope["datasets"]
-            ),
-        output:
-            metrics=f"{scope['folder']}/metrics.csv",
-            intervals=f"{scope['folder']}/intervals.csv",
-            significance=f"{scope['folder']}/significance.csv",
-            contrast_sets=f"{scope['folder']}/contrast_sets.csv",
-        log:
-            f"{LOGS}/{scope['name']('collect', 'results')}.log",
-        conda:
-            "../../envs/cpu.yaml"
-        params:
-            holm=config["evaluation"]["holm"],
-        script:
-            "../scripts/evaluation/collect_results.py"
 
-    rule:
-        name:
-            scope["name"]("make", "claims")
-        input:
-            predictions=of_each(paths.predictions, scope["evaluated"]),
-            replicates=of_each(paths.replicates, scope["evaluated"]),
-        output:
-            claims=f"{scope['folder']}/claims.csv",
-        log:
-            f"{LOGS}/{scope['name']('make', 'claims')}.log",
-        conda:
-            "../../envs/cpu.yaml"
-        resources:
-            mem_mb=memory_to_resample,
-        params:
-            checkpoints=EVALUATED,
-            settings={d: study.settings_drawn(d) for d in scope["datasets"]},
-            is_greedy=study.is_greedy,
-        script:
-            "../scripts/evaluation/make_claims.py"
+rule make_claims:
+    input:
+        predictions=of_each(paths.predictions, study.collected),
+        replicates=of_each(paths.replicates, study.collected),
+    output:
+        claims=f"{RESULTS}/claims.csv",
+    log:
+        f"{LOGS}/make_claims.log",
+    conda:
+        "../../envs/cpu.yaml"
+    resources:
+        mem_mb=memory_to_resample,
+    params:
+        checkpoints=EVALUATED,
+        settings={d: study.settings_drawn(d) for d in study.datasets},
+        is_greedy=study.is_greedy,
+    script:
+        "../scripts/evaluation/make_claims.py"

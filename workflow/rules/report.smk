@@ -15,7 +15,7 @@ rule make_table:
     conda:
         "../../envs/cpu.yaml"
     params:
-        description=lookup("{table}", within=study.every_table),
+        description=lookup("{table}", within=study.tables),
         models=MODELS,
         datasets=per_job(inputs.datasets_shown),
         labels=per_job(inputs.labels_shown),
@@ -51,44 +51,39 @@ HEADROOMS = (
 
 OTHER_NUMBERS = ["contrast_set_sizes", "checkpoints", "hidden_state_variance"]
 OTHER_NUMBERS += ["transfer", "weight_similarity"]
-ANALYSES_PRINTED = [
-    *([rules.correlate_variance.output.csv] if VARIANCES_MEASURED else []),
-    *(matrix for matrices in transfers().values() for matrix in matrices),
-    *expand(rules.compare_weights.output.similarities, model=COMPARED),
-]
+VARIANCE = [rules.correlate_variance.output.csv] if VARIANCES_MEASURED else []
+SIMILARITIES = expand(rules.compare_weights.output.similarities, model=COMPARED)
+ANALYSES_PRINTED = [*VARIANCE, *sum(transfers().values(), []), *SIMILARITIES]
 
 
-for scope in SCOPES:
-
-    rule:
-        name:
-            scope["name"]("compare", "with_paper")
-        input:
-            intervals=f"{scope['folder']}/intervals.csv",
-            tables=expand(rules.make_table.output.csv, table=scope["tables"]),
-            paper=PRINTED,
-            printed=[
-                inputs.find_file(f"resources/paper/{name}.csv")
-                for name in OTHER_NUMBERS
-            ],
-            measured=[
-                f"{scope['folder']}/contrast_sets.csv",
+rule compare_with_paper:
+    input:
+        intervals=rules.collect_results.output.intervals,
+        tables=expand(rules.make_table.output.csv, table=TABLES),
+        paper=PRINTED,
+        printed=[
+            inputs.find_file(f"resources/paper/{name}.csv") for name in OTHER_NUMBERS
+        ],
+        measured=with_analyses(
+            ANALYSES_PRINTED,
+            [
+                rules.collect_results.output.contrast_sets,
                 *([rules.compute_accuracies.output.accuracies] if HAS_TEXTS else []),
-                *(ANALYSES_PRINTED if scope["with_analyses"] else []),
             ],
-        output:
-            comparison=f"{scope['folder']}/paper_comparison.csv",
-            numbers=f"{scope['folder']}/paper_numbers.csv",
-        log:
-            f"{LOGS}/{scope['name']('compare', 'with_paper')}.log",
-        conda:
-            "../../envs/cpu.yaml"
-        params:
-            labels=study.labels,
-            checkpoints={model: study.labels_of(model) for model in MODELS},
-            settings=settings_compared(config, ROOT),
-        script:
-            "../scripts/report/compare_with_paper.py"
+        ),
+    output:
+        comparison=f"{RESULTS}/paper_comparison.csv",
+        numbers=f"{RESULTS}/paper_numbers.csv",
+    log:
+        f"{LOGS}/compare_with_paper.log",
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        labels=study.labels,
+        checkpoints={model: study.labels_of(model) for model in MODELS},
+        settings=settings_compared(config, ROOT),
+    script:
+        "../scripts/report/compare_with_paper.py"
 
 
 # Files with the rows of figures and tables (`files` in persistcal/report/catalogue.py), in the
@@ -113,16 +108,12 @@ ROWS = {
         if IS_AUDITED
         else []
     ),
-    "all_intervals": (
-        rules.collect_all_results.output.intervals
-        if "leaderboard" in study.every_table
-        else []
+    "leaderboard": (
+        rules.collect_results.output.intervals if "leaderboard" in study.tables else []
     ),
     "transfer": transfers(),
     "headroom": HEADROOMS,
-    "weight_similarity": expand(
-        rules.compare_weights.output.similarities, model=COMPARED
-    ),
+    "weight_similarity": SIMILARITIES,
     "categories": questions_by_dataset("categories"),
     "examples": questions_by_dataset("examples"),
 }

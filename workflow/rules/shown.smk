@@ -26,28 +26,3 @@ def plain_tables(target, end):
     """Return the tables of a target that compare no estimators."""
     names = [n for n, v in VIEWS["table"].items() if v["target"] == target]
     return expand(getattr(rules.make_plain_table.output, end), table=names)
-
-
-def tables_shown(names, with_analyses):
-    """Return the tables of a page; analyses are last."""
-    shown = expand(rules.make_table.output.csv, table=names)
-    shown += plain_tables("study", "csv")
-    shown += [rules.measure_agreement.output.csv] if AGREED else []
-    if not with_analyses:
-        return shown
-    shown += [rules.correlate_variance.output.csv] if VARIANCES_MEASURED else []
-    shown += [rules.measure_confounds.output.csv] if CONFOUNDED else []
-    return shown + plain_tables("all", "csv")
-
-
-NO_ANALYSES = {"transfer": [], "variance": [], "headroom": [], "similarity": []}
-
-
-def analyses_shown():
-    transfer = rules.measure_transfer.output.transfer
-    return {
-        "transfer": of_each(transfer, study.analysed("transfer")),
-        "variance": (rules.correlate_variance.output.csv if VARIANCES_MEASURED else []),
-        "headroom": HEADROOMS,
-        "similarity": expand(rules.compare_weights.output.similarities, model=COMPARED),
-    }

@@ -329,7 +329,7 @@ def absent_analyses(made: StudyTables, asked: Collection[str]) -> list[str]:
         "hidden_state_variance": ("hidden-state variance", made.variance),
     }
     lost = [name for key, (name, rows) in tables.items() if key in asked and rows.empty]
-    text = "the target “all” computes them and makes a page of its own."
+    text = "the target “all” adds them to this page."
     return [f"Analyses ({', '.join(lost)}): {text}"] if lost else []
 
 
