@@ -134,6 +134,8 @@ def test_nothing_is_left_to_do_and_no_question_is_judged_twice(paper):
     # 7 checkpoints on three datasets, train and test, and Qwen's on TriviaQA's test split
     assert len(paper.judge.requests) == len(distinct) == 7 * (15 + 25 + 16 + 24 + 24) + 25
     assert "Nothing to be done" in paper.run(*paper.targets, "--dry-run")
+    # nor of the default target: it keeps the analyses on the page
+    assert "Nothing to be done" in paper.run("--dry-run")
     # A table that is lost is made again from what the judge has said.
     path = paper.results / "labels/olmo3-7b/step566000/triviaqa/test.parquet"
     before = path.read_bytes()
