@@ -77,7 +77,7 @@ cost: $(VENV)/ready  ## what is left to do of the paper's study: jobs, requests,
 
 rulegraph: $(VENV)/ready  ## draw the graph of docs/dag.md anew; needs graphviz
 	@command -v dot > /dev/null || { echo "dot is missing: install graphviz" >&2; exit 1; }
-	@$(RUN)/snakemake all --rulegraph --configfile config/whole_paper.yaml | $(RUN)/python tools/rulegraph.py \
+	@$(RUN)/snakemake all --rulegraph --configfile config/whole_paper.yaml | $(RUN)/python -m tools.rulegraph \
 	  | tred | dot -Tsvg -o docs/images/rulegraph.svg
 
 outputs: $(VENV)/ready  ## write docs/outputs.md, the columns of all tables

@@ -266,11 +266,6 @@ study: {models: [marin-8b]}
 > few_shot and the checkpoints' examples ask for 15 questions .* datasets\.triviaqa keeps 10
 models: {marin-8b: {checkpoints: {phoenix: {seed: 3}}}}
 > marin-8b\.checkpoints\.phoenix\.seed is for samples, but decoding\.strategy is beams
-estimators: {non_oracle_copy: {recipe: orakle}}
-study: {estimators: [non_oracle_copy]}
-> estimators\.non_oracle_copy\.recipe names 'orakle'; did you mean 'oracle'
-training: {epochs: 0}
-> training\.epochs is 0
 study: {models: [qwen3-8b]}
 > models\.qwen3-8b lacks the key evaluation; add the checkpoints to evaluate
 verifiers: {gcm: {checkpoint: mian}}

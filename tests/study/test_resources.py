@@ -12,6 +12,7 @@ from study.resources import JobResources
 from study.study import Study
 from tools import estimate_cost
 from tools.jobs_table import jobs_table
+from tools.rulegraph import box_of
 
 PAGE = (ROOT / "docs" / "dag.md").read_text(encoding="utf-8")
 BEAMS_32B = {"model": "olmo3-32b", "checkpoint": "step262000", "dataset": "triviaqa"}
@@ -123,7 +124,7 @@ def test_the_documented_costs_of_the_paper_are_current(paper_dry_runs):
 
 def test_every_rule_is_documented_with_its_number_of_jobs_and_its_device(jobs_of_all):
     listed = re.findall(r"^\| `([\w{}]+)` \| (\w+) \| (\d+) \|", PAGE, flags=re.MULTILINE)
-    boxes = [re.sub(r"^train_\w+", "train_{recipe}", job.rule) for job in jobs_of_all]
+    boxes = [box_of(job.rule) for job in jobs_of_all]
     assert {rule: int(n) for rule, _, n in listed} == Counter(boxes)
     assert f"all {len(boxes)} jobs of `all`" in PAGE
     on_gpu = {
