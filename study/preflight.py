@@ -34,6 +34,9 @@ Jobs = Sequence[tuple[str, Mapping[str, str]]]  # the rule and the wildcards of 
 QUESTION_BYTES, REFERENCE_BYTES, CANDIDATE_BYTES = 100, 16, 18
 LIKELY_CANDIDATES = 5  # of ten beams, after grouping
 LIKELY_BYTES_PER_TOKEN, LIKELY_REPLY_TOKENS = 4, 5  # of English; of "3. CORRECT"
+TOO_LITTLE = (
+    ", which is too little; set the environment variable HF_HOME to a folder on a larger disk."
+)
 LEAST_REPLY = 16  # see `persistcal.judge.messages.request_body`
 
 # Programs that stop with an error if a Python lacks what generate_beams needs. They receive the
@@ -127,7 +130,16 @@ def plan_judge(inputs: Inputs, planned: Jobs, finished: Jobs) -> JudgePlan:
     )
 
 
-def judge_lines(inputs: Inputs, planned: Jobs, finished: Jobs) -> Preflight:
+def _own_config(arguments: Sequence[str]) -> str:
+    """Return the file that can change the config of a run with these `arguments`."""
+    if any(argument.startswith("--configfile") for argument in arguments):
+        return "your config"
+    return "a file my.yaml and `--configfile my.yaml` to the command"
+
+
+def judge_lines(
+    inputs: Inputs, planned: Jobs, finished: Jobs, arguments: Sequence[str] = ()
+) -> Preflight:
     """Return the line on the judge's cost, and the reason if it is above a ceiling."""
     plan, judge = plan_judge(inputs, planned, finished), inputs.config["judge"]
     if not plan.requests:
@@ -147,13 +159,14 @@ def judge_lines(inputs: Inputs, planned: Jobs, finished: Jobs) -> Preflight:
         enough = -(-int(spent + plan.bound + 1) // 10) * 10
         refusals.append(
             "the judge's bound is above the ceiling. To allow it, add the line "
-            f"`judge: {{max_cost: {enough}}}` to your config; "
+            f"`judge: {{max_cost: {enough}}}` to {_own_config(arguments)}; "
             "`judge: {clusters: needed}` judges only answers that are trained on or evaluated."
         )
     if paid + plan.requests > judge["max_requests"]:
         refusals.append(
             f"the judge's requests are above judge.max_requests {judge['max_requests']:,}; add "
-            f"the line `judge: {{max_requests: {paid + plan.requests}}}` to your config."
+            f"the line `judge: {{max_requests: {paid + plan.requests}}}` to "
+            f"{_own_config(arguments)}."
         )
     if not os.environ.get(judge["api_key_env"], "").strip():
         refusals.append(
@@ -195,23 +208,31 @@ def download_lines(study: Study, planned: Jobs) -> Preflight:
     if not downloads:
         return Preflight([], [])
     total = sum(resources.gigabytes(rule, job) for rule, job in planned)
-    cache = Path(study.config["model_cache"] or ".")
-    free = shutil.disk_usage(cache if cache.exists() else ".").free / 1e9
     states = (study.state(job["model"], job["checkpoint"]) for job in fetched)
-    repos = dict.fromkeys(str(state.get("repo")) for state in states)
-    token = Path(os.environ.get("HF_HOME", "~/.cache/huggingface"), "token").expanduser()
-    has_token = bool(os.environ.get("HF_TOKEN")) or token.exists()
+    repos = sorted({str(state.get("repo")) for state in states})
+    home = Path(os.environ.get("HF_HOME", "~/.cache/huggingface")).expanduser()
+    there = min(downloads, sum(_gigabytes_in_cache(home, repo) for repo in repos))
+    disk = next(folder for folder in (home, *home.parents) if folder.exists())
+    free = shutil.disk_usage(disk).free / 1e9
+    stored = f" ({there:,.0f} GB of them are in {home})" if there >= 0.5 else ""
+    has_token = bool(os.environ.get("HF_TOKEN")) or (home / "token").exists()
     return Preflight(
         [
-            f"Downloads: {downloads:,.0f} GB of {', '.join(repos)}; with results "
-            f"{total:,.0f} GB of disk; {free:,.0f} GB are free here"
-            f"{', which is too little' if free < total else ''}.",
+            f"Downloads: {downloads:,.0f} GB of {', '.join(repos)}{stored}; with results "
+            f"{total:,.0f} GB of disk; {free:,.0f} GB are free in {disk}"
+            + ("." if total - there <= free else TOO_LITTLE),
             "HF_TOKEN is set."
             if has_token
             else "HF_TOKEN is not set; only gated repositories need it.",
         ],
         [],
     )
+
+
+def _gigabytes_in_cache(home: Path, repo: str) -> float:
+    """Return the size of the files of a repository, of all revisions, in the Hub's cache."""
+    blobs = home / "hub" / f"models--{repo.replace('/', '--')}" / "blobs"
+    return sum(file.stat().st_size for file in blobs.glob("*") if file.is_file()) / 1e9
 
 
 def profile_lines(arguments: Sequence[str]) -> Preflight:
@@ -316,7 +337,7 @@ def preflight(
     """
     parts = [
         Preflight(list(notes), []),
-        judge_lines(inputs, planned, finished),
+        judge_lines(inputs, planned, finished, arguments),
         download_lines(inputs.study, planned),
         file_lines(inputs.study, planned),
         python_lines(inputs, planned, **how),

@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from configs import PAPER
@@ -108,6 +109,19 @@ def test_downloads_are_listed_with_size_repository_and_token(tmp_path, monkeypat
     assert token == "HF_TOKEN is not set; only gated repositories need it."
     (tmp_path / "token").write_text("hf_test")
     assert check_plan(tmp_path, [fetch]).lines[1] == "HF_TOKEN is set."
+    # Earlier downloads of the repository, and too little space for the rest
+    blobs = tmp_path / "hub" / "models--allenai--Olmo-3-1125-32B" / "blobs"
+    blobs.mkdir(parents=True)
+    with (blobs / "weights").open("wb") as file:
+        file.truncate(12 * 10**9)  # a file with a hole, which takes no space
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=50e9))
+    [downloads, _] = check_plan(tmp_path, [fetch]).lines
+    assert f"(12 GB of them are in {tmp_path}); with results 64 GB of disk; 50 GB" in downloads
+    assert downloads.endswith(
+        "too little; set the environment variable HF_HOME to a folder on a larger disk."
+    )
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=53e9))
+    assert "too little" not in check_plan(tmp_path, [fetch]).lines[0]
 
 
 def test_partitions_of_the_profile_must_exist_on_the_cluster(tmp_path, monkeypatch):

@@ -3,6 +3,7 @@
 import ast
 import copy
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import jsonschema
@@ -157,6 +158,10 @@ def test_options_and_configs_of_snakemake_that_the_documentation_names_are_there
         assert {word for word in words if re.match("--?[a-z]", word)} <= {*known, *FLAGS}, line
         files = [word for word in words if re.match(r"(config|profiles)/", word)]
         assert all((ROOT / file).exists() for file in files), line
+        profiles = [value for name, value in pairwise(line.split()) if name == "--profile"]
+        for profile in profiles:  # PATH is the reader's; a page explains how to write others
+            folder = ROOT / re.sub("(PATH|path/to)/", "", profile)
+            assert "mine" in profile or (folder / "profile.yaml").exists(), line
 
 
 def test_the_site_of_the_documentation_is_built_with_all_its_links(tmp_path):
