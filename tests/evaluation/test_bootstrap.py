@@ -1,3 +1,5 @@
+"""Bootstrap replicates, against rows that are drawn and repeated one by one."""
+
 import numpy as np
 import pytest
 from resampling import SEED, draw, resampled_metrics, walk
@@ -34,21 +36,21 @@ def counts(parts):
     return draw(parts, N, 400, SEED)
 
 
-def test_draws_are_those_of_the_walk(parts, counts):
+def test_drawn_counts_equal_a_walk_that_draws_question_by_question(parts, counts):
     assert len(parts) == 6
     for replicate in range(40):
         for part, drawn in zip(parts, counts, strict=True):
             taken = walk(part, N, SEED, replicate)
             expected = [taken.count(question) for question in part.questions]
             assert drawn[:, replicate].tolist() == expected
-    for few, drawn in zip(draw(parts, N, 3, SEED), counts, strict=True):
-        assert (few == drawn[:, :3]).all()
-    for far in (0, 3, 12):  # of a sequence that is kept
-        for near, drawn in zip(draw(parts, N, 60, SEED, far), counts, strict=True):
-            assert (near == drawn[:, :60]).all()
+    for first_draws, drawn in zip(draw(parts, N, 3, SEED), counts, strict=True):
+        assert (first_draws == drawn[:, :3]).all()
+    for reach in (0, 3, 12):  # longer sequences begin with the same draws
+        for continued, drawn in zip(draw(parts, N, 60, SEED, reach), counts, strict=True):
+            assert (continued == drawn[:, :60]).all()
 
 
-def test_marginals_are_multinomial():
+def test_counts_of_questions_are_multinomial():
     # n draws from a class of n = 20: mean 1, variance 1 - 1/n, covariance -1/n
     n, replicates = 20, 4000
     part = component(np.arange(40), np.arange(40) < n)
@@ -61,19 +63,21 @@ def test_marginals_are_multinomial():
     assert np.diag(covariance).mean() == pytest.approx(1 - 1 / n, abs=0.03)
     off_diagonal = covariance[~np.eye(n, dtype=bool)]
     assert off_diagonal.mean() == pytest.approx(-1 / n, abs=0.005)
-    # the share of questions that are never drawn: (1 - 1/n)^n
+    # Share of questions that are never drawn: (1 - 1/n)^n
     assert (drawn == 0).mean() == pytest.approx((1 - 1 / n) ** n, abs=0.01)
 
 
 @pytest.fixture(scope="module")
 def replicated(answers, pairs, counts):
-    """Metrics per run and replicate, of the counts of the parts in order."""
+    """Return metrics by run and replicate."""
     drawn = iter(counts)
     return metrics_under(lambda part: next(drawn), prepare(answers, pairs, ["odds", "fitted"]))
 
 
 @pytest.mark.parametrize("conditioning", ["odds", "fitted"])
-def test_metrics_equal_those_of_resampled_rows(answers, pairs, replicated, conditioning):
+def test_replicated_metrics_equal_metrics_of_resampled_rows(
+    answers, pairs, replicated, conditioning
+):
     runs = list(answers.confidence)
     for replicate in (0, 399):
         expected = resampled_metrics(answers, pairs, conditioning, replicate)

@@ -1,4 +1,4 @@
-"""The words for estimators, and the intervals that they rest on."""
+"""Verdicts on estimators in words, and the intervals that they depend on."""
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ ABOVE, CHANCE, BELOW = (0.1, 0.3), (-0.1, 0.2), (-0.3, -0.1)
         ((np.nan, np.nan), (np.nan, np.nan), "cross", "too few changed questions"),
     ],
 )
-def test_a_word_rests_on_one_basis(balance, order, basis, word):
+def test_the_verdict_follows_the_intervals_of_its_basis(balance, order, basis, word):
     in_balance = Bounds(0.1, *balance)
     in_order = Bounds(0.6, *(0.5 + end for end in order))
     assert word_of(in_balance, in_order, basis) == word
@@ -37,8 +37,8 @@ def test_a_word_rests_on_one_basis(balance, order, basis, word):
 def test_the_interval_of_a_claim_includes_the_variation_of_seeds():
     replicates = 0.5 + 0.1 * norm.ppf((np.arange(4000) + 0.5) / 4000)
     by_seed = {17: 0.4, 18: 0.5, 19: 0.6}
-    # Variances .01 of questions and .1² / 3 of seeds: V = .01333, three quarters of it of
-    # questions, so that there are 2 × 4 = 8 degrees of freedom
+    # Variance: .01 (questions) + .1² / 3 (seeds) = .01333, four times the part of the seeds.
+    # Degrees of freedom: (3 − 1) × 4 = 8
     reach = t.ppf(0.975, 8) * np.sqrt(0.01 + 0.01 / 3)
     assert claim_interval(0.5, replicates, by_seed) == pytest.approx(
         (0.5 - reach, 0.5 + reach), abs=1e-3
@@ -48,8 +48,8 @@ def test_the_interval_of_a_claim_includes_the_variation_of_seeds():
 
 @pytest.mark.parametrize("n_seeds", [3, 5])
 @pytest.mark.parametrize("ratio", [0.5, 2.0, 5.0])
-def test_recipes_without_an_effect_are_claimed_in_at_most_7_percent(n_seeds, ratio):
-    """Seeds vary `ratio` times as much as samples of questions do."""
+def test_recipes_without_an_effect_are_claimed_in_at_most_7_percent_of_studies(n_seeds, ratio):
+    """Seeds vary by `ratio` times the variation of samples of questions."""
     rng = np.random.default_rng(0)
     grid = norm.ppf((np.arange(200) + 0.5) / 200)
     claimed = 0

@@ -9,48 +9,46 @@ from persistcal.evaluation.control import compare_with_control, fieller
 from persistcal.evaluation.predictions import AnswerArrays, Series
 from persistcal.evaluation.settings import EvaluationSettings
 
-STATES = ("base", "changed", "again")
+STATES = ("base", "changed", "repeated")
 SETTINGS = {"min_direction": 1, "n_replicates": 200, "seed": 0}
 
 
 def answers_of(correct, confidence):
-    """Answers of the base, of the changed checkpoint and of the base asked again."""
+    """Return answers of the base, the changed checkpoint and the base asked again."""
     n = len(correct[0])
     names = np.array([f"q{number:03}" for number in range(n)], object)
     runs = {Series("quiz", "e", 0): np.array(confidence, float)}
     return AnswerArrays(STATES, names, np.array(correct, np.int8), runs, np.arange(n))
 
 
-def controlled(answers, **settings):
-    """Δ_K and AUC_K of the only estimator."""
+def compare_only_estimator(answers, **settings):
+    """Return Δ_K and AUC_K of the only estimator."""
     change, control = (
         contrast_sets(
             answers.correct, STATES, EvaluationSettings(min_contrast=1, pairs=[("base", later)])
         )
         for later in STATES[1:]
     )
-    found = compare_with_control(
+    comparison = compare_with_control(
         change, control, answers, EvaluationSettings(**SETTINGS | settings)
     )
-    return found and {metric: estimators[0] for metric, estimators in found.items()}
+    return comparison and {metric: estimators[0] for metric, estimators in comparison.items()}
 
 
 @pytest.fixture
 def small_study():
-    """Six gains and four losses of the change; two gains and two losses of the control."""
+    """Return answers with 6 gains and 4 losses by the change, 2 and 2 by the control."""
     base = [0] * 6 + [1] * 4 + [0, 0, 1, 1]
     changed = [1] * 6 + [0] * 4 + [0, 0, 1, 1]
-    again = [0] * 6 + [1] * 4 + [1, 1, 0, 0]
-    rises = [0.5, 0.7, 0.7, 0.7, 0.7, 0.7, 0.3] + [0.3, 0.3, 0.3, 0.7] + [0.5] * 3
+    repeated = [0] * 6 + [1] * 4 + [1, 1, 0, 0]
     changes = [0.2, 0.2, 0.2, 0.2, 0.1, -0.1] + [-0.2, -0.2, -0.2, 0.1] + [0.0] * 4
-    del rises
     chance = [0.0] * 10 + [0.3, 0.3, -0.3, 0.3]
     half = np.full(14, 0.5)
-    return answers_of([base, changed, again], [half, half + changes, half + chance])
+    return answers_of([base, changed, repeated], [half, half + changes, half + chance])
 
 
-def test_the_numerator_subtracts_the_signs_of_chance_flips(small_study):
-    balance = controlled(small_study)["delta0_balanced"]
+def test_delta_k_subtracts_the_signs_of_chance_flips(small_study):
+    balance = compare_only_estimator(small_study)["delta0_balanced"]
     # Signs: gains 5 of 6 follow, sum 4; losses 3 of 4 follow, sum 2. Control: +1 +1 +1 −1 = 2
     # in both directions, 1 in each. ((4 − 1) / 6 + (2 − 1) / 4) / 2 = .375
     assert balance.numerator == pytest.approx(((4 - 1) / 6 + (2 - 1) / 4) / 2)
@@ -59,7 +57,7 @@ def test_the_numerator_subtracts_the_signs_of_chance_flips(small_study):
 
 
 def test_the_corrected_change_auc_equals_a_loop_over_pairs(small_study):
-    order = controlled(small_study)["change_auc"]
+    order = compare_only_estimator(small_study)["change_auc"]
     gains, losses = [0.2] * 4 + [0.1, -0.1], [-0.2] * 3 + [0.1]
     control = [0.3, 0.3, 0.3, -0.3]  # towards gained, and mirrored towards lost
 
@@ -75,36 +73,36 @@ def test_the_corrected_change_auc_equals_a_loop_over_pairs(small_study):
     assert order.numerator == pytest.approx(expected - (1 - a) * (1 - b) / 2)
 
 
-def test_a_control_of_fewer_questions_is_scaled(small_study):
-    """Half of the questions with the control's answers: each of its flips counts twice."""
+def test_a_control_with_fewer_questions_is_scaled_up(small_study):
+    """The control answers half of the questions, so each of the flips counts twice."""
     correct = small_study.correct.copy()
     correct[2, :7] = -1
-    balance = controlled(small_study._replace(correct=correct))["delta0_balanced"]
+    balance = compare_only_estimator(small_study._replace(correct=correct))["delta0_balanced"]
     # 14 questions of the change, 7 of the control: two of 4 in each direction become 4
     assert balance.numerator == pytest.approx(((4 - 2) / 6 + (2 - 2) / 4) / 2)
 
 
 def test_no_ratio_is_given_if_all_flips_can_be_chance(small_study):
-    assert np.isnan(controlled(small_study)["delta0_balanced"].estimate()).all()
+    assert np.isnan(compare_only_estimator(small_study)["delta0_balanced"].estimate()).all()
 
 
-def test_too_few_flips_are_not_compared(small_study):
-    assert controlled(small_study, min_direction=5) is None
+def test_a_change_with_too_few_flips_is_not_compared(small_study):
+    assert compare_only_estimator(small_study, min_direction=5) is None
 
 
-def test_fieller_is_wider_towards_small_denominators():
+def test_fieller_intervals_are_wide_for_uncertain_denominators():
     rng = np.random.default_rng(0)
     low, high = fieller(1.0, 1.0, 1 + rng.normal(0, 0.1, 9999), 1 + rng.normal(0, 0.3, 9999))
-    # (1 − θ)² = 1.96² (.01 + .09 θ²): .654 θ² − 2 θ + .962 = 0
+    # Ends solve (1 − θ)² = 1.96² (.01 + .09 θ²), which is .654 θ² − 2 θ + .962 = 0.
     assert [low, high] == pytest.approx([0.595, 2.46], abs=0.06)
     assert np.isnan(fieller(1.0, 0.1, np.ones(99), rng.normal(0.1, 1, 99))).all()
 
 
-def test_knowledge_that_does_not_count_is_not_claimed_and_a_follower_is():
+def test_only_an_estimator_that_follows_knowledge_is_claimed_to_follow_beyond_chance():
     settings = {"studies": 60, "replicates": 200}
     ignored = shares(NextToControl(of_chance=-0.4, of_knowledge=0), **settings)
     followed = shares(NextToControl(of_chance=0.4, of_knowledge=1), **settings)
-    assert ignored["difference"] > 0.3  # what the difference of Δ₀ᵇ would claim
+    assert ignored["difference"] > 0.3  # a plain difference of Δ₀ᵇ would be claimed
     assert ignored["delta"] <= 0.07
     assert ignored["auc"] <= 0.07
     assert followed["delta"] >= 0.95

@@ -14,7 +14,7 @@ CHECKPOINTS = ["v1", "v2"]
 
 
 def table(correct, confidence, *, asks=(1, 2), group=None):
-    """Predictions from arrays of shape (n_asks, n_checkpoints, n_questions)."""
+    """Return predictions from arrays of shape (n_asks, n_checkpoints, n_questions)."""
     frames = [
         pd.DataFrame(
             {
@@ -34,7 +34,7 @@ def table(correct, confidence, *, asks=(1, 2), group=None):
 
 @pytest.fixture
 def random_asks():
-    """Labels and confidences of two asks at two checkpoints, on 60 questions, with ties."""
+    """Return labels and confidences of two asks at two checkpoints, with ties."""
     rng = np.random.default_rng(5)
     return rng.integers(0, 2, (2, 2, 60)), rng.integers(0, 6, (2, 2, 60)) / 5
 
@@ -42,7 +42,7 @@ def random_asks():
 def test_each_ask_selects_questions_for_the_confidences_of_the_other():
     # Ask 1 gains q0 and q1 and loses q2; ask 2 gains q0 and loses q2.
     first, second = [[0, 0, 1, 1], [1, 1, 0, 1]], [[0, 1, 1, 1], [1, 1, 0, 1]]
-    # Confidences of ask 1 rise in q0 and fall in q2; of ask 2 rise in q0, q1 and q2.
+    # Confidences of ask 1 rise in q0 and fall in q2; in ask 2 they rise in q0, q1 and q2.
     of_first = [[0.2, 0.5, 0.9, 0.5], [0.6, 0.5, 0.4, 0.5]]
     of_second = [[0.3, 0.3, 0.3, 0.5], [0.7, 0.9, 0.5, 0.5]]
     crossed = cross_ask(
@@ -64,11 +64,11 @@ def test_cross_asking_equals_a_loop_over_questions_and_pairs(random_asks):
     balances, areas = [], []
     for selecting, rating in ((0, 1), (1, 0)):
         changes = {"gained": [], "lost": []}
-        for q in range(60):
-            before, after = correct[selecting, :, q]
-            change = round(confidence[rating, 1, q] - confidence[rating, 0, q], 9)
-            if before != after:
-                changes["gained" if after else "lost"].append(change)
+        for question in range(60):
+            earlier_label, later_label = correct[selecting, :, question]
+            change = round(confidence[rating, 1, question] - confidence[rating, 0, question], 9)
+            if earlier_label != later_label:
+                changes["gained" if later_label else "lost"].append(change)
         gained, lost = changes.values()
         balances.append((np.mean(np.sign(gained)) - np.mean(np.sign(lost))) / 2)
         areas.append(np.mean([(g > x) + (g == x) / 2 for g in gained for x in lost]))
@@ -77,7 +77,7 @@ def test_cross_asking_equals_a_loop_over_questions_and_pairs(random_asks):
 
 
 def test_exchanged_checkpoints_of_the_rating_ask_mirror_the_metrics(random_asks):
-    """The null distribution is symmetric, whatever the other ask selects."""
+    """The null distribution is therefore symmetric for every selection of questions."""
     correct, confidence = random_asks
     crossed, mirrored = (
         cross_ask(table(correct, stated), CHECKPOINTS, EvaluationSettings(**SETTINGS)).observed
@@ -87,17 +87,17 @@ def test_exchanged_checkpoints_of_the_rating_ask_mirror_the_metrics(random_asks)
     assert mirrored["change_auc"] == pytest.approx(1 - crossed["change_auc"])
 
 
-def test_repeated_questions_of_a_group_leave_the_intervals_unchanged(random_asks):
+def test_copies_of_questions_in_a_group_leave_the_intervals_unchanged(random_asks):
     asks = [np.repeat(values, 4, axis=2) for values in random_asks]
     fact = [f"fact {number:03}" for number in np.repeat(np.arange(60), 4)]
     settings = SETTINGS | {"n_replicates": 3000}
-    alone, grouped, independent = (
+    single, grouped, independent = (
         cross_ask(predictions, CHECKPOINTS, EvaluationSettings(**settings)).replicated[
             "change_auc"
         ][0]
         for predictions in (table(*random_asks), table(*asks, group=fact), table(*asks))
     )
-    ends = np.quantile(alone, [0.025, 0.975])
+    ends = np.quantile(single, [0.025, 0.975])
     assert np.quantile(grouped, [0.025, 0.975]) == pytest.approx(ends, abs=0.02)
     assert np.ptp(np.quantile(independent, [0.025, 0.975])) < 0.6 * np.ptp(ends)
 
@@ -106,13 +106,13 @@ def test_answers_with_a_label_in_one_ask_only_are_left_out(random_asks):
     predictions = table(*random_asks)
     is_lost = (predictions["ask"] == 2) & predictions["question_id"].isin(["q000", "q001"])
     crossed = cross_ask(predictions[~is_lost], CHECKPOINTS, EvaluationSettings(**SETTINGS))
-    without = predictions[~predictions["question_id"].isin(["q000", "q001"])]
-    expected = cross_ask(without, CHECKPOINTS, EvaluationSettings(**SETTINGS))
+    common = predictions[~predictions["question_id"].isin(["q000", "q001"])]
+    expected = cross_ask(common, CHECKPOINTS, EvaluationSettings(**SETTINGS))
     assert crossed.n_left_out == 4  # two questions at two checkpoints of ask 1
     assert crossed.observed["change_auc"] == expected.observed["change_auc"]
 
 
-def test_too_few_changed_questions_in_a_role_give_no_interval(random_asks):
+def test_too_few_changed_questions_in_an_ask_give_no_interval(random_asks):
     crossed = cross_ask(
         table(*random_asks), CHECKPOINTS, EvaluationSettings(**SETTINGS | {"min_direction": 40})
     )
@@ -120,27 +120,27 @@ def test_too_few_changed_questions_in_a_role_give_no_interval(random_asks):
     assert not np.isnan(crossed.observed["change_auc"]).any()
 
 
-def test_an_estimator_with_one_ask_is_compared_on_the_draws_of_one_with_two(random_asks):
-    twice = table(*random_asks, asks=(0, 2))
-    once = twice[twice["ask"] == 0].drop(columns="ask")
+def test_estimators_with_one_and_two_asks_share_their_draws(random_asks):
+    two_asks = table(*random_asks, asks=(0, 2))
+    one_ask = two_asks[two_asks["ask"] == 0].drop(columns="ask")
     settings = EvaluationSettings(**SETTINGS)
-    assert digest_of_draws(twice, CHECKPOINTS, settings) == digest_of_draws(
-        once, CHECKPOINTS, settings
+    assert digest_of_draws(two_asks, CHECKPOINTS, settings) == digest_of_draws(
+        one_ask, CHECKPOINTS, settings
     )
 
 
-def test_one_ask_cannot_be_crossed():
+def test_a_single_ask_is_not_crossed():
     one_ask = pd.DataFrame({"ask": [0, 0]})
     assert asks_to_cross(one_ask) is None
     assert cross_ask(one_ask, CHECKPOINTS, EvaluationSettings(**SETTINGS)) is None
 
 
 @pytest.mark.parametrize("estimator", ["probability", "self-consistency"])
-def test_asking_twice_is_not_followed_and_changed_knowledge_is(estimator):
+def test_only_changed_knowledge_is_followed_between_two_asks(estimator):
     settings = {"studies": 40, "replicates": 200}
     unchanged = claims(TwoAsks(estimator, 0.0), **settings)
     changed = claims(TwoAsks(estimator, 0.3), **settings)
     assert unchanged["followed"] <= 0.1
     assert changed["followed"] >= 0.95
     if estimator == "probability":
-        assert unchanged["one_ask"] >= 0.95  # what one sampled ask would claim
+        assert unchanged["one_ask"] >= 0.95  # a single ask would be claimed to follow

@@ -1,3 +1,5 @@
+"""Compiled loops, against loops in Python."""
+
 from itertools import product
 
 import numba
@@ -8,8 +10,8 @@ from persistcal.evaluation import loops, weighted
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, float])
-def test_pairs_are_counted_as_one_by_one(dtype):
-    """Ties of one class and of both, in more columns than are summed at once."""
+def test_counts_of_pairs_equal_a_loop_over_pairs(dtype):
+    """With ties inside and between classes, and more columns than are summed at once."""
     level = np.array([0, 0, 1, 2, 2, 2, 3, 4, 4])
     correct = np.array([0, 0, 1, 0, 0, 1, 0, 1, 1], bool)
     rows = np.arange(9)[::-1]
@@ -19,16 +21,16 @@ def test_pairs_are_counted_as_one_by_one(dtype):
     loops.count_pairs(rows, correct, level, weights, won, pairs)
     expected_won, expected_pairs = np.zeros((2, weights.shape[1]))
     for right, wrong in product(np.flatnonzero(correct), np.flatnonzero(~correct)):
-        both = weights[rows[right]].astype(float) * weights[rows[wrong]]
-        expected_pairs += both
-        expected_won += both * (np.sign(level[right] - level[wrong]) + 1) / 2
+        weight = weights[rows[right]].astype(float) * weights[rows[wrong]]
+        expected_pairs += weight
+        expected_won += weight * (np.sign(level[right] - level[wrong]) + 1) / 2
     assert won.tolist() == expected_won.tolist()
     assert pairs.tolist() == expected_pairs.tolist()
     counted = weighted._count_pairs(level.astype(float), correct, rows, weights)
-    assert [found.tolist() for found in counted] == [won.tolist(), pairs.tolist()]
+    assert [values.tolist() for values in counted] == [won.tolist(), pairs.tolist()]
 
 
-def test_small_and_large_studies_have_the_same_auc(monkeypatch):
+def test_the_auc_does_not_depend_on_the_size_at_which_loops_are_compiled(monkeypatch):
     rng = np.random.default_rng(3)
     confidence, correct = rng.integers(0, 9, 40) / 8, rng.random(40) < 0.6
     weights = rng.poisson(1, (40, 300)).astype(np.uint8)
@@ -37,7 +39,7 @@ def test_small_and_large_studies_have_the_same_auc(monkeypatch):
     assert weighted.auc(confidence, correct, weights=weights).tolist() == small.tolist()
 
 
-def test_where_nothing_can_be_kept_loops_are_compiled_all_the_same(monkeypatch):
+def test_loops_are_compiled_without_a_writable_cache(monkeypatch):
     compiled = numba.njit
 
     def cannot_keep(*arguments, cache=False, **options):

@@ -1,4 +1,4 @@
-"""What every metric promises: a value, replicates, an interval or none, and honest marks."""
+"""Every metric has a value, replicates, an interval or a reason against it, and marks."""
 
 import re
 from dataclasses import replace
@@ -44,19 +44,19 @@ def tests(replicates):
 
 @pytest.mark.parametrize("key", KEYS)
 def test_every_metric_has_a_value_and_replicates_that_vary(replicates, key):
-    own = replicates.estimators.index(("quiz", "own"))
+    row = replicates.estimators.index(("quiz", "own"))
     assert np.isfinite(replicates.observed[key]).all()
     assert replicates.replicated[key].shape == (4, N_REPLICATES)
-    assert replicates.replicated[key][own].std() > 0
+    assert replicates.replicated[key][row].std() > 0
 
 
 @pytest.mark.parametrize("key", KEYS)
-def test_every_metric_has_an_interval_or_says_that_it_has_none(replicates, key):
+def test_every_metric_has_an_interval_or_declares_that_it_has_none(replicates, key):
     claims = replicates.for_claims(key)
-    own = replicates.estimators.index(("quiz", "own"))
+    row = replicates.estimators.index(("quiz", "own"))
     assert claims.shape == (4, N_REPLICATES)
     if METRICS[key.metric].has_interval:
-        assert claims[own].std() > 0
+        assert claims[row].std() > 0
     else:
         assert np.isnan(claims).all()
 
@@ -71,7 +71,7 @@ def test_a_metric_without_an_interval_has_no_verdict(tests, key):
 
 
 def test_cells_without_a_test_have_no_mark():
-    """The ECE of a constant confidence is far from the best one, and nothing tests it."""
+    """The ECE of a constant confidence is far from the best ECE, and is not tested."""
     made = compare(make_predictions(60), CHECKPOINTS, min_contrast=5, n_replicates=200)
     # the last column is the ECE on all questions
     rows = re.compile("coarse|end.correct|learnt|own", re.IGNORECASE)
@@ -88,10 +88,10 @@ def test_cells_without_a_test_have_no_mark():
 
 @pytest.fixture
 def unregistered():
-    """A registry that forgets what the test adds."""
-    before = list(METRICS)
+    """Remove metrics from the registry that a test adds."""
+    names_before = list(METRICS)
     yield
-    for name in METRICS.keys() - set(before):
+    for name in METRICS.keys() - set(names_before):
         del METRICS[name]
 
 
@@ -105,44 +105,35 @@ def test_a_copy_of_a_metric_has_the_intervals_and_tests_of_the_original(
 
     for table in (intervals(copied), compare_blocks(copied, BLOCK)):
         shown = table.columns.drop("metric")
-        one, other = (
+        original, copy = (
             table.loc[table["metric"] == m, shown] for m in ("delta_balanced", "copied")
         )
-        pd.testing.assert_frame_equal(one.reset_index(drop=True), other.reset_index(drop=True))
-        assert one["lower_2_5pct"].notna().any()
+        pd.testing.assert_frame_equal(
+            original.reset_index(drop=True), copy.reset_index(drop=True)
+        )
+        assert original["lower_2_5pct"].notna().any()
+
+
+COMPLETE = {"heading": "X", "latex": "X", "contrast": len, "draws": "paper", "no_interval": "-"}
 
 
 @pytest.mark.parametrize(
-    ("members", "lacking"),
+    ("attributes", "lacking"),
     [
         ({"heading": "X", "latex": "X", "draws": "questions"}, "lacks contrast or full"),
         ({"heading": "X", "contrast": len, "draws": "paper"}, "lacks latex, no_interval"),
-        (
-            {"heading": "X", "latex": "X", "contrast": len, "draws": "directions"},
-            "lacks weighted",
-        ),
-        (
-            {
-                "heading": "X",
-                "latex": "X",
-                "contrast": len,
-                "draws": "paper",
-                "no_interval": "-",
-            }
-            | {"name": "auc"},
-            "two metrics with the name 'auc'",
-        ),
+        (COMPLETE | {"draws": "directions"}, "lacks weighted"),
+        (COMPLETE | {"name": "auc"}, "two metrics with the name 'auc'"),
     ],
 )
 def test_an_incomplete_metric_is_refused_when_its_class_is_defined(
-    unregistered, members, lacking
+    unregistered, attributes, lacking
 ):
     with pytest.raises(TypeError, match=lacking):
-        type("Incomplete", (Metric,), {"name": "incomplete"} | members)
+        type("Incomplete", (Metric,), {"name": "incomplete"} | attributes)
 
 
-def test_metrics_that_nothing_reads_are_not_replicated(predictions):
-    """Only the paper's marks need replicates of SmoothECE."""
+def test_smooth_ece_is_replicated_only_for_the_papers_marks(predictions):
     settings = replace(SETTINGS, paper_marks=False)
     made = replicate_metrics(predictions, CHECKPOINTS, settings)
     for key in KEYS:

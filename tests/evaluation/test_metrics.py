@@ -1,3 +1,5 @@
+"""Weighted metrics, against scikit-learn on repeated rows."""
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,24 +14,24 @@ weighted = st.tuples(stated, st.integers(0, 1), st.integers(0, 3))
 
 @settings(deadline=None)  # the first example can compile loops
 @given(st.lists(weighted, min_size=2, max_size=40))
-def test_weights_are_repetitions_and_sklearn_agrees(rows):
-    confidence, correct, times = np.array(rows).T
-    times = times.astype(int)
-    repeated, labels = np.repeat(confidence, times), np.repeat(correct, times)
+def test_weighted_metrics_equal_sklearn_on_repeated_rows(rows):
+    confidence, correct, n_times = np.array(rows).T
+    n_times = n_times.astype(int)
+    repeated, labels = np.repeat(confidence, n_times), np.repeat(correct, n_times)
     if len(np.unique(labels)) < 2:
-        assert np.isnan(auc(confidence, correct, weights=times))
+        assert np.isnan(auc(confidence, correct, weights=n_times))
     else:
-        area = auc(confidence, correct, weights=times)
+        area = auc(confidence, correct, weights=n_times)
         assert area == pytest.approx(roc_auc_score(labels, repeated))
-        error = mean_gap(squared_error(confidence, correct), weights=times)
+        error = mean_gap(squared_error(confidence, correct), weights=n_times)
         assert error == pytest.approx(brier_score_loss(labels, repeated))
-        balanced = balanced_gap(confidence, correct == 1, weights=times)
+        balanced = balanced_gap(confidence, correct == 1, weights=n_times)
         assert balanced == pytest.approx(balanced_gap(repeated, labels == 1))
     if len(labels):
-        assert mean_gap(confidence, weights=times) == pytest.approx(repeated.mean())
+        assert mean_gap(confidence, weights=n_times) == pytest.approx(repeated.mean())
 
 
-def test_undefined_is_nan():
+def test_metrics_without_answers_or_without_both_labels_are_nan():
     assert np.isnan(auc([0.2, 0.3], [1, 1]))
     assert np.isnan(mean_gap([]))
     assert np.isnan(mean_gap([0.5], weights=[0]))

@@ -1,4 +1,4 @@
-"""The noise floor of SmoothECE: by drawing labels one by one, and the level of its test."""
+"""The noise floor of SmoothECE: values from drawn labels, and the level of the test."""
 
 import numpy as np
 import pytest
@@ -12,95 +12,92 @@ from persistcal.evaluation.contrast import condition
 from persistcal.evaluation.settings import EvaluationSettings
 
 
-def test_the_p_value_counts_the_observed_value():
-    # two of four draws are at least 0.3, one of them equal but for rounding: (1 + 2) / (1 + 4)
-    found = reliability.compare_with_floor(0.3, np.array([0.1, 0.2, 0.3 - 1e-15, 0.4]))
-    assert found == (pytest.approx(0.25), 0.6)
+def test_the_p_value_of_calibration_counts_the_observed_value():
+    # Two of four draws are at least 0.3 (up to rounding errors): (1 + 2) / (1 + 4)
+    comparison = reliability.compare_with_floor(0.3, np.array([0.1, 0.2, 0.3 - 1e-15, 0.4]))
+    assert comparison == (pytest.approx(0.25), 0.6)
     assert np.isnan(reliability.compare_with_floor(np.nan, np.array([0.1]))).all()
 
 
-def test_one_checkpoint_has_the_floor_of_a_study_with_this_checkpoint_alone():
+def test_a_checkpoints_floor_equals_the_floor_of_a_study_of_this_checkpoint():
     rows = make_predictions(60).query("estimator == 'own' and checkpoint == 'b'")
     floors = reliability.noise_floors(
-        rows,
-        ["b"],
-        EvaluationSettings(min_contrast=1, seed=3),
-        n_draws=150,
+        rows, ["b"], EvaluationSettings(min_contrast=1, seed=3), n_draws=150
     )
     [row] = floors[floors["scope"] == "full"].to_dict("records")
     runs = rows.pivot(index="question_id", columns="seed", values="confidence").to_numpy().T
-    right = rows[rows["seed"] == rows["seed"].iloc[0]].sort_values("question_id")
-    correct = right["correct"].to_numpy(bool)
-    found = reliability.checkpoint_calibration(
+    rows_of_a_seed = rows[rows["seed"] == rows["seed"].iloc[0]].sort_values("question_id")
+    correct = rows_of_a_seed["correct"].to_numpy(bool)
+    calibration = reliability.checkpoint_calibration(
         list(runs), correct, np.arange(len(correct)), seed=3, n_draws=150
     )
-    assert found.noise_floor == pytest.approx(row["noise_floor"])
-    assert found.p_calibrated == row["p_calibrated"]
+    assert calibration.noise_floor == pytest.approx(row["noise_floor"])
+    assert calibration.p_calibrated == row["p_calibrated"]
     value = np.mean([relplot.smECE(run, correct.astype(float)) for run in runs])
-    assert found.value == pytest.approx(value, abs=1e-9)
+    assert calibration.value == pytest.approx(value, abs=1e-9)
 
 
-def test_the_mean_confidence_is_tested_against_the_accuracy():
-    """Of 100 answers with .9 and 100 with .1, half are right: calibrated only on average."""
+def test_a_mean_confidence_equal_to_the_accuracy_passes_although_answers_are_miscalibrated():
+    """Half of 100 answers with .9 and half of 100 answers with .1 are correct."""
     confidence = np.repeat([0.9, 0.1], 100)
-    found = reliability.checkpoint_calibration(
+    calibration = reliability.checkpoint_calibration(
         [confidence], np.arange(200) % 2 == 0, np.arange(200), seed=0
     )
-    assert (found.confidence, found.accuracy) == (pytest.approx(0.5), 0.5)
-    assert found.p_calibrated == 1 / 501 and found.p_mean == 1
+    assert (calibration.confidence, calibration.accuracy) == (pytest.approx(0.5), 0.5)
+    assert calibration.p_calibrated == 1 / 501 and calibration.p_mean == 1
     low = reliability.checkpoint_calibration(
         [confidence / 9], np.arange(200) % 2 == 0, np.arange(200), seed=0
     )
     assert low.p_mean == 1 / 501 and low.confidence < low.accuracy
 
 
-def test_floors_of_a_study_are_those_of_rows():
+def test_floors_of_a_study_equal_means_over_drawn_labels():
     predictions = make_predictions(60)
     rows = predictions[predictions["estimator"] == "own"]
     settings = EvaluationSettings(min_contrast=1, seed=3, pairs=[("a", "b")])
     table = reliability.noise_floors(rows, CHECKPOINTS, settings, n_draws=4)
-    found = table.set_index(["conditioning", "scope"])["noise_floor"]
+    floors = table.set_index(["conditioning", "scope"])["noise_floor"]
     wide = rows.pivot_table(index="question_id", columns="checkpoint", values="confidence")
-    right = rows.pivot_table(index="question_id", columns="checkpoint", values="correct")
+    labels = rows.pivot_table(index="question_id", columns="checkpoint", values="correct")
     uniform = np.random.default_rng(3).random((len(wide), 4))
     full = [
         np.mean([relplot.smECE(p, (u < p).astype(float)) for u in uniform.T])
         for p in wide[list(CHECKPOINTS)].to_numpy().T
     ]
-    assert found["odds", "full"] == pytest.approx(np.mean(full), abs=1e-9)
-    changed = (right["a"] != right["b"]).to_numpy()
+    assert floors["odds", "full"] == pytest.approx(np.mean(full), abs=1e-9)
+    changed = (labels["a"] != labels["b"]).to_numpy()
     earlier, later = wide[changed][["a", "b"]].to_numpy().T
-    p = condition(earlier, later, right[changed]["b"].to_numpy() == 1, "odds").earlier
+    p = condition(earlier, later, labels[changed]["b"].to_numpy() == 1, "odds").earlier
     contrast = [relplot.smECE(p, (u < p).astype(float)) for u in uniform[changed].T]
-    assert found["odds", "contrast"] == pytest.approx(np.mean(contrast), abs=1e-9)
+    assert floors["odds", "contrast"] == pytest.approx(np.mean(contrast), abs=1e-9)
 
 
-def test_calibration_is_seldom_refused_and_overconfidence_found():
-    rng, refused = np.random.default_rng(0), {1.0: 0, 2.5: 0}
+def test_calibration_is_rarely_rejected_and_overconfidence_usually_is():
+    rng, n_rejected = np.random.default_rng(0), {1.0: 0, 2.5: 0}
     for _ in range(40):
         logit = 1.5 * rng.normal(size=200)
         correct, uniform = rng.random(200) < expit(logit), rng.random((200, 60))
-        for sharpness in refused:
+        for sharpness in n_rejected:
             stated = expit(sharpness * logit)
             value = float(persistcal.smooth_ece(correct, stated))
-            found = reliability.compare_with_floor(
+            comparison = reliability.compare_with_floor(
                 value, reliability.draw_smooth_ece(stated, uniform)
             )
-            refused[sharpness] += found.p_calibrated <= 0.05
-    assert refused[1.0] <= 6  # P(more) is below .01 at a level of 5 %
-    assert refused[2.5] >= 36
+            n_rejected[sharpness] += comparison.p_calibrated <= 0.05
+    assert n_rejected[1.0] <= 6  # P[Bin(40, .05) > 6] < .01
+    assert n_rejected[2.5] >= 36
 
 
-def test_smooth_ece_has_a_floor_and_no_interval():
-    both = make_predictions(60).query("estimator in ('own', 'coarse')")
-    predictions = both.assign(dataset="quiz")
-    found = persistcal.compare(predictions, CHECKPOINTS, min_contrast=1, n_replicates=200)
-    intervals = found.tables["intervals"]
+def test_smooth_ece_has_a_noise_floor_instead_of_an_interval():
+    rows = make_predictions(60).query("estimator in ('own', 'coarse')")
+    predictions = rows.assign(dataset="quiz")
+    comparison = persistcal.compare(predictions, CHECKPOINTS, min_contrast=1, n_replicates=200)
+    intervals = comparison.tables["intervals"]
     is_smece = intervals["metric"] == "smece"
     floor, ends = ["noise_floor", "p_calibrated"], ["lower_2_5pct", "seeds_upper_97_5pct"]
     assert intervals.loc[is_smece, ends].isna().all(axis=None)
     assert intervals.loc[is_smece, floor].notna().all(axis=None)
     assert intervals.loc[~is_smece, floor].isna().all(axis=None)
-    states = found.tables["states"]
+    states = comparison.tables["states"]
     states = states[states["metric"] == "smece"]
     assert states["difference"].notna().all() and states["lower_2_5pct"].isna().all()

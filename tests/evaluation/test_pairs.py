@@ -31,31 +31,29 @@ def predictions(n=60, seed=0):
     return artifacts.PREDICTIONS.fill(frame.assign(correct=first))
 
 
-def test_the_sweep_is_the_study_evaluated_anew_for_each_size():
-    every = metrics_of_pairs(predictions(), CHECKPOINTS, EvaluationSettings(min_contrast=1))
-    sizes = sorted(set(every["size"]))
+def test_the_sweep_over_min_contrast_equals_a_study_for_each_value():
+    all_pairs = metrics_of_pairs(predictions(), CHECKPOINTS, EvaluationSettings(min_contrast=1))
+    sizes = sorted(set(all_pairs["size"]))
     assert len(sizes) > 3
     pairs = metrics_of_pairs(
-        predictions(),
-        CHECKPOINTS,
-        EvaluationSettings(min_contrast=sizes[2]),
+        predictions(), CHECKPOINTS, EvaluationSettings(min_contrast=sizes[2])
     )
     assert len(pairs) == 6 * 2 * len(names("contrast"))  # pairs, estimators
     assert (pairs["kept"] == (pairs["size"] >= sizes[2])).all()
     swept = sweep_min_contrast(pairs, chosen=sizes[1] + 1)
     assert sorted(set(swept["min_contrast"])) == sizes
-    for least, rows in swept.groupby("min_contrast"):
-        how = {"min_contrast": int(least), "conditionings": ["odds"]}
-        whole = evaluate(predictions(), CHECKPOINTS, EvaluationSettings(**how))
+    for min_contrast, rows in swept.groupby("min_contrast"):
+        settings = {"min_contrast": int(min_contrast), "conditionings": ["odds"]}
+        whole = evaluate(predictions(), CHECKPOINTS, EvaluationSettings(**settings))
         expected = whole.query("seed == 'mean' and scope == 'contrast'").set_index(SERIES)
-        found = rows.set_index(SERIES)
+        swept_metrics = rows.set_index(SERIES)
         for column in ("value", "pairs"):
-            of = expected[column].loc[found.index]
-            pd.testing.assert_series_equal(found[column], of, atol=1e-12)
-        # One more than the second size keeps the pairs of the third size and above.
-        assert found["chosen"].eq(least == sizes[2]).all()
-    exactly = sweep_min_contrast(pairs, chosen=sizes[1])
-    assert set(exactly.loc[exactly["chosen"], "min_contrast"]) == {sizes[1]}
+            expected_column = expected[column].loc[swept_metrics.index]
+            pd.testing.assert_series_equal(swept_metrics[column], expected_column, atol=1e-12)
+        # `chosen` marks the smallest size that the configured value keeps: the third.
+        assert swept_metrics["chosen"].eq(min_contrast == sizes[2]).all()
+    swept_exactly = sweep_min_contrast(pairs, chosen=sizes[1])
+    assert set(swept_exactly.loc[swept_exactly["chosen"], "min_contrast"]) == {sizes[1]}
     assert not sweep_min_contrast(pairs, chosen=sizes[-1] + 1)["chosen"].any()
 
 
@@ -68,68 +66,66 @@ BY_HAND = table(ROWS, estimator="oracle", seed=1)
 LABELS = {"models": {"m": "M"}, "estimators": {"oracle": "Oracle"}}
 
 
-def printed(swept, metric):
-    how = {
+def print_sweep(swept, metric):
+    settings = {
         "by": {"min_contrast": "At least"},
         "only": ["another"],
         "caption": "C",
         "label": "l",
     }
     labels = {**LABELS, "datasets": {"other": "R&D"}}
-    return by_part(swept, columns=[("contrast", metric)], labels=labels, **how)
+    return by_part(swept, columns=[("contrast", metric)], labels=labels, **settings)
 
 
-def of_script(frame, **min_contrast):
+def measure_with_script(frame, **min_contrast):
     settings = {d: EvaluationSettings(min_contrast=n) for d, n in min_contrast.items()}
-    how = {"checkpoints": {"m": ["a", "b"]}, "settings": settings}
-    return measure_pairs([frame.assign(model="m", dataset="quiz")], **how)
+    arguments = {"checkpoints": {"m": ["a", "b"]}, "settings": settings}
+    return measure_pairs([frame.assign(model="m", dataset="quiz")], **arguments)
 
 
-def test_two_checkpoints_have_their_rows_though_none_is_kept():
-    pairs, swept = of_script(BY_HAND, quiz=4)
-    # questions 1 and 2 are gained from a to b, question 3 is lost
+def test_pairs_that_are_not_kept_are_measured_and_swept():
+    pairs, swept = measure_with_script(BY_HAND, quiz=4)
+    # q1 and q2 are improvements, q3 is a regression. Signs: +1, −1, +1
     by_metric = pairs.set_index("metric")
     assert set(by_metric.index) == set(names("contrast"))
     assert by_metric.loc["auc", ["distance", "size", "kept"]].tolist() == [1, 3, False]
     assert by_metric.loc["delta0", "value"] == pytest.approx(1 / 3)
-    # the mean of (+1 - 1) / 2 = 0 over gained and +1 over lost questions
-    of = swept.set_index("metric").loc["delta0_balanced"]
-    assert of["value"] == 0.5 and not of["chosen"]
-    assert (of["min_contrast"], of["kept"], of["pairs"]) == (3, "a–b", "1 of 1")
+    # ((+1 − 1) / 2 + 1) / 2 = 0.5
+    row = swept.set_index("metric").loc["delta0_balanced"]
+    assert row["value"] == 0.5 and not row["chosen"]
+    assert (row["min_contrast"], row["kept"], row["pairs"]) == (3, "a–b", "1 of 1")
     [axes] = distance_figure(pairs, **LABELS).axes
     assert axes.get_title().startswith("No contrast set is kept")
-    # The table of both: a row with Δ₀ᵇ, and as an estimator that was trained elsewhere.
-    both = pd.concat([swept, swept.assign(train_dataset="other")])
-    made = printed(both, "delta0_balanced")
-    assert made.rows["contrast_delta0_balanced"].tolist() == [0.5, 0.5]
-    assert r"3 & Oracle & 0.500 \\" in made.tex
-    assert r"3 & Oracle (trained on R\&D) & 0.500 \\" in made.tex
+    # An estimator trained on another dataset has a row with the dataset's name.
+    rows = pd.concat([swept, swept.assign(train_dataset="other")])
+    printed_sweep = print_sweep(rows, "delta0_balanced")
+    assert printed_sweep.rows["contrast_delta0_balanced"].tolist() == [0.5, 0.5]
+    assert r"3 & Oracle & 0.500 \\" in printed_sweep.tex
+    assert r"3 & Oracle (trained on R\&D) & 0.500 \\" in printed_sweep.tex
 
 
-def test_answers_that_never_change_have_a_pair_and_no_number():
-    pairs, swept = of_script(BY_HAND.assign(correct=True), quiz=1)
+def test_a_pair_without_changed_answers_has_undefined_metrics():
+    pairs, swept = measure_with_script(BY_HAND.assign(correct=True), quiz=1)
     assert pairs["value"].isna().all() and (pairs["size"] == 0).all()
     assert swept.empty
-    made = printed(swept, "auc")
-    assert made.rows.empty and "contrast_auc" in made.rows  # the page reads its columns
+    printed_sweep = print_sweep(swept, "auc")
+    assert (
+        printed_sweep.rows.empty and "contrast_auc" in printed_sweep.rows
+    )  # the page reads its columns
 
 
-def test_distance_counts_checkpoints_of_the_pairs_that_are_chosen():
-    near = metrics_of_pairs(
-        predictions(),
-        CHECKPOINTS,
-        EvaluationSettings(min_contrast=1, pairs="adjacent"),
+def test_the_distance_of_a_pair_counts_checkpoints():
+    adjacent = metrics_of_pairs(
+        predictions(), CHECKPOINTS, EvaluationSettings(min_contrast=1, pairs="adjacent")
     )
-    assert set(near["distance"]) == {1}
-    first = metrics_of_pairs(
-        predictions(),
-        CHECKPOINTS,
-        EvaluationSettings(min_contrast=1, pairs="first"),
+    assert set(adjacent["distance"]) == {1}
+    from_first = metrics_of_pairs(
+        predictions(), CHECKPOINTS, EvaluationSettings(min_contrast=1, pairs="first")
     )
-    assert sorted(set(first["distance"])) == [1, 2, 3]
+    assert sorted(set(from_first["distance"])) == [1, 2, 3]
 
 
-def test_the_figure_has_a_line_for_each_estimator_and_metric():
+def test_the_distance_figure_shows_the_mean_of_each_metric_by_distance():
     pairs = metrics_of_pairs(predictions(), CHECKPOINTS, EvaluationSettings(min_contrast=1))
     rows = pairs.assign(model="m", dataset="quiz")
     figure = distance_figure(rows, **LABELS)

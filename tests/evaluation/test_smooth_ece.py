@@ -1,3 +1,5 @@
+"""SmoothECE, against relplot."""
+
 import numpy as np
 import pytest
 import relplot
@@ -24,16 +26,15 @@ def realistic(n, sharpness, seed):
     return 1 / (1 + np.exp(-sharpness * logit)), correct, rng
 
 
-def repeated(confidence, correct, times):
-    return relplot.smECE(np.repeat(confidence, times), np.repeat(correct, times))
+def relplot_of_repeated(confidence, correct, n_times):
+    return relplot.smECE(np.repeat(confidence, n_times), np.repeat(correct, n_times))
 
 
 @settings(max_examples=60, deadline=None)
 @given(answers)
-# wider smoothing raises the error by truncation: a search that takes it to fall ends above the
-# narrowest bandwidth
+# Here wider smoothing increases the error by truncation, so the error is not monotonic.
 @example([(0.0, 0)] * 4 + [(0.5, 0)])
-def test_equals_relplot(pairs):
+def test_smooth_ece_equals_relplot(pairs):
     confidence, correct = columns(pairs)
     expected = relplot.smECE(confidence, correct)
     assert smooth_ece(confidence, correct) == pytest.approx(expected, abs=1e-9)
@@ -42,8 +43,8 @@ def test_equals_relplot(pairs):
 @pytest.mark.parametrize(
     "n, sharpness", [(50, 0.2), (50, 1.0), (1200, 0.2), (1200, 1.0), (1200, 3.0), (30_000, 1.0)]
 )
-def test_equals_relplot_on_realistic_answers(n, sharpness):
-    # 30,000 well-calibrated answers have a bandwidth below 0.01, where relplot's grid grows
+def test_smooth_ece_equals_relplot_on_realistic_answers(n, sharpness):
+    # relplot refines its grid for bandwidths below 0.01, which 30,000 answers reach.
     confidence, correct, _ = realistic(n, sharpness, seed=n)
     expected = relplot.smECE(confidence, correct)
     assert smooth_ece(confidence, correct) == pytest.approx(expected, abs=1e-9)
@@ -51,15 +52,17 @@ def test_equals_relplot_on_realistic_answers(n, sharpness):
 
 @settings(max_examples=30, deadline=None)
 @given(answers, st.data())
-def test_weights_are_repetitions(pairs, data):
+def test_weights_of_smooth_ece_are_repetitions_in_any_order(pairs, data):
     confidence, correct = columns(pairs)
     n = len(pairs)
-    times = np.array(data.draw(st.lists(st.integers(0, 4), min_size=n, max_size=n)))
-    times[0] = max(times[0], 1)
-    weighted = smooth_ece(confidence, correct, weights=times)
-    assert weighted == pytest.approx(repeated(confidence, correct, times), abs=1e-9)
+    n_times = np.array(data.draw(st.lists(st.integers(0, 4), min_size=n, max_size=n)))
+    n_times[0] = max(n_times[0], 1)
+    weighted = smooth_ece(confidence, correct, weights=n_times)
+    assert weighted == pytest.approx(
+        relplot_of_repeated(confidence, correct, n_times), abs=1e-9
+    )
     order = np.random.default_rng(0).permutation(n)
-    shuffled = smooth_ece(confidence[order], correct[order], weights=times[order])
+    shuffled = smooth_ece(confidence[order], correct[order], weights=n_times[order])
     assert weighted == pytest.approx(shuffled, abs=1e-9)
 
 
@@ -68,29 +71,31 @@ def test_weights_are_repetitions(pairs, data):
     [(1500, 1.0), (400, 0.7), (1500, 0.3), (400, 0.2), (400, None)],
     ids=["narrow", "few answers", "wide", "wide, few answers", "tenths"],
 )
-def test_replicates_equal_relplot_one_by_one(n, sharpness):
+def test_replicates_of_smooth_ece_equal_relplot(n, sharpness):
     confidence, correct, rng = realistic(n, sharpness or 1, seed=1)
     if sharpness is None:
         confidence = np.round(confidence, 1)
     counts = rng.multinomial(n, np.full(n, 1 / n), size=CHUNK + 50).T.astype(np.uint8)
     values = smooth_ece(confidence, correct, weights=counts)
     for column in range(0, CHUNK + 50, 25):
-        expected = repeated(confidence, correct, counts[:, column])
+        expected = relplot_of_repeated(confidence, correct, counts[:, column])
         assert values[column] == pytest.approx(expected, abs=1e-9)
 
 
-def test_many_equal_answers_are_counted_beyond_a_byte():
-    # of three kinds; each of 200 answers twice or thrice, so that their counts sum to above 255
+def test_counts_of_equal_answers_do_not_overflow_a_byte():
+    # Three kinds of 200 answers, each counted up to three times: sums exceed 255.
     confidence = np.repeat([0.9, 0.9, 0.3], 200)
     correct = np.repeat([1.0, 0.0, 0.0], 200)
     counts = np.stack([np.full(600, 2), np.repeat([3, 2, 1], 200)], axis=1).astype(np.uint8)
     values = smooth_ece(confidence, correct, weights=counts)
-    for value, times in zip(values, counts.T, strict=True):
-        assert value == pytest.approx(repeated(confidence, correct, times), abs=1e-9)
+    for value, n_times in zip(values, counts.T, strict=True):
+        assert value == pytest.approx(
+            relplot_of_repeated(confidence, correct, n_times), abs=1e-9
+        )
 
 
-def test_without_weight_it_is_undefined():
+def test_smooth_ece_without_weights_is_nan():
     counts = np.array([[0, 1, 3], [0, 0, 1]], np.uint8)
     values = smooth_ece([0.2, 0.7], [0, 1], weights=counts)
     assert np.isnan(values[0])
-    assert values[2] == pytest.approx(repeated([0.2, 0.7], [0.0, 1.0], [3, 1]))
+    assert values[2] == pytest.approx(relplot_of_repeated([0.2, 0.7], [0.0, 1.0], [3, 1]))

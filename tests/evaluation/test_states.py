@@ -1,4 +1,4 @@
-"""States against each other: exact tests, and the bootstrap with rows really repeated."""
+"""Comparisons of checkpoints: exact tests, and the bootstrap against repeated rows."""
 
 import numpy as np
 import pandas as pd
@@ -28,66 +28,68 @@ from persistcal.evaluation.states import (
 )
 from persistcal.store.artifacts import STATES, TRENDS, check, empty
 
-HOW = {"n_replicates": 200, "seed": SEED}
-OF_MODELS = {
+SETTINGS = {"n_replicates": 200, "seed": SEED}
+MODELS = {
     "checkpoints": dict.fromkeys("mn", CHECKPOINTS),
-    "settings": EvaluationSettings(**HOW),
+    "settings": EvaluationSettings(**SETTINGS),
 }
 
 
-def compare_states(rows, *, dataset, **how):
-    return compare_checkpoints_of(rows.assign(dataset=dataset), **how)
+def compare_states(rows, *, dataset, **settings):
+    return compare_checkpoints_of(rows.assign(dataset=dataset), **settings)
 
 
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=60))
-def test_accuracies_are_compared_as_in_statsmodels(answers):
+def test_comparisons_of_accuracies_equal_statsmodels(answers):
     first, second = np.array(answers).T
-    found = compare_accuracies(first, second)
+    comparison = compare_accuracies(first, second)
     table = pd.crosstab(first, second).reindex([True, False]).T.reindex([True, False]).fillna(0)
-    assert found.p_value == pytest.approx(mcnemar(table.to_numpy(), exact=True).pvalue)
-    assert found.difference == pytest.approx(second.mean() - first.mean())
-    assert -1 <= found.lower <= found.difference <= found.upper <= 1
+    assert comparison.p_value == pytest.approx(mcnemar(table.to_numpy(), exact=True).pvalue)
+    assert comparison.difference == pytest.approx(second.mean() - first.mean())
+    assert -1 <= comparison.lower <= comparison.difference <= comparison.upper <= 1
     swapped = compare_accuracies(second, first)
     assert swapped[2:] == pytest.approx(
-        (-found.difference, -found.upper, -found.lower, found[5])
+        (-comparison.difference, -comparison.upper, -comparison.lower, comparison[5])
     )
     ends = proportion_confint(first.sum(), len(first), method="wilson")
     assert wilson(first.mean(), len(first)) == pytest.approx(ends, abs=1e-12)
 
 
-def test_intervals_of_paired_accuracies_by_hand():
-    # 30 questions, one of them gained. Wilson: 29/30 in [.8333, .9941], 30/30 in [.8865, 1];
-    # 1/30 − √(.1135² + .0274²) and 1/30 + √(0² + .1334²), as one accuracy without a miss has
-    # no correlation with the other
-    found = compare_accuracies(np.arange(30) > 0, np.ones(30, bool))
-    assert found[2:] == pytest.approx((1 / 30, -0.0834, 0.1667, 1.0), abs=1e-4)
-    # 20 twice right, 5 lost, 10 gained, 15 twice wrong. φ = (300 − 50 − 25) /
+def test_intervals_of_paired_accuracies_equal_values_by_hand():
+    # 30 questions with one gain. Wilson: 29/30 in [.8333, .9941], 30/30 in [.8865, 1]. The
+    # correlation is 0, because all later answers are right:
+    # 1/30 − √(.1135² + .0274²) and 1/30 + √(0² + .1334²)
+    comparison = compare_accuracies(np.arange(30) > 0, np.ones(30, bool))
+    assert comparison[2:] == pytest.approx((1 / 30, -0.0834, 0.1667, 1.0), abs=1e-4)
+    # 20 right at both, 5 lost, 10 gained, 15 wrong at both. φ = (300 − 50 − 25) /
     # √(25 x 25 x 30 x 20) = .3674; Wilson: .5 in [.3664, .6336] and .6 in [.4618, .7239];
     # .1 − √(.1382² − 2 φ .1382 x .1336 + .1336²), .1 + √(.1239² − 2 φ .1239 x .1336 + .1336²)
     cells = [20, 5, 10, 15]
-    found = compare_accuracies(np.repeat([1, 1, 0, 0], cells), np.repeat([1, 0, 1, 0], cells))
-    assert found[3:5] == pytest.approx((-0.0529, 0.2450), abs=1e-4)
+    comparison = compare_accuracies(
+        np.repeat([1, 1, 0, 0], cells), np.repeat([1, 0, 1, 0], cells)
+    )
+    assert comparison[3:5] == pytest.approx((-0.0529, 0.2450), abs=1e-4)
 
 
-def test_p_values_of_replicates_by_hand():
+def test_p_values_of_replicates_equal_values_by_hand():
     drawn = np.array([-0.2, 0.1, 0.3, 0.4, 1e-15, 0.2, 0.2, 0.2, 0.2])
-    # two of nine are not above 0, one of them 0 but for rounding: 2 x (1 + 2) / (1 + 9)
+    # Two of nine are not above 0 (up to rounding errors): 2 x (1 + 2) / (1 + 9) = 0.6
     assert compare_replicates(0.5, 0.7, drawn).p_value == pytest.approx(0.6)
     assert compare_replicates(0.7, 0.5, -drawn).p_value == pytest.approx(0.6)
     assert np.isnan(compare_replicates(0.5, np.nan, drawn).p_value)
-    # replicates that do not vary give no interval
-    found = compare_replicates(0.5, 0.7, np.array([0.2, 0.2 + 1e-15, 0.2]))
-    assert found.difference == pytest.approx(0.2)
-    assert np.isnan(found[3:]).all()
+    # Constant replicates give no interval.
+    comparison = compare_replicates(0.5, 0.7, np.array([0.2, 0.2 + 1e-15, 0.2]))
+    assert comparison.difference == pytest.approx(0.2)
+    assert np.isnan(comparison[3:]).all()
     assert compare_replicates(0.0, -2.8e-17, np.array([0.1, -0.1])).difference == 0
 
 
-def test_exchangeable_checkpoints_seldom_differ():
-    # with the accuracy of each checkpoint held fixed, 60 % to 100 % of these tests found a
-    # difference; benchmarks.checkpoint_tests has the full table
-    found = levels(pd.concat(simulate_tests(12, 100, 60)))["found"].unstack("metric")
-    assert (found <= 4 / 12).all(axis=None), found
+def test_exchangeable_checkpoints_rarely_differ_significantly():
+    # Tests that fix each checkpoint's accuracy would find a difference in 60 % to 100 % of
+    # studies. benchmarks.checkpoint_tests has the full table.
+    rates = levels(pd.concat(simulate_tests(12, 100, 60)))["found"].unstack("metric")
+    assert (rates <= 4 / 12).all(axis=None), rates
 
 
 @pytest.fixture(scope="module")
@@ -95,8 +97,8 @@ def answers():
     return arrange(make_predictions(120, absent=[4, 11, 70]), CHECKPOINTS)
 
 
-def slow(answers, state, replicate):
-    """Metrics of each series of a state, from rows that are really repeated."""
+def metrics_of_repeated_rows(answers, state, replicate):
+    """Return metrics of each run of a state, for rows that are repeated as in a replicate."""
     rows = np.array(state.questions)
     if replicate is not None:
         n = len(answers.questions)
@@ -106,58 +108,70 @@ def slow(answers, state, replicate):
     metrics = {"auc": roc_auc_score, "brier": brier_score_loss}
     metrics["smece"] = lambda right, stated: relplot.smECE(stated, right)
     return {
-        (*series[:2], metric, str(series.seed)): of(right, run[state.checkpoint, rows])
+        (*series[:2], metric, str(series.seed)): function(right, run[state.checkpoint, rows])
         for series, run in answers.confidence.items()
-        for metric, of in metrics.items()
+        for metric, function in metrics.items()
     }
 
 
-def test_differences_are_those_of_rows_that_are_repeated(answers):
-    both = shared(answers, (0, 1))
-    assert len(both) == 117
-    states = [State(0, both), State(1, both), State(2, shared(answers, [2]))]
-    found = resample_states(answers, states, EvaluationSettings(n_replicates=6, seed=SEED))
+def test_replicates_of_checkpoints_equal_metrics_of_repeated_rows(answers):
+    common = shared(answers, (0, 1))
+    assert len(common) == 117
+    states = [State(0, common), State(1, common), State(2, shared(answers, [2]))]
+    resampled = resample_states(answers, states, EvaluationSettings(n_replicates=6, seed=SEED))
     for replicate in [None, 0, 3, 5]:
         for row, state in enumerate(states):
-            for kind, value in slow(answers, state, replicate).items():
-                of = found[kind]
-                mine = of.observed[row] if replicate is None else of.replicated[row, replicate]
-                if kind[2] == "smece" and replicate is not None:  # without an interval
+            for kind, value in metrics_of_repeated_rows(answers, state, replicate).items():
+                values = resampled[kind]
+                mine = (
+                    values.observed[row]
+                    if replicate is None
+                    else values.replicated[row, replicate]
+                )
+                if kind[2] == "smece" and replicate is not None:  # SmoothECE has no interval
                     assert np.isnan(mine)
                     continue
                 assert mine == pytest.approx(value, abs=1e-9), (kind, row, replicate)
-    by_seed = [found["quiz", "learnt", "auc", str(seed)].replicated for seed in (17, 18, 19)]
-    mean = found["quiz", "learnt", "auc", "mean"].replicated
+    by_seed = [
+        resampled["quiz", "learnt", "auc", str(seed)].replicated for seed in (17, 18, 19)
+    ]
+    mean = resampled["quiz", "learnt", "auc", "mean"].replicated
     np.testing.assert_allclose(mean, np.mean(by_seed, axis=0))
     table, _ = compare_checkpoints(
         answers, [(0, 1)], EvaluationSettings(n_replicates=6, seed=SEED)
     )
     row = table.set_index(["estimator", "metric", "seed"]).loc[("own", "brier", "0")]
-    drawn = found["quiz", "own", "brier", "0"].replicated
+    drawn = resampled["quiz", "own", "brier", "0"].replicated
     ends = np.quantile(drawn[1] - drawn[0], [0.025, 0.975])
-    assert found["", "", "accuracy", ""].replicated.std(axis=1).min() > 0
+    assert resampled["", "", "accuracy", ""].replicated.std(axis=1).min() > 0
     np.testing.assert_allclose([row["lower_2_5pct"], row["upper_97_5pct"]], ends)
 
 
-def test_trends_by_hand(answers):
-    table, trends = compare_checkpoints(answers, [(0, 1), (1, 2)], EvaluationSettings(**HOW))
+def test_a_trend_is_the_least_squares_slope_over_checkpoints(answers):
+    table, trends = compare_checkpoints(
+        answers, [(0, 1), (1, 2)], EvaluationSettings(**SETTINGS)
+    )
     by_all = answers.correct[:, list(shared(answers, range(3)))].mean(axis=1)
     slope = trends.set_index(["metric", "estimator", "seed"]).loc[("accuracy", "", "")]
-    # least squares over -1, 0, 1: half of the last minus the first
+    # Least squares over -1, 0, 1: (last - first) / 2
     assert slope["slope"] == pytest.approx((by_all[2] - by_all[0]) / 2)
     assert slope["lower_2_5pct"] < slope["slope"] < slope["upper_97_5pct"]
-    assert len(table) == 2 * (1 + 3 * (4 + 2 + 2 + 2))  # learnt: three seeds, and each a mean
-    _, none = compare_checkpoints(join(answers, answers), [(0, 1)], EvaluationSettings(**HOW))
-    assert none.empty
+    assert len(table)
+    _, no_trends = compare_checkpoints(
+        join(answers, answers), [(0, 1)], EvaluationSettings(**SETTINGS)
+    )
+    assert no_trends.empty
 
 
-def test_all_states_of_a_study(caplog):
+def test_pairs_of_checkpoints_and_last_checkpoints_of_models_are_compared(caplog):
     predictions = make_predictions(80)
-    other = make_predictions(80, seed=1).assign(model="n")
-    other = other[(other["question_id"] > "q0009") & (other["estimator"] != "coarse")]
-    both = pd.concat([predictions.assign(model="m"), other])
-    states, trends = compare_states(both, dataset="quiz", **OF_MODELS)
-    # n lacks the questions 0 to 9
+    rows_of_n = make_predictions(80, seed=1).assign(model="n")
+    rows_of_n = rows_of_n[
+        (rows_of_n["question_id"] > "q0009") & (rows_of_n["estimator"] != "coarse")
+    ]
+    rows = pd.concat([predictions.assign(model="m"), rows_of_n])
+    states, trends = compare_states(rows, dataset="quiz", **MODELS)
+    # n lacks the first ten questions.
     shared = "m and n share 70 of 80 questions and are compared on these"
     assert caplog.messages == [f"quiz: the last checkpoints of {shared}"]
     check(states, STATES, "states")
@@ -168,26 +182,28 @@ def test_all_states_of_a_study(caplog):
     accuracy = across[across["metric"] == "accuracy"].iloc[0]
     last = predictions[(predictions["checkpoint"] == "c") & (predictions["estimator"] == "own")]
     assert accuracy["earlier_value"] == last[last["question_id"] > "q0009"]["correct"].mean()
-    one = states[(states["model"] == "m") & (states["metric"] == "accuracy")]
-    pairs = one[one["other_model"] == ""].sort_values("p_value")
-    # Holm over the three pairs of a model
+    comparisons_of_m = states[(states["model"] == "m") & (states["metric"] == "accuracy")]
+    pairs = comparisons_of_m[comparisons_of_m["other_model"] == ""].sort_values("p_value")
+    # Holm's correction for three pairs of a model
     assert pairs["p_holm"].iloc[0] == pytest.approx(min(1, 3 * pairs["p_value"].iloc[0]))
-    found = persistcal.compare(both.assign(dataset="quiz"), CHECKPOINTS, **HOW).tables
+    tables = persistcal.compare(rows.assign(dataset="quiz"), CHECKPOINTS, **SETTINGS).tables
     for name, table in (("states", states), ("trends", trends)):
-        expected = table[found[name].columns]
-        pd.testing.assert_frame_equal(found[name], expected, check_dtype=False)
-    elsewhere, _ = compare_states(both, dataset="other", **OF_MODELS)
-    assert "own (trained on quiz)" in set(elsewhere["estimator"])
+        expected = table[tables[name].columns]
+        pd.testing.assert_frame_equal(tables[name], expected, check_dtype=False)
+    on_other, _ = compare_states(rows, dataset="other", **MODELS)
+    assert "own (trained on quiz)" in set(on_other["estimator"])
 
 
-def test_the_mean_of_each_model_is_over_its_own_seeds():
-    one, other = (make_predictions(80, seed=s).assign(model=m) for s, m in enumerate("mn"))
-    both = pd.concat([one, other[other["seed"] != 19]])
-    states, _ = compare_states(both, dataset="quiz", **OF_MODELS)
+def test_the_mean_of_a_model_is_over_all_seeds_of_the_model():
+    rows_of_m, rows_of_n = (
+        make_predictions(80, seed=s).assign(model=m) for s, m in enumerate("mn")
+    )
+    all_rows = pd.concat([rows_of_m, rows_of_n[rows_of_n["seed"] != 19]])
+    states, _ = compare_states(all_rows, dataset="quiz", **MODELS)
     rows = states[(states["other_model"] == "n") & (states["estimator"] == "learnt")]
     rows = rows[rows["metric"] == "auc"].set_index("seed")
     assert set(rows.index) == {"17", "18", "mean"}
-    last = both[(both["checkpoint"] == "c") & (both["estimator"] == "learnt")]
+    last = all_rows[(all_rows["checkpoint"] == "c") & (all_rows["estimator"] == "learnt")]
     aucs = {
         key: roc_auc_score(runs["correct"], runs["confidence"])
         for key, runs in last.groupby(["model", "seed"])
@@ -199,14 +215,14 @@ def test_the_mean_of_each_model_is_over_its_own_seeds():
     assert means == pytest.approx([np.mean(of_m), np.mean(of_n)])
 
 
-def test_nothing_in_common_is_a_sentence_and_no_number(caplog):
+def test_checkpoints_without_a_common_question_are_reported_and_not_compared(caplog):
     predictions = make_predictions(60).query("estimator == 'own'")
     first, late = predictions["checkpoint"] == "a", predictions["question_id"] > "q0029"
     apart = predictions[first != late].assign(model="m")
-    settings = {**OF_MODELS, "checkpoints": {"m": CHECKPOINTS}, "dataset": "quiz"}
+    settings = {**MODELS, "checkpoints": {"m": CHECKPOINTS}, "dataset": "quiz"}
     states, trends = compare_states(apart, **settings)
     assert set(zip(states["earlier"], states["later"], strict=True)) == {("b", "c")}
     assert trends.empty
     assert "a and b answered no question in common" in caplog.text
-    none, _ = compare_states(empty(STATES).assign(model=[]), **settings)
-    assert none.empty
+    no_states, _ = compare_states(empty(STATES).assign(model=[]), **settings)
+    assert no_states.empty
