@@ -1,4 +1,4 @@
-"""Which cells a table shows, which estimators it compares, and which cells it marks."""
+"""Cells of a table of results: their values, comparisons and marks."""
 
 import pandas as pd
 import pytest
@@ -25,7 +25,7 @@ TABLE = {
 
 
 def metrics_of(values, *, dataset="d", train="d"):
-    """Metrics whose `values` are contrast AUC and full-set Brier score by estimator."""
+    """Return metrics: `values` are contrast AUC and full-set Brier score by estimator."""
     rows = [
         ("m", dataset, train, estimator, "odds", *column, "mean", value, "")
         for estimator, pair in values.items()
@@ -35,7 +35,7 @@ def metrics_of(values, *, dataset="d", train="d"):
 
 
 def fill(metrics, *tests, block="a+b+c", table=TABLE, dataset="d", datasets=None):
-    """Cells of a table with `tests`: scope, metric, best, other, significant."""
+    """Return cells of a table with `tests`: scope, metric, best, other, significant."""
     names = ["model", "dataset", "block", "conditioning", "scope", "metric", "best", "other"]
     rows = [("m", dataset, block, "odds", *test) for test in tests]
     significance = pd.DataFrame(rows, columns=[*names, "significant"])
@@ -64,7 +64,7 @@ def marks(cells):
             ],
             {"auc": ["underline", "bold", ""], "brier": ["", "bold", "underline"]},
         ),
-        (  # unrounded values decide: a's AUC is 1.2e-5 from the best, b's Brier score 0.8e-5
+        (  # ties of unrounded values: a's AUC is 1.2e-5 from the best, b's Brier score 0.8e-5
             {"a": (0.80001, 0.2), "b": (0.800022, 0.200008), "c": (0.1, 0.3)},
             [
                 ("contrast", "auc", "b", "a", True),
@@ -73,53 +73,57 @@ def marks(cells):
             ],
             {"auc": ["", "bold", ""], "brier": ["bold", "boldunderline", "underline"]},
         ),
-        (  # a and b are equal to 1e-5; b is the better one by a hair, c is near it too
+        (  # a and b differ by less than 1e-5, so both are bold; c is not significantly worse
             {"a": (0.8, 0.2), "b": (0.800001, 0.1), "c": (0.79, 0.3)},
             [("contrast", "auc", "b", "a", False), ("contrast", "auc", "b", "c", False)],
             {"auc": ["boldunderline", "bold", "underline"], "brier": ["", "bold", ""]},
         ),
-        (  # a that is worse for certain by less than 1e-5 is bold only
+        (  # a is significantly worse by less than 1e-5, so it is bold and not underlined
             {"a": (0.8, 0.2), "b": (0.800001, 0.1), "c": (0.79, 0.3)},
             [("contrast", "auc", "b", "a", True)],
             {"auc": ["bold", "bold", ""], "brier": ["", "bold", ""]},
         ),
     ],
 )
-def test_best_is_bold_and_what_may_equal_it_underlined(values, tests, expected):
-    found = marks(fill(values, *tests))
-    for metric, of in expected.items():
-        assert [found[name, metric] for name in "abc"] == of
+def test_the_best_cell_is_bold_and_cells_not_significantly_worse_are_underlined(
+    values, tests, expected
+):
+    marks_of = marks(fill(values, *tests))
+    for metric, expected_marks in expected.items():
+        assert [marks_of[name, metric] for name in "abc"] == expected_marks
 
 
 def test_missing_values_are_not_marked():
     test = ("full", "brier", "a", "b", False)
     cells = fill({"a": (NAN, 0.2), "b": (0.8, NAN)}, test, block="a+b")
     assert cells["value"].isna().tolist() == [True, False, True, False, True, True]
-    assert set(marks(cells).values()) == {""}  # nothing to compare with
+    assert set(marks(cells).values()) == {""}  # a single value is not compared
 
 
 @pytest.mark.parametrize(
-    ("values", "other", "block", "message"),
+    ("values", "rival", "block", "message"),
     [
         ("abc", "a", "a+b", r"no block 'a\+b\+c' for model 'm'"),
         ("abc", "d:a", "a+b+c", "names other estimators"),
         ("x", "a", "a+b+c", "None of the table's estimators"),
     ],
 )
-def test_what_was_not_tested_or_not_evaluated_is_refused(values, other, block, message):
-    test = ("contrast", "auc", "b", other, False)
+def test_a_table_of_estimators_without_tests_or_metrics_is_refused(
+    values, rival, block, message
+):
+    test = ("contrast", "auc", "b", rival, False)
     with pytest.raises(ValueError, match=message):
         fill(dict.fromkeys(values, (0.7, 0.3)), test, block=block)
 
 
-def test_block_without_rows_holds_every_estimator():
+def test_a_block_without_rows_contains_every_estimator():
     test = ("contrast", "auc", "y", "x", False)
     values = {"x": (0.1, 0.2), "y": (0.3, 0.2)}
     cells = fill(values, test, block="x+y", table={**TABLE, "blocks": [{}]})
     assert marks(cells)["x", "auc"] == "underline"
 
 
-def test_fitted_table_takes_contrast_metrics_fitted_and_full_set_ones_as_they_are():
+def test_a_fitted_table_shows_fitted_contrast_metrics_and_plain_full_metrics():
     fitted = metrics_of({"a": (0.9, 0.5)}).assign(conditioning="fitted")
     metrics = pd.concat([metrics_of({"a": (0.7, 0.3)}), fitted[fitted["scope"] == "contrast"]])
     cells = fill(metrics, table={**TABLE, "conditioning": "fitted"})
@@ -127,7 +131,7 @@ def test_fitted_table_takes_contrast_metrics_fitted_and_full_set_ones_as_they_ar
     assert of_a.to_numpy().tolist() == [["fitted", 0.9], ["odds", 0.3]]
 
 
-def test_transfer_takes_what_was_trained_elsewhere():
+def test_a_transfer_table_shows_estimators_trained_on_another_dataset():
     rows = [{"estimator": "a", "trained": False}, {"estimator": "b"}]
     untrained = metrics_of({"a": (0.6, 0.2)}, dataset="t", train="t")
     trained = metrics_of({"b": (0.7, 0.1)}, dataset="t", train="d")
@@ -152,17 +156,17 @@ def test_transfer_takes_what_was_trained_elsewhere():
         ({"models": ["n"], "datasets": ["e"]}, ["n e e"]),
     ],
 )
-def test_sections_follow_the_study_and_the_restrictions(table, expected):
-    found = sections(table, ["m", "n"], {"d": [], "e": [], "t": ["d", "e"]})
-    assert [" ".join(section) for section in found] == expected
+def test_sections_of_a_table_follow_the_study_and_the_tables_restrictions(table, expected):
+    names = sections(table, ["m", "n"], {"d": [], "e": [], "t": ["d", "e"]})
+    assert [" ".join(section) for section in names] == expected
 
 
-def test_expand_tables_makes_one_per_dataset_that_has_its_own_training():
-    both = expand_tables(
+def test_a_table_per_dataset_is_made_for_each_training_dataset():
+    tables = expand_tables(
         {"x": {"per_dataset": True, "models": ["m"]}, "y": {}}, {"d": [], "e": [], "t": ["d"]}
     )
-    assert list(both) == ["x_d", "x_e", "y"]
-    assert both["x_e"]["datasets"] == ["e"]
+    assert list(tables) == ["x_d", "x_e", "y"]
+    assert tables["x_e"]["datasets"] == ["e"]
 
 
 def test_equal_comparisons_are_tested_once():
@@ -173,22 +177,24 @@ def test_equal_comparisons_are_tested_once():
         "z": {"blocks": [{"rows": rows}], "transfer": True},
         "elsewhere": {"blocks": [{"rows": rows[1:]}], "models": ["other"]},
     }
-    one, two = [("d", "a"), ("d", "b")], [("d", "a")]
-    assert comparison_blocks(described, "m", "d") == [one, two]
-    assert comparison_blocks(described, "m", "t", ["d"]) == [one]
-    assert named_blocks([one, two], one, "d") == {"a+b": one}
-    assert named_blocks([one], one, "t") == {"d:a+d:b": one}
-    assert named_blocks([one], [("d", "b")], "d") == {}
+    two_estimators, one_estimator = [("d", "a"), ("d", "b")], [("d", "a")]
+    assert comparison_blocks(described, "m", "d") == [two_estimators, one_estimator]
+    assert comparison_blocks(described, "m", "t", ["d"]) == [two_estimators]
+    assert named_blocks([two_estimators, one_estimator], two_estimators, "d") == {
+        "a+b": two_estimators
+    }
+    assert named_blocks([two_estimators], two_estimators, "t") == {"d:a+d:b": two_estimators}
+    assert named_blocks([two_estimators], [("d", "b")], "d") == {}
 
 
-def test_present_keeps_the_order_of_the_block():
+def test_estimators_of_a_block_keep_the_order_of_the_block():
     available = [("d", "c"), ("d", "a"), ("e", "b")]
     assert present([("d", "a"), ("d", "b"), ("d", "c")], available) == [("d", "a"), ("d", "c")]
     assert present([("d", "*")], available) == [("d", "c"), ("d", "a")]
 
 
-def test_a_cell_says_how_many_pairs_define_it():
-    """From b on nothing is forgotten: (a, b) alone has regressions."""
+def test_a_cell_shows_how_many_pairs_define_it():
+    """Only (a, b) has regressions, because c has no wrong answer."""
     correct = {"a": [0, 0, 1, 1], "b": [1, 1, 0, 1], "c": [1, 1, 1, 1]}
     predictions = pd.concat(
         pd.DataFrame(
@@ -203,9 +209,9 @@ def test_a_cell_says_how_many_pairs_define_it():
         for checkpoint, labels in correct.items()
         for estimator, share in (("e", 0.5), ("f", 0.9))
     )
-    how = {"checkpoints": ["a", "b", "c"], "min_contrast": 1}
-    metrics = evaluate(predictions, **how)
-    tested = compare(predictions, **how, min_direction=1, n_replicates=200)
+    settings = {"checkpoints": ["a", "b", "c"], "min_contrast": 1}
+    metrics = evaluate(predictions, **settings)
+    tested = compare(predictions, **settings, min_direction=1, n_replicates=200)
     columns = {"contrast": ["delta0_balanced", "delta0"], "full": ["auc"]}
     table = {"layout": "models_as_blocks", "columns": columns, "blocks": [{}]}
     place = {"models": ["model"], "datasets": {"dataset": []}}
@@ -216,6 +222,6 @@ def test_a_cell_says_how_many_pairs_define_it():
     tex = results_table([grid], caption="All.", label="t")
     assert tex.count(r"{\scriptsize(1/3)}") == 2 and "mean over one of three pairs" in tex
     balanced, signs, full = next(grid.rows()).cells
-    # from a to b q1 of the two gained questions has sign 1, the lost q3 has 0: (1/2 + 0) / 2
+    # From a to b the signs of gains are 1 (q1) and 0 (q2), of the loss 0 (q3): (1/2 + 0) / 2
     assert printed(balanced) == ".250 (1/3)" and about(balanced).endswith("; 1 of 3 pairs")
     assert "pairs" not in about(signs) + about(full)

@@ -1,4 +1,4 @@
-"""Tables and figures of differences between checkpoints, and of named kinds of change."""
+"""Tables and figures of differences between checkpoints, and of kinds of change."""
 
 import io
 from types import SimpleNamespace
@@ -23,12 +23,12 @@ METRICS = ("auc", "change_auc", "delta0_balanced")
 PLACE = {"model": "m", "dataset": "d", "train_dataset": "d"}
 
 
-def printed(name, table, rows, folder, **settings):
-    """LaTeX and CSV of a table, of rows in a file."""
+def print_table(name, table, rows, folder, **settings):
+    """Return LaTeX and CSV of a table, for rows in a file."""
     path = str(folder / f"{table.name}.csv")
     artifacts.write_csv(rows, path, table)
-    about = {"function": f"change_views.{name}", "artifact": table.name}
-    return make_plain_table([path], table={**about, "settings": {"labels": LABELS, **settings}})
+    entry = {"function": f"change_views.{name}", "artifact": table.name}
+    return make_plain_table([path], table={**entry, "settings": {"labels": LABELS, **settings}})
 
 
 def states():
@@ -43,8 +43,10 @@ def states():
     return pd.DataFrame(rows, columns=artifacts.STATES.but("dataset")).assign(dataset="d")
 
 
-def test_states_have_an_interval_and_are_bold_if_they_differ(tmp_path):
-    tex, csv = printed("states", artifacts.STATES, states(), tmp_path, checkpoints=CHECKPOINTS)
+def test_differences_of_checkpoints_have_intervals_and_are_bold_if_significant(tmp_path):
+    tex, csv = print_table(
+        "states", artifacts.STATES, states(), tmp_path, checkpoints=CHECKPOINTS
+    )
     accuracy = r"\textbf{0.125} [0.050, 0.200]"
     assert rf"40\% $\to$ 50\% &  & {accuracy} &  &  &  \\" in tex
     assert r" & Oracle &  & 0.250 [$-$0.100, 0.500] &  &  \\" in tex
@@ -52,15 +54,17 @@ def test_states_have_an_interval_and_are_bold_if_they_differ(tmp_path):
     assert r"50\% $\to$ last &  & $-$0.250 [$-$0.300, $-$0.200] &  &  &  \\" in tex
     assert r" & Oracle &  & -- & 0.125 &  \\" in tex  # a value without an interval
     rows = pd.read_csv(io.StringIO(csv))
-    assert len(rows) == 5 and "seed" not in rows  # no single seed's
+    assert len(rows) == 5 and "seed" not in rows  # means over seeds only
 
 
-def test_sentences_about_states():
+def test_differences_of_accuracy_are_summarised_in_sentences():
     rows = change_views.mean_rows(states())
     more = [rows.iloc[:1].assign(earlier="y", later=name, p_holm=0.3) for name in "wv"]
     stages = {"m": {"x": Stage("40%", None), "y": Stage("50%", None)}}
     study = SimpleNamespace(stages=stages, labels=LABELS)
-    read = pd.concat([rows, *more]).replace({"other_model": {"": None}})  # as from a file
+    read = pd.concat([rows, *more]).replace(
+        {"other_model": {"": None}}
+    )  # a CSV reads "" as None
     assert list(of_states(study, read)) == [
         ("Model m, R&D", "1 of 3 pairs of checkpoints differ in accuracy."),
         (
@@ -71,31 +75,34 @@ def test_sentences_about_states():
     ]
 
 
-def test_figure_of_states():
+def test_the_figure_of_checkpoints_shows_differences_with_intervals():
     settings = {"checkpoints": CHECKPOINTS, "labels": LABELS}
     figure = change_views.states_figure(states(), only=["other"], **settings)
     accuracy, auc, *_ = figure.axes
-    drawn = [line.get_xydata().tolist() for line in accuracy.lines]
-    assert drawn == [[[0, 0], [0, 1]], [[0.05, 0], [0.2, 0]], [[0.125, 0]]]
+    lines = [line.get_xydata().tolist() for line in accuracy.lines]
+    assert lines == [[[0, 0], [0, 1]], [[0.05, 0], [0.2, 0]], [[0.125, 0]]]
     assert auc.lines[2].get_xydata().tolist() == [[0.25, 0]]
     assert [tick.get_text() for tick in accuracy.get_yticklabels()] == ["40% → 50%"]
     titles = [axes.get_title(loc="left") for axes in figure.axes[::4]]
     assert titles == ["Model m, R&D", "Model m → Model n, R&D"]
-    again = change_views.states_figure(states(), only=["oracle"], **settings)
-    assert [text.get_text() for text in again.legends[0].get_texts()] == ["Oracle"]
+    with_oracle = change_views.states_figure(states(), only=["oracle"], **settings)
+    assert [text.get_text() for text in with_oracle.legends[0].get_texts()] == ["Oracle"]
 
 
-def test_a_study_without_two_states_says_so():
-    nothing, settings = artifacts.empty(artifacts.STATES), {"checkpoints": {}, "labels": LABELS}
-    figure = change_views.states_figure(nothing, only=[], **settings)
+def test_the_figure_without_two_comparable_checkpoints_explains_itself():
+    no_states, settings = (
+        artifacts.empty(artifacts.STATES),
+        {"checkpoints": {}, "labels": LABELS},
+    )
+    figure = change_views.states_figure(no_states, only=[], **settings)
     assert figure.axes[0].get_title() == "No two checkpoints answered a question in common."
-    table = change_views.states(nothing, **settings)
+    table = change_views.states(no_states, **settings)
     assert table.rows.empty and r"\bottomrule" in table.tex
 
 
 def changes(control=""):
-    """Return two kinds of change: of one nothing flips; only the oracle has seeds."""
-    first, none = ("Fine-tuning", 1, 9, 6, 3, 0.6, 0.75), ("Same", 1, 0, 0, 0, None, None)
+    """Return two kinds of change, the second without flips. Only the oracle has seeds."""
+    first, unchanged = ("Fine-tuning", 1, 9, 6, 3, 0.6, 0.75), ("Same", 1, 0, 0, 0, None, None)
     rows = [
         (*first, "oracle", "auc", 0.7, 0.6, 0.8, 3, 0.5, 0.9),
         (*first, "oracle", "delta0_balanced", 0.2, 0.1, 0.3, 3, 0.0, 0.4),
@@ -103,7 +110,7 @@ def changes(control=""):
         (*first, "verbalised", "delta0_balanced", 0.1, 0, 0.2, 1, None, None),
         (*first, "oracle", "change_auc", 0.8, 0.7, 0.9, 3, None, None),
         (*first, "verbalised", "change_auc", 0.9, None, None, 0, None, None),
-        *((*none, "oracle", m, *[None] * 3, 3, None, None) for m in METRICS),
+        *((*unchanged, "oracle", m, *[None] * 3, 3, None, None) for m in METRICS),
     ]
     beyond = (0.1, -0.1, 0.3, 0.2, -0.2, 0.7)
     above = [(control, "m", *beyond, "followed")] * 2
@@ -117,8 +124,8 @@ def changes(control=""):
     return pd.DataFrame(table, columns=columns).assign(**PLACE)
 
 
-def test_table_has_the_wider_interval_and_says_what_is_undefined(tmp_path):
-    tex, csv = printed("by_change", artifacts.CHANGES, changes(), tmp_path, only=[])
+def test_the_table_of_changes_shows_the_widest_interval_and_dashes(tmp_path):
+    tex, csv = print_table("by_change", artifacts.CHANGES, changes(), tmp_path, only=[])
     lost = r" & 0.600 $\to$ 0.750 \\"
     wide = r"0.200 [0.000, 0.400] & 0.800 [0.700, 0.900] & 0.700 [0.500, 0.900]"
     assert rf"Fine-tuning & 6 & 3 & Oracle & {wide}{lost}" in tex
@@ -132,32 +139,32 @@ def drawn_at(axes):
     return [points.get_offsets()[0].tolist() for points in axes.collections]
 
 
-def test_figure_has_a_row_per_kind_and_markers_that_differ():
+def test_the_figure_of_changes_has_a_row_per_kind_and_different_markers():
     figure = changes_figure(changes(), only=[], labels=LABELS)
     delta, _, auc = figure.axes
     rows = [label.get_text() for label in delta.get_yticklabels()]
     assert rows == ["Fine-tuning\n+6 −3", "Same\n+0 −0"]
     assert sorted(x for x, _ in drawn_at(auc)) == [0.5, 0.7]
-    assert all(-0.5 < y < 0.5 for _, y in drawn_at(auc))  # nothing in the row without a flip
+    assert all(-0.5 < y < 0.5 for _, y in drawn_at(auc))  # the row without flips is empty
     [legend] = figure.legends
     assert len({line.get_marker() for line in legend.get_lines()}) == 2
 
 
-def test_table_and_figure_show_what_knowledge_adds_to_the_control():
+def test_table_and_figure_show_the_change_beyond_its_control():
     rows = changes(control="Same")
     tex, _ = by_change(rows, only=[], labels=LABELS)
     assert r"$\Delta_K$" in tex and "Claim" in tex and "(Same)" in tex
     oracle = next(line for line in tex.splitlines() if "Oracle" in line)
     assert "0.200 [-0.200, 0.700]" in oracle.replace("$-$", "-") and "followed" in oracle
     verbalised = next(line for line in tex.splitlines() if "No adapter" in line)
-    assert "-- & -- & moved against" in verbalised  # no surplus of flips
+    assert "-- & -- & moved against" in verbalised  # all flips can be chance
     *_, of_knowledge = changes_figure(rows, only=[], labels=LABELS).axes
     assert of_knowledge.get_xlabel() == "Δ_K, beyond chance flips"
     assert [x for x, _ in drawn_at(of_knowledge)] == [0.2]
 
 
 def test_verdicts_are_counted_by_change_and_compared_with_the_control():
-    """The control is a pair of the only other model that has it; m2 lacks the estimator."""
+    """Model m2 contains the control, because no pair of m does."""
     rows = [  # model, earlier, later, seed, verdict, precision, coverage change, regressions
         ("m", "a", "b", 1, "kept", 0.9, -0.1, 4),
         ("m", "a", "b", 2, "broken", 0.7, 0.2, 9),
@@ -170,10 +177,10 @@ def test_verdicts_are_counted_by_change_and_compared_with_the_control():
     checked = pd.DataFrame(rows, columns=[*names, "coverage_change", "confident_regressions"])
     checked = checked.assign(dataset="d", train_dataset="d", estimator="oracle")
     changes = {"Tuning": [["a", "b"], ["b", "c"]], "Control": [["x", "y"]]}
-    made = thresholds_by_change(
+    printed = thresholds_by_change(
         checked, changes=changes, controls={"Tuning": "Control"}, only=[], labels=LABELS
     )
-    tuning, control = made.rows.to_dict("records")
+    tuning, control = printed.rows.to_dict("records")
     assert [tuning[name] for name in ("kept", "undecided", "broken", "none")] == [1, 1, 1, 1]
     # (.9 + .7 + .8) / 3, (−.1 + .2 + .1) / 3 and (4 + 9 + 2) / 3; the control has .03 and 1.5
     assert tuning["precision"] == pytest.approx(0.8)
@@ -183,6 +190,8 @@ def test_verdicts_are_counted_by_change_and_compared_with_the_control():
     assert tuning["confident_regressions_above_control"] == 3.5
     assert control["control"] == "" and pd.isna(control["coverage_change_above_control"])
     line = r"Tuning & Oracle & 1 & 1 & 1 & 1 & 0.800 & 0.067 & 0.037 & 5.0 & 3.5 \\"
-    assert line in made.tex
-    alone = thresholds_by_change(checked, changes=changes, controls={}, only=[], labels=LABELS)
-    assert "above control" not in alone.tex
+    assert line in printed.tex
+    without_control = thresholds_by_change(
+        checked, changes=changes, controls={}, only=[], labels=LABELS
+    )
+    assert "above control" not in without_control.tex

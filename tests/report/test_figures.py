@@ -1,4 +1,4 @@
-"""Figures hold the study's numbers, and equal figures are equal files."""
+"""Figures show the numbers of the study, and equal figures are equal files."""
 
 import pandas as pd
 import pytest
@@ -58,31 +58,31 @@ def intervals():
     return pd.DataFrame(rows, columns=artifacts.INTERVALS.schema.names[:10])
 
 
-def test_accuracy_figure():
+def test_the_accuracy_figure_shows_accuracies_by_training_tokens_or_order():
     figure = accuracy_figure(accuracies(), **ACCURACY)
     by_tokens, by_order = figure.axes
     assert by_tokens.get_title(loc="left") == "Model m"
     assert by_tokens.get_xlabel() == "Training data (billion tokens)"
     assert by_tokens.lines[0].get_xydata().tolist() == [[2, 25], [5, 50]]
     assert by_tokens.lines[1].get_xydata().tolist() == [[2, 75], [5, 87.5]]
-    # a Wilson interval of 25 % of ten: (.25 + .192 ± 1.96 √(.01875 + .0096)) / 1.384
+    # Wilson interval for 25 % of ten: (.25 + .192 ± 1.96 √(.01875 + .0096)) / 1.384
     ends = by_tokens.collections[1].get_segments()[0][:, 1]
     assert ends == pytest.approx([8.1, 55.8], abs=0.1)
     colours = [to_hex(c) for c in by_tokens.collections[0].get_facecolors()]
     assert colours == [EARLIER.lower(), EVALUATION.lower()]
     assert [text.get_text() for text in by_tokens.texts] == ["Quiz", "Exam"]
-    # Where tokens are not known, checkpoints stand one after the other.
+    # Without numbers of tokens, checkpoints are at equal distances.
     assert by_order.lines[0].get_xydata().tolist() == [[0, 25], [1, 50]]
     assert [tick.get_text() for tick in by_order.get_xticklabels()] == ["x", "y"]
 
 
-def test_full_vs_contrast_figure():
+def test_the_figure_of_full_and_contrast_sets_has_a_point_per_estimator():
     figure = full_vs_contrast_figure(intervals(), **LABELS)
-    (panel,) = figure.axes  # model n has no change AUC, dataset e nothing
+    (panel,) = figure.axes  # model n has no change AUC, dataset e no rows
     assert panel.get_title(loc="left") == "Model m, Quiz"
     points = [tuple(points.get_offsets()[0]) for points in panel.collections]
     assert points == [(0.9, 0.55), (0.8, 0.75)]
-    _, across, upright, *_ = panel.lines  # the first is chance
+    _, across, upright, *_ = panel.lines  # the first line is chance
     assert across.get_xydata().tolist() == [[0.88, 0.55], [0.93, 0.55]]
     assert upright.get_xydata().tolist() == [[0.9, 0.5], [0.9, 0.65]]
     (legend,) = figure.legends
@@ -107,11 +107,11 @@ def leaderboard(*names):
     return {"leaderboard": shown, **places}
 
 
-def test_the_rows_of_a_leaderboard_are_in_order_of_what_follows_knowledge():
-    """By hand; c has no Δ₀ᵇ and comes last, and of what is not defined nothing is drawn."""
+def test_a_leaderboard_is_sorted_by_delta0():
+    """c has no Δ₀ᵇ and is last. Undefined values are not drawn."""
     undefined = follows(c=0.5).assign(value=float("nan"))
-    also = intervals().iloc[:1].assign(estimator="c", value=0.7)
-    rows = pd.concat([intervals(), follows(a=0.25, b=0.5), undefined, also])
+    full_auc_of_c = intervals().iloc[:1].assign(estimator="c", value=0.7)
+    rows = pd.concat([intervals(), follows(a=0.25, b=0.5), undefined, full_auc_of_c])
     figure = leaderboard_figure(rows[rows["model"] == "m"], **leaderboard("a", "b", "c"))
     first, contrast, full = figure.axes
     titles = [axes.get_title() for axes in figure.axes]
@@ -127,33 +127,33 @@ def test_the_rows_of_a_leaderboard_are_in_order_of_what_follows_knowledge():
     assert low > 2 > 0 > high  # the first row is on top
 
 
-def test_a_leaderboard_of_several_places_names_them_and_its_families():
-    both = pd.concat([intervals(), follows(a=0.2), follows(a_scaled=0.1).assign(model="n")])
+def test_a_leaderboard_has_a_panel_per_model_and_dataset():
+    rows = pd.concat([intervals(), follows(a=0.2), follows(a_scaled=0.1).assign(model="n")])
     shown = leaderboard("a", "a_scaled", "b")
-    figure = leaderboard_figure(both, **shown)
+    figure = leaderboard_figure(rows, **shown)
     titles = [axes.get_title(loc="left") for axes in figure.axes[::3]]
     assert titles == ["Model m, Quiz", "Model n, Quiz"]
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a"]
-    alone = leaderboard_figure(intervals(), **leaderboard("b"))
-    assert [label.get_text() for label in alone.axes[0].get_yticklabels()] == ["b"]
+    of_one_estimator = leaderboard_figure(intervals(), **leaderboard("b"))
+    assert [label.get_text() for label in of_one_estimator.axes[0].get_yticklabels()] == ["b"]
     with pytest.raises(ValueError, match="no estimator has a value"):
-        leaderboard_figure(both.iloc[:0], **shown)
+        leaderboard_figure(rows.iloc[:0], **shown)
 
 
-def test_families_look_different_and_variants_are_hollow():
+def test_families_of_estimators_look_different_and_variants_are_hollow():
     names = [*(f"method{i}" for i in range(20)), "oracle", "oracle_1answer"]
-    many = pd.concat(
+    rows = pd.concat(
         intervals().iloc[:2].assign(estimator=name, train_dataset="d") for name in names
     )
-    handles = full_vs_contrast_figure(many, **LABELS).legends[0].legend_handles
+    handles = full_vs_contrast_figure(rows, **LABELS).legends[0].legend_handles
     shown = {(h.get_color(), h.get_marker()): h for h in handles}
     assert len(shown) == 20 + 1
     oracles = [h for h in handles if h.get_color() == "#1e88e5"]
     assert [h.get_markerfacecolor() for h in oracles] == ["#1e88e5", "white"]
 
 
-def test_a_dollar_sign_in_a_label_is_a_dollar_sign(tmp_path):
-    # As a formula, the first would be an error and the second a slanted x.
+def test_a_dollar_sign_in_a_label_is_not_a_formula(tmp_path):
+    # As formulas, the first would be an error and the second an italic x.
     labels = {"models": {"m": r"$\frac{$", "n": "$x$"}, "datasets": {"d": "$5", "e": "6$"}}
     figure = accuracy_figure(accuracies(), **{**ACCURACY, **labels})
     assert files_of(figure, tmp_path)
@@ -161,19 +161,22 @@ def test_a_dollar_sign_in_a_label_is_a_dollar_sign(tmp_path):
     assert not figure.findobj(lambda part: getattr(part, "get_parse_math", bool)())
 
 
-def test_figures_are_the_same_files_every_time(tmp_path):
-    about = {"function": "figures.accuracy_figure", "artifact": "accuracies"}
-    about["settings"] = ACCURACY
+def test_equal_figures_are_equal_files(tmp_path):
+    entry = {"function": "figures.accuracy_figure", "artifact": "accuracies"}
+    entry["settings"] = ACCURACY
     table = str(tmp_path / "accuracies.csv")
     artifacts.write_csv(accuracies(), table, artifacts.ACCURACIES)
 
     def files():
         points = full_vs_contrast_figure(intervals(), **LABELS)
-        return [files_of(f, tmp_path) for f in (draw_figure([table], figure=about), points)]
+        return [files_of(f, tmp_path) for f in (draw_figure([table], figure=entry), points)]
 
-    once, again = files(), files()
-    assert once == again
-    assert once[1]["pdf"].startswith(b"%PDF") and b"CreationDate" not in once[1]["pdf"]
+    first_files, second_files = files(), files()
+    assert first_files == second_files
+    assert (
+        first_files[1]["pdf"].startswith(b"%PDF")
+        and b"CreationDate" not in first_files[1]["pdf"]
+    )
     with Image.open(tmp_path / "figure.png") as image:
         assert image.width > 400
         assert len(image.convert("RGB").getcolors(1 << 20)) > 10  # not blank

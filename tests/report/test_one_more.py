@@ -1,4 +1,4 @@
-"""A metric or estimator that is added as CONTRIBUTING says comes out everywhere."""
+"""A metric or estimator that is added by CONTRIBUTING's checklist is in every output."""
 
 import json
 import os
@@ -83,10 +83,10 @@ print(
 
 @pytest.fixture(scope="module")
 def extended(tmp_path_factory):
-    """A copy of the project with a metric and an estimator more, and its results."""
+    """Return a copy of the project with an additional metric and estimator, and the results."""
     folder = tmp_path_factory.mktemp("extended")
     for name in ("persistcal", "study", "config", "workflow/schemas"):
-        shutil.copytree(ROOT / name, folder / name)  # and what numba has compiled
+        shutil.copytree(ROOT / name, folder / name)  # including numba's compiled loops
     with (folder / "persistcal/evaluation/metrics/brier.py").open("a") as file:
         file.write(METRIC)
     with (folder / "persistcal/confidence/estimators/meaning.py").open("a") as file:
@@ -113,27 +113,28 @@ def check_shown(folder, texts):
 
 
 def test_a_metric_of_ten_lines_is_in_notebook_command_workflow_and_page(extended):
-    """Mean distance of the two confidences: computed, tested, marked and printed everywhere."""
-    folder, found = extended[0], pd.DataFrame(extended[1]["closeness"])
-    # As the tests' own predictions say it, of the odds of each pair
-    assert len(found) == 5 and found["value"].between(0, 1).all()
-    nearest = found["value"].idxmin()
-    assert found.index[found["bold"]].tolist() == [nearest]
+    folder, rows = extended[0], pd.DataFrame(extended[1]["closeness"])
+    assert len(rows) == 5 and rows["value"].between(0, 1).all()
+    nearest = rows["value"].idxmin()
+    assert rows.index[rows["bold"]].tolist() == [nearest]
     texts = {"index.html": "Nähe ↓", "rated.html": "Nähe ↓", "summary.txt": "Nähe"}
     tex = r"$N$ $\scriptstyle\downarrow$"
     check_shown(folder, {**texts, "main.tex": tex, "notebook.html": "closeness"})
 
 
-def test_an_estimator_is_a_function(extended):
-    """One over the number of characters: in catalogue, predictions, table and page."""
-    folder, made = extended
+def test_an_added_estimator_is_in_catalogue_predictions_table_and_page(extended):
+    folder, results = extended
     entry = {"function": "brevity", "label": "Kürze", "reads": ["evaluation"]}
-    assert made["entry"] == entry
-    answers = pd.DataFrame(made["answers"]).set_index(["checkpoint", "question_id"])["answer"]
-    found = pd.DataFrame(made["predictions"])
-    found = found[found["ask"] == 0].set_index(["checkpoint", "question_id"])  # no halves
-    assert len(found) > 100 and set(found["estimator"]) == {"brevity"}
-    expected = [1 / len(answers[place]) for place in found.index]
-    assert found["confidence"].tolist() == pytest.approx(expected)
+    assert results["entry"] == entry
+    answers = pd.DataFrame(results["answers"]).set_index(["checkpoint", "question_id"])[
+        "answer"
+    ]
+    predictions = pd.DataFrame(results["predictions"])
+    predictions = predictions[predictions["ask"] == 0].set_index(
+        ["checkpoint", "question_id"]
+    )  # no halves
+    assert len(predictions) > 100 and set(predictions["estimator"]) == {"brevity"}
+    expected = [1 / len(answers[place]) for place in predictions.index]
+    assert predictions["confidence"].tolist() == pytest.approx(expected)
     assert len(set(expected)) > 2
     check_shown(folder, {"rated.html": "Kürze", "rated_table.html": "brevity"})

@@ -49,16 +49,16 @@ LABELS = {
 }
 
 
-def compared(names, **drawn):
-    """Standings of estimators by replicates of some measures, of which others are undefined."""
+def compare_estimators(names, **drawn):
+    """Return standings of estimators by replicates of some measures; other measures are NaN."""
     members = [("quiz", name) for name in names]
     keys = {
         "delta": MetricKey("odds", "contrast", "delta0_balanced"),
         "auc": MetricKey("odds", "contrast", "auc"),
         "full": MetricKey("odds", "full", "auc"),
     }
-    nothing = np.full((len(names), 3), np.nan)
-    replicated = {key: np.array(drawn.get(name, nothing)) for name, key in keys.items()}
+    undefined = np.full((len(names), 3), np.nan)
+    replicated = {key: np.array(drawn.get(name, undefined)) for name, key in keys.items()}
     return compare(replicates_of(members, replicated), members, EvaluationSettings())
 
 
@@ -66,29 +66,29 @@ QUESTIONS = "220 gained and 38 lost questions"
 
 
 def standings(**values):
-    """Estimators with a Δ₀ᵇ of their own; all simultaneous intervals reach 0.02."""
+    """Return estimators with these values of Δ₀ᵇ. All simultaneous intervals reach 0.02."""
     names, value = list(values), np.array(list(values.values()))
     difference = value[:, None] - value
     error = np.where(np.eye(len(value)), np.nan, 0.01)
     p = np.where(np.abs(difference) > 0.02, 0.01, 0.5)
-    spread = np.linspace(-0.01, 0.01, 101)  # every second one is turned round
+    spread = np.linspace(-0.01, 0.01, 101)  # reversed for every second estimator
     drawn = {name: v + spread * (-1) ** i for i, (name, v) in enumerate(values.items())}
     by_seed, noise = {name: {0: 0.5} for name in names}, dict.fromkeys(names, 0.0)
     intervals = Simultaneous(difference, error, 2.0, p)
     return Standings("contrast", "delta0_balanced", values, drawn, by_seed, noise, intervals)
 
 
-def test_a_difference_of_adapters_is_not_yet_one_of_recipes():
-    found = standings(oracle=0.3, non_oracle=0.1)
+def test_a_difference_of_adapters_is_not_claimed_for_recipes_if_seeds_vary():
+    estimators = standings(oracle=0.3, non_oracle=0.1)
     several = {"oracle": {17: 0.1, 18: 0.3, 19: 0.5}, "non_oracle": {17: 0.1, 18: 0.1, 19: 0.1}}
-    text = sentence(found._replace(by_seed=several), LABELS)
-    # of the differences 0, 0.2 and 0.4, and of replicates with a standard deviation of 0.0117:
-    # 0.2 ± t √(0.04 / 3 + 0.0117²) with t of 2.04 degrees of freedom, 4.224
+    text = sentence(estimators._replace(by_seed=several), LABELS)
+    # Differences of seeds: 0, 0.2 and 0.4. Standard deviation of replicates: 0.0117.
+    # 0.2 ± t √(0.04 / 3 + 0.0117²), with 2.04 degrees of freedom: t = 4.224
     assert text.endswith(
         "by .200 [.180, .220] in Δ₀ᵇ. This holds for these adapters. Trained with other seeds, "
         "the difference can be zero: [−.290, .690] over 3 seeds and the questions."
     )
-    text = sentence(found._replace(by_seed={**several, "oracle": {17: 0.3}}), LABELS)
+    text = sentence(estimators._replace(by_seed={**several, "oracle": {17: 0.3}}), LABELS)
     assert text.endswith("One seed cannot show what training again would give.")
 
 
@@ -100,19 +100,19 @@ def test_a_difference_of_adapters_is_not_yet_one_of_recipes():
             "Oracle training (.300) is above non-oracle training (.100) by .200 [.180, .220] "
             f"in Δ₀ᵇ, on {QUESTIONS}; GCM (.500) is above both.",
         ),
-        (  # −0.005 ± 0.02: as much as 0.025 below, or 0.015 above
+        (  # −0.005 ± 0.02: at most 0.025 below and 0.015 above
             {"oracle": 0.1, "non_oracle": 0.105},
             "Oracle training (.100) cannot be distinguished from non-oracle training (.105) in "
             f"Δ₀ᵇ, on {QUESTIONS}: the data allow a difference of up to .025.",
         ),
-        (  # bad news
+        (  # the oracle is worse
             {"oracle": 0.1, "non_oracle": 0.2, "gcm": 0.15, "mine": 0.21, "low": 0.0},
             "Oracle training (.100) is below non-oracle training (.200) by .100 [.080, .120] "
             f"in Δ₀ᵇ, on {QUESTIONS}; mine (.210) cannot be distinguished from non-oracle "
             "training (.200) (difference of up to .030); GCM (.150) is between the two; low "
             "(.000) is below both.",
         ),
-        (  # without an oracle the best two are compared
+        (  # Without an oracle, the best two are compared.
             {"gcm": 0.1, "mine": 0.3, "other": 0.2, "third": 0.1},
             "mine (.300) is above other (.200) by .100 [.080, .120] in Δ₀ᵇ, on "
             f"{QUESTIONS}; GCM (.100) and third (.100) are below both.",
@@ -123,181 +123,181 @@ def test_a_difference_of_adapters_is_not_yet_one_of_recipes():
             f"{QUESTIONS}: the data allow a difference of up to .020; third (.295) and other "
             "(.290) cannot be distinguished from either (difference of up to .025 and .030).",
         ),
-        # of 101 replicates from −.01 to .01 around .1002, the 2.5th and the 97.5th in steps of
-        # .0002: .1002 − .01 + 2.5 · .0002 = .0907, and .1097
+        # 101 replicates from .1002 − .01 to .1002 + .01 in steps of .0002. The quantiles at
+        # steps 2.5 and 97.5: .1002 − .01 + 2.5 · .0002 = .0907, and .1097
         ({"gcm": 0.1002}, f"The Δ₀ᵇ of GCM is .100 [.091, .110], on {QUESTIONS}."),
     ],
 )
-def test_a_sentence_names_the_difference_and_places_the_others(values, text):
+def test_a_sentence_compares_two_estimators_and_ranks_the_others(values, text):
     assert sentence(standings(**values), LABELS, QUESTIONS) == text
 
 
-def test_estimators_with_equal_order_are_said_to_rank_the_answers_identically():
+def test_estimators_with_equal_replicates_are_reported_to_rank_answers_identically():
     row = 0.5 + 0.1 * np.cos(np.arange(100))
-    other = 0.1 + 0.1 * np.sin(np.arange(100))
-    found = compared(["gcm", "mine", "cocoa"], delta=[row, row, other])
-    text = sentence(found, LABELS)
+    lower_row = 0.1 + 0.1 * np.sin(np.arange(100))
+    estimators = compare_estimators(["gcm", "mine", "cocoa"], delta=[row, row, lower_row])
+    text = sentence(estimators, LABELS)
     assert text.startswith("GCM (.500) is above CoCoA (.101) by .399 [")
     assert text.endswith("] in Δ₀ᵇ; mine (.500) ranks the answers as GCM (.500) does.")
-    alike = sentence(compared(["gcm", "mine"], delta=[row, row]), LABELS)
-    assert alike == "GCM (.500) and mine (.500) rank the answers identically: equal Δ₀ᵇ."
-    never = sentence(compared(["gcm", "mine"], delta=np.zeros((2, 100))), LABELS)
-    assert never == "GCM (.000) and mine (.000) have equal Δ₀ᵇ, for any questions."
+    text_of_two = sentence(compare_estimators(["gcm", "mine"], delta=[row, row]), LABELS)
+    assert text_of_two == "GCM (.500) and mine (.500) rank the answers identically: equal Δ₀ᵇ."
+    text_of_constants = sentence(
+        compare_estimators(["gcm", "mine"], delta=np.zeros((2, 100))), LABELS
+    )
+    assert text_of_constants == "GCM (.000) and mine (.000) have equal Δ₀ᵇ, for any questions."
 
 
 def test_questions_are_counted_by_direction():
     first = ContrastSet(0, 1, np.arange(3), np.array([True, True, False]), True)
     assert count_questions([first]) == "2 gained and 1 lost question"
-    both = [first, ContrastSet(0, 2, np.arange(3), np.array([True, False, False]), True)]
-    assert count_questions(both) == "3 gained and 3 lost questions in 2 pairs of checkpoints"
+    two_sets = [first, ContrastSet(0, 2, np.arange(3), np.array([True, False, False]), True)]
+    assert (
+        count_questions(two_sets) == "3 gained and 3 lost questions in 2 pairs of checkpoints"
+    )
 
 
-def test_where_no_contrast_metric_is_defined_the_full_set_speaks():
-    found = compared(["oracle", "gcm"], full=[[0.79, 0.8, 0.81], [0.69, 0.7, 0.71]])
-    assert found.scope == "full"
-    assert "AUC over all questions" in sentence(found, LABELS)
-    assert compared(["oracle", "gcm"]) is None
+def test_the_full_set_is_compared_if_no_contrast_metric_is_defined():
+    estimators = compare_estimators(
+        ["oracle", "gcm"], full=[[0.79, 0.8, 0.81], [0.69, 0.7, 0.71]]
+    )
+    assert estimators.scope == "full"
+    assert "AUC over all questions" in sentence(estimators, LABELS)
+    assert compare_estimators(["oracle", "gcm"]) is None
 
 
-def test_families_share_a_colour_and_a_marker_and_differ_from_each_other():
-    found = looks([*NAMES, "oracle_1answer", "mine", "mine_scaled", "yours"])
-    assert found["non_oracle"].family == "non_oracle"  # and not oracle
-    assert found["oracle_1answer"][:4] == found["oracle"][:4]
-    assert found["mine_scaled"].variant == 1
-    kinds = {look.family: (look.light, look.marker) for look in found.values()}
+def test_estimators_of_a_family_share_colour_and_marker_and_families_differ():
+    styles = looks([*NAMES, "oracle_1answer", "mine", "mine_scaled", "yours"])
+    assert styles["non_oracle"].family == "non_oracle"  # and not oracle
+    assert styles["oracle_1answer"][:4] == styles["oracle"][:4]
+    assert styles["mine_scaled"].variant == 1
+    kinds = {look.family: (look.light, look.marker) for look in styles.values()}
     assert len(set(kinds.values())) == len(kinds) == 6
-    assert {look.marker for look in found.values()} <= set(MATPLOTLIB_MARKERS)
+    assert {look.marker for look in styles.values()} <= set(MATPLOTLIB_MARKERS)
 
 
-def test_no_two_estimators_of_a_study_look_alike():
-    found = looks([f"semantic_entropy_{i}" for i in range(20)] + NAMES)
-    assert len({(*look[1:5], bool(look.variant)) for look in found.values()}) == 25
-    assert {look.light for name, look in found.items() if "semantic" in name} == {"#2b3a8c"}
+def test_all_estimators_of_a_study_look_different():
+    styles = looks([f"semantic_entropy_{i}" for i in range(20)] + NAMES)
+    assert len({(*look[1:5], bool(look.variant)) for look in styles.values()}) == 25
+    assert {look.light for name, look in styles.items() if "semantic" in name} == {"#2b3a8c"}
 
 
-def test_methods_that_ask_for_the_same_thing_are_a_family():
+def test_methods_that_measure_the_same_quantity_are_a_family():
     names = ["perplexity", "sequence_probability", "cocoa", "semantic_entropy_beta"]
-    found = looks([*names, "verbalised", "mine"])
+    styles = looks([*names, "verbalised", "mine"])
     families = ["sequence_probability"] * 2 + ["semantic_entropy"] * 2 + ["p_true", "mine"]
-    assert [look.family for look in found.values()] == families
-    assert found["sequence_probability"].variant == 0 and found["perplexity"].variant == 1
-    # These are printed in one figure.
+    assert [look.family for look in styles.values()] == families
+    assert styles["sequence_probability"].variant == 0 and styles["perplexity"].variant == 1
+    # These five are in the same figure.
     names = ["self_consistency", "sequence_probability", "verbalised", "non_oracle", "oracle"]
     assert len({look.marker for look in looks(names).values()}) == len(names)
-    found = looks(["oracle_1answer", "oracle"])  # its own name is filled wherever it stands
-    assert (found["oracle"].variant, found["oracle_1answer"].variant) == (0, 1)
+    styles = looks(["oracle_1answer", "oracle"])  # the family's name is filled in any order
+    assert (styles["oracle"].variant, styles["oracle_1answer"].variant) == (0, 1)
 
 
 @pytest.mark.parametrize("side", ["light", "dark"])
-def test_colours_stand_out_from_their_page(side):
+def test_colours_contrast_with_the_background_in_both_themes(side):
     def luminance(colour):
         channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
         linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
         return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
-    ground = luminance({"light": "#ffffff", "dark": "#1a1c20"}[side])
+    background = luminance({"light": "#ffffff", "dark": "#1a1c20"}[side])
     for name, look in looks([*NAMES, "gcm", "linear_probe", *"abcdefg"]).items():
-        one, other = sorted([ground, luminance(getattr(look, side))])
-        assert (other + 0.05) / (one + 0.05) >= 3, name  # WCAG 2.2, graphics
+        darker, lighter = sorted([background, luminance(getattr(look, side))])
+        assert (lighter + 0.05) / (darker + 0.05) >= 3, name  # WCAG 2.2, graphics
 
 
 ESTIMATORS = ["gcm", "oracle"]
 
 
-def part(n=40, n_checkpoints=3, texts=None, seed=0):
+def random_part(n=40, n_checkpoints=3, texts=None, seed=0):
     rng = np.random.default_rng(seed)
     names = [f"c{k}" for k in range(n_checkpoints)]
     rows = [(c, f"q{i:03d}", bool(rng.integers(2))) for c in names for i in range(n)]
     frame = pd.DataFrame(rows, columns=["checkpoint", "question_id", "correct"])
     frame = frame.assign(train_dataset="quiz", seed=0)
-    both = [frame.assign(estimator=e, confidence=rng.random(len(frame))) for e in ESTIMATORS]
+    frames = [frame.assign(estimator=e, confidence=rng.random(len(frame))) for e in ESTIMATORS]
     place = Subject("m", "quiz", [], names, EvaluationSettings(min_contrast=1))
-    return arrange_part(pd.concat(both), place, texts=texts, order=ESTIMATORS[::-1])
+    return arrange_part(pd.concat(frames), place, texts=texts, order=ESTIMATORS[::-1])
 
 
-def test_above_the_limit_contrast_questions_come_first_and_the_sample_is_seeded():
-    assert [len(some) for some in choose_questions([part(), part(30)], seed=1)] == [40, 30]
-    whole = part(400, n_checkpoints=2)
+def test_a_large_study_shows_contrast_questions_and_a_seeded_sample():
+    assert [
+        len(sample) for sample in choose_questions([random_part(), random_part(30)], seed=1)
+    ] == [40, 30]
+    whole = random_part(400, n_checkpoints=2)
     contrast = set(whole.pairs[0].questions)
     assert 150 < len(contrast) < 250
-    # 400 questions x 2 checkpoints x 2 estimators are 1,600 cells: 1,200 hold 300 questions.
-    (some,) = choose_questions([whole], seed=1, most_cells=1200)
-    assert len(some) == len(set(some)) == 300 and contrast < set(some)
-    assert (np.diff(some) > 0).all()
-    (again,) = choose_questions([whole], seed=1, most_cells=1200)
-    (other,) = choose_questions([whole], seed=2, most_cells=1200)
-    assert list(again) == list(some) != list(other)
-    (few,) = choose_questions([whole], seed=1, most_cells=400)
-    assert len(few) == 100 and set(few) < contrast
+    # 400 questions x 2 checkpoints x 2 estimators are 1,600 cells. 1,200 are 300 questions.
+    (sample,) = choose_questions([whole], seed=1, most_cells=1200)
+    assert len(sample) == len(set(sample)) == 300 and contrast < set(sample)
+    assert (np.diff(sample) > 0).all()
+    (repeated_sample,) = choose_questions([whole], seed=1, most_cells=1200)
+    (other_seed,) = choose_questions([whole], seed=2, most_cells=1200)
+    assert list(repeated_sample) == list(sample) != list(other_seed)
+    (small_sample,) = choose_questions([whole], seed=1, most_cells=400)
+    assert len(small_sample) == 100 and set(small_sample) < contrast
 
 
-def test_a_threshold_curve_shows_precision_coverage_and_where_the_target_is_reached():
-    """40 answers at .9, of which 38 are right, and 40 at .3, of which 20 are right."""
+def test_a_threshold_curve_shows_precision_coverage_and_the_range_of_the_target():
+    """38 of 40 answers at .9 are right, and 20 of 40 answers at .3."""
     ids = [f"q{i:02d}" for i in range(80)]
     rows = pd.DataFrame({"question_id": ids, "confidence": [0.9] * 40 + [0.3] * 40})
     rows["correct"] = [True] * 38 + [False] * 2 + [True] * 20 + [False] * 20
     frames = [rows.assign(checkpoint=name) for name in ("c1", "c2")]
     frame = pd.concat(frames).assign(train_dataset="quiz", seed=0, estimator="a")
     whole = arrange_part(
-        frame,
-        Subject(
-            "m",
-            "quiz",
-            [],
-            ["c1", "c2"],
-            EvaluationSettings(min_contrast=1),
-        ),
+        frame, Subject("m", "quiz", [], ["c1", "c2"], EvaluationSettings(min_contrast=1))
     )
-    [found] = threshold_curves(whole, (0, 1), 0.8)
-    before, after = found["curves"]
-    assert before == after
-    at = {row[0]: row[1:] for row in after}
-    assert at[0.3] == [0.725, 1.0]  # 58 of 80
-    assert at[0.32] == at[0.9] == [0.95, 0.5]  # 38 of 40
-    assert at[0.92] == [None, 0.0]
+    [curve] = threshold_curves(whole, (0, 1), 0.8)
+    earlier_curve, later_curve = curve["curves"]
+    assert earlier_curve == later_curve
+    by_threshold = {row[0]: row[1:] for row in later_curve}
+    assert by_threshold[0.3] == [0.725, 1.0]  # 58 of 80
+    assert by_threshold[0.32] == by_threshold[0.9] == [0.95, 0.5]  # 38 of 40
+    assert by_threshold[0.92] == [None, 0.0]
     # The lower bounds of 58 of 80 and of 38 of 40 are .631 and .851.
-    assert found["reached"] == [0.32, 0.9]
-    [certain] = threshold_curves(whole, (0, 1), 0.86)
-    assert certain["reached"] is None
+    assert curve["reached"] == [0.32, 0.9]
+    [curve_of_high_target] = threshold_curves(whole, (0, 1), 0.86)
+    assert curve_of_high_target["reached"] is None
 
 
-def test_confident_answers_that_broke_are_listed_surest_first():
-    """Of four answers that broke, q3 is not confident at the first checkpoint."""
-    before = {"confidence": [0.9, 0.8, 0.95, 0.5], "correct": [True] * 4}
-    after = {"confidence": [0.8, 0.9, 0.85, 0.9], "correct": [False] * 4}
+def test_confident_answers_that_became_wrong_are_listed_by_confidence():
+    """q3 became wrong, too, but was not confident at the first checkpoint."""
+    earlier = {"confidence": [0.9, 0.8, 0.95, 0.5], "correct": [True] * 4}
+    later = {"confidence": [0.8, 0.9, 0.85, 0.9], "correct": [False] * 4}
     frames = [
         pd.DataFrame({"question_id": ["q0", "q1", "q2", "q3"], **columns}).assign(
             checkpoint=name, train_dataset="quiz", seed=0, estimator="a"
         )
-        for name, columns in (("c1", before), ("c2", after))
+        for name, columns in (("c1", earlier), ("c2", later))
     ]
     subject = Subject("m", "quiz", [], ["c1", "c2"], EvaluationSettings(min_contrast=1))
     whole = arrange_part(pd.concat(frames), subject)
     rated = [Rated(("quiz", "a"), "A", follows=Answer("?", "not shown"))]
     update = Update(0, 1, "v1", "v2")
-    found = _broken(whole, Verdict("", update, 4, 0, 4, Answer("✗", "falls"), rated, None, ""))
-    assert [one["id"] for one in found["broken"]] == ["q1", "q2", "q0"]
-    assert found["broken"][0]["later"] == ".900"
-    assert found["broken_note"].startswith(
+    listed = _broken(whole, Verdict("", update, 4, 0, 4, Answer("✗", "falls"), rated, None, ""))
+    assert [answer["id"] for answer in listed["broken"]] == ["q1", "q2", "q0"]
+    assert listed["broken"][0]["later"] == ".900"
+    assert listed["broken_note"].startswith(
         "A gives 3 answers with a confidence of at least .800"
     )
 
 
-def test_questions_are_in_the_order_of_their_numbers():
+def test_questions_are_sorted_by_the_numbers_in_their_ids():
     ids = ["q10", "q9", "q1b2", "10", "9", "q1b", "q09", "q" + "9" * 5000, "²"]
     frame = pd.DataFrame({"question_id": ids, "checkpoint": "c", "confidence": 0.5})
     frame = frame.assign(train_dataset="quiz", seed=0, estimator="a", correct=True)
     whole = arrange_part(
-        frame,
-        Subject("m", "quiz", [], ["c"], EvaluationSettings(min_contrast=1)),
+        frame, Subject("m", "quiz", [], ["c"], EvaluationSettings(min_contrast=1))
     )
-    (some,) = choose_questions([whole], seed=1)
+    (positions,) = choose_questions([whole], seed=1)
     expected = ["9", "10", "q1b", "q1b2", "q09", "q9", "q10", "q" + "9" * 5000, "²"]
-    assert list(whole.answers.questions[some]) == expected
+    assert list(whole.answers.questions[positions]) == expected
 
 
-def test_packed_confidences_are_thousandths_in_the_order_of_the_study():
-    whole = part(5)
+def test_packed_confidences_are_thousandths_by_checkpoint_and_question():
+    whole = random_part(5)
     packed = pack(whole, np.array([1, 3]), {})
     assert packed["ids"] == ["q001", "q003"]
     oracle = whole.answers.confidence["quiz", "oracle", 0]
@@ -305,7 +305,7 @@ def test_packed_confidences_are_thousandths_in_the_order_of_the_study():
     assert packed["correct"][1] == "".join(map(str, whole.correct[1, [1, 3]]))
 
 
-def test_packed_clusters_keep_the_most_probable_and_say_what_waits_for_a_person():
+def test_packed_clusters_keep_the_most_probable_answers_and_mark_queued_labels():
     questions = pd.DataFrame(
         {"question_id": ["q000", "q001"], "question": ["a?", "b?"], "category": "x"}
     ).assign(references=[["1"], ["2", "two"]], truths=None)
@@ -317,7 +317,7 @@ def test_packed_clusters_keep_the_most_probable_and_say_what_waits_for_a_person(
     labels = pd.DataFrame(judged, columns=["question_id", "cluster", "label", "source"])
     texts = Texts(questions, {"c1": clusters}, {"c1": labels})
     words = {}
-    packed = pack(part(2, texts=texts), np.array([0, 1]), words)
+    packed = pack(random_part(2, texts=texts), np.array([0, 1]), words)
     assert packed["clusters"][0] is None and packed["clusters"][2] is None
     flat = packed["clusters"][1]
     assert flat["n"] == [5, 1] and flat["more"] == [2, 0]
@@ -325,7 +325,10 @@ def test_packed_clusters_keep_the_most_probable_and_say_what_waits_for_a_person(
     assert flat["probability"] == [500, 250, 125, 62, 31, 1000]
     texts = list(words)
     assert texts[flat["answer"][-1]] == "2"
-    assert [[texts[i] for i in some] for some in packed["references"]] == [["1"], ["2", "two"]]
+    assert [[texts[i] for i in references] for references in packed["references"]] == [
+        ["1"],
+        ["2", "two"],
+    ]
 
 
 def test_grids_have_the_marks_and_the_intervals_of_the_table():
@@ -350,10 +353,10 @@ def test_grids_have_the_marks_and_the_intervals_of_the_table():
     (block,) = grid.blocks
     first, second = block.rows
     assert (block.title, first.label, second.label) == ("Main", "The oracle", "GCM")
-    best, none = first.cells
+    best, undefined = first.cells
     assert best == Cell(0.8123, best=True, lower=0.7, upper=0.9)
     assert (marks(best), about(best)) == ("best", "95 % interval .700 to .900")
-    assert printed(none) == "–"
+    assert printed(undefined) == "–"
     assert (printed(second.cells[0]), marks(second.cells[0])) == ("−.050", "near")
     assert (about(second.cells[0]), second.indent) == ("", True)
     assert plain_text(grid).splitlines() == [
@@ -365,7 +368,7 @@ def test_grids_have_the_marks_and_the_intervals_of_the_table():
     ]
 
 
-def test_a_cell_may_be_best_and_underlined_everywhere():
+def test_a_cell_can_be_both_best_and_underlined():
     cells = [Cell(0.5, best=True, underlined=True)]
     blocks = [Block("", [Row("a", "Oracle", False, cells)])]
     grid = Grid("M", "D", "", [Column("", "full", "auc")], blocks)
@@ -375,30 +378,33 @@ def test_a_cell_may_be_best_and_underlined_everywhere():
     assert r"Oracle & \underline{\textbf{0.500}} \\" in tex
 
 
-def test_a_plain_table_says_how_many_rows_it_leaves_out():
+def test_a_long_table_is_cut_and_reports_the_number_of_omitted_rows():
     grid = plain_grid(pd.DataFrame({"layer": range(305), "rho": 0.5, "name": "x"}))
     assert grid["left_out"] == 5 and len(grid["rows"]) == 300
     assert [c["number"] for c in grid["columns"]] == [True, True, False]
     assert [cell["text"] for cell in grid["rows"][7]] == ["7", "0.500", "x"]
 
 
-def test_jobs_are_added_up_by_rule():
+def test_times_of_jobs_are_added_by_rule():
     assert jobs_of([]) == []
-    one, other = ({"s": [2.0], "max_rss": ["-"]}, {"s": [3.5], "max_rss": [90.0]})
-    found = jobs_of([("train", pd.DataFrame(one)), ("train", pd.DataFrame(other))])
-    assert found == [{"name": "train", "n": 2, "seconds": 5.5, "memory": 90.0}]
+    first, second = ({"s": [2.0], "max_rss": ["-"]}, {"s": [3.5], "max_rss": [90.0]})
+    jobs = jobs_of([("train", pd.DataFrame(first)), ("train", pd.DataFrame(second))])
+    assert jobs == [{"name": "train", "n": 2, "seconds": 5.5, "memory": 90.0}]
 
 
-def test_analyses_are_missing_only_where_they_were_asked_for():
-    made = study_tables(predictions=None, replicates=None, intervals=None)
-    assert absent_analyses(made, []) == []
-    (line,) = absent_analyses(made, ["transfer", "weight_similarity", "audit"])
+def test_only_configured_analyses_are_reported_as_missing():
+    controlled_study = study_tables(predictions=None, replicates=None, intervals=None)
+    assert absent_analyses(controlled_study, []) == []
+    (line,) = absent_analyses(controlled_study, ["transfer", "weight_similarity", "audit"])
     assert line.startswith("Analyses (transfer matrices, similarity of weights): ")
-    assert absent_analyses(replace(made, transfer=pd.DataFrame([1])), ["transfer"]) == []
+    assert (
+        absent_analyses(replace(controlled_study, transfer=pd.DataFrame([1])), ["transfer"])
+        == []
+    )
 
 
 def with_controls(study, *pairs):
-    """A study with pairs of checkpoints that are the same weights, asked otherwise."""
+    """Return a study with pairs of checkpoints of equal weights, asked differently."""
     return study | {"shown": replace(study["shown"], controls={"m": [list(p) for p in pairs]})}
 
 
@@ -412,59 +418,62 @@ def usual():
 
 
 @pytest.fixture(scope="module")
-def made(usual):
-    """A study whose last two checkpoints are the same weights, asked otherwise."""
+def controlled_study(usual):
+    """Return a study with equal weights of the last two checkpoints."""
     return with_controls(usual, ("c3", "c4"))
 
 
 @pytest.fixture(scope="module")
-def texts(made, tmp_path_factory):
-    """The page, and the summary of it."""
-    return write_page(tmp_path_factory.mktemp("page"), made)
+def texts(controlled_study, tmp_path_factory):
+    """Return the page and its summary."""
+    return write_page(tmp_path_factory.mktemp("page"), controlled_study)
 
 
-def held(page, name):
+def page_data(page, name):
     packed = re.search(rf'id="{name}">([^<]*)<', page).group(1)
     return json.loads(gzip.decompress(base64.b64decode(packed)))
 
 
-def test_the_page_names_no_address_and_its_policy_forbids_all(texts):
+def test_the_page_contains_no_address_and_its_policy_forbids_requests(texts):
     page, _ = texts
     policy = re.search('http-equiv="Content-Security-Policy" content="([^"]*)"', page).group(1)
     assert policy.startswith("default-src &#39;none&#39;; ") and "unsafe" not in policy
-    without = page.replace("http://www.w3.org/2000/svg", "")
-    assert not re.search(r"https?://|//\w+\.\w+/|@import|url\(", without)
+    stripped = page.replace("http://www.w3.org/2000/svg", "")
+    assert not re.search(r"https?://|//\w+\.\w+/|@import|url\(", stripped)
 
 
-def test_what_the_page_holds_is_the_studys(texts):
-    study, explorer = (held(texts[0], name) for name in ("study-data", "explorer-data"))
+def test_the_page_contains_the_data_of_the_study(texts):
+    study, explorer = (page_data(texts[0], name) for name in ("study-data", "explorer-data"))
     assert [p["estimator"] for p in study["parts"][0]["estimators"]] == NAMES
     assert len(explorer["parts"][0]["ids"]) == 60
     assert study["tables"]["main"]["tex"].startswith("% needs")
     (facet,) = study["hero"]
     assert len(facet["points"]) == len(NAMES)
-    # what the page's flows count is what the packed answers say
-    before, after = explorer["parts"][0]["correct"][:2]
-    gained = sum(b == "0" and a == "1" for b, a in zip(before, after, strict=True))
+    # Counts of changed answers agree with the packed labels.
+    earlier, later = explorer["parts"][0]["correct"][:2]
+    gained = sum(
+        was_right == "0" and is_right == "1"
+        for was_right, is_right in zip(earlier, later, strict=True)
+    )
     assert study["parts"][0]["flows"][0]["gained"] == gained > 0
     assert "75% and 100% are the same weights, asked otherwise" in texts[0]
 
 
 def test_the_same_study_makes_the_same_page(tmp_path, texts):
-    again, _ = write_page(tmp_path, with_controls(invent(), ("c3", "c4")))
+    second_page, _ = write_page(tmp_path, with_controls(invent(), ("c3", "c4")))
     for name in ("study-data", "explorer-data"):
-        assert held(again, name) == held(texts[0], name)
+        assert page_data(second_page, name) == page_data(texts[0], name)
 
 
-def test_flips_of_the_same_weights_are_counted(usual):
+def test_flips_between_checkpoints_of_equal_weights_are_reported(usual):
     assert list(of_controls(gathered(usual))) == []
-    found = of_controls(gathered(with_controls(usual, ("c2", "c3"), ("c2", "c4"))))
-    texts = [sentence.text for sentence in found]
-    said = [text.split(" are the same weights")[0] for text in texts]
-    assert said == ["50% and 75%", "50% and 100%"]
-    right = usual["made"].predictions.query("estimator == 'end_correct'")
-    right = right.pivot(index="question_id", columns="checkpoint", values="correct")
-    flips = (right["c2"] != right["c3"]).sum()
+    sentences = of_controls(gathered(with_controls(usual, ("c2", "c3"), ("c2", "c4"))))
+    texts = [sentence.text for sentence in sentences]
+    pairs = [text.split(" are the same weights")[0] for text in texts]
+    assert pairs == ["50% and 75%", "50% and 100%"]
+    labels = usual["made"].predictions.query("estimator == 'end_correct'")
+    labels = labels.pivot(index="question_id", columns="checkpoint", values="correct")
+    flips = (labels["c2"] != labels["c3"]).sum()
     assert f"the label of {flips} of 60 questions flips" in texts[0]
 
 
@@ -494,20 +503,20 @@ def test_flips_of_the_same_weights_are_counted(usual):
         ),
     ],
 )
-def test_a_change_is_followed_beyond_its_control_or_not(lower, words, text):
+def test_a_change_is_compared_with_its_control_in_a_sentence(lower, words, text):
     rows = pd.DataFrame({"estimator": ["oracle", "gcm"], "beyond_lower_2_5pct": lower})
     rows = rows.assign(word=words, change="Tuning", control="Same")
     rows["of_knowledge"] = [0.2, np.nan]
     rows = rows.assign(of_knowledge_lower_2_5pct=0.1, of_knowledge_upper_97_5pct=0.5)
-    alone = rows.head(1).assign(change="Same", control="")
-    rows = pd.concat([rows, alone]).assign(model="m", dataset="d", train_dataset="d")
+    control_row = rows.head(1).assign(change="Same", control="")
+    rows = pd.concat([rows, control_row]).assign(model="m", dataset="d", train_dataset="d")
     study = SimpleNamespace(labels={"models": {}, "datasets": {}, "estimators": LABELS})
-    [found] = of_changes(study, rows.assign(metric="delta0_balanced"))
-    assert found.text.startswith(text)
+    [comparison] = of_changes(study, rows.assign(metric="delta0_balanced"))
+    assert comparison.text.startswith(text)
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "notice"),
     [
         (
             lambda rows: rows[(rows["checkpoint"] != "c3") | (rows["question_id"] > "q00009")],
@@ -523,35 +532,42 @@ def test_a_change_is_followed_beyond_its_control_or_not(lower, words, text):
         ),
     ],
 )
-def test_what_a_studys_answers_lack_is_said(tmp_path, made, texts, change, said):
-    assert said not in texts[0]
-    rows = made["made"].predictions
-    few = change(rows[rows["estimator"].isin(["end_correct", "self_consistency"])])
-    nothing = made["made"].questions.head(0)
-    tables = replace(made["made"], predictions=few, questions=nothing)
-    for text in write_page(tmp_path, made | {"made": tables}):
-        assert said in " ".join(text.split())
+def test_the_page_and_the_summary_report_gaps_in_the_answers(
+    tmp_path, controlled_study, texts, change, notice
+):
+    assert notice not in texts[0]
+    rows = controlled_study["made"].predictions
+    changed_rows = change(rows[rows["estimator"].isin(["end_correct", "self_consistency"])])
+    no_questions = controlled_study["made"].questions.head(0)
+    tables = replace(controlled_study["made"], predictions=changed_rows, questions=no_questions)
+    for text in write_page(tmp_path, controlled_study | {"made": tables}):
+        assert notice in " ".join(text.split())
 
 
-def test_a_checkpoint_that_answered_nothing_has_no_clusters(made):
-    tables = made["made"]
+def test_a_checkpoint_without_answers_has_no_clusters(controlled_study):
+    tables = controlled_study["made"]
     lacking = {
         name: rows[rows["checkpoint"] != "c3"]
         for name, rows in (("clusters", tables.clusters), ("labels", tables.labels))
     }
-    [whole] = gathered(made | {"made": replace(tables, **lacking)}).parts
+    [whole] = gathered(controlled_study | {"made": replace(tables, **lacking)}).parts
     clusters = pack(whole, np.arange(60), {})["clusters"]
-    assert [sum(one["n"]) > 0 for one in clusters] == [True, True, False, True]
+    assert [sum(of_checkpoint["n"]) > 0 for of_checkpoint in clusters] == [
+        True,
+        True,
+        False,
+        True,
+    ]
 
 
-def test_a_page_speaks_of_every_estimator_where_a_study_has_none_of_the_main_ones(made):
-    assert gathered(made).main == NAMES
-    for main, spoken_of in ((["another"], NAMES), (["oracle", "another"], ["oracle"])):
-        shown = replace(made["shown"], main=main)
-        assert gathered(made | {"shown": shown}).main == spoken_of
+def test_a_page_discusses_all_estimators_if_none_of_the_main_ones_is_there(controlled_study):
+    assert gathered(controlled_study).main == NAMES
+    for main, discussed in ((["another"], NAMES), (["oracle", "another"], ["oracle"])):
+        shown = replace(controlled_study["shown"], main=main)
+        assert gathered(controlled_study | {"shown": shown}).main == discussed
 
 
-def test_the_summary_is_the_pages_in_plain_text(texts):
+def test_the_summary_shows_the_pages_table_in_plain_text(texts):
     _, text = texts
     (heads,) = (line for line in text.splitlines() if "Brier" in line)
     assert heads.split() == ["Δ₀ᵇ", "AUC", "Brier", "AUC", "ECE"]

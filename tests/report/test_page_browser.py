@@ -1,4 +1,4 @@
-"""The page in a real browser: what it draws, finds, links to, and never does."""
+"""The page in a real browser: charts, search, links, keyboard, themes and safety."""
 
 import json
 
@@ -41,7 +41,7 @@ def browser(tmp_path_factory):
 
 
 @pytest.fixture
-def shown(page, browser):
+def open_page(page, browser):
     resize(browser, 1200, 900)
     visit(browser, page)
     return browser
@@ -81,107 +81,109 @@ def n_found(browser):
     return int(text_of(browser, "#count").split(" ")[0].replace(",", ""))
 
 
-def test_it_runs_without_an_error_and_asks_for_nothing(page, browser):
+def test_the_page_runs_without_an_error_and_requests_nothing(page, browser):
     browser.get_log("browser"), browser.get_log("performance")
     visit(browser, page)
     open_details(browser)
     assert browser.get_log("browser") == []
     log = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
     sent = [event for event in log if event["method"] == "Network.requestWillBeSent"]
-    asked = [event["params"]["request"]["url"] for event in sent]
-    assert asked, "the log must hold the page itself"
-    assert {url for url in asked if not url.startswith("about:")} == {page.as_uri()}
+    urls = [event["params"]["request"]["url"] for event in sent]
+    assert urls, "the log must hold the page itself"
+    assert {url for url in urls if not url.startswith("about:")} == {page.as_uri()}
 
 
-def test_its_policy_stops_scripts_requests_and_markup(shown):
+def test_the_policy_of_the_page_stops_scripts_requests_and_markup(open_page):
     run(
-        shown,
+        open_page,
         "const s = document.createElement('script');"
         "try { s.textContent = 'window.hacked = 4' } catch { window.refused = true }"
         "document.body.append(s);"
         "try { document.body.innerHTML += '<b>no</b>' } catch { window.kept = true }",
     )
-    outcome = run(shown, "return [window.hacked, window.refused, window.kept]")
+    outcome = run(open_page, "return [window.hacked, window.refused, window.kept]")
     assert outcome == [None, True, True]
-    outcome = shown.execute_async_script(
+    outcome = open_page.execute_async_script(
         "const done = arguments[0]; fetch('http://127.0.0.1:9/').then(() => done('sent'),"
         "() => done('refused'));"
     )
     assert outcome == "refused"
-    messages = [entry["message"] for entry in shown.get_log("browser")]
+    messages = [entry["message"] for entry in open_page.get_log("browser")]
     assert any("Content Security Policy" in message for message in messages)
 
 
-def test_every_chart_is_drawn(shown):
+def test_every_chart_is_drawn(open_page):
     charts = ["hero", "accuracy", "flows", "reliability", "pairs", "risks"]
-    drawn = [count(shown, f"#{chart} svg[role=img]") for chart in charts]
+    drawn = [count(open_page, f"#{chart} svg[role=img]") for chart in charts]
     assert drawn == [1, 1, 1, 5, 5, 5]
-    assert count(shown, "#matrix td b") == 3
+    assert count(open_page, "#matrix td b") == 3
 
 
-def test_sorting_a_table_puts_the_best_first(shown):
+def test_sorting_a_table_puts_the_best_first(open_page):
     column = (
         "const t = document.querySelector('#tables table');"
         "return [...t.tBodies[0].rows].map((r) => Number(r.cells[arguments[0]].dataset.v))"
     )
-    for place, lower_is_better in ((1, False), (3, True)):
+    for column_number, lower_is_better in ((1, False), (3, True)):
         heads = "document.querySelectorAll('#tables tr:last-child > th button')"
-        run(shown, f"{heads}[arguments[0]].click()", place)
-        values = run(shown, column, place)
+        run(open_page, f"{heads}[arguments[0]].click()", column_number)
+        values = run(open_page, column, column_number)
         assert values == sorted(values, reverse=not lower_is_better)
     assert len(set(values)) > 1
 
 
-def test_search_finds_questions_and_answers(shown):
-    assert n_found(shown) == 120
-    choose(shown, "search", "QUESTION 77?")
-    assert n_found(shown) == 1
-    assert text_of(shown, "#list .row .q") == "What is the answer to question 77?"
-    choose(shown, "search", "answer 7")  # references: 7 and 70 to 79
-    assert n_found(shown) == 11
+def test_search_finds_questions_and_answers(open_page):
+    assert n_found(open_page) == 120
+    choose(open_page, "search", "QUESTION 77?")
+    assert n_found(open_page) == 1
+    assert text_of(open_page, "#list .row .q") == "What is the answer to question 77?"
+    choose(open_page, "search", "answer 7")  # references: 7 and 70 to 79
+    assert n_found(open_page) == 11
 
 
-def test_filters_agree_with_the_predictions(shown, study):
+def test_filters_agree_with_the_predictions(open_page, study):
     predictions = study["made"].predictions
-    right = predictions.pivot_table(
+    labels = predictions.pivot_table(
         index="question_id", columns="checkpoint", values="correct", aggfunc="first"
     ).astype(bool)
-    choose(shown, "from", "1")  # c2, after one earlier checkpoint
-    choose(shown, "to", "3")
+    choose(open_page, "from", "1")  # c2, after one earlier checkpoint
+    choose(open_page, "to", "3")
     for kind, expected in {
-        "up": ~right["c2"] & right["c4"],
-        "down": right["c2"] & ~right["c4"],
-        "flip": right["c2"] != right["c4"],
-        "both": right["c2"] & right["c4"],
+        "up": ~labels["c2"] & labels["c4"],
+        "down": labels["c2"] & ~labels["c4"],
+        "flip": labels["c2"] != labels["c4"],
+        "both": labels["c2"] & labels["c4"],
     }.items():
-        choose(shown, "change", kind)
-        assert n_found(shown) == expected.sum() > 0
-    choose(shown, "change", "")
+        choose(open_page, "change", kind)
+        assert n_found(open_page) == expected.sum() > 0
+    choose(open_page, "change", "")
     oracle = predictions[predictions["estimator"] == "oracle"]
     mean = oracle.groupby(["question_id", "checkpoint"])[["confidence", "correct"]].mean()
     sure = mean[(mean["confidence"].round(3) > 0.7) & (mean["correct"] == 0)]
-    choose(shown, "who", "4")  # in the order of the labels
-    choose(shown, "above", "0.7")
-    assert n_found(shown) == sure.index.get_level_values("question_id").nunique() > 0
+    choose(open_page, "who", "4")  # in the order of the labels
+    choose(open_page, "above", "0.7")
+    assert n_found(open_page) == sure.index.get_level_values("question_id").nunique() > 0
 
 
-def test_a_link_opens_its_question_and_the_address_follows(shown, page):
-    visit(shown, page, "#q=q00033")
-    assert text_of(shown, "#card .asked") == "What is the answer to question 33?"
-    assert "33" in text_of(shown, "#card .meta")
-    assert count(shown, "#card .answers tbody tr") == 4  # the earlier checkpoint's answer too
-    run(shown, "document.getElementById('row-30').click()")
-    assert text_of(shown, "#card .asked") == "What is the answer to question 30?"
-    assert run(shown, "return location.hash") == "#q=q00030"
-    visit(shown, page, "#q=no-such-question")
-    assert "not on this page" in text_of(shown, "#card")
+def test_a_link_opens_its_question_and_a_click_changes_the_address(open_page, page):
+    visit(open_page, page, "#q=q00033")
+    assert text_of(open_page, "#card .asked") == "What is the answer to question 33?"
+    assert "33" in text_of(open_page, "#card .meta")
+    assert (
+        count(open_page, "#card .answers tbody tr") == 4
+    )  # the earlier checkpoint's answer too
+    run(open_page, "document.getElementById('row-30').click()")
+    assert text_of(open_page, "#card .asked") == "What is the answer to question 30?"
+    assert run(open_page, "return location.hash") == "#q=q00030"
+    visit(open_page, page, "#q=no-such-question")
+    assert "not on this page" in text_of(open_page, "#card")
 
 
-def test_the_row_of_a_linked_question_is_seen(shown, page):
+def test_the_row_of_a_linked_question_is_visible(open_page, page):
     for question in (0, 77, 119):
-        visit(shown, page, f"#q=q{question:05d}")
+        visit(open_page, page, f"#q=q{question:05d}")
         row = run(
-            shown,
+            open_page,
             "const [row, bar, asked] = ['.row[aria-selected=true]', '.bar', '.asked'].map("
             "(name) => document.querySelector(name).getBoundingClientRect());"
             "return [bar.bottom, row.top, row.bottom, innerHeight, asked.top]",
@@ -190,67 +192,69 @@ def test_the_row_of_a_linked_question_is_seen(shown, page):
         assert bar <= top < bottom <= window and bar <= asked < window
 
 
-def test_a_narrow_card_names_its_lines_and_stays_below_the_bar(shown, page):
-    resize(shown, 420, 900)
-    visit(shown, page, "#q=q00077")
+def test_a_card_on_a_narrow_screen_has_labels_and_stays_below_the_bar(open_page, page):
+    resize(open_page, 420, 900)
+    visit(open_page, page, "#q=q00077")
     top, bar = run(
-        shown,
+        open_page,
         "return [document.querySelector('#card .asked').getBoundingClientRect().top,"
         "document.querySelector('.bar').getBoundingClientRect().bottom]",
     )
     assert top >= bar
-    assert count(shown, "#card .chart path.series") == len(NAMES)
-    assert count(shown, "#card .legend span") == len(NAMES)
+    assert count(open_page, "#card .chart path.series") == len(NAMES)
+    assert count(open_page, "#card .legend span") == len(NAMES)
     heads = "return [...document.querySelectorAll('#card .answers tr:last-child td')]"
     heads += ".map((n) => getComputedStyle(n, '::before').content)"
-    assert run(shown, heads) == ['"Answer"', '"Probability"', '"Label"']
+    assert run(open_page, heads) == ['"Answer"', '"Probability"', '"Label"']
 
 
-def test_the_keyboard_is_enough(shown):
+def test_questions_can_be_browsed_with_the_keyboard(open_page):
     from selenium.webdriver.common.action_chains import ActionChains
     from selenium.webdriver.common.keys import Keys
 
-    ActionChains(shown).send_keys("/").send_keys("question 5").perform()
-    assert n_found(shown) == 11  # 5, 50 to 59
-    ActionChains(shown).send_keys(Keys.ARROW_DOWN).send_keys(Keys.ARROW_DOWN).perform()
-    assert text_of(shown, "#card .asked") == "What is the answer to question 50?"
-    ActionChains(shown).send_keys(Keys.ESCAPE).perform()
-    assert n_found(shown) == 120
-    ActionChains(shown).send_keys(Keys.END).perform()
-    assert text_of(shown, "#card .asked") == "What is the answer to question 119?"
+    ActionChains(open_page).send_keys("/").send_keys("question 5").perform()
+    assert n_found(open_page) == 11  # 5, 50 to 59
+    ActionChains(open_page).send_keys(Keys.ARROW_DOWN).send_keys(Keys.ARROW_DOWN).perform()
+    assert text_of(open_page, "#card .asked") == "What is the answer to question 50?"
+    ActionChains(open_page).send_keys(Keys.ESCAPE).perform()
+    assert n_found(open_page) == 120
+    ActionChains(open_page).send_keys(Keys.END).perform()
+    assert text_of(open_page, "#card .asked") == "What is the answer to question 119?"
 
 
-def test_theme_follows_the_system_and_the_button(shown, page):
-    ground = "return getComputedStyle(document.body).backgroundColor"
-    light = run(shown, ground)
-    run(shown, "document.getElementById('theme').click()")
-    dark = run(shown, ground)
+def test_the_button_changes_the_theme_and_the_page_remembers_it(open_page, page):
+    background = "return getComputedStyle(document.body).backgroundColor"
+    light = run(open_page, background)
+    run(open_page, "document.getElementById('theme').click()")
+    dark = run(open_page, background)
     low, high = (sum(map(int, colour[4:-1].split(","))) for colour in (dark, light))
     assert low < 150 < 600 < high
-    visit(shown, page)
-    assert run(shown, ground) == dark
-    run(shown, "document.getElementById('theme').click()")
-    assert run(shown, ground) == light
+    visit(open_page, page)
+    assert run(open_page, background) == dark
+    run(open_page, "document.getElementById('theme').click()")
+    assert run(open_page, background) == light
 
 
-def test_hostile_texts_are_shown_as_text(page, shown):
+def test_hostile_texts_are_shown_as_text(page, open_page):
     for i, text in enumerate(HOSTILE):
-        visit(shown, page, f"#q=q{i:05d}")
-        said = text_of(shown, "#card .asked")
+        visit(open_page, page, f"#q=q{i:05d}")
+        shown_text = text_of(open_page, "#card .asked")
         if len(text) <= 1_000:
-            assert said == text
+            assert shown_text == text
         else:
-            assert said.startswith(text[:1_000]) and "99,000 more characters" in said
+            assert (
+                shown_text.startswith(text[:1_000]) and "99,000 more characters" in shown_text
+            )
         style = "getComputedStyle(document.querySelector('#card .asked'))"
-        assert "isolate" in run(shown, f"return {style}.unicodeBidi")
-    assert run(shown, "return window.hacked") is None
-    assert count(shown, "img, b > script") == 0
-    assert "<script>window.hacked = 3</script>" in text_of(shown, ".says")
+        assert "isolate" in run(open_page, f"return {style}.unicodeBidi")
+    assert run(open_page, "return window.hacked") is None
+    assert count(open_page, "img, b > script") == 0
+    assert "<script>window.hacked = 3</script>" in text_of(open_page, ".says")
 
 
 @pytest.fixture(scope="module")
 def two_by_two(tmp_path_factory):
-    """The page of two models on two datasets, with six estimators and thresholds."""
+    """Write the page of two models on two datasets, with six estimators and thresholds."""
     folder = tmp_path_factory.mktemp("two")
     write_page(folder, spread_over_places(invent(n=200, estimators=[*NAMES, "mine"])))
     return folder / "index.html"
@@ -280,10 +284,10 @@ def test_six_estimators_fit_on_the_first_screen(browser, two_by_two, theme):
         "return [ground, ...new Set([...document.querySelectorAll('.verdicts .word')]"
         ".map((n) => getComputedStyle(n).color))]",
     )
-    ground, *inks = (luminance_of(colour) for colour in contrast)
-    for ink in inks:
-        low, high = sorted([ground, ink])
-        assert (high + 0.05) / (low + 0.05) >= 4  # WCAG 2.2 asks 3 of large or bold text
+    background, *text_luminances = (luminance_of(colour) for colour in contrast)
+    for text_luminance in text_luminances:
+        low, high = sorted([background, text_luminance])
+        assert (high + 0.05) / (low + 0.05) >= 4  # WCAG 2.2, for large or bold text
 
 
 def luminance_of(colour):
@@ -292,17 +296,17 @@ def luminance_of(colour):
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
-def test_a_narrow_first_screen_stacks_the_answers_of_an_estimator(shown, page):
-    resize(shown, 420, 900)
-    visit(shown, page)
+def test_answers_of_an_estimator_are_stacked_on_a_narrow_screen(open_page, page):
+    resize(open_page, 420, 900)
+    visit(open_page, page)
     edges = run(
-        shown,
+        open_page,
         "return [...document.querySelectorAll('.verdicts tbody tr:first-child > *')]"
         ".map((n) => [n.getBoundingClientRect().left, n.getBoundingClientRect().top])",
     )
     lefts, tops = zip(*edges, strict=True)
     assert len(set(lefts)) == 1 and list(tops) == sorted(set(tops))
-    assert run(shown, "return document.documentElement.scrollWidth") <= 420
+    assert run(open_page, "return document.documentElement.scrollWidth") <= 420
 
 
 def test_the_choice_of_model_and_dataset_changes_the_verdict(browser, two_by_two):
@@ -311,9 +315,9 @@ def test_the_choice_of_model_and_dataset_changes_the_verdict(browser, two_by_two
     assert count(browser, ".verdict") == 4
     assert len(visible_headlines(browser)) == 1
     choose(browser, "part", "2")
-    shown = "return [...document.querySelectorAll('.verdict')].filter((n) => !n.hidden)"
-    assert run(browser, f"{shown}.map((n) => n.dataset.part)") == ["2"]
-    assert "N · Quiz" in run(browser, f"{shown}[0].textContent")
+    open_page = "return [...document.querySelectorAll('.verdict')].filter((n) => !n.hidden)"
+    assert run(browser, f"{open_page}.map((n) => n.dataset.part)") == ["2"]
+    assert "N · Quiz" in run(browser, f"{open_page}[0].textContent")
 
 
 def test_all_verdicts_are_printed(browser, two_by_two):
@@ -333,7 +337,7 @@ def test_each_estimator_has_the_curves_of_both_checkpoints(browser, two_by_two):
     assert count(browser, "#reliability path.before") >= 4
 
 
-def test_one_estimator_has_a_verdict_of_its_own(tmp_path, browser):
+def test_the_verdict_on_a_single_estimator_names_it(tmp_path, browser):
     write_page(tmp_path, invent(estimators=["self_consistency"], tables=False))
     visit(browser, tmp_path / "index.html")
     assert count(browser, ".verdicts tbody tr") == 1
@@ -342,14 +346,14 @@ def test_one_estimator_has_a_verdict_of_its_own(tmp_path, browser):
 
 
 @pytest.mark.parametrize("width", [360, 1000, 2000])
-def test_nothing_is_wider_than_the_window(shown, page, width):
-    resize(shown, width, 900)
-    visit(shown, page, "#q=q00003")
-    open_details(shown)
-    assert run(shown, "return document.documentElement.scrollWidth") <= width
+def test_the_page_is_never_wider_than_the_window(open_page, page, width):
+    resize(open_page, width, 900)
+    visit(open_page, page, "#q=q00003")
+    open_details(open_page)
+    assert run(open_page, "return document.documentElement.scrollWidth") <= width
 
 
-def test_own_predictions_have_all_but_the_texts(tmp_path, browser):
+def test_the_page_of_own_predictions_has_charts_without_texts(tmp_path, browser):
     made = invent(with_texts=False, n_earlier=0)
     write_page(tmp_path, made)
     browser.get_log("browser")
@@ -360,7 +364,7 @@ def test_own_predictions_have_all_but_the_texts(tmp_path, browser):
     assert browser.get_log("browser") == []
 
 
-def test_many_estimators_are_rows_and_long_names_are_whole(tmp_path, browser):
+def test_many_estimators_become_rows_and_long_names_are_not_cut(tmp_path, browser):
     more = [f"semantic_entropy_{i}" for i in range(4)]
     made = invent(estimators=[*NAMES, *more])
     made["shown"].labels["datasets"]["quiz"] = "Cities and countries"
@@ -383,12 +387,12 @@ def test_many_estimators_are_rows_and_long_names_are_whole(tmp_path, browser):
         "[...document.querySelectorAll('#card path.series')]"
         ".map((n) => n.getAttribute('stroke-dasharray'))), 300))",
     )
-    assert len(dashes) == 9 and len(set(dashes)) == 4  # solid, and one for each variant
+    assert len(dashes) == 9 and len(set(dashes)) == 4  # solid lines, and dashes per variant
     assert "Cities and countries" in text_of(browser, "#accuracy-legend")
     assert "…" not in text_of(browser, "#knowledge")
 
 
-def test_the_largest_study_that_is_shown_whole_is_small_and_fast(tmp_path, browser):
+def test_the_page_of_the_largest_study_is_small_and_fast(tmp_path, browser):
     more = ["oracle_1answer", "oracle_respective", "gcm", "gcm_posthoc", "linear_probe"]
     estimators = [*NAMES, *more, "sequence_probability", "mine"]
     size = {"n": 5000, "checkpoints": [f"c{k}" for k in range(7)], "estimators": estimators}
@@ -400,7 +404,7 @@ def test_the_largest_study_that_is_shown_whole_is_small_and_fast(tmp_path, brows
     assert n_found(browser) == 5000
     paint = "return performance.getEntriesByName('first-contentful-paint')[0].startTime"
     assert run(browser, paint) < 1500
-    # The first filter reads columns that no filter has read before: it counts as well.
+    # The first filter also reads the columns.
     filters = [("search", "a"), ("search", "answer 49"), ("category", "1"), ("change", "flip")]
     for identifier, value in [*filters, ("who", "3")]:
         assert choose(browser, identifier, value) < 100, identifier

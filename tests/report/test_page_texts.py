@@ -1,4 +1,4 @@
-"""Whatever a text says, the page shows it as text: its elements are the same."""
+"""Arbitrary texts, also hostile ones, never change the elements of the page."""
 
 import json
 from html.parser import HTMLParser
@@ -23,7 +23,7 @@ ANY_TEXT = st.one_of(st.sampled_from(HOSTILE), st.text(min_size=1, max_size=60))
 
 
 class Elements(HTMLParser):
-    """The elements of a page with the names of their attributes, and its text."""
+    """The tags of a page with names of attributes, and the texts."""
 
     def __init__(self, page):
         super().__init__()
@@ -39,17 +39,17 @@ class Elements(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def shown(tmp_path_factory):
+def page_data(tmp_path_factory):
     """Return the data of a small page: `view`, `study` and `explorer`."""
-    folder, seen = tmp_path_factory.mktemp("texts"), []
+    folder, data = tmp_path_factory.mktemp("texts"), []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compose, "render", lambda *given: seen.extend(given) or render(*given))
+        patch.setattr(compose, "render", lambda *given: data.extend(given) or render(*given))
         write_page(folder, invent(n=12))
-    return seen
+    return data
 
 
 def with_text(view, text):
-    """Return what is shown without a script, with `text` in place of each text."""
+    """Return the part of the data that needs no script, with every text replaced."""
     grids = [
         grid._replace(
             blocks=[
@@ -72,29 +72,29 @@ def with_text(view, text):
     }
 
 
-def elements(shown, text):
-    view, study, explorer = shown
+def elements(page_data, text):
+    view, study, explorer = page_data
     explorer = {**explorer, "texts": [text for _ in explorer["texts"]]}
     return Elements(render(with_text(view, text), study, explorer))
 
 
 @pytest.fixture(scope="module")
-def usual(shown):
-    return elements(shown, "usual")
+def usual(page_data):
+    return elements(page_data, "usual")
 
 
 @pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(text=ANY_TEXT)
-def test_any_text_leaves_the_elements_as_they_are(shown, usual, text):
-    page = elements(shown, text)
+def test_any_text_is_shown_without_changing_the_elements(page_data, usual, text):
+    page = elements(page_data, text)
     assert page.tags == usual.tags
-    # jinja2 leaves NUL and carriage returns alone, which a reader of HTML may replace
+    # An HTML parser can replace NUL and carriage returns, which jinja2 does not escape.
     assert usual.texts.count("usual") > 5
     assert page.texts.count(text) >= usual.texts.count("usual") or text.strip() != text
 
 
 @given(text=ANY_TEXT)
-def test_what_the_script_is_handed_is_letters_and_digits_only(text):
-    held = packed({"texts": [text], text: json.dumps(text)})
-    assert held.isascii() and held.replace("+", "").replace("/", "").rstrip("=").isalnum()
+def test_data_for_the_script_contains_only_letters_and_digits(text):
+    data = packed({"texts": [text], text: json.dumps(text)})
+    assert data.isascii() and data.replace("+", "").replace("/", "").rstrip("=").isalnum()

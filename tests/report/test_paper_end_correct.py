@@ -1,4 +1,4 @@
-"""The end-correct rows of the paper's main table, from its label counts alone.
+"""The end-correct rows of the paper's main table, from its counts of labels.
 
 The end-correct baseline states i/(m−1) at the i-th of m checkpoints, so its
 metrics depend on nothing but the answers' correctness. The paper prints how
@@ -29,7 +29,7 @@ TITLES = {"triviaqa": "TriviaQA", "jeopardy": "Jeopardy"}
 
 
 def printed_counts(model, dataset):
-    """Checkpoints in order, printed accuracies, and {(i, j): (size, improvements)}."""
+    """Return checkpoints in order, printed accuracies, and {(i, j): (size, improvements)}."""
     sizes = pd.read_csv(PAPER / "contrast_set_sizes.csv")
     sizes = sizes[(sizes["dataset"] == dataset) & (sizes["model"] == model)]
     names = list(dict.fromkeys(sizes["row_checkpoint"]))
@@ -47,7 +47,7 @@ def printed_counts(model, dataset):
 
 
 def labels_with(accuracy, pairs, n):
-    """A 0/1 matrix (n, checkpoints) with exactly those pairs and roundings of accuracies."""
+    """Return a 0/1 matrix (n, checkpoints) with these counts by pair and rounded accuracies."""
     patterns = np.array(list(product([0, 1], repeat=len(accuracy))))
     rows, low, high = [np.ones(len(patterns))], [n], [n]
     for k, share in enumerate(accuracy):  # printed to 0.1 %
@@ -70,7 +70,7 @@ def labels_with(accuracy, pairs, n):
 
 @pytest.mark.parametrize("dataset", N_QUESTIONS)
 @pytest.mark.parametrize("model", MODELS)
-def test_end_correct_row_is_the_papers(model, dataset):
+def test_end_correct_metrics_equal_the_papers(model, dataset):
     names, accuracy, pairs = printed_counts(model, dataset)
     labels = labels_with(accuracy, pairs, N_QUESTIONS[dataset])
     n, m = labels.shape
@@ -96,16 +96,16 @@ def test_end_correct_row_is_the_papers(model, dataset):
     assert sets["size"].tolist() == [size for size, _ in pairs.values()]
 
     metrics = evaluated.query("seed == 'mean' and conditioning == 'odds'")
-    ours = metrics.set_index(["scope", "metric"])["value"]
+    measured = metrics.set_index(["scope", "metric"])["value"]
     printed = pd.read_csv(PAPER / "results.csv").query(
         "table == 'oracle-vs-methods-unabridged' and method == 'End-correct baseline' "
         "and model == @model and eval_dataset == @TITLES[@dataset]"
     )
     paper = printed.set_index(["scope", "metric"])["value"]
     assert len(paper) == 10
-    assert set(ours.index) == {*paper.index, ("contrast", "change_auc")}
-    # all changes of a pair are equal, so each gained question ties with each lost one
-    assert ours["contrast", "change_auc"] == pytest.approx(0.5, abs=1e-12)
+    assert set(measured.index) == {*paper.index, ("contrast", "change_auc")}
+    # All changes of a pair are equal, so each gain ties with each loss.
+    assert measured["contrast", "change_auc"] == pytest.approx(0.5, abs=1e-12)
     pd.testing.assert_series_equal(
-        ours[paper.index], paper, check_exact=False, rtol=0, atol=0.001, check_names=False
+        measured[paper.index], paper, check_exact=False, rtol=0, atol=0.001, check_names=False
     )

@@ -1,4 +1,4 @@
-"""Numbers that the paper prints besides its results, next to a study's."""
+"""Other printed numbers of the paper, next to the numbers of a study."""
 
 from pathlib import Path
 
@@ -30,7 +30,7 @@ def printed():
 def names():
     models = {key: entry["label"] for key, entry in CONFIG["models"].items()}
     checkpoints = {
-        key: {name: one["label"] for name, one in entry["checkpoints"].items()}
+        key: {name: checkpoint["label"] for name, checkpoint in entry["checkpoints"].items()}
         for key, entry in CONFIG["models"].items()
     }
     datasets = {key: entry["label"] for key, entry in CONFIG["datasets"].items()}
@@ -38,14 +38,15 @@ def names():
 
 
 def compared(printed, names, *frames):
-    found = compare_numbers(printed, measured_numbers(frames, names))
-    artifacts.check(found, artifacts.PAPER_NUMBERS, "here")
-    return {tuple(row[:4]): tuple(row[4:]) for row in found.itertuples(index=False)}
+    comparison = compare_numbers(printed, measured_numbers(frames, names))
+    artifacts.check(comparison, artifacts.PAPER_NUMBERS, "here")
+    return {tuple(row[:4]): tuple(row[4:]) for row in comparison.itertuples(index=False)}
 
 
-def test_every_printed_number_is_there_once(printed):
+def test_every_printed_number_is_listed_once(printed):
     assert not printed.duplicated(["quantity", "model", "dataset", "item"]).any()
-    # 90 sizes and as many improvements, 20 checkpoints on 3 datasets, 32 layers twice, 4, 1
+    # Sizes and improvements of 90 pairs, accuracies of 20 checkpoints on 3 datasets, two
+    # correlations of 32 layers, 4 transfer AUCs, 1 cosine
     assert len(printed) == 90 * 2 + 60 + 64 + 4 + 1
     assert printed["paper"].notna().all()
 
@@ -84,7 +85,7 @@ def test_sizes_and_accuracies_are_compared_by_display_names(printed, names):
     }
 
 
-def test_analyses_are_compared(printed, names):
+def test_numbers_of_analyses_are_compared_with_the_paper(printed, names):
     place = {"model": ["olmo3-7b"], "dataset": ["triviaqa"]}
     variance = pd.DataFrame({**place, "layer": [3], "mean_rho": [0.6], "median_rho": [0.7504]})
     transfer = pd.DataFrame(
@@ -104,8 +105,8 @@ def test_analyses_are_compared(printed, names):
             "cosine": [0.38],
         }
     )
-    found = compared(printed, names, variance, transfer, weights)
-    same = {place: row[-1] for place, row in found.items()}
+    comparison = compared(printed, names, variance, transfer, weights)
+    same = {place: row[-1] for place, row in comparison.items()}
     olmo = ("Olmo 3 7B", "TriviaQA")
     assert same == {
         ("mean ρ by layer", *olmo, "3"): False,  # .631
@@ -115,6 +116,6 @@ def test_analyses_are_compared(printed, names):
     }
 
 
-def test_an_unknown_table_is_refused(names):
+def test_a_table_without_printed_numbers_is_refused(names):
     with pytest.raises(ValueError, match="columns model, count"):
         measured_numbers([pd.DataFrame({"model": ["m"], "count": [1]})], names)

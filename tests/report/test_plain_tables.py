@@ -1,4 +1,4 @@
-"""The tables of contrast sets, checkpoints, categories and example questions."""
+"""Tables of contrast sets, checkpoints, accuracies, categories, examples and calibration."""
 
 import random
 import re
@@ -15,9 +15,9 @@ from persistcal.report import tables
 from persistcal.store import artifacts
 
 
-def test_contrast_table():
+def test_the_table_of_contrast_sets_shows_sizes_and_directions():
     tex, rows = sizes_of_d()
-    # Of x and y's 30 questions x has 20 wrong and y right, and 10 the other way.
+    # x and y differ on 30 questions: y is right on 20 and x on 10.
     assert r"40\% & -- & 30 (20) & 50 (45) \\" in tex
     assert r"50\% & 30 (10) & -- & \textcolor{gray}{9 (8)} \\" in tex
     assert r"100\% & 50 (5) & \textcolor{gray}{9 (1)} & -- \\" in tex
@@ -27,7 +27,7 @@ def test_contrast_table():
     assert rows.query("row == 'z' and column == 'x'")["row_wrong_column_right"].item() == 5
 
 
-def test_checkpoints_table():
+def test_the_table_of_checkpoints_shows_accuracies_with_intervals():
     tex, rows = checkpoints_of_m()
     trained = r"51.3$^\dagger$ {\scriptsize [41.6, 60.8]}"
     assert r"40\% & \texttt{step\_1} & 590.00 & " + trained + r" & -- \\" in tex
@@ -39,7 +39,7 @@ def test_checkpoints_table():
     assert rows["accuracy"].tolist() == [0.5126, 0.75, 1.0]
 
 
-def test_tokens_are_printed_as_in_the_paper():
+def test_training_tokens_are_printed_like_in_the_paper():
     config = yaml.safe_load((ROOT / "config" / "config.yaml").read_text("utf-8"))
     checkpoints = {name: model["checkpoints"] for name, model in config["models"].items()}
     paper = pd.read_csv(ROOT / "resources" / "paper" / "checkpoints.csv", dtype=str)
@@ -58,8 +58,8 @@ def test_tokens_are_printed_as_in_the_paper():
     assert made["tokens"].min() == 0.55e12
 
 
-def test_compute_accuracies():
-    """Of x, b is right; c, d and e (which has no answer) are not: 1 of 4."""
+def test_accuracies_are_shares_of_all_questions_that_were_asked():
+    """x: b is right; c, d and the unanswered e are wrong: 1 of 4."""
     splits = ["train", *["test"] * 5]
     asked = {"question_id": list("abcdef"), "split": splits, "excluded": [*[False] * 5, True]}
     questions = pd.DataFrame(asked).assign(dataset="d")
@@ -71,14 +71,14 @@ def test_compute_accuracies():
     rows = [(question, 0, "correct") for question in "abf"]  # a trains, f is excluded
     rows += [("c", 0, "incorrect"), ("c", 1, "correct"), ("d", 0, "not_attempted")]
     labels = pd.concat([label("x", rows), label("y", [("a", 0, "correct")])])
-    found = compute_accuracies(questions, labels)
-    shown = found[["checkpoint", "split", "accuracy", "n"]].to_numpy().tolist()
+    accuracies = compute_accuracies(questions, labels)
+    shown = accuracies[["checkpoint", "split", "accuracy", "n"]].to_numpy().tolist()
     assert shown == [["x", "test", 0.25, 4], ["y", "train", 1.0, 1]]
     with pytest.raises(ValueError, match="m z, d: no label belongs"):
         compute_accuracies(questions, label("z", [("f", 0, "correct")]))
 
 
-def test_categories():
+def test_the_table_of_categories_lists_the_categories_of_included_questions():
     tex, rows = questions_of_quiz("question_categories")
     csv = rows.to_csv(index=False)
     assert csv == "category,n_train,n_test\na thing,1,0\nlist,1,3\nR&D,0,1\n"
@@ -95,21 +95,21 @@ a thing & list & R\&D \\
     assert r"\label{tab:quiz-categories}" in tex
 
 
-def test_categories_of_the_paper_in_its_order():
+def test_categories_are_sorted_like_in_the_paper():
     names = (ROOT / "resources/paper/jeopardy_categories.txt").read_text("utf-8").splitlines()
     shuffled = random.Random(0).sample(names, len(names))
     asked = pd.DataFrame({"category": shuffled, "split": "test", "excluded": False})
     tex, rows = tables.question_categories(asked, dataset="j", datasets={})
     assert rows["category"].tolist() == names
     printed = [row for row in tex.splitlines() if row.endswith(r"\\")]
-    # The paper's table has 85 categories: 28 rows of three, and one.
+    # 85 categories are 28 rows of three, and a last row of one.
     assert len(printed) == 29
     assert printed[0] == r"19th Century America & 3-Letter Words & 4-Letter Words \\"
     assert printed[6] == r"Books \& Authors & Business \& Industry & Classical Music \\"
     assert printed[-1] == r"Zoology &  &  \\"
 
 
-def test_examples():
+def test_the_table_of_examples_shows_questions_with_their_references():
     tex, rows = questions_of_quiz("question_examples")
     assert rows.to_csv(index=False).splitlines() == [
         "type,question,references",
@@ -135,14 +135,14 @@ List & What is 50\% of A \& B? & ETD\_1; $\beta$ \textless{} 5 \\
 
 
 @pytest.mark.parametrize(
-    "left", [{"keep": lambda rows: rows[~rows["any_of"]]}, {"any_of": False}]
+    "change", [{"keep": lambda rows: rows[~rows["any_of"]]}, {"any_of": False}]
 )
-def test_examples_that_accept_one_answer_say_nothing_of_several(left):
-    tex, _ = questions_of_quiz("question_examples", **left)
+def test_the_caption_of_examples_mentions_several_references_only_if_needed(change):
+    tex, _ = questions_of_quiz("question_examples", **change)
     assert r"\caption{Quiz \#1: example questions.}" in tex
 
 
-def test_empty_tables_are_refused(tmp_path):
+def test_tables_without_rows_are_refused(tmp_path):
     with pytest.raises(ValueError, match="no contrast set of dataset 'nowhere'"):
         sizes_of_d("nowhere")
     with pytest.raises(ValueError, match="no question has a category; take 'quiz'"):
@@ -157,7 +157,7 @@ def test_empty_tables_are_refused(tmp_path):
         make_plain_table([path], table=table)
 
 
-def test_calibration_has_both_scopes_beside_the_floor():
+def test_the_table_of_calibration_shows_both_scopes_and_noise_floors():
     rows = [
         ("m", "d", "d", "own", "odds", "full", 0.125, 0.0625, 0.004),
         ("m", "d", "d", "own", "odds", "contrast", 0.25, 0.125, 0.5),
@@ -168,7 +168,7 @@ def test_calibration_has_both_scopes_beside_the_floor():
     names += ["value", "noise_floor", "p_calibrated"]
     table = pd.DataFrame(rows, columns=names).assign(metric="smece")
     labels = {"models": {}, "datasets": {}, "estimators": {"own": "Own"}}
-    made = tables.calibration(table, labels=labels)
-    assert r"Own & 0.125 & 0.062 & 0.004 & 0.250 & 0.125 & 0.500 \\" in made.tex
-    assert r"Own (trained on e) & 0.500 & 0.250 & 0.375 & -- & -- & -- \\" in made.tex
-    assert made.rows["contrast_noise_floor"].iloc[0] == 0.125
+    printed = tables.calibration(table, labels=labels)
+    assert r"Own & 0.125 & 0.062 & 0.004 & 0.250 & 0.125 & 0.500 \\" in printed.tex
+    assert r"Own (trained on e) & 0.500 & 0.250 & 0.375 & -- & -- & -- \\" in printed.tex
+    assert printed.rows["contrast_noise_floor"].iloc[0] == 0.125

@@ -1,4 +1,4 @@
-"""The first sentences: what changed, whether confidence followed, calibration after it."""
+"""The first sentences of a page: changed answers, following confidence, calibration."""
 
 from types import SimpleNamespace
 
@@ -25,9 +25,9 @@ from persistcal.report.page.sentences import (
 
 LABELS = {"a": "Version 1", "b": "Version 2", "c": "Version 3"}
 MEMBER = ("quiz", "own")
-# Nine questions of a and b: five gained, two lost, one right twice, one wrong twice.
+# Nine questions: five gained, two lost, one right at both and one wrong at both.
 RIGHT = {"a": [0, 0, 0, 0, 0, 1, 1, 1, 0], "b": [1, 1, 1, 1, 1, 0, 0, 1, 0]}
-# Gained: up, up, up, equal but for rounding, down. Lost: down, up.
+# Gained: up, up, up, equal up to rounding errors, down. Lost: down, up.
 CONFIDENCE = {
     "a": [0.2, 0.2, 0.2, 0.3, 0.5, 0.7, 0.7, 0.5, 0.5],
     "b": [0.3, 0.4, 0.5, 0.1 + 0.2, 0.4, 0.6, 0.8, 0.5, 0.5],
@@ -44,17 +44,13 @@ def part_of(right, confidence, *, pairs="all", seeds=(0,)):
         for seed in seeds
     ]
     subject = Subject(
-        "m",
-        "quiz",
-        [],
-        [*right],
-        EvaluationSettings(min_contrast=1, pairs=pairs),
+        "m", "quiz", [], [*right], EvaluationSettings(min_contrast=1, pairs=pairs)
     )
     return arrange_part(pd.DataFrame(rows), subject)
 
 
 def part_of_all(names):
-    """A part whose estimators have the same confidence."""
+    """Return a part in which several estimators have the same confidence."""
     part = part_of(RIGHT, CONFIDENCE)
     [run] = part.answers.confidence.values()
     confidence = {("quiz", name, 0): run for name in names}
@@ -62,7 +58,7 @@ def part_of_all(names):
 
 
 def bootstrap(names, *, delta, change_auc, fewest=(5, 2)):
-    """Replicates of Δ₀ᵇ and of the change AUC: rows of these for each estimator."""
+    """Return replicates of Δ₀ᵇ and the change AUC, with a row per estimator."""
     measures = {"delta0_balanced": delta, "change_auc": change_auc}
     claims = {
         MetricKey("odds", "contrast", m): np.array(rows, float) for m, rows in measures.items()
@@ -73,7 +69,7 @@ def bootstrap(names, *, delta, change_auc, fewest=(5, 2)):
 
 
 def follow(replicates, part, *, is_greedy=True, crossed=None):
-    """The sentences about the best estimators."""
+    """Return the sentences about the best estimators."""
     chosen = {name: ((d, name), name.title()) for d, name in replicates.estimators}
     standings = compare(replicates, replicates.estimators, EvaluationSettings())
     claims = table_of_claims(replicates, crossed, (5, 2), is_greedy=is_greedy)
@@ -81,17 +77,17 @@ def follow(replicates, part, *, is_greedy=True, crossed=None):
 
 
 def calibration(part):
-    """The texts for the only estimator of a part."""
-    found = bootstrap(["own"], delta=[[0.4] * 301], change_auc=[[0.6] * 301])
+    """Return the texts for the only estimator of a part."""
+    replicates = bootstrap(["own"], delta=[[0.4] * 301], change_auc=[[0.6] * 301])
     chosen, update = {"own": (MEMBER, "Own")}, choose_update(part, LABELS)
-    standings = compare(found, found.estimators, EvaluationSettings())
+    standings = compare(replicates, replicates.estimators, EvaluationSettings())
     return calibration_texts(standings, part, update, chosen)
 
 
-def test_changes_are_counted_on_the_questions_that_both_answered():
+def test_changes_are_counted_on_questions_that_both_checkpoints_answered():
     part = part_of({**RIGHT, "b": [*RIGHT["b"][:-1], None]}, CONFIDENCE)
     update = choose_update(part, LABELS)
-    # 3 of 8 right, then 6 of 8. McNemar: P[Bin(7, 1/2) ≤ 2] · 2 = 2 (1 + 7 + 21) / 128 = .453
+    # 3 of 8 right, then 6 of 8. McNemar: 2 P[Bin(7, 1/2) ≤ 2] = 2 (1 + 7 + 21) / 128 = .453
     text = change_text(part, update, None)
     assert text.startswith(
         "From Version 1 to Version 2, 7 of 8 answers changed between right and wrong: 5 "
@@ -103,12 +99,12 @@ def test_changes_are_counted_on_the_questions_that_both_answered():
 
 
 def test_a_listed_pair_without_changes_is_not_the_update():
-    right, confidence = ({**of, "c": of["a"]} for of in (RIGHT, CONFIDENCE))
+    right, confidence = ({**values, "c": values["a"]} for values in (RIGHT, CONFIDENCE))
     part = part_of(right, confidence, pairs=[("a", "b"), ("a", "c")])
     assert choose_update(part, LABELS).later_name == "Version 2"
 
 
-def test_accuracy_rises_or_falls_if_mcnemars_test_shows_it():
+def test_the_text_on_accuracy_follows_mcnemars_test():
     # 10 of 10 changed questions are gained: p = 2 / 1024
     half, whole = [0] * 10 + [1] * 10, [1] * 20
 
@@ -123,20 +119,22 @@ def test_accuracy_rises_or_falls_if_mcnemars_test_shows_it():
     assert "can be chance" in text(whole, half, p_holm=0.06)
 
 
-def test_moves_are_counted_by_direction_and_equal_ones_named():
-    # replicates spread evenly from .6 to .92: .6 + .025 · .32 = .608, and .912
-    one = bootstrap(["own"], delta=[[0.4] * 301], change_auc=[np.linspace(0.6, 0.92, 301)])
+def test_confidence_moves_are_counted_by_direction():
+    # Replicates are uniform from .6 to .92: .6 + .025 · .32 = .608, .92 − .025 · .32 = .912
+    replicates = bootstrap(
+        ["own"], delta=[[0.4] * 301], change_auc=[np.linspace(0.6, 0.92, 301)]
+    )
     moves = (
         "from Version 1 to Version 2 its confidence moved the right way in 3 of 5 gains and 1 "
         "of 2 losses, and stayed equal in 1 (change AUC .760 [.608, .912]; .5 is chance)."
     )
     part = part_of(RIGHT, CONFIDENCE)
-    assert follow(one, part) == [f"Own followed (one ask): {moves}"]
-    assert follow(one, part, is_greedy=False) == [
+    assert follow(replicates, part) == [f"Own followed (one ask): {moves}"]
+    assert follow(replicates, part, is_greedy=False) == [
         f"Own moved with the labels: {moves} These 7 flips may be chance: ask twice, give "
         "samples, name a control, or say that the answers are greedy."
     ]
-    several = follow(one, part_of(RIGHT, CONFIDENCE, seeds=(1, 2)))
+    several = follow(replicates, part_of(RIGHT, CONFIDENCE, seeds=(1, 2)))
     moves = "3 of 5 gains and 1 of 2 losses, and stayed equal in 1 (means of 2 seeds)"
     assert moves in several[0]
 
@@ -145,18 +143,20 @@ def test_moves_are_counted_by_direction_and_equal_ones_named():
     ("low", "high", "verdict"),
     [(0.4, 0.9, "is not shown to have followed"), (0.1, 0.4, "moved against the changes")],
 )
-def test_an_interval_with_chance_in_it_shows_nothing(low, high, verdict):
-    one = bootstrap(["own"], delta=[[0.4] * 301], change_auc=[np.linspace(low, high, 301)])
-    assert follow(one, part_of(RIGHT, CONFIDENCE))[0].startswith(f"Own {verdict}: ")
+def test_an_interval_that_contains_chance_shows_no_following(low, high, verdict):
+    replicates = bootstrap(
+        ["own"], delta=[[0.4] * 301], change_auc=[np.linspace(low, high, 301)]
+    )
+    assert follow(replicates, part_of(RIGHT, CONFIDENCE))[0].startswith(f"Own {verdict}: ")
 
 
-def test_a_common_shift_is_named_with_both_means():
+def test_a_shift_of_all_confidences_is_reported_with_both_means():
     """Confidences fall by .1 in nine questions, and by .3 in the lost ones."""
     shifted = {"a": [0.9] * 9, "b": [0.8] * 5 + [0.6, 0.6, 0.8, 0.8]}
     part = part_of(RIGHT, shifted)
     area = [np.linspace(0.6, 0.92, 301)]
     drawn = bootstrap(["own"], delta=[np.linspace(-0.1, 0.2, 301)], change_auc=area)
-    # mean of b: (7 × .8 + 2 × .6) / 9 = .756
+    # Mean at b: (7 × .8 + 2 × .6) / 9 = .756
     shift = (
         "nearly all confidences fell (mean .900 to .756); they fell further in lost than in "
         "gained questions; old thresholds no longer fit (change AUC .760 [.608, .912]; .5 is "
@@ -190,7 +190,7 @@ def test_a_claim_by_cross_asking_has_the_counts_of_both_asks():
     ]
 
 
-def test_one_seed_claims_something_about_its_adapters_only():
+def test_a_claim_from_one_seed_is_about_these_adapters():
     drawn = bootstrap(["own"], delta=[[0.4] * 301], change_auc=[np.linspace(0.6, 0.92, 301)])
     of_one_seed = {key: [{17: 0.5}] for key in drawn.by_seed}
     [text] = follow(
@@ -199,8 +199,8 @@ def test_one_seed_claims_something_about_its_adapters_only():
     assert text.startswith("These adapters of own (one seed) followed (one ask): from")
 
 
-def test_a_bias_belongs_to_the_recipe_only_if_its_seeds_agree():
-    """Three adapters of mean confidence .9, .5 and .2, or .88, .9 and .92; half are right."""
+def test_a_bias_is_claimed_for_the_recipe_only_if_seeds_agree():
+    """Mean confidences of three adapters are .9, .5, .2 or .88, .9, .92; the accuracy is .5."""
     right = {"a": [1, 0] * 50, "b": [0, 1] * 50}
     for stated, start in (
         (
@@ -220,9 +220,9 @@ def test_a_bias_belongs_to_the_recipe_only_if_its_seeds_agree():
         assert text.startswith(start)
 
 
-def test_few_lost_questions_give_no_claim_and_the_reason():
-    nothing = [[np.nan] * 201]
-    drawn = bootstrap(["own"], delta=nothing, change_auc=nothing)
+def test_too_few_lost_questions_give_no_claim_and_a_reason():
+    undefined = [[np.nan] * 201]
+    drawn = bootstrap(["own"], delta=undefined, change_auc=undefined)
     [text] = follow(drawn, part_of(RIGHT, CONFIDENCE))
     assert text.startswith("Own has too little data to show whether it followed: from")
     assert text.endswith(
@@ -231,8 +231,8 @@ def test_few_lost_questions_give_no_claim_and_the_reason():
     )
 
 
-def test_intervals_of_several_estimators_hold_at_once():
-    """Of two, the tails are .0125: .6 + .0125 · .32 = .604, and .916."""
+def test_intervals_of_several_estimators_are_simultaneous():
+    """For two estimators the tails are .0125: .6 + .0125 · .32 = .604, and .916."""
     names = ["own", "other"]
     part = part_of_all(names)
     auc = np.linspace(0.6, 0.92, 301)
@@ -245,7 +245,7 @@ def test_intervals_of_several_estimators_hold_at_once():
     assert text.startswith("Own followed") and "[.604, .916]" in text
 
 
-def test_many_of_the_best_are_counted():
+def test_further_best_estimators_are_counted():
     names = [f"e{i}" for i in range(MOST + 2)]
     rng = np.random.default_rng(0)
     drawn = bootstrap(names, delta=rng.random((5, 99)), change_auc=rng.random((5, 99)))
@@ -268,19 +268,19 @@ def test_the_update_is_from_the_first_to_the_last_checkpoint(pairs, ends):
     assert choose_update(part_of({"a": RIGHT["a"]}, CONFIDENCE), LABELS) is None
 
 
-def test_calibration_of_the_later_checkpoint():
-    """Calibrated at a (.5 of 100); at b the confidence is .9 and .5 are right, or .1."""
+def test_over_and_under_confidence_of_the_later_checkpoint_are_reported():
+    """At a, 50 of 100 answers with .5 are right. At b, 50 of 100 answers with .9 or .1."""
     right = {"a": [1, 0] * 50, "b": [0, 1] * 50}
-    for stated, found in ((0.9, "over-confident"), (0.1, "under-confident")):
+    for stated, bias in ((0.9, "over-confident"), (0.1, "under-confident")):
         part = part_of(right, {"a": [0.5] * 100, "b": [stated] * 100})
         [text] = calibration(part)
-        # SmoothECE of a constant confidence is |confidence − accuracy|: .4, and 0 at a
-        start = f"Own is {found} at Version 2: mean confidence {str(stated)[1:]}00, accuracy "
+        # SmoothECE of a constant confidence: |confidence − accuracy| = .4 at b, and 0 at a
+        start = f"Own is {bias} at Version 2: mean confidence {str(stated)[1:]}00, accuracy "
         assert text.startswith(f"{start}.500 (SmoothECE .4"), text
         assert "; at Version 1 .000, noise floor " in text
     part = part_of(right, {"a": [0.9] * 100, "b": [0.5] * 100})
     assert calibration(part) == []
-    # surer of the wrong answers, and the mean confidence is the accuracy
+    # Higher confidence in wrong answers, with a mean equal to the accuracy.
     part = part_of(right, {"a": [0.5] * 100, "b": [0.9, 0.1] * 50})
     [text] = calibration(part)
     assert text.startswith("Own is not calibrated, with no shown bias on average, at Version 2")
@@ -294,7 +294,7 @@ def test_calibration_of_the_later_checkpoint():
         ("a", None, "One checkpoint of a model answered the questions, so no change"),
     ],
 )
-def test_the_page_speaks_of_training_if_the_config_does(names, tokens, start):
+def test_the_page_mentions_training_only_if_the_config_has_tokens(names, tokens, start):
     part = part_of({name: RIGHT[name] for name in names}, CONFIDENCE)
     stages = {"m": {name: Stage(name, tokens) for name in names}}
     assert lede(SimpleNamespace(parts=[part], stages=stages)).startswith(start)

@@ -1,4 +1,4 @@
-"""The verdict on an update: marks, words and numbers, by hand."""
+"""The verdict on an update: marks, words and numbers."""
 
 import numpy as np
 import pandas as pd
@@ -33,14 +33,14 @@ def verdict(study):
     return verdict
 
 
-def test_estimators_are_in_order_of_their_change_auc_and_baselines_come_last(verdict):
+def test_estimators_are_sorted_by_change_auc_with_baselines_last(verdict):
     values = [row.follows.value for row in verdict.rows if not row.is_baseline]
     assert values == sorted(values, reverse=True)
     assert [row.label for row in verdict.rows if row.is_baseline] == ["End correct"]
     assert verdict.rows[-1].is_baseline
 
 
-def test_gained_and_lost_questions_are_those_of_the_labels(study, verdict):
+def test_the_verdict_counts_gained_and_lost_questions(study, verdict):
     answers = study.made.predictions.query("estimator == 'end_correct'")
     right = answers.pivot(index="question_id", columns="checkpoint", values="correct")
     assert verdict.gained == (~right["c2"] & right["c4"]).sum() > 0
@@ -56,7 +56,7 @@ def test_gained_and_lost_questions_are_those_of_the_labels(study, verdict):
         (5, 1, OPEN, "can be chance"),  # p = 2 (1 + 6) / 2⁶ = .22
     ],
 )
-def test_accuracy_changes_if_mcnemars_test_shows_it(n_gained, n_lost, mark, word):
+def test_accuracy_rises_or_falls_if_mcnemars_test_is_significant(n_gained, n_lost, mark, word):
     earlier = np.repeat([0, 1, 1], [n_gained, n_lost, 20])
     later = np.repeat([1, 0, 1], [n_gained, n_lost, 20])
     answer = _accuracy(np.stack([earlier, later]), None)
@@ -64,13 +64,13 @@ def test_accuracy_changes_if_mcnemars_test_shows_it(n_gained, n_lost, mark, word
     assert answer.value == pytest.approx((n_gained - n_lost) / (20 + n_gained + n_lost))
 
 
-def test_an_adjusted_p_value_replaces_that_of_one_pair():
+def test_an_adjusted_p_value_replaces_the_p_value_of_the_pair():
     earlier, later = np.repeat([0, 1], [12, 20]), np.ones(32)
     assert _accuracy(np.stack([earlier, later]), 0.2).mark == OPEN
 
 
 def seed_of_threshold(verdict, precision):
-    """A row of THRESHOLDS: coverage rises from 30 % to 40 %, and two answers broke."""
+    """Return a row of THRESHOLDS: coverage rises from 30 % to 40 %, two answers broke."""
     return {
         "verdict": verdict,
         "target": 0.8,
@@ -96,7 +96,7 @@ def test_the_worst_seed_decides_the_verdict_on_a_threshold():
     )
 
 
-def test_a_seed_without_a_threshold_leaves_the_others_open():
+def test_a_seed_without_a_threshold_leaves_the_verdict_open():
     answer, _ = _threshold([seed_of_threshold("kept", 0.9), seed_of_threshold(np.nan, np.nan)])
     assert (answer.mark, answer.word) == (OPEN, "kept (1 of 2 seeds)")
 
@@ -110,17 +110,17 @@ def test_a_seed_without_a_threshold_leaves_the_others_open():
         ([], "chance, if no answer flips by itself"),
     ],
 )
-def test_the_line_of_chance_is_true_unless_answers_are_samples_of_one_ask(bases, label):
+def test_the_label_of_the_chance_line_depends_on_the_basis_of_the_claims(bases, label):
     assert chance_of(pd.DataFrame({"basis": bases})) == label
 
 
-def test_a_missing_threshold_has_no_verdict():
+def test_estimators_without_a_threshold_have_no_verdict_on_it():
     answer, values = _threshold([seed_of_threshold(np.nan, np.nan)])
     assert (answer.mark, answer.word, values) == (NONE, "none", None)
     assert "for 25 % of questions" in answer.text  # 1 − .75
 
 
-def test_the_headline_groups_estimators_by_their_word():
+def test_the_headline_groups_estimators_by_verdict():
     rows = [
         Rated(("quiz", name), name, follows=Answer(SHOWN, word))
         for name, word in [
@@ -139,7 +139,7 @@ def test_a_single_checkpoint_has_no_verdict():
     assert verdicts(gather(invented["made"], invented["shown"])) == [None]
 
 
-def test_a_checkpoint_without_change_says_so_for_each_estimator():
+def test_a_checkpoint_without_changed_answers_has_no_gains_and_no_losses():
     invented = invent(n=60)
     rows = invented["made"].predictions
     first = rows[rows["checkpoint"] == "c2"].set_index(["estimator", "seed", "question_id"])

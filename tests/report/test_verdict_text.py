@@ -1,4 +1,4 @@
-"""A verdict in the terminal: four lines for an estimator, a table for several, what to do."""
+"""A verdict in the terminal: four lines or a table, and the next step."""
 
 import json
 
@@ -31,7 +31,7 @@ def verdict(*rows):
     )
 
 
-def test_one_estimator_has_a_line_for_each_question():
+def test_the_verdict_on_one_estimator_has_a_line_for_each_question():
     lines = verdict_text(verdict(rated("A", thresholds=(0.6,))), "v1 v2").splitlines()
     assert lines == [
         "m · quiz: v1 → v2, 300 questions, 77 gained, 35 lost",
@@ -45,7 +45,7 @@ def test_one_estimator_has_a_line_for_each_question():
     ]
 
 
-def test_several_estimators_are_rows_and_a_baseline_has_no_verdict():
+def test_several_estimators_are_rows_and_a_baseline_has_no_marks():
     rows = [rated("A", thresholds=(0.6,)), rated("Long name"), Rated(("quiz", "end"), "End")]
     text = verdict_text(verdict(*rows), "v1 v2")
     table = text.split("\n\n")[2].splitlines()
@@ -65,21 +65,23 @@ def test_several_estimators_are_rows_and_a_baseline_has_no_verdict():
         ("none", np.nan, "label 200 answers of v2 (no old threshold is sure"),
     ],
 )
-def test_a_threshold_that_is_not_kept_asks_for_labels(word, labels_to_decide, step):
+def test_the_next_step_after_a_threshold_that_is_not_kept_is_labelling(
+    word, labels_to_decide, step
+):
     row = rated("A", Answer("?", word), thresholds=(0.6,), labels_to_decide=labels_to_decide)
-    found = next_step(verdict(row), "v1.csv v2.csv")
-    assert found.startswith(step)
+    advice = next_step(verdict(row), "v1.csv v2.csv")
+    assert advice.startswith(step)
     n = step.split()[1]
-    assert found.endswith(f"persistcal threshold v1.csv v2.csv --precision 0.8 --sheet {n}")
+    assert advice.endswith(f"persistcal threshold v1.csv v2.csv --precision 0.8 --sheet {n}")
 
 
-def test_another_estimator_is_chosen_if_it_keeps_its_threshold():
+def test_the_next_step_is_another_estimator_if_its_threshold_is_kept():
     best = rated("A", Answer("✗", "broken"), thresholds=(0.6,))
-    found = next_step(verdict(best, rated("B", thresholds=(0.7, 0.75))), "")
-    assert found.startswith("choose B; nothing to label: the threshold .700 to .750 of B")
+    advice = next_step(verdict(best, rated("B", thresholds=(0.7, 0.75))), "")
+    assert advice.startswith("choose B; nothing to label: the threshold .700 to .750 of B")
 
 
-def test_a_record_has_null_for_missing_numbers():
+def test_a_verdict_in_json_has_null_for_missing_numbers():
     record = verdict_record(verdict(rated("A"), Rated(("quiz", "end"), "End")))
     first, last = json.loads(json.dumps(record, allow_nan=False))["estimators"]
     assert first["calibration"]["lower"] is None
