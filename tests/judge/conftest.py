@@ -1,4 +1,4 @@
-"""A judge's server, and the folder in which its jobs keep what they know."""
+"""A fake judge: a server, and a folder for the jobs."""
 
 import pytest
 from judge_server import FakeJudge

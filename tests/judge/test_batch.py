@@ -1,4 +1,4 @@
-"""The judge in batches, against a server that misbehaves."""
+"""The judge in batches, with a server that has faults."""
 
 import json
 
@@ -33,7 +33,7 @@ def expired_line(line):
     return {"custom_id": line["custom_id"], "response": None, "error": broken}
 
 
-def test_one_batch_for_all_that_is_new(fake, tmp_path):
+def test_one_batch_asks_about_all_new_answers(fake, tmp_path):
     fake.polls_needed = 2
     with pytest.raises(JudgeError, match="max_requests 9"):
         fake.ask(candidates(10), max_requests=9)
@@ -48,7 +48,7 @@ def test_one_batch_for_all_that_is_new(fake, tmp_path):
     assert set(fake.asked.values()) == {1}
     assert not list((tmp_path / "batches").iterdir())
     assert fake.booked == 12
-    # the request-by-request backend shares the cache
+    # The backend `openai` reads the same cache.
     assert fake.ask(candidates(12), backend="openai") == "RW" * 6
     assert fake.asked.total() == 12
 
@@ -63,22 +63,24 @@ def test_a_server_without_batches_is_refused_with_the_line_to_change(fake, tmp_p
     assert not list((tmp_path / "batches").iterdir())
 
 
-def test_large_sets_are_split(fake):
+def test_many_requests_are_split_into_batches(fake):
     assert fake.ask(candidates(10), batch_requests=4) == "RW" * 5
     assert [len(lines) for lines in fake.uploads] == [4, 4, 2]
 
 
-@pytest.mark.parametrize(("most", "sizes"), [(90, [2, 2, 2]), (89, [1] * 6), (1, [1] * 6)])
-def test_uploads_are_no_longer_than_a_server_takes(monkeypatch, most, sizes):
+@pytest.mark.parametrize(
+    ("largest_upload", "sizes"), [(90, [2, 2, 2]), (89, [1] * 6), (1, [1] * 6)]
+)
+def test_uploads_do_not_exceed_the_limit_of_servers(monkeypatch, largest_upload, sizes):
     assert asking.LARGEST_UPLOAD < 200_000_000
-    monkeypatch.setattr(asking, "LARGEST_UPLOAD", most)
+    monkeypatch.setattr(asking, "LARGEST_UPLOAD", largest_upload)
     bodies = {str(i): {"asked": "é" * 16} for i in range(6)}  # 13 + 2 x 16 = 45 bytes each
     assert [len(part) for part in asking._parts(bodies, 100)] == sizes
 
 
-def test_results_may_be_longer_than_a_reply_and_take_longer(fake, monkeypatch):
+def test_results_of_a_batch_can_be_longer_than_a_reply(fake, monkeypatch):
     monkeypatch.setattr(client, "LARGEST_REPLY", 1000)
-    fake.delay_s = 0.2  # five times, of which none is too long
+    fake.delay_s = 0.2  # five delays, each below the time limit
     assert fake.ask(candidates(20), timeout_s=0.7) == "RW" * 10
     assert len(fake.files["batch-0-output"]) > 1000
     fake.delay_s = 0
@@ -87,12 +89,14 @@ def test_results_may_be_longer_than_a_reply_and_take_longer(fake, monkeypatch):
         fake.ask(candidates(20), model="judge-2", retries=0)
 
 
-def test_results_in_any_order_with_strangers_duplicates_and_rubbish(fake, tmp_path):
+def test_unordered_unknown_repeated_and_damaged_results_are_sorted_out(fake, tmp_path):
     def finish(lines):
         stranger = FakeJudge.line("0" * 32, completion("CORRECT"))
-        other = FakeJudge.line(lines[1]["custom_id"], completion("CORRECT"))  # was INCORRECT
+        duplicate = FakeJudge.line(
+            lines[1]["custom_id"], completion("CORRECT")
+        )  # was INCORRECT
         odd = ['{"custom_id": "cut of', "[]", '{"custom_id": ["x"]}', "", '{"response": 3}']
-        return [*lines[::-1], lines[0], stranger, other, *odd]
+        return [*lines[::-1], lines[0], stranger, duplicate, *odd]
 
     fake.finishers = [finish]
     assert fake.ask(candidates(6)) == "R?RWRW"
@@ -100,7 +104,7 @@ def test_results_in_any_order_with_strangers_duplicates_and_rubbish(fake, tmp_pa
     assert "two replies" in (tmp_path / "queue.csv").read_text()
 
 
-def test_what_failed_in_passing_or_came_too_late_is_asked_in_the_next_batch(fake):
+def test_failed_and_expired_requests_are_repeated_in_the_next_batch(fake):
     def first(lines):
         failed = [failed_line(lines[0], 500, "odd"), failed_line(lines[1], 429, "busy")]
         return lines[3:], [*failed, expired_line(lines[2])], "expired"
@@ -111,7 +115,7 @@ def test_what_failed_in_passing_or_came_too_late_is_asked_in_the_next_batch(fake
     assert fake.booked == 5
 
 
-def test_batches_that_always_expire_stop(fake):
+def test_batches_that_always_expire_stop_the_job(fake):
     fake.finishers = [lambda lines: ([], [], "expired")] * 9
     with pytest.raises(JudgeError, match="2 requests have no reply after 3 rounds"):
         fake.ask(candidates(2))
@@ -119,7 +123,7 @@ def test_batches_that_always_expire_stop(fake):
     assert fake.spent == (0, pytest.approx(0))
 
 
-def test_a_refused_request_stops_after_the_good_ones_are_kept(fake):
+def test_a_refused_request_stops_the_job_after_other_replies_are_kept(fake):
     fake.finishers = [
         lambda lines: (lines[1:], [failed_line(lines[0], 400, "odd")], "completed")
     ]
@@ -130,7 +134,7 @@ def test_a_refused_request_stops_after_the_good_ones_are_kept(fake):
     assert fake.spent == (3, pytest.approx(planned_cost(fake, 3)))
 
 
-def test_a_failed_batch_says_why(fake):
+def test_a_failed_batch_stops_the_job_with_the_servers_reason(fake):
     errors = {"object": "list", "data": [{"message": f"quota of {KEY} spent"}]}
     failed = {"id": "batch-0", "status": "failed", "errors": errors}
     fake.next_polls = [as_json(failed)]
@@ -140,15 +144,14 @@ def test_a_failed_batch_says_why(fake):
     assert fake.ask(candidates(3)) == "RWR"
 
 
-def test_a_submitted_batch_is_resumed(fake, monkeypatch):
-    """The job ends while its batch runs; the next one waits for that batch."""
+def test_a_new_job_waits_for_the_batch_of_an_interrupted_job(fake, monkeypatch):
     fake.polls_needed = 10**6
     monkeypatch.setattr(asking, "LONGEST_WAIT_S", 0.05)
     with pytest.raises(JudgeError, match="run again to wait on"):
         fake.ask(candidates(6))
     monkeypatch.undo()
     fake.polls_needed = 0
-    # more candidates, some of them in the batch that runs: only the others are submitted
+    # Some of these candidates are in the running batch: only the others are submitted.
     assert fake.ask(candidates(8)[2:]) == "RW" * 3
     assert [len(lines) for lines in fake.uploads] == [6, 2]
     assert fake.ask(candidates(8)) == "RW" * 4
@@ -156,14 +159,14 @@ def test_a_submitted_batch_is_resumed(fake, monkeypatch):
     assert fake.booked == 8
 
 
-@pytest.mark.parametrize("reached", [True, False])
-def test_a_submission_cut_short_is_found_or_repeated(fake, reached):
-    """The job died after it said what it would submit, before or after it did."""
+@pytest.mark.parametrize("is_submitted", [True, False])
+def test_an_interrupted_submission_is_found_or_repeated(fake, is_submitted):
+    """The job ends after it notes its submission, before or after the submission."""
     fake.next_batch_replies = [error(400, "unlucky")]
     with pytest.raises(JudgeError, match="400"):
         fake.ask(candidates(4))
-    assert len(fake.batches) == 1  # the server did make it
-    if not reached:
+    assert len(fake.batches) == 1  # the server created it
+    if not is_submitted:
         fake.batches.clear()
     assert fake.ask(candidates(4)) == "RW" * 2
     assert len(fake.batches) == 1
@@ -172,19 +175,19 @@ def test_a_submission_cut_short_is_found_or_repeated(fake, reached):
 
 
 @pytest.mark.parametrize(("pages", "submitted"), [(10, 4), (3, 5)])
-def test_a_submission_is_looked_for_among_so_many_batches(fake, monkeypatch, pages, submitted):
+def test_the_search_for_a_submission_has_a_limit(fake, monkeypatch, pages, submitted):
     monkeypatch.setattr(asking, "SEARCHED_PAGES", pages)
     fake.page = 1
     fake.next_batch_replies = [error(400, "unlucky")]
     with pytest.raises(JudgeError, match="400"):
         fake.ask(candidates(4))
-    others = {f"other-{i}": {"id": f"other-{i}", "status": "completed"} for i in range(3)}
-    fake.batches |= others  # of somebody else, and newer
+    unrelated = {f"other-{i}": {"id": f"other-{i}", "status": "completed"} for i in range(3)}
+    fake.batches |= unrelated  # newer batches of another user
     assert fake.ask(candidates(4)) == "RW" * 2
     assert len(fake.batches) == submitted
 
 
-def test_a_batch_whose_reply_was_lost_is_not_submitted_twice(fake):
+def test_a_batch_is_submitted_once_even_if_the_reply_is_lost(fake):
     fake.next_batch_replies = [cut]
     assert fake.ask(candidates(4)) == "RW" * 2
     assert len(fake.batches) == 1

@@ -1,4 +1,4 @@
-"""Judges on the sixty answers that a person labelled."""
+"""Judges compared on the sixty answers that a person labelled."""
 
 import re
 from collections import Counter
@@ -21,9 +21,7 @@ def examples():
 
 
 class LetterJudge(FakeJudge):
-    """Replies with bold letters: right if the answer is a reference, and not attempted for an
-    answer of dots.
-    """
+    """Reply with bold letters: R for a reference, N for dots, W for other answers."""
 
     def grade(self, body):
         [message] = body["messages"]
@@ -32,7 +30,7 @@ class LetterJudge(FakeJudge):
         return completion(f"**Label:** {letter}")
 
 
-def test_sixty_answers_have_each_label_and_several_rules(examples):
+def test_the_sixty_examples_have_every_label_and_many_rules(examples):
     assert len(examples) == 60
     assert set(Counter(example.label for example in examples)) == set(LABELS)
     assert len({example.rule for example in examples}) > 15
@@ -48,7 +46,7 @@ def test_two_judges_are_compared_by_rule_and_answer(examples, tmp_path):
     page = as_markdown(examples, labels)
     # "NASA", "Beatles" and "Ouagadougou" need no model
     assert "| capitals and punctuation | 3 | 3 | 3 |" in page
-    # a match knows no other names: of "Siam", "the UK", "Octavian" and "Dog" the last is right
+    # Exact match accepts only "Dog", and not "Siam", "the UK" and "Octavian".
     assert "| other name | 4 | 1 | 1 |" in page
     assert (
         "| Which country is London in? | United Kingdom | the UK | correct | incorrect |"
@@ -57,7 +55,7 @@ def test_two_judges_are_compared_by_rule_and_answer(examples, tmp_path):
     assert "| Which country is Oslo in? |" not in page
 
 
-def test_a_published_prompt_with_letters_labels_them(examples, tmp_path, monkeypatch):
+def test_a_published_prompt_with_letters_gives_labels(examples, tmp_path, monkeypatch):
     monkeypatch.setenv("JUDGE_KEY", KEY)
     (tmp_path / "published.txt").write_text(PUBLISHED)
     assert split_prompt(PUBLISHED)[0] == ""

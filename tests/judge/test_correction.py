@@ -1,4 +1,4 @@
-"""Numbers corrected by an audit: against hand, a peer package, slow derivatives, and worlds."""
+"""Numbers corrected by an audit: by hand, by a peer package, and in simulations."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ from persistcal.judge.correction import (
 DRAWS = Draws(n_contrast=15, n_correct=12, n_incorrect=10)
 
 
-def test_a_perfect_judge_gives_the_studys_numbers_to_the_bit():
+def test_an_audit_without_errors_leaves_every_number_exactly():
     predictions = make_predictions(n=300)
     checkpoints = CHECKPOINTS[:2]
     predictions = predictions[predictions["checkpoint"].isin(checkpoints)]
@@ -41,25 +41,25 @@ def test_a_perfect_judge_gives_the_studys_numbers_to_the_bit():
     metrics = evaluate(predictions, checkpoints, EvaluationSettings(min_contrast=1))
     metrics = metrics[(metrics["seed"] == "mean") & (metrics["conditioning"] == "odds")]
     metrics = metrics[metrics["scope"] == "contrast"]
-    known = metrics.set_index(["train_dataset", "estimator", "metric"])["value"]
+    values = metrics.set_index(["train_dataset", "estimator", "metric"])["value"]
     assert any(len(runs) > 1 for runs in answers.estimators.values())
     for member, runs in answers.estimators.items():
-        for metric, one in correct_metrics(audited, runs).items():
-            assert one.corrected == one.judged == known[(*member, metric)]
-            assert one.lower <= one.corrected <= one.upper
-            assert one.upper > one.lower or member[1] == "end_correct"
+        for metric, metric_value in correct_metrics(audited, runs).items():
+            assert metric_value.corrected == metric_value.judged == values[(*member, metric)]
+            assert metric_value.lower <= metric_value.corrected <= metric_value.upper
+            assert metric_value.upper > metric_value.lower or member[1] == "end_correct"
 
 
-def some(*counts):
-    """States of questions: how many of each."""
+def repeat_states(*counts):
+    """Return states of questions, given as (state, number of questions)."""
     return np.repeat([state for state, _ in counts], [n for _, n in counts])
 
 
-def test_counts_by_hand():
-    # 100 judged wrong twice, 20 of them audited: 1 was gained, so 100 / 20 × 1 = 5 of all.
-    # 50 judged gained, 10 of them audited: 2 were right twice, 50 / 10 × 2 = 10 fewer gained.
-    judged = some((NEITHER, 100), (GAINED, 50))
-    person = some((GAINED, 1), (NEITHER, 19), (UNAUDITED, 80), (BOTH, 2), (GAINED, 8))
+def test_corrected_counts_by_hand():
+    # 100 judged wrong twice, 20 of them audited, 1 is gained: 100 / 20 * 1 = 5 more gained.
+    # 50 judged gained, 10 of them audited, 2 are right twice: 50 / 10 * 2 = 10 fewer gained.
+    judged = repeat_states((NEITHER, 100), (GAINED, 50))
+    person = repeat_states((GAINED, 1), (NEITHER, 19), (UNAUDITED, 80), (BOTH, 2), (GAINED, 8))
     counts = correct_counts(Audited(judged, np.append(person, np.full(40, UNAUDITED))))
     assert counts["improvement"][:2] == (50, pytest.approx(50 + 5 - 10))
     assert counts["contrast_size"].corrected == pytest.approx(45)
@@ -67,45 +67,45 @@ def test_counts_by_hand():
     assert counts["accuracy_earlier"][:2] == pytest.approx((0, 10 / 150))
 
 
-def test_accuracies_are_those_of_prediction_powered_inference(monkeypatch):
-    """Of 1,000 answers 600 are judged correct; of 40 of these 34 are, of 60 others 3.
+def test_corrected_accuracies_equal_prediction_powered_inference(monkeypatch):
+    """A judge calls 600 of 1,000 answers correct; 34 of 40 of these are, and 3 of 60 others.
 
-    ppi-python 0.2.3 says .53 of `ppi_mean_pointestimate(t, j, judged, lam=1, w=w)` with
+    `ppi_mean_pointestimate(t, j, judged, lam=1, w=w)` of ppi-python 0.2.3 returns .53 for
     `t = repeat([1, 0, 1, 0], [34, 6, 3, 57])`, `j = repeat([1, 0], [40, 60])`,
-    `judged = repeat([1, 0], [600, 400])` and `w = repeat([15, 400 / 60], [40, 60])`; and of
-    the same judge with one kind, 60 and 40 audited of which 54 and 3 are correct, .57 with
+    `judged = repeat([1, 0], [600, 400])` and `w = repeat([15, 400 / 60], [40, 60])`. If the
+    answers are of one kind, with 60 and 40 audited and 54 and 3 correct, it returns .57 and
     the interval .50408574 to .63591426 (`ppi_mean_ci(..., lam=1, alpha=0.05)`).
     """
-    judged = some((BOTH, 600), (NEITHER, 400))
+    judged = repeat_states((BOTH, 600), (NEITHER, 400))
     person = np.full(1000, UNAUDITED)
-    person[:40] = some((BOTH, 34), (NEITHER, 6))
-    person[600:660] = some((BOTH, 3), (NEITHER, 57))
+    person[:40] = repeat_states((BOTH, 34), (NEITHER, 6))
+    person[600:660] = repeat_states((BOTH, 3), (NEITHER, 57))
     two_kinds = correct_counts(Audited(judged, person))["accuracy_later"]
     assert two_kinds.corrected == pytest.approx(0.53)
 
-    # As one kind, and with no error added to those seen, as their intervals add none
-    monkeypatch.setattr(correction, "_kinds", lambda of: np.zeros_like(of.judged))
+    # Like ppi-python: one kind of answers, and no allowance for errors that were not seen
+    monkeypatch.setattr(correction, "_kinds", lambda audited: np.zeros_like(audited.judged))
     monkeypatch.setattr(correction, "UNSEEN", 0)
     monkeypatch.setattr(correction, "UNSEEN_FREEDOM", 1e12)
     person[:] = UNAUDITED
-    person[:60] = some((BOTH, 54), (NEITHER, 6))
-    person[600:640] = some((BOTH, 3), (NEITHER, 37))
-    one = correct_counts(Audited(judged, person))["accuracy_later"]
-    assert one.corrected == pytest.approx(0.57)
-    # Theirs takes the audited for others than the 1,000, so that it lacks twice the covariance
-    # of judgement and error, over 1,000: mean(j (t − j)) − mean(j) mean(t − j) = −.06 + .018;
-    # and it divides by 1,000 and 100 where a variance takes 99, and .6 (1 − .6) of the judged.
-    theirs = ((0.63591426 - 0.50408574) / 2 / 1.959964) ** 2
+    person[:60] = repeat_states((BOTH, 54), (NEITHER, 6))
+    person[600:640] = repeat_states((BOTH, 3), (NEITHER, 37))
+    metric_value = correct_counts(Audited(judged, person))["accuracy_later"]
+    assert metric_value.corrected == pytest.approx(0.57)
+    # ppi-python treats the audited answers as others than the 1,000. So it lacks twice the
+    # covariance of judgement and error: mean(j (t - j)) - mean(j) mean(t - j) = -.06 + .018,
+    # over 1,000. It also divides by 100 instead of 99, and uses .6 (1 - .6) of the judged.
+    ppi_variance = ((0.63591426 - 0.50408574) / 2 / 1.959964) ** 2
     error = (6 + 3) / 100 - 0.03**2
-    assert theirs == pytest.approx(0.24 / 1000 + error / 100)
-    ours = ((one.upper - one.lower) / 2 / 1.959964) ** 2
-    mine = 0.57 * 0.43 / 1000 + (1 / 100 - 1 / 1000) * error * 100 / 99
-    assert ours == pytest.approx(mine)
-    # the same but for the covariance, that of j and t instead of a second sample, and the 99
-    assert ours == pytest.approx(theirs + 2 * (-0.06 + 0.018) / 1000, rel=0.02)
+    assert ppi_variance == pytest.approx(0.24 / 1000 + error / 100)
+    variance = ((metric_value.upper - metric_value.lower) / 2 / 1.959964) ** 2
+    expected_variance = 0.57 * 0.43 / 1000 + (1 / 100 - 1 / 1000) * error * 100 / 99
+    assert variance == pytest.approx(expected_variance)
+    # The difference is the covariance and the 99.
+    assert variance == pytest.approx(ppi_variance + 2 * (-0.06 + 0.018) / 1000, rel=0.02)
 
 
-def test_influences_are_derivatives():
+def test_influences_equal_numerical_derivatives():
     world = JudgeWorld(0.1, 0.1)
     rng = np.random.default_rng(1)
     truth, judged, confidence = draw(world, 400, rng)
@@ -121,90 +121,99 @@ def test_influences_are_derivatives():
         for state in (GAINED, LOST):
             moved = []
             for change in (step, -step):
-                other = weights.copy()
-                other[question, state] += change
-                moved.append(correction._values(other, runs))
+                moved_weights = weights.copy()
+                moved_weights[question, state] += change
+                moved.append(correction._values(moved_weights, runs))
             for name, influence in by_name.items():
                 slope = (moved[0][name] - moved[1][name]) / (2 * step)
                 assert influence[question, state] == pytest.approx(slope, abs=1e-7)
 
 
 @pytest.mark.parametrize("name", ["swayed by confidence", "half audited"])
-def test_intervals_hold_the_truth(name):
+def test_intervals_contain_the_true_value(name):
     for metric, (share, _) in coverage(WORLDS[name], 40, seed=3, population=100_000).items():
-        assert share > 0.82, metric  # at .95, 1 in 1,000 holds fewer than 34 of 40
+        assert share > 0.82, metric  # at .95, fewer than 34 of 40 has a chance of 1/1,000
 
 
-def test_the_judge_alone_is_wrong_and_the_audit_right():
-    """A judge that errs makes contrast questions and takes Δ₀ᵇ down; corrected, it is back."""
+def test_the_correction_removes_the_bias_of_a_judge_with_errors():
+    """Errors of a judge create contrast questions, which lower delta0_balanced."""
     world, rng = JudgeWorld(0.1, 0.1, n=20_000), np.random.default_rng(2)
     truth, judged, confidence = draw(world, world.n, rng)
-    true = correct_metrics(Audited(truth, truth), [confidence])["delta0_balanced"].judged
-    made = correct_metrics(audit(truth, judged, (1000, 1000, 1000), rng), [confidence])
-    found = made["delta0_balanced"]
-    assert found.judged < true - 0.2
-    assert abs(found.corrected - true) < 0.07
+    true_value = correct_metrics(Audited(truth, truth), [confidence])["delta0_balanced"].judged
+    corrected = correct_metrics(audit(truth, judged, (1000, 1000, 1000), rng), [confidence])
+    delta0 = corrected["delta0_balanced"]
+    assert delta0.judged < true_value - 0.2
+    assert abs(delta0.corrected - true_value) < 0.07
 
 
-def answered():
-    """Answers and predictions of two checkpoints, and a sheet that calls some others wrong."""
+def audited_study():
+    """Return answers, predictions, and a sheet that contradicts some labels."""
     predictions = make_predictions(n=200)
-    own = predictions[predictions["estimator"] == "own"].assign(split="test", answer="x")
-    rows = [own[own["checkpoint"] == name] for name in CHECKPOINTS[:2]]
+    rows_of_estimator = predictions[predictions["estimator"] == "own"].assign(
+        split="test", answer="x"
+    )
+    rows = [
+        rows_of_estimator[rows_of_estimator["checkpoint"] == name] for name in CHECKPOINTS[:2]
+    ]
     questions = questions_table(n_train=0, n_test=200).assign(
         question_id=rows[0]["question_id"].to_numpy()
     )
     sheet = draw_sheet(questions, *rows, draws=DRAWS, seed=5)
     for name, table in zip(("earlier", "later"), rows, strict=True):
-        right = sheet["question_id"].map(table.set_index("question_id")["correct"])
-        sheet[f"{name}_correct"] = np.where(right, "yes", "no")
+        is_right = sheet["question_id"].map(table.set_index("question_id")["correct"])
+        sheet[f"{name}_correct"] = np.where(is_right, "yes", "no")
     sheet.loc[::7, "later_correct"] = "no"
     return rows, predictions, sheet
 
 
-def test_the_rule_reads_a_sheet(tmp_path):
-    rows, predictions, sheet = answered()
+def test_the_rule_corrects_results_by_a_filled_sheet(tmp_path):
+    rows, predictions, sheet = audited_study()
     sheet.to_csv(tmp_path / "filled.csv", index=False)
-    how = {"checkpoints": CHECKPOINTS[:2], "draws": DRAWS, "seed": 5}
-    made = correct_results(str(tmp_path / "filled.csv"), rows, predictions, **how)
-    assert set(made["n_audited"]) == {37}
-    assert set(made["n_questions"]) == {200}
-    assert made.set_index(["estimator", "metric"]).loc[("own", "auc"), "corrected"] > 0
+    settings = {"checkpoints": CHECKPOINTS[:2], "draws": DRAWS, "seed": 5}
+    corrected = correct_results(str(tmp_path / "filled.csv"), rows, predictions, **settings)
+    assert set(corrected["n_audited"]) == {37}
+    assert set(corrected["n_questions"]) == {200}
+    assert corrected.set_index(["estimator", "metric"]).loc[("own", "auc"), "corrected"] > 0
 
     sheet[:3].to_csv(tmp_path / "filled.csv", index=False)
     with pytest.raises(AuditError, match=r"filled.csv: \d of \d+ contrast questions .*10"):
-        correct_results(str(tmp_path / "filled.csv"), rows, predictions, **how)
+        correct_results(str(tmp_path / "filled.csv"), rows, predictions, **settings)
 
 
-@pytest.mark.parametrize("checkpoints", [CHECKPOINTS, CHECKPOINTS[:1]], ids=["all", "one"])
+@pytest.mark.parametrize(
+    "checkpoints", [CHECKPOINTS, CHECKPOINTS[:1]], ids=["all", "metric_value"]
+)
 def test_a_question_without_predictions_is_refused(checkpoints, tmp_path):
-    rows, predictions, table = answered()
+    rows, predictions, table = audited_study()
     sheet = saved_sheet(table, tmp_path)
     states = states_of_sheet(sheet, *rows, draws=DRAWS, seed=5)
-    lost = predictions["question_id"].isin(["q0003", "q0007"])
-    rest = predictions[~(lost & predictions["checkpoint"].isin(checkpoints))]
+    is_missing = predictions["question_id"].isin(["q0003", "q0007"])
+    rest = predictions[~(is_missing & predictions["checkpoint"].isin(checkpoints))]
     with pytest.raises(AuditError, match=r"2 of 200 questions that a and b .*'q0003'"):
         correction.correct_results(states, rest, CHECKPOINTS[:2])
 
 
-def test_a_sheet_that_was_not_drawn_is_refused(tmp_path):
-    rows, _, table = answered()
+def test_a_sheet_of_another_draw_is_refused(tmp_path):
+    rows, _, table = audited_study()
     sheet = saved_sheet(table, tmp_path)
     with pytest.raises(AuditError, match=r"'q\d+' is not on the sheet that analyses.audit"):
         states_of_sheet(sheet, *rows, draws=DRAWS, seed=6)
-    half = table.copy()
-    half.loc[0, "later_correct"] = ""
-    half_sheet = saved_sheet(half, tmp_path)
-    states = states_of_sheet(half_sheet, *rows, draws=DRAWS, seed=5).set_index("question_id")
-    assert states.loc[half.loc[0, "question_id"], "person"] == UNAUDITED
+    partly_filled = table.copy()
+    partly_filled.loc[0, "later_correct"] = ""
+    partly_filled_sheet = saved_sheet(partly_filled, tmp_path)
+    states = states_of_sheet(partly_filled_sheet, *rows, draws=DRAWS, seed=5).set_index(
+        "question_id"
+    )
+    assert states.loc[partly_filled.loc[0, "question_id"], "person"] == UNAUDITED
     assert (states["person"] != UNAUDITED).sum() == 36
 
 
-def test_metrics_of_questions_that_may_not_be_there_are_undefined():
-    """Of the ten questions lost by the judge, a person finds none."""
-    judged = some((LOST, 10), (GAINED, 40), (BOTH, 50))
-    person = some((NEITHER, 10), (GAINED, 10), (UNAUDITED, 30), (BOTH, 10), (UNAUDITED, 40))
+def test_metrics_are_undefined_if_an_audit_finds_no_lost_questions():
+    judged = repeat_states((LOST, 10), (GAINED, 40), (BOTH, 50))
+    person = repeat_states(
+        (NEITHER, 10), (GAINED, 10), (UNAUDITED, 30), (BOTH, 10), (UNAUDITED, 40)
+    )
     confidence = np.random.default_rng(0).random((2, 100))
-    made = correct_metrics(Audited(judged, person), [confidence])
-    assert np.isnan([one.corrected for one in made.values()]).all()
-    assert not np.isnan([one.judged for one in made.values()]).any()
+    corrected = correct_metrics(Audited(judged, person), [confidence])
+    assert np.isnan([metric_value.corrected for metric_value in corrected.values()]).all()
+    assert not np.isnan([metric_value.judged for metric_value in corrected.values()]).any()

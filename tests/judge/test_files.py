@@ -1,4 +1,4 @@
-"""Files of a judge that were cut, edited or damaged: no job stops, nothing whole is lost."""
+"""Files of a judge that were cut, edited or damaged: no job stops, no complete row is lost."""
 
 import csv
 
@@ -12,11 +12,11 @@ from persistcal.judge.messages import Replies, Reply, candidate_id, candidate_of
 from persistcal.store.replies import SPENDING, Ledger, append_rows, parse_rows, read_lines
 from persistcal.store.sheets import SheetError
 
-# The queue -------------------------------------------------------------------------------
+# The queue
 
 
-def test_queue_survives_a_spreadsheet(fake, tmp_path):
-    """Semicolons, a byte order mark, other columns first, no last newline, formulas."""
+def test_a_queue_that_a_spreadsheet_saved_is_read_and_extended(fake, tmp_path):
+    """Semicolons, a byte order mark, other columns, no last line break, formulas."""
     queue = tmp_path / "queue.csv"
     odd = candidate_of("Sum; of 1, 1?", ["two", 'the "2"'], "=1+1")
     append_unresolved(queue, [Unresolved(odd, "refusal", "-no")])
@@ -27,18 +27,18 @@ def test_queue_survives_a_spreadsheet(fake, tmp_path):
     text = 'id;note;label;question\r\n{id};mine;{label};"Sum; of 1, 1?"'.format(**row)
     queue.write_text(text, encoding="utf-8-sig")
     assert read_human_labels(queue) == {candidate_id(odd): "incorrect"}
-    other = candidates(1)[0]
-    waiting = [Unresolved(odd, "", ""), Unresolved(other, "malformed", "x")]
+    second = candidates(1)[0]
+    waiting = [Unresolved(odd, "", ""), Unresolved(second, "malformed", "x")]
     assert append_unresolved(queue, waiting) == 1
     assert queue.read_bytes().startswith(text.encode("utf-8-sig"))
-    number = candidate_id(other)
+    number = candidate_id(second)
     text = queue.read_text(encoding="utf-8-sig")
     queue.write_text(text.replace(f"{number};;;", f"{number};;correct;"), encoding="utf-8")
     assert read_human_labels(queue) == {candidate_id(odd): "incorrect", number: "correct"}
 
 
 @pytest.mark.parametrize(
-    ("content", "says"),
+    ("content", "message"),
     [
         (b"id,label\na,yes\n", "row 2 has the label 'yes'"),
         (b"id,label\na,correct\na,incorrect\n", "row 3 gives a a second label"),
@@ -46,17 +46,17 @@ def test_queue_survives_a_spreadsheet(fake, tmp_path):
         (b"id,label\n\xe9,correct\n", "not UTF-8 text"),
     ],
 )
-def test_a_queue_filled_wrongly_says_where(tmp_path, content, says):
+def test_wrong_labels_in_a_queue_are_refused_with_their_row(tmp_path, content, message):
     (tmp_path / "queue.csv").write_bytes(content)
-    with pytest.raises(SheetError, match=says):
+    with pytest.raises(SheetError, match=message):
         read_human_labels(tmp_path / "queue.csv")
 
 
-def test_a_queue_cut_anywhere_stops_no_job_and_loses_no_whole_row(tmp_path):
+def test_a_queue_cut_at_any_byte_stops_no_job_and_keeps_all_complete_rows(tmp_path):
     queue = tmp_path / "queue.csv"
-    some = [candidate_of(f"Qü, {i}?", ['a "b"', "c"], f"d{i}") for i in range(2)]
-    rows = [Unresolved(candidate, "refusal", "no\r\nway") for candidate in some]
-    ids = [candidate_id(candidate) for candidate in some]
+    pair = [candidate_of(f"Qü, {i}?", ['a "b"', "c"], f"d{i}") for i in range(2)]
+    rows = [Unresolved(candidate, "refusal", "no\r\nway") for candidate in pair]
+    ids = [candidate_id(candidate) for candidate in pair]
     append_unresolved(queue, rows)
     whole = queue.read_bytes().replace(b'\r\n,"Q', b'\r\ncorrect,"Q')
     assert read_human_labels(queue) == {}
@@ -75,21 +75,21 @@ def test_a_queue_cut_anywhere_stops_no_job_and_loses_no_whole_row(tmp_path):
         ]
 
 
-def test_a_field_above_the_limit_of_the_library_stops_no_job(fake, tmp_path):
+def test_very_long_texts_in_a_queue_stop_no_job(fake, tmp_path):
     long = candidate_of("Q" * 200_000, ["r" * 200_000], "a" * 200_000)
     fake.replies["a" * 200_000] = completion("?" * 200_000)
     assert fake.ask([long], max_cost=99) == "?"
     assert fake.ask([long], max_cost=99) == "?"
     assert max(map(len, (tmp_path / "queue.csv").read_text().split(","))) < 32_767
-    with (tmp_path / "queue.csv").open("a") as file:  # a person writes more than a person does
+    with (tmp_path / "queue.csv").open("a") as file:  # longer than a person would write
         file.write(f"correct,{'q' * 200_000},,,,,{candidate_id(long)}\r\n")
     assert fake.ask([long]) == "r"
 
 
-# The ledger ------------------------------------------------------------------------------
+# The ledger
 
 
-def test_a_ledger_cut_anywhere_stops_no_job_and_counts_whole_lines(tmp_path):
+def test_a_ledger_cut_at_any_byte_stops_no_job_and_counts_complete_lines(tmp_path):
     ledger = Ledger(tmp_path / "spending.csv")
     ledger.add("m", 10, 1.5, "asked")
     ledger.add("m", -4, -0.5, "not answered")
@@ -101,23 +101,23 @@ def test_a_ledger_cut_anywhere_stops_no_job_and_counts_whole_lines(tmp_path):
     first, second = (whole.index(text) + len(text) for text in (b"1.500000,", b"-0.500000,"))
     for size in range(len(whole) + 1):
         ledger.path.write_bytes(whole[:size])
-        before = (6, 1.0) if size >= second else (10, 1.5) if size >= first else (0, 0.0)
-        assert ledger.total() == before
+        counted = (6, 1.0) if size >= second else (10, 1.5) if size >= first else (0, 0.0)
+        assert ledger.total() == counted
         ledger.add("m", 7, 0.25, "asked")
-        assert ledger.total() == (before[0] + 7, before[1] + 0.25)
+        assert ledger.total() == (counted[0] + 7, counted[1] + 0.25)
 
 
-def test_a_cost_that_is_no_number_is_no_way_around_the_ceiling(tmp_path):
+def test_costs_that_are_not_numbers_do_not_lower_the_total(tmp_path):
     costs = ["nan", "inf", "1e400", "", "x", 3.0]
     rows = [["now", "m", number, cost, "asked"] for number, cost in enumerate(costs)]
     append_rows(tmp_path / "spending.csv", [SPENDING, *rows])
     assert Ledger(tmp_path / "spending.csv").total() == (5, 3.0)
 
 
-# Rows --------------------------------------------------------------------------------------
+# Rows
 
 
-def test_a_failed_append_leaves_the_file_as_it_was(tmp_path, monkeypatch):
+def test_a_failed_append_does_not_change_the_file(tmp_path, monkeypatch):
     path = tmp_path / "rows.csv"
     append_rows(path, [["a", "b"]])
     monkeypatch.setattr("persistcal.store.files.os.fsync", lambda _: 1 / 0)
@@ -150,19 +150,19 @@ def test_rows_are_read_as_they_were_appended(tmp_path_factory, rows, delimiter):
         ('a,"b\n', [(1, None)]),
     ],
 )
-def test_a_quote_opened_in_a_cut_line_takes_no_later_row_with_it(text, rows):
+def test_an_open_quote_in_a_cut_line_hides_no_later_row(text, rows):
     assert list(parse_rows(text.splitlines(keepends=True), columns=2)) == rows
 
 
 @given(st.text(st.characters(codec="utf-8")), st.integers(1, 4))
-def test_any_text_is_rows(text, columns):
+def test_any_text_is_read_as_rows(text, columns):
     lines = text.splitlines(keepends=True)
     for number, fields in parse_rows(lines, columns=columns):
         assert 1 <= number <= len(lines)
         assert fields is None or 0 < len(fields) <= columns
 
 
-# Replies -----------------------------------------------------------------------------------
+# Replies
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_any_text_is_rows(text, columns):
         '{"labels": ["correct", "correct"], "reason": "", "reply": ""}',
     ],
 )
-def test_a_damaged_reply_counts_as_missing(tmp_path, entry):
+def test_a_damaged_reply_is_ignored(tmp_path, entry):
     replies, key = Replies(str(tmp_path)), "ab" * 16
     replies.put({key: Reply(("correct",), "", "x")}, {key: {"messages": [{"content": ""}]}})
     assert replies.get(key) == (("correct",), "", "x")
@@ -185,17 +185,18 @@ def test_a_damaged_reply_counts_as_missing(tmp_path, entry):
     assert replies.get(key) is None
 
 
-def test_replies_that_were_paid_for_before_are_found(tmp_path):
-    """One by one, and together."""
+def test_replies_of_earlier_versions_are_found(tmp_path):
     folder = tmp_path / "cache" / "ab"
     folder.mkdir(parents=True)
-    one, several = "ab" * 16, "ab" + "0" * 30 + "-2"
+    single_key, joint_key = "ab" * 16, "ab" + "0" * 30 + "-2"
     kept = '{\n "label": "correct",\n "reason": "",\n "reply": "CORRECT",\n "asked": "Q?"\n}'
-    (folder / f"{one[2:]}.json").write_text(kept)
+    (folder / f"{single_key[2:]}.json").write_text(kept)
     entry = '{"labels": ["correct", null], "reason": "malformed", "reply": "1. CORRECT"}'
-    (folder / f"{several[2:]}.json").write_text(entry)
+    (folder / f"{joint_key[2:]}.json").write_text(entry)
     replies = Replies(str(tmp_path))
-    assert replies.get(one) == (("correct",), "", "CORRECT")
-    assert replies.get(several) == (("correct", None), "malformed", "1. CORRECT")
-    replies.put({one: replies.get(one)}, {one: {"messages": [{"content": "Q?"}]}})
-    assert (folder / f"{one[2:]}.json").read_text() == kept
+    assert replies.get(single_key) == (("correct",), "", "CORRECT")
+    assert replies.get(joint_key) == (("correct", None), "malformed", "1. CORRECT")
+    replies.put(
+        {single_key: replies.get(single_key)}, {single_key: {"messages": [{"content": "Q?"}]}}
+    )
+    assert (folder / f"{single_key[2:]}.json").read_text() == kept

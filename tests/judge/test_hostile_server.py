@@ -1,4 +1,4 @@
-"""The judge's server at its worst: nothing paid is lost, and nothing odd stops a job."""
+"""A judge's server with faults: no paid reply is lost, and no odd reply stops a job."""
 
 import errno
 import gzip
@@ -41,10 +41,10 @@ def fake(fake):
     return fake
 
 
-# What passes, and when --------------------------------------------------------------
+# Errors that are temporary
 
 
-def test_storm_cut_connections_and_garbage_pass(fake):
+def test_requests_are_repeated_after_errors_cut_connections_and_bad_replies(fake):
     fake.next_replies = [
         error(429, "rate_limit_exceeded", **{"Retry-After": "0"}),
         *(error(500), cut, cut_in_the_middle, error(408), error(409), error(503)),
@@ -52,10 +52,10 @@ def test_storm_cut_connections_and_garbage_pass(fake):
     ] * 2
     assert fake.ask(candidates(12), retries=20) == "RW" * 6
     assert set(fake.asked.values()) == {1}
-    assert len(fake.times) == fake.booked == 12 + 20  # each that was sent
+    assert len(fake.times) == fake.booked == 12 + 20  # all requests that were sent
 
 
-def test_retry_after_is_honoured(fake):
+def test_a_request_waits_as_long_as_the_server_demands(fake):
     fake.next_replies = [error(429, **{"Retry-After": "0.3"})]
     assert fake.ask(candidates(1)) == "R"
     assert fake.times[1] - fake.times[0] >= 0.29
@@ -81,19 +81,19 @@ def failure(status=429, **headers):
         ({}, None),
     ],
 )
-def test_what_a_server_asks_to_wait(headers, wait, monkeypatch):
+def test_the_waiting_time_is_read_from_the_headers(headers, wait, monkeypatch):
     monkeypatch.setattr(client.time, "time", lambda: 784111777.0)
     assert client.retry_after_s(failure(**headers)) == wait
 
 
 @pytest.mark.parametrize(
-    ("status", "after", "passes"),
+    ("status", "retry_after", "passes"),
     [(status, "", True) for status in (408, 409, 429, 500, 503)]
     + [(status, "", False) for status in (400, 401, 404, 422, 499)]
     + [(429, "600", True), (429, "601", False), (401, "1", False)],
 )
-def test_what_may_pass(status, after, passes):
-    assert client.is_transient(failure(status, retry_after=after)) == passes
+def test_some_errors_are_temporary(status, retry_after, passes):
+    assert client.is_transient(failure(status, retry_after=retry_after)) == passes
 
 
 @given(st.text(st.characters(codec="latin-1", exclude_categories=["Cc"])))
@@ -103,15 +103,14 @@ def test_what_may_pass(status, after, passes):
 @example("Mon, 01 Jan 0001 00:00:00")
 @example("Wed, 31 Dec 9999 23:59:59 -2359")
 @example("Mon, 32 Jan 99999 00:00:00 GMT")
-def test_any_retry_after_is_a_time_or_none(text):
-    late = failure(retry_after=text.encode("latin-1"))
-    wait = client.retry_after_s(late)
+def test_any_retry_after_header_is_a_time_or_ignored(text):
+    api_error = failure(retry_after=text.encode("latin-1"))
+    wait = client.retry_after_s(api_error)
     assert wait is None or 0 <= wait < float("inf")
-    assert client.is_transient(late) == (wait is None or wait <= 600)
+    assert client.is_transient(api_error) == (wait is None or wait <= 600)
 
 
-# Bad replies -------------------------------------------------------------------------
-
+# Bad replies
 BAD = [
     DEEP,  # deep JSON
     json.dumps(completion("x")).replace('"x"', f"{'[' * 5000}{']' * 5000}"),  # deep inside
@@ -129,19 +128,19 @@ BAD = [
 ]
 
 
-def test_a_bad_reply_waits_for_a_person_and_the_others_are_kept(fake):
-    some = candidates(len(BAD) + 2)
-    for candidate, reply in zip(some, BAD, strict=False):
+def test_a_bad_reply_waits_for_a_person_and_other_replies_are_kept(fake):
+    answers = candidates(len(BAD) + 2)
+    for candidate, reply in zip(answers, BAD, strict=False):
         bad = Response(reply, content_type="application/json; charset=zlib")
         fake.replies[candidate.answer] = bad
     for _ in range(2):
-        assert fake.ask(some) == "?" * len(BAD) + "WR"
-    assert set(fake.asked.values()) == {1, 2}  # asked again where it is no completion
-    assert (fake.kept, fake.booked) == (len(some), len(fake.times))
+        assert fake.ask(answers) == "?" * len(BAD) + "WR"
+    assert set(fake.asked.values()) == {1, 2}  # replies of another shape are requested twice
+    assert (fake.kept, fake.booked) == (len(answers), len(fake.times))
 
 
 @pytest.mark.parametrize("code", [["content_filter"], "\ud800"], ids=["list", "surrogate"])
-def test_an_odd_error_code_stops_with_a_sentence_and_keeps_the_others(fake, code):
+def test_an_odd_error_code_stops_with_a_sentence_and_other_replies_are_kept(fake, code):
     fake.ask(candidates(3))
     fake.replies["wrong 3"] = error(400, code, message="so\udcff")
     with pytest.raises(JudgeError, match=r"failed \(Error code: 400 - so\?\)"):
@@ -149,7 +148,7 @@ def test_an_odd_error_code_stops_with_a_sentence_and_keeps_the_others(fake, code
     assert (fake.kept, fake.booked) == (3, len(fake.times))
 
 
-def test_compressed_and_endless_replies_are_bad(fake, tmp_path, monkeypatch):
+def test_compressed_and_endless_replies_are_refused(fake, tmp_path, monkeypatch):
     monkeypatch.setattr(client, "LARGEST_REPLY", 10_000)
     bomb = gzip.compress(b" " * 10**6)
     fake.replies["fact 0"] = Response(bomb, headers={"Content-Encoding": "gzip"})
@@ -161,7 +160,7 @@ def test_compressed_and_endless_replies_are_bad(fake, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("start", [b"", b"HTTP/1.1 200 OK\r\nX: ", b"HTTP/1.1 200 OK\r\n\r\n"])
-def test_a_reply_that_drips_or_never_comes_has_a_time_limit(fake, start):
+def test_a_slow_or_missing_reply_has_a_time_limit(fake, start):
     def drip(request):
         with by_hand(request) as connection:
             connection.sendall(start)
@@ -173,13 +172,13 @@ def test_a_reply_that_drips_or_never_comes_has_a_time_limit(fake, start):
     fake.next_replies = [drip]
     begin = time.monotonic()
     assert fake.ask(candidates(1), timeout_s=0.5, retries=5) == "R"
-    assert time.monotonic() - begin < 6  # of the eight seconds that it would drip
+    assert time.monotonic() - begin < 6  # the whole reply would take eight seconds
 
 
-# Failures on our side ----------------------------------------------------------------
+# Failures on this side
 
 
-def test_a_request_that_cannot_be_sent_is_no_reply(fake, tmp_path):
+def test_a_request_that_cannot_be_sent_is_not_counted(fake, tmp_path):
     with pytest.raises(ValueError, match="float"):
         fake.ask(candidates(3), request={"top_p": float("nan")})
     assert (fake.kept, fake.booked) == (0, 0)
@@ -187,7 +186,7 @@ def test_a_request_that_cannot_be_sent_is_no_reply(fake, tmp_path):
 
 
 def fail_to_keep(monkeypatch, answer, failures):
-    """Let the cache raise each of `failures` once where it is to keep the reply to `answer`."""
+    """Let the cache raise each of `failures` once at the reply to `answer`."""
     keep = ReplyCache.put
 
     def put(self, key, entry):
@@ -198,12 +197,12 @@ def fail_to_keep(monkeypatch, answer, failures):
     monkeypatch.setattr(ReplyCache, "put", put)
 
 
-def test_what_keeps_one_reply_out_leaves_the_others_kept_and_booked(fake, monkeypatch):
+def test_a_full_disk_loses_one_reply_and_the_others_are_kept_and_counted(fake, monkeypatch):
     full = OSError(errno.ENOSPC, "No space left on device")
     fail_to_keep(monkeypatch, "fact 4", [full])
     fake.delay_s = 0.05
-    says = r"1 replies of the judge cannot be kept in .* \(No space left on device\); make"
-    with pytest.raises(JudgeError, match=says):
+    message = r"1 replies of the judge cannot be kept in .* \(No space left on device\); make"
+    with pytest.raises(JudgeError, match=message):
         fake.ask(candidates(12), concurrency=6)
     assert 5 <= fake.kept == fake.asked.total() - 1
     assert fake.booked == fake.asked.total()
@@ -211,7 +210,7 @@ def test_what_keeps_one_reply_out_leaves_the_others_kept_and_booked(fake, monkey
     assert fake.asked.total() == 13
 
 
-def test_a_batch_whose_replies_cannot_all_be_kept_is_collected_again(fake, monkeypatch):
+def test_a_batch_is_collected_again_after_a_full_disk(fake, monkeypatch):
     fail_to_keep(monkeypatch, "", [OSError("no space left")])
     with pytest.raises(JudgeError, match=r"cannot be kept in .* \(no space left\); make room"):
         fake.ask(candidates(4), backend="openai_batch")
@@ -221,22 +220,22 @@ def test_a_batch_whose_replies_cannot_all_be_kept_is_collected_again(fake, monke
     assert fake.booked == 4
 
 
-def test_replies_before_the_first_label_are_kept_when_the_server_fails(fake):
+def test_replies_before_the_first_label_are_kept_if_the_server_fails(fake):
     fake.replies = {"fact 0": completion("Hm"), "wrong 1": error(401)}
     with pytest.raises(JudgeError, match="failed"):
         fake.ask(candidates(2), concurrency=1)
     assert (fake.kept, fake.booked) == (1, 2)
 
 
-def test_replies_before_the_first_label_are_kept_as_soon_as_it_comes(fake):
-    kept, said = [], as_json(completion("INCORRECT"))
+def test_replies_before_the_first_label_are_written_with_it(fake):
+    kept, reply = [], as_json(completion("INCORRECT"))
     fake.replies = {"fact 0": completion("Hm"), "wrong 1": completion("Hm")}
-    fake.replies["wrong 3"] = lambda request: kept.append(fake.kept) or said
+    fake.replies["wrong 3"] = lambda request: kept.append(fake.kept) or reply
     fake.ask(candidates(4), concurrency=1)
-    assert kept == [3]  # two that were held, and the first label
+    assert kept == [3]  # two replies that were not written yet, and the first label
 
 
-def test_an_interrupt_loses_no_reply_on_its_way(fake, monkeypatch):
+def test_an_interrupt_loses_no_reply_of_a_running_request(fake, monkeypatch):
     fake.delay_s = 0.3
 
     def interrupted(futures):
@@ -250,7 +249,7 @@ def test_an_interrupt_loses_no_reply_on_its_way(fake, monkeypatch):
     assert 1 <= fake.asked.total() == fake.kept == fake.booked < 20
 
 
-# Batches -------------------------------------------------------------------------------
+# Batches
 
 
 def bad_lines(lines):
@@ -269,7 +268,7 @@ def bad_lines(lines):
     ]
 
 
-def test_bad_lines_of_a_batch_wait_or_are_refused_and_the_others_are_kept(fake):
+def test_bad_lines_of_a_batch_wait_or_are_refused_and_other_replies_are_kept(fake):
     fake.finishers = [lambda lines: [*bad_lines(lines), *lines[6:]]]
     with pytest.raises(JudgeError, match=r"refused batch .*content_filter"):
         fake.ask(candidates(8), backend="openai_batch")  # a code that is a list
@@ -279,37 +278,36 @@ def test_bad_lines_of_a_batch_wait_or_are_refused_and_the_others_are_kept(fake):
     assert not [text for text in fake.written() if b"SECRET" in text]
 
 
-def test_odd_polls_and_storms_are_asked_again(fake):
+def test_polls_are_repeated_after_odd_replies_and_errors(fake):
     fine = {"id": "batch-0", "status": "in_progress"}
     odd = [[], {"object": "batch"}, {**fine, "id": ["x"]}, {**fine, "status": None}]
     odd += [{**fine, "metadata": [1]}, {**fine, "errors": {"data": 3}}]
     odd += [{**fine, "request_counts": "x"}, {**fine, "id": "sk-batch"}]
     storm = [Response(DEEP), CUT_JSON, HTML, cut, error(503)]
     storm.append(error(429, **{"Retry-After": "0"}))
-    # one that is fine between them: a request is repeated once, and soon
+    # A request is repeated once after each bad reply, so good replies are in between.
     fake.next_polls = [reply for bad in [*map(as_json, odd), *storm] for reply in (bad, fine)]
     assert fake.ask(candidates(2), backend="openai_batch") == "RW"
     assert not fake.next_polls
 
 
-# Any JSON --------------------------------------------------------------------------------
-
+# Any JSON
 NAMES = """choices message content refusal finish_reason output type text custom_id response
 body error code status_code id status metadata errors data request_counts""".split()
 JSON = st.recursive(
     st.none() | st.booleans() | st.floats() | st.integers() | st.text() | st.just("k"),
-    lambda inside: (
-        st.lists(inside, max_size=3)
-        | st.dictionaries(st.sampled_from(NAMES) | st.text(), inside, max_size=4)
+    lambda children: (
+        st.lists(children, max_size=3)
+        | st.dictionaries(st.sampled_from(NAMES) | st.text(), children, max_size=4)
     ),
     max_leaves=12,
 )
 
 
 @given(JSON, st.none() | st.integers(1, 3))
-def test_any_json_is_a_reply_or_a_bad_reply(said, together):
+def test_any_json_is_read_as_a_reply_or_as_a_bad_reply(value, together):
     try:
-        reply = read_reply(said, together)
+        reply = read_reply(value, together)
     except BadReplyError:
         return
     assert len(reply.labels) == (together or 1)
@@ -324,24 +322,24 @@ def test_a_completion_of_the_right_shape_is_read(message):
     assert (reply.reason == "refusal") == bool(message["refusal"])
 
 
-OF_K = st.dictionaries(st.sampled_from(["response", "error"]), JSON).map(
+ROWS_OF_K = st.dictionaries(st.sampled_from(["response", "error"]), JSON).map(
     lambda rest: {**rest, "custom_id": "k"}
 )
 
 
-@given(st.lists(JSON | OF_K))
+@given(st.lists(JSON | ROWS_OF_K))
 def test_any_line_of_a_batch_is_read_or_left_out(rows):
     results = read_results(map(json.dumps, rows), {"k"})
     assert results.replies.keys() <= {"k"}
-    assert all(isinstance(said, str) for said in results.unanswered + results.refused)
-    about = [row for row in rows if isinstance(row, dict) and row.get("custom_id") == "k"]
-    assert bool(about) == bool(results.replies or results.unanswered or results.refused)
+    assert all(isinstance(text, str) for text in results.unanswered + results.refused)
+    rows_of_k = [row for row in rows if isinstance(row, dict) and row.get("custom_id") == "k"]
+    assert bool(rows_of_k) == bool(results.replies or results.unanswered or results.refused)
 
 
 @given(JSON)
-def test_any_json_is_a_batch_or_a_bad_reply(said):
+def test_any_json_is_read_as_a_batch_or_as_a_bad_reply(value):
     try:
-        batch = read_batch(str, said)
+        batch = read_batch(str, value)
     except BadReplyError:
         return
     assert all(isinstance(name, str) for name in [batch.id, batch.status, *batch.files])

@@ -1,4 +1,4 @@
-"""The script and the rule that judge: what reruns, and what is asked."""
+"""The rule that judges: answers that it judges, and changes that make it run again."""
 
 import json
 import subprocess
@@ -22,35 +22,38 @@ from study.schema import ConfigError, load_schema
 from study.study import Study
 
 
-def tables_of(some):
-    """QUESTIONS and CLUSTERS: three answers to each question, the first as in `some`."""
-    n = len(some)
+def tables_of(first_answers):
+    """Return questions and clusters: three answers each, the first from a candidate."""
+    n = len(first_answers)
     questions = questions_table(n_train=0, n_test=n).assign(
-        question=[c.question for c in some], references=[list(c.references) for c in some]
+        question=[c.question for c in first_answers],
+        references=[list(c.references) for c in first_answers],
     )
     rows = [
         (f"q{i}", number, text, 0.5, [text])
-        for i, candidate in enumerate(some)
+        for i, candidate in enumerate(first_answers)
         for number, text in enumerate([candidate.answer, "second", "third"])
     ]
     return questions, pd.DataFrame(rows, columns=artifacts.CLUSTERS.schema.names)
 
 
-NONE_GIVEN = artifacts.empty(artifacts.GIVEN_LABELS)
+NO_LABELS = artifacts.empty(artifacts.GIVEN_LABELS)
 
 
-def test_script_judges_only_what_is_read(fake, tmp_path, monkeypatch, caplog):
+def test_the_rule_judges_only_clusters_that_later_rules_read(
+    fake, tmp_path, monkeypatch, caplog
+):
     caplog.set_level("INFO")
     monkeypatch.setenv("JUDGE_KEY", KEY)
-    tables = *tables_of(candidates(3)), NONE_GIVEN
+    tables = *tables_of(candidates(3)), NO_LABELS
     settings = vars(fake.settings())
-    decides = {name: settings.pop(name) for name in ("model", "prompt", "request")}
+    decisive = {name: settings.pop(name) for name in ("model", "prompt", "request")}
     files = {"folder": str(tmp_path / "judge"), "noted": str(tmp_path / "noted.csv")}
-    how = {**files, "judged_clusters": 2, "judge": decides, "reached": settings}
-    labels, answers = judge_answers(*tables, **how)
+    arguments = {**files, "judged_clusters": 2, "judge": decisive, "reached": settings}
+    labels, answers = judge_answers(*tables, **arguments)
     assert labels["cluster"].tolist() == [0, 1] * 3
-    right, wrong = ["correct", "incorrect"], ["incorrect"] * 2
-    assert labels["label"].tolist() == [*right, *wrong, *right]
+    is_correct, wrong = ["correct", "incorrect"], ["incorrect"] * 2
+    assert labels["label"].tolist() == [*is_correct, *wrong, *is_correct]
     assert set(labels["source"]) == {"judge-1"}
     assert "third" not in fake.asked
     assert answers["correct"].tolist() == [True, False, True]
@@ -60,7 +63,7 @@ def test_script_judges_only_what_is_read(fake, tmp_path, monkeypatch, caplog):
     assert set(labels["source"]) == {"lexical"}
 
 
-def test_the_lexical_judge_needs_no_library_of_the_paid_one():
+def test_the_lexical_judge_does_not_import_libraries_of_paid_judges():
     code = f"""
 import sys
 sys.path[:0] = ["{ROOT}", "{ROOT}/workflow/scripts/judgements"]
@@ -71,17 +74,19 @@ assert not {{"openai", "tenacity", "torch"}} & set(sys.modules)
 
 
 class Initials(Backend):
-    """Compare first letters, which a model of this name knows."""
+    """Compare first letters by a "model" of this name."""
 
     needs = ("model",)
 
     def label(self, rows):
-        right = [any(answer[0] == each[0] for each in truths) for _, truths, answer in rows]
-        return [("correct" if r else "incorrect", self.settings["model"]) for r in right]
+        is_correct = [
+            any(answer[0] == truth[0] for truth in truths) for _, truths, answer in rows
+        ]
+        return [("correct" if r else "incorrect", self.settings["model"]) for r in is_correct]
 
 
-def test_a_back_end_is_one_class(monkeypatch, request):
-    """It is known to the schema, the study, its resources and the script by its name alone."""
+def test_a_new_back_end_is_one_class(monkeypatch, request):
+    """Schema, study, resources and script find it by its name."""
     monkeypatch.setitem(BACKENDS, "initials", Initials)
     request.addfinalizer(load_schema.cache_clear)
     load_schema.cache_clear()
@@ -97,17 +102,20 @@ def test_a_back_end_is_one_class(monkeypatch, request):
     job["split"] = "test"
     assert JobResources(study).judge_requests("judge_answers", job) == 0
     inputs = Inputs(study, ROOT)
-    how = {**LEXICAL, "judge": inputs.label_settings(), "reached": inputs.judge_settings()}
-    assert how["judge"] == {"backend": "initials", "model": "abc"}
-    labels, answers = judge_answers(*tables_of(candidates(2)), NONE_GIVEN, **how)
+    arguments = {
+        **LEXICAL,
+        "judge": inputs.label_settings(),
+        "reached": inputs.judge_settings(),
+    }
+    assert arguments["judge"] == {"backend": "initials", "model": "abc"}
+    labels, answers = judge_answers(*tables_of(candidates(2)), NO_LABELS, **arguments)
     # References fact 0 and fact 1; answers fact 0 and wrong 1, each with second and third
     assert labels["label"].tolist() == ["correct", *["incorrect"] * 5]
     assert set(labels["source"]) == {"abc"}
     assert answers["correct"].tolist() == [True, False]
 
 
-# The rule --------------------------------------------------------------------
-
+# The rule
 SNAKEFILE = """
 import sys
 from pathlib import Path
@@ -140,23 +148,23 @@ rule after:
 
 
 @pytest.mark.slow
-def test_the_rule_reruns_what_a_label_concerns_and_nothing_for_a_ceiling(fake, tmp_path):
+def test_a_new_label_reruns_its_checkpoints_and_a_new_ceiling_reruns_nothing(fake, tmp_path):
     (tmp_path / "Snakefile").write_text(SNAKEFILE.format(root=ROOT))
-    for checkpoint, some in {"a": candidates(2), "b": candidates(4)}.items():
-        about = {"model": "m", "checkpoint": checkpoint, "dataset": "d", "split": "test"}
-        questions, clusters = tables_of(some)
-        # Each checkpoint asks something that the other one's batch does not hold.
-        own = {"second": f"second of {checkpoint}"}
-        clusters["answer"] = clusters["answer"].replace(own)
+    for checkpoint, first_answers in {"a": candidates(2), "b": candidates(4)}.items():
+        subject = {"model": "m", "checkpoint": checkpoint, "dataset": "d", "split": "test"}
+        questions, clusters = tables_of(first_answers)
+        # The answers differ, so the batches of the checkpoints have different requests.
+        second_answer = {"second": f"second of {checkpoint}"}
+        clusters["answer"] = clusters["answer"].replace(second_answer)
         place = tmp_path / "results" / "clusters" / "m" / checkpoint / "d/test.parquet"
-        artifacts.write(clusters, place, artifacts.CLUSTERS, values=about)
+        artifacts.write(clusters, place, artifacts.CLUSTERS, values=subject)
         path = tmp_path / "results" / "questions" / "d.parquet"
-        artifacts.write(questions, path, artifacts.QUESTIONS, values=about)
+        artifacts.write(questions, path, artifacts.QUESTIONS, values=subject)
     fake.replies["fact 2"] = completion(f"{KEY}?")
     rest = yaml.safe_load((ROOT / "config" / "config.yaml").read_text())
 
     def run(**changes):
-        """Run the workflow and return the checkpoints whose judge jobs ran."""
+        """Run the workflow and return the checkpoints that were judged."""
         judge = {"clusters": "needed", **vars(fake.settings(**changes))}
         (tmp_path / "config.json").write_text(json.dumps({**rest, "judge": judge}))
         for path in tmp_path.glob("logs/**/*.log"):
@@ -177,12 +185,12 @@ def test_the_rule_reruns_what_a_label_concerns_and_nothing_for_a_ceiling(fake, t
     assert labels("a") == ["judge-1"] * 2
     assert labels("b") == ["judge-1", "judge-1", "queue", "judge-1"]
     assert run(max_cost=99, concurrency=1, backend="openai_batch") == []
-    with pytest.raises(subprocess.CalledProcessError):  # b went on without a label
+    with pytest.raises(subprocess.CalledProcessError):  # an answer of b has no label
         run(undecided="stop")
     assert labels("a") == ["judge-1"] * 2
     assert not (tmp_path / "results/labels/m/b/d/test.parquet").exists()
-    said = (tmp_path / "logs/judge_answers/m/b/d/test.log").read_text()
-    assert "1 answer waits for a person" in said
+    log = (tmp_path / "logs/judge_answers/m/b/d/test.log").read_text()
+    assert "1 answer waits for a person" in log
     fake.folder = tmp_path / "results" / "judge"
     fake.fill_in(fact_2="correct")
     assert run(undecided="stop") == ["b"]
@@ -191,8 +199,7 @@ def test_the_rule_reruns_what_a_label_concerns_and_nothing_for_a_ceiling(fake, t
     assert run(together=True) == ["a", "b"]
     assert {asked.count("|") for asked in fake.asked} == {0, 1}
     assert labels("b") == ["judge-1", "judge-1", "human", "judge-1"]
-    # On one core, batches of both checkpoints wait side by side: neither ends before the other
-    # one was submitted.
+    # On one core, batches of both checkpoints wait at once: both are submitted before one ends.
     fake.needed_side_by_side = 2
     assert run(backend="openai_batch", model="judge-2") == ["a", "b"]
     files = [path for path in tmp_path.rglob("*") if path.is_file()]  # .snakemake too

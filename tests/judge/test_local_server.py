@@ -1,6 +1,6 @@
-"""A judge without a bill: vLLM's server with SmolLM2, a poor but real judge.
+"""A judge without costs: vLLM's server with SmolLM2, a poor but real judge.
 
-Run by ``make test-judge``, as docs/judge.md says to do it.
+Run by ``make test-judge``, following docs/judge.md.
 """
 
 import csv
@@ -25,7 +25,7 @@ CANDIDATES = [
     for country, capital in CAPITALS.items()
     for answer in (capital, "Oslo", "no idea")
 ]
-# What a judge without instructions does: it talks.
+# Without instructions a model does not give labels.
 TALK = "You tell long stories.\n---\nTell me of {question} {references} {answer}"
 
 
@@ -51,11 +51,11 @@ def judge(folder, address, candidates, **changes):
         "max_cost": 0,
     }
     noted = folder / "noted.csv"
-    how = JudgeSettings(**{**settings, **changes})
-    return judge_candidates(candidates, folder, how, noted=noted, api_key="none")
+    judge_settings = JudgeSettings(**{**settings, **changes})
+    return judge_candidates(candidates, folder, judge_settings, noted=noted, api_key="none")
 
 
-def test_labels_come_back_and_are_kept(tmp_path, address):
+def test_labels_of_a_local_judge_are_read_and_kept(tmp_path, address):
     # SmolLM2 spells NOT ATTEMPTED in more than eight tokens.
     request = {"temperature": 0, "max_tokens": 16, **ONLY_LABELS}
     labels = judge(tmp_path, address, CANDIDATES, request=request)
@@ -63,29 +63,29 @@ def test_labels_come_back_and_are_kept(tmp_path, address):
     names = {label.lower().replace(" ", "_") for label in LABELS}
     assert {label for label, _ in labels} <= names and len(labels) == 12
     assert not (tmp_path / "queue.csv").exists()
-    # Nothing is asked twice: no server is there any more.
-    again = judge(tmp_path, "http://127.0.0.1:9/v1", CANDIDATES, request=request)
-    assert again == labels
+    # The address has no server, so all labels are read from the cache.
+    repeated = judge(tmp_path, "http://127.0.0.1:9/v1", CANDIDATES, request=request)
+    assert repeated == labels
 
 
-def test_replies_that_are_no_label_wait_for_a_person(tmp_path, address):
+def test_replies_without_a_label_wait_for_a_person(tmp_path, address):
     with pytest.raises(JudgeError, match="5 answers wait for a person"):
         judge(tmp_path, address, CANDIDATES[:5], prompt=TALK)
     with (tmp_path / "queue.csv").open(newline="", encoding="utf-8-sig") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 5 and {row["reason"] for row in rows} == {"malformed"}
     assert all(row["reply"] for row in rows)
-    go_on = judge(tmp_path, address, CANDIDATES[:5], prompt=TALK, undecided="not_attempted")
-    assert go_on == [("not_attempted", "queue")] * 5
+    undecided = judge(tmp_path, address, CANDIDATES[:5], prompt=TALK, undecided="not_attempted")
+    assert undecided == [("not_attempted", "queue")] * 5
 
 
-def test_a_judge_that_gives_no_labels_is_stopped(tmp_path, address):
-    many = [candidate_of(f"What is {i} + {i}?", [str(2 * i)], "3") for i in range(20)]
+def test_a_judge_without_any_label_is_stopped(tmp_path, address):
+    sums = [candidate_of(f"What is {i} + {i}?", [str(2 * i)], "3") for i in range(20)]
     with pytest.raises(JudgeError, match="None of these replies is kept"):
-        judge(tmp_path, address, many, prompt=TALK)
+        judge(tmp_path, address, sums, prompt=TALK)
     assert not (tmp_path / "queue.csv").exists()
 
 
-def test_a_model_that_is_not_served_stops_the_job_with_the_servers_words(tmp_path, address):
+def test_a_model_that_the_server_lacks_stops_the_job_with_its_message(tmp_path, address):
     with pytest.raises(JudgeError, match="does not exist"):
         judge(tmp_path, address, CANDIDATES[:1], model="gpt-5.4")

@@ -1,4 +1,4 @@
-"""A judge behind HTTP, request by request: asked, kept, counted, and left to a person."""
+"""A judge behind HTTP with a request per answer: labels, costs, failures and people."""
 
 import logging
 import sys
@@ -25,52 +25,52 @@ from persistcal.judge.messages import candidate_of
 from persistcal.questions.labels import JudgeError
 from persistcal.store.sheets import SheetError
 
-BOTH = pytest.mark.parametrize("backend", ["openai", "openai_batch"])
+BOTH_BACKENDS = pytest.mark.parametrize("backend", ["openai", "openai_batch"])
 
 
-def together(fake, some, **changes):
-    return fake.ask(some, **{"together": True, "prompt": TOGETHER, **changes})
+def ask_together(fake, answers, **changes):
+    return fake.ask(answers, **{"together": True, "prompt": TOGETHER, **changes})
 
 
 def answers_to(question, *answers):
     return [candidate_of(f"Question {question}?", [f"fact {question}"], a) for a in answers]
 
 
-def test_each_distinct_candidate_is_asked_once_and_kept(fake):
-    some = candidates(10)
-    assert fake.ask(some * 2) == "RW" * 10
+def test_each_answer_is_judged_once_and_its_label_is_kept(fake):
+    answers = candidates(10)
+    assert fake.ask(answers * 2) == "RW" * 10
     assert set(fake.asked.values()) == {1}
-    # another job of the study, with one candidate more; the judged ones need no key
-    assert fake.ask([*some, candidates(11)[-1]]) == "RW" * 5 + "R"
-    assert fake.ask(some, api_key="") == "RW" * 5
+    # Another job of the study has one candidate more; judged candidates need no key.
+    assert fake.ask([*answers, candidates(11)[-1]]) == "RW" * 5 + "R"
+    assert fake.ask(answers, api_key="") == "RW" * 5
     assert fake.asked.total() == 11
-    # another model has replies of its own
-    fake.ask(some, model="judge-2")
+    # Another model is asked again.
+    fake.ask(answers, model="judge-2")
     assert fake.asked.total() == 21
 
 
-def test_new_words_are_read_from_the_replies_that_are_kept(fake):
-    some = candidates(2)
+def test_kept_replies_are_read_again_after_a_change_of_the_labels(fake):
+    answers = candidates(2)
     fake.replies = {
-        one.answer: completion(letter) for one, letter in zip(some, "YX", strict=True)
+        answer.answer: completion(letter) for answer, letter in zip(answers, "YX", strict=True)
     }
-    assert fake.ask(some) == "??"
-    assert fake.ask(some, labels={"Y": "correct", "x": "incorrect"}) == "RW"
+    assert fake.ask(answers) == "??"
+    assert fake.ask(answers, labels={"Y": "correct", "x": "incorrect"}) == "RW"
     assert fake.asked.total() == 2
 
 
-def test_no_key_and_no_reference_say_so(fake):
+def test_a_missing_key_and_a_missing_reference_are_refused(fake):
     with pytest.raises(JudgeError, match="environment variable JUDGE_KEY is empty"):
         fake.ask(candidates(1), api_key=" ")
     with pytest.raises(JudgeError, match="has no reference answer"):
         fake.ask([candidate_of("Q?", [], "a")])
 
 
-def test_after_a_failure_nothing_is_repeated_and_replies_on_their_way_are_kept(fake):
+def test_after_a_failure_running_requests_are_kept_and_nothing_is_repeated(fake):
     fake.replies["fact 0"] = error(429, **{"Retry-After": "60"})
     fake.replies["wrong 1"] = lambda request: time.sleep(0.2) or error(401)
-    said = as_json(completion("CORRECT"))
-    fake.replies["fact 2"] = lambda request: time.sleep(0.4) or said
+    reply = as_json(completion("CORRECT"))
+    fake.replies["fact 2"] = lambda request: time.sleep(0.4) or reply
     begin = time.monotonic()
     with pytest.raises(JudgeError, match="failed"):
         fake.ask(candidates(3))
@@ -88,34 +88,34 @@ def test_after_a_failure_nothing_is_repeated_and_replies_on_their_way_are_kept(f
         (error(500), 4),
     ],
 )
-def test_a_failure_that_stays_stops_and_keeps_what_was_judged(fake, reply, tries):
-    some = candidates(3)
-    fake.ask(some[:2])
-    before = fake.spent
-    assert before[0] == 2 and before[1] > 0
+def test_a_permanent_failure_stops_the_job_and_labels_are_kept(fake, reply, tries):
+    answers = candidates(3)
+    fake.ask(answers[:2])
+    spent_before = fake.spent
+    assert spent_before[0] == 2 and spent_before[1] > 0
     fake.replies["fact 2"] = reply
     with pytest.raises(JudgeError, match=r"server at .* failed .* Labels so far are kept"):
-        fake.ask(some)
+        fake.ask(answers)
     assert fake.asked == {"fact 0": 1, "wrong 1": 1, "fact 2": tries}
-    # The two of before are of the same length, so each costs as much as one more.
-    assert fake.spent == pytest.approx([n * (2 + tries) / 2 for n in before])
+    # The first two answers have the same length, so a third request has the mean of their costs.
+    assert fake.spent == pytest.approx([n * (2 + tries) / 2 for n in spent_before])
     del fake.replies["fact 2"]
-    assert fake.ask(some) == "RWR"
+    assert fake.ask(answers) == "RWR"
 
 
-@BOTH
-def test_two_jobs_at_once_ask_once_and_share_one_limit(fake, backend):
+@BOTH_BACKENDS
+def test_two_jobs_at_once_judge_each_answer_once_and_share_a_limit(fake, backend):
     fake.delay_s, fake.polls_needed = 0.05, 10
-    found = {}
+    labels = {}
 
-    def job(name, some):
-        found[name] = fake.ask(some, backend=backend, concurrency=2)
+    def job(name, answers):
+        labels[name] = fake.ask(answers, backend=backend, concurrency=2)
 
-    asked = {"a": candidates(6), "b": candidates(10)[2:]}
-    jobs = [threading.Thread(target=job, args=row) for row in asked.items()]
+    candidates_by_job = {"a": candidates(6), "b": candidates(10)[2:]}
+    jobs = [threading.Thread(target=job, args=row) for row in candidates_by_job.items()]
     [thread.start() for thread in jobs]
     [thread.join(30) for thread in jobs]
-    assert found == {"a": "RW" * 3, "b": "RW" * 4}
+    assert labels == {"a": "RW" * 3, "b": "RW" * 4}
     assert set(fake.asked.values()) == {1}
     assert fake.booked == 10
     assert fake.most_busy == 2 * (backend == "openai")
@@ -125,14 +125,14 @@ def test_a_killed_job_loses_no_reply_and_leaves_no_lock(fake, tmp_path):
     fake.delay_s = 0.05
     assert kill_after(start_job(fake.settings(concurrency=1), tmp_path, 30), fake.times, 8)
     assert 8 <= len(fake.times) < 30
-    # every reply that the job could keep is kept: only the one on its way, or the one
-    # that had just come, may be asked for again
+    # All replies are kept except for the running request and the reply that had just
+    # arrived, which can be requested again.
     assert fake.ask(candidates(30)) == "RW" * 15
     assert 30 <= fake.asked.total() <= 32
 
 
-def test_the_key_is_nowhere(fake, tmp_path, caplog):
-    """A server that repeats the key in errors, headers and replies; the loudest log level."""
+def test_the_key_is_in_no_file_log_or_error(fake, tmp_path, caplog):
+    """The server repeats the key in errors, headers and replies; the log has all levels."""
     caplog.set_level(0)
     for library in ("openai", "httpx2", "httpcore2"):
         logging.getLogger(library).setLevel(0)
@@ -144,169 +144,173 @@ def test_the_key_is_nowhere(fake, tmp_path, caplog):
     fake.replies["wrong 3"] = error(400, "content_filter", echo)
     assert fake.ask(candidates(5), retries=1) == "????R"
     fake.replies["fact 0"] = error(401, "invalid_api_key", echo, **{"X-Echo": KEY})
-    with pytest.raises(JudgeError, match=r"Incorrect API key provided: \[key\]") as raised:
+    with pytest.raises(JudgeError, match=r"Incorrect API key provided: \[key\]") as error_info:
         fake.ask(candidates(5), model="judge-2")
     assert {"queue.csv", "spending.csv"} <= {path.name for path in tmp_path.iterdir()}
-    said = [caplog.text, "".join(traceback.format_exception(raised.value))]
-    assert not [text for text in [*said, *map(str, fake.written())] if "SECRET" in text]
+    reply = [caplog.text, "".join(traceback.format_exception(error_info.value))]
+    assert not [text for text in [*reply, *map(str, fake.written())] if "SECRET" in text]
 
 
-def test_a_missing_library_is_named(fake, monkeypatch):
+def test_a_missing_package_is_named(fake, monkeypatch):
     for name in [*sys.modules]:
         if name.startswith(("persistcal.judge.", "persistcal.server.")):
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "openai", None)
-    with pytest.raises(Exception, match="needs the package openai: pip install") as raised:
+    with pytest.raises(Exception, match="needs the package openai: pip install") as error_info:
         fake.ask(candidates(1))
-    assert type(raised.value).__name__ == "JudgeError"
+    assert type(error_info.value).__name__ == "JudgeError"
 
 
-# Ceilings ------------------------------------------------------------------------------
+# Ceilings
 
 
-def test_ceilings_hold_for_the_study_and_refuse_before_anything_is_sent(fake):
-    some = candidates(10)
-    fake.ask(some[:6], max_requests=9)
-    says = r"Judging needs 4 more requests .*judge.max_requests 9; raise it to 10"
-    with pytest.raises(JudgeError, match=says):
-        fake.ask(some, max_requests=9)
+def test_ceilings_are_for_the_whole_study_and_are_checked_before_any_request(fake):
+    answers = candidates(10)
+    fake.ask(answers[:6], max_requests=9)
+    message = r"Judging needs 4 more requests .*judge.max_requests 9; raise it to 10"
+    with pytest.raises(JudgeError, match=message):
+        fake.ask(answers, max_requests=9)
     with pytest.raises(JudgeError, match=r"above judge\.max_cost 0\.001; raise it to 0\.02 or"):
-        fake.ask(some, max_cost=0.001)
+        fake.ask(answers, max_cost=0.001)
     with pytest.raises(JudgeError, match=r"above judge\.max_cost nan"):
-        fake.ask(some, max_cost=float("nan"))
+        fake.ask(answers, max_cost=float("nan"))
     assert fake.asked.total() == 6
-    assert fake.ask(some, max_requests=10) == "RW" * 5
+    assert fake.ask(answers, max_requests=10) == "RW" * 5
 
 
-def test_a_judge_without_a_bill_needs_no_money(fake):
+def test_a_judge_without_costs_needs_no_budget(fake):
     fake.ask(candidates(2), price_input=0, price_output=0, max_cost=0)
     assert fake.spent == (2, 0)
 
 
-@BOTH
+@BOTH_BACKENDS
 def test_a_judge_that_never_gives_a_label_is_stopped_early(fake, backend):
-    some = candidates(60)
-    fake.replies = dict.fromkeys((c.answer for c in some), completion("Sure! Let me think"))
+    answers = candidates(60)
+    fake.replies = dict.fromkeys((c.answer for c in answers), completion("Sure! Let me think"))
     with pytest.raises(JudgeError, match=r"None of the judge's first [26]0 replies is a label"):
-        fake.ask(some, backend=backend)
+        fake.ask(answers, backend=backend)
     assert fake.asked.total() < 40 or backend == "openai_batch"
     assert fake.kept == 0
     fake.replies = {}
-    assert fake.ask(some, backend=backend) == "RW" * 30
+    assert fake.ask(answers, backend=backend) == "RW" * 30
 
 
-# A person --------------------------------------------------------------------------------
+# People
 
 
-def test_refusals_wait_for_a_person_whose_label_wins(fake):
+def test_refusals_wait_for_a_person_and_the_persons_label_is_used(fake):
     fake.replies["fact 0"] = completion(None, refusal="I cannot help with that.")
     fake.replies["wrong 1"] = error(400, "content_filter")
     fake.replies["fact 2"] = completion("It is =CORRECT, I think")
     fake.replies["wrong 3"] = completion("INCORR", finish_reason="length")
     fake.replies["fact 4"] = completion("", finish_reason="content_filter")
-    some = candidates(6)
-    assert fake.ask(some) == "?" * 5 + "W"
+    answers = candidates(6)
+    assert fake.ask(answers) == "?" * 5 + "W"
     reasons = {row["answer"][-1]: row["reason"] for row in fake.waiting}
     assert {i for i, reason in reasons.items() if reason == "refusal"} == {"0", "1", "4"}
     assert {i for i, reason in reasons.items() if reason == "malformed"} == {"2", "3"}
-    fake.ask(some)  # neither asked again nor queued again
+    fake.ask(answers)  # neither judged nor queued again
     assert len(fake.waiting) == 5
     assert fake.asked.total() == 6
 
     fake.fill_in(fact_0="Correct", wrong_1="not attempted")
     expected = "rn???W"
-    assert fake.ask(some) == expected
-    # a person's label also holds for another judge, which is not asked
-    assert fake.ask(some[:2], model="judge-2") == expected[:2]
+    assert fake.ask(answers) == expected
+    # A person's label is also used for another judge, which is not asked.
+    assert fake.ask(answers[:2], model="judge-2") == expected[:2]
     assert fake.asked.total() == 6
-    # and what a job appends leaves it as it is
+    # Rows that a job appends do not change the label.
     fake.replies["wrong 7"] = completion("?")
     assert fake.ask(candidates(8)[6:]) == "R?"
-    assert fake.ask(some) == expected
+    assert fake.ask(answers) == expected
 
 
-def test_a_label_reruns_the_jobs_that_it_concerns_and_no_other(fake, tmp_path):
+def test_a_persons_label_reruns_only_the_jobs_that_use_it(fake, tmp_path):
     fake.replies = {f"fact {i}": completion("?") for i in (0, 2, 4)}
-    some, queue = candidates(6), str(tmp_path / "queue.csv")
+    answers, queue = candidates(6), str(tmp_path / "queue.csv")
 
     def digests(stop=False):
         noted = (str(tmp_path / f"{job}.csv") for job in "abc")
         return [human_labels_digest(queue, path, stop=stop) for path in noted]
 
     assert digests() == digests(stop=True) == ["", "", ""]
-    fake.ask(some[:2], job="a")
-    fake.ask(some[:4], job="b")
+    fake.ask(answers[:2], job="a")
+    fake.ask(answers[:4], job="b")
     assert digests() == ["", "", ""]
-    went_on = digests(stop=True)  # without a label, where they now have to stop
-    assert list(map(bool, went_on)) == [True, True, False]
+    stopped = digests(stop=True)  # answers without a label now stop the job
+    assert list(map(bool, stopped)) == [True, True, False]
     fake.fill_in(fact_2="correct")
     assert [bool(digest) for digest in digests()] == [False, True, False]
-    # running the job again leaves its digest: the parameter that Snakemake has recorded
-    before = digests()
-    assert fake.ask(some[:4], job="b")[2] == "r"
-    # a job that finds the label there from its first run on has nothing to catch up with
-    fake.ask(some[2:], job="c")
-    assert digests() == before
+    # Running the job again does not change its digest, which Snakemake has recorded.
+    spent_before = digests()
+    assert fake.ask(answers[:4], job="b")[2] == "r"
+    # A job that finds the label in its first run has no need to run again.
+    fake.ask(answers[2:], job="c")
+    assert digests() == spent_before
     fake.fill_in(fact_2="incorrect")
     assert digests()[0] == ""
-    assert digests()[1] not in ("", before[1])
+    assert digests()[1] not in ("", spent_before[1])
     assert digests()[2] != ""
-    fake.fill_in(fact_2="Correct.")  # the same, said otherwise
+    fake.fill_in(fact_2="Correct.")  # the same label in another spelling
     assert digests()[2] == ""
     fake.fill_in(fact_2="")
     assert [bool(digest) for digest in digests()] == [False, False, True]
     fake.fill_in(fact_0="correct")
-    assert digests()[0] == digests(stop=True)[0] not in ("", went_on[0])
-    fake.fill_in(fact_0="yes")  # no label, so the jobs that read it run and say so
+    assert digests()[0] == digests(stop=True)[0] not in ("", stopped[0])
+    fake.fill_in(fact_0="yes")  # not a label: all jobs that read it run and refuse it
     assert all(digests())
     with pytest.raises(SheetError, match="has the label 'yes'"):
-        fake.ask(some[:2], job="a")
+        fake.ask(answers[:2], job="a")
 
 
-@BOTH
-def test_undecided_answers_stop_the_job_and_a_rerun_goes_on(fake, backend):
+@BOTH_BACKENDS
+def test_undecided_answers_stop_the_job_until_a_person_labels_them(fake, backend):
     fake.replies = {"fact 0": completion("?"), "wrong 1": completion(None, refusal="no")}
-    some = candidates(5)
+    answers = candidates(5)
     stop = {"undecided": "stop", "backend": backend}
     for _ in range(2):
         with pytest.raises(JudgeError, match=r"^2 answers wait for a person: .*queue\.csv"):
-            fake.ask(some, **stop)
+            fake.ask(answers, **stop)
     assert fake.asked.total() == fake.booked == 5
     fake.fill_in(fact_0="correct")
     with pytest.raises(JudgeError, match=r"^1 answer waits"):
-        fake.ask(some, **stop)
+        fake.ask(answers, **stop)
     fake.fill_in(wrong_1="not_attempted")
-    assert fake.ask(some, **stop) == "rnRWR"
+    assert fake.ask(answers, **stop) == "rnRWR"
     assert fake.asked.total() == 5
 
 
-# All answers to a question in one request --------------------------------------------------
+# All answers to a question in one request
 
 
-@BOTH
+@BOTH_BACKENDS
 def test_one_request_asks_about_all_answers_to_a_question(fake, backend):
-    some = answers_to(0, "fact 0", "b", "c") + answers_to(1, "fact 1") + answers_to(2, "d", "e")
+    answers = (
+        answers_to(0, "fact 0", "b", "c") + answers_to(1, "fact 1") + answers_to(2, "d", "e")
+    )
     expected = "RWWRWW"
-    assert together(fake, some, backend=backend) == expected
+    assert ask_together(fake, answers, backend=backend) == expected
     assert fake.asked == {"fact 0|b|c": 1, "fact 1": 1, "d|e": 1}
     assert fake.booked == 3
-    # kept for both backends; and a checkpoint with the same answers is the same request
-    for other in ("openai", "openai_batch"):
-        assert together(fake, some, backend=other) == expected
+    # Both backends read the same replies, and so does a checkpoint with the same answers.
+    for other_backend in ("openai", "openai_batch"):
+        assert ask_together(fake, answers, backend=other_backend) == expected
     assert fake.asked.total() == 3
-    # another checkpoint's answers are judged anew, also one that was judged before
-    assert together(fake, answers_to(0, "b", "fact 0"), backend=backend) == "WR"
+    # Another checkpoint's answers are judged again, also an answer that has a label.
+    assert ask_together(fake, answers_to(0, "b", "fact 0"), backend=backend) == "WR"
     assert fake.asked.total() == 4
-    # and one by one has requests of its own
-    assert together(fake, some, backend=backend, together=False, prompt=PROMPT) == expected
+    # Single answers have requests of another kind.
+    assert (
+        ask_together(fake, answers, backend=backend, together=False, prompt=PROMPT) == expected
+    )
     assert fake.asked.total() == 10
-    # the same answer twice is one line
-    twice = answers_to(3, "fact 3", "b", " b ", "fact  3")
-    assert together(fake, twice, backend=backend) == "RWWR"
+    # A repeated answer is one line.
+    repeated = answers_to(3, "fact 3", "b", " b ", "fact  3")
+    assert ask_together(fake, repeated, backend=backend) == "RWWR"
     assert fake.asked["fact 3|b"] == 1 and fake.asked.total() == 11
 
 
-SEVERAL = {
+REPLIES = {
     "CORRECT\nINCORRECT": "RW",
     "1. CORRECT\n2. INCORRECT\n3. CORRECT\nThat is all.": "RW",
     "CORRECT": "??",
@@ -314,31 +318,31 @@ SEVERAL = {
 }
 
 
-@BOTH
-def test_lines_that_cannot_be_read_and_refusals_are_of_their_question(fake, backend):
-    fake.replies = {f"fact {i}": completion(reply) for i, reply in enumerate(SEVERAL)}
+@BOTH_BACKENDS
+def test_unclear_lines_and_refusals_affect_only_their_question(fake, backend):
+    fake.replies = {f"fact {i}": completion(reply) for i, reply in enumerate(REPLIES)}
     fake.replies["fact 4"] = completion(None, refusal="No.")
     fake.replies["fact 5"] = {"no": "completion"}
     if backend == "openai":
         fake.replies["fact 6"] = error(400, "content_filter")
-    some = [candidate for i in range(8) for candidate in answers_to(i, f"fact {i}", "b")]
+    answers = [candidate for i in range(8) for candidate in answers_to(i, f"fact {i}", "b")]
     refused = "??" if backend == "openai" else "RW"
-    expected = "".join(SEVERAL.values()) + "????" + refused + "RW"
-    for _ in range(2):  # kept, so the second time is the same
-        assert together(fake, some, backend=backend, retries=0) == expected
+    expected = "".join(REPLIES.values()) + "????" + refused + "RW"
+    for _ in range(2):  # the second time from the kept replies
+        assert ask_together(fake, answers, backend=backend, retries=0) == expected
     assert set(fake.asked.values()) == {1}
     assert len(fake.waiting) == expected.count("?")
 
 
-def test_a_person_overrides_single_answers(fake):
+def test_a_person_can_label_single_answers_of_a_request(fake):
     fake.replies["fact 0"] = completion("1. CORRECT\n2. Hm")
-    some = answers_to(0, "fact 0", "b")
-    assert together(fake, some) == "R?"
+    answers = answers_to(0, "fact 0", "b")
+    assert ask_together(fake, answers) == "R?"
     fake.fill_in(b="correct")
-    assert together(fake, some, undecided="stop") == "Rr"
-    assert fake.asked.total() == 1  # the request is as it was, and so is its reply
-    # whoever judges, and with whichever answers it comes
-    assert together(fake, answers_to(0, "b", "fact 0")) == "rR"
-    assert together(fake, answers_to(0, "b")) == "r"
+    assert ask_together(fake, answers, undecided="stop") == "Rr"
+    assert fake.asked.total() == 1  # the request and its reply have not changed
+    # The label is used for any judge and next to any other answers.
+    assert ask_together(fake, answers_to(0, "b", "fact 0")) == "rR"
+    assert ask_together(fake, answers_to(0, "b")) == "r"
     assert fake.ask(answers_to(0, "b")) == "r"
     assert fake.asked.total() == 2

@@ -1,4 +1,4 @@
-"""Requests to a judge by hand: one answer, and several."""
+"""Requests to a judge, written by hand: about one answer and about several."""
 
 import pytest
 from judge_server import PROMPT, candidates
@@ -18,21 +18,21 @@ def answers_to(references, *answers):
     return [candidate_of(f"{references[0]}?", references, answer) for answer in answers]
 
 
-def body_of(some, prompt, options=(), **changes):
+def body_of(answers, prompt, options=(), **changes):
     settings = JudgeSettings("openai", "m", prompt, "", 0, 0, 0, 0, request=dict(options))
-    return request_body(some, JudgeSettings(**{**vars(settings), **changes}))
+    return request_body(answers, JudgeSettings(**{**vars(settings), **changes}))
 
 
-def test_the_request_about_one_answer():
+def test_a_request_about_one_answer_and_its_cost_by_hand():
     prompt = "sys\n---\n{question}/{references}/{answer}"
     body = body_of([candidate_of("Qé", ["r"], "a")], prompt, {"max_completion_tokens": 16})
     # system "sys": 3 bytes = 1 token; user "Qé/- r/a": 9 bytes = 3 tokens; 8 more for each
-    # cost: (20 x 2.5 + 16 x 15) / 10^6 = 290 / 10^6
+    # cost of one: (20 x 2.5 + 16 x 15) / 10^6 = 290 / 10^6
     cost = pytest.approx(580e-6)
     assert estimate([body, body], price_input=2.5, price_output=15) == (2, 40, 32, cost)
 
 
-def test_the_request_about_several_answers():
+def test_a_request_about_several_answers_and_its_cost_by_hand():
     body = body_of(
         answers_to(["fact 1"], "x", "{question}"),
         "s\n---\n{question}|{references}|{answers}",
@@ -47,21 +47,21 @@ def test_the_request_about_several_answers():
         body_of(answers_to(["a"], "x"), PROMPT, together=True)
 
 
-def test_places_of_the_prompt_are_filled_in_one_pass():
+def test_fields_of_the_prompt_are_filled_once_and_wrong_fields_are_refused():
     candidate = candidate_of("What is {answer}?", ["{question}", "b", "b"], " 4  2 ")
     body = body_of([candidate], "s\n---\n{question}|{references}|{answer}")
     assert body["messages"][1]["content"] == "What is {answer}?|- {question}\n- b|4 2"
     system, user = split_prompt(PROMPT)
     assert "any one of them is enough" in system
     assert user.endswith("Label:")
-    for prompt, said in (
+    for prompt, message in (
         ("s\n---\n{question}{answer}", r"below its line '---' lacks the field \{references\}"),
         (f"{{question}}{PROMPT}", r"above its line '---' has the unknown field \{question\}"),
         (f"{PROMPT}{{answer}}", r"below its line '---' has the field \{answer\} 2 times"),
         ("{question}{answer}", r"prompt lacks the field \{references\}"),
         ("{question}{references}{references_line}{answer}", r"field \{references_line\}"),
     ):
-        with pytest.raises(JudgeError, match=said):
+        with pytest.raises(JudgeError, match=message):
             split_prompt(prompt)
 
 
@@ -75,12 +75,12 @@ def test_a_published_prompt_is_one_message_with_references_on_one_line(reference
     assert message == {"role": "user", "content": content}
 
 
-def test_replies_that_were_paid_one_by_one_keep_their_keys():
+def test_keys_of_stored_replies_do_not_change():
     body = body_of(candidates(1), "s\n---\n{question}{references}{answer}", {"n": 1})
     assert request_key(body) == "a323c65e5c8d297b532f60453de6466a"
     assert request_key(body, 2) == "a323c65e5c8d297b532f60453de6466a-2"
 
 
-def test_a_job_stops_for_a_person_and_asks_one_by_one_unless_told_otherwise():
+def test_by_default_a_job_stops_for_a_person_and_asks_about_single_answers():
     settings = JudgeSettings("openai", "judge", "", "http://h/v1", 1, 1, 1, 1)
     assert (settings.undecided, settings.together) == ("stop", False)
