@@ -97,7 +97,7 @@ def test_a_permanent_failure_stops_the_job_and_labels_are_kept(fake, reply, trie
     with pytest.raises(JudgeError, match=r"server at .* failed .* Labels so far are kept"):
         fake.ask(answers)
     assert fake.asked == {"fact 0": 1, "wrong 1": 1, "fact 2": tries}
-    # The first two answers have the same length, so a third request has the mean of their costs.
+    # The first two answers have the same length, so a third costs their mean.
     assert fake.spent == pytest.approx([n * (2 + tries) / 2 for n in spent_before])
     del fake.replies["fact 2"]
     assert fake.ask(answers) == "RWR"

@@ -1,4 +1,4 @@
-"""States of a model that can share an adapter, and those that cannot."""
+"""Checkpoints of a model that can share an adapter, and checkpoints that cannot."""
 
 import pytest
 from tiny_models import TEXT, tiny_model, tiny_tokenizer
@@ -13,29 +13,29 @@ PROMPTS = ["Which country is Oslo in?", "Norway 0123"]
 @pytest.fixture(scope="module")
 def records(tmp_path_factory):
     folder = tmp_path_factory.mktemp("states")
-    glued = tiny_tokenizer(TEXT + " Oslo" * 9 + " Norway" * 9, vocab_size=296)
-    more = tiny_tokenizer()
-    more.add_special_tokens({"additional_special_tokens": ["<|user|>"]})
-    made = {
+    larger_tokens = tiny_tokenizer(TEXT + " Oslo" * 9 + " Norway" * 9, vocab_size=296)
+    extended = tiny_tokenizer()
+    extended.add_special_tokens({"additional_special_tokens": ["<|user|>"]})
+    models = {
         "base": (tiny_model(), tiny_tokenizer()),
         "tuned": (tiny_model(seed=1), tiny_tokenizer()),
-        "chatty": (tiny_model(seed=2), more),
+        "chatty": (tiny_model(seed=2), extended),
         "narrow": (tiny_model(hidden=16), tiny_tokenizer()),
         "deep": (tiny_model(layers=4), tiny_tokenizer()),
-        "foreign": (tiny_model(seed=3), glued),
+        "foreign": (tiny_model(seed=3), larger_tokens),
     }
-    for name, (model, tokenizer) in made.items():
+    for name, (model, tokenizer) in models.items():
         model.save_pretrained(folder / name)
         tokenizer.save_pretrained(folder / name)
-    return {name: local_checkpoint(folder / name) for name in made}
+    return {name: local_checkpoint(folder / name) for name in models}
 
 
-def test_one_architecture_trains_together_even_with_tokens_of_its_own(records):
+def test_checkpoints_of_one_architecture_train_together_even_with_added_tokens(records):
     check_alike({name: records[name] for name in ("base", "tuned", "chatty")}, PROMPTS)
 
 
 @pytest.mark.parametrize(
-    ("other", "said"),
+    ("name", "message"),
     [
         ("narrow", r"layers.0.self_attn.q_proj is \(16, 16\) in narrow and \(32, 32\) in base"),
         ("deep", r"is \(32, 32\) in deep and missing in base"),
@@ -45,9 +45,12 @@ def test_one_architecture_trains_together_even_with_tokens_of_its_own(records):
         ),
     ],
 )
-def test_other_shapes_and_vocabularies_are_refused_by_name(records, other, said):
-    pair = {other: records[other], "base": records["base"]}
-    said = f"{other} and base cannot share.*{said}"
-    with pytest.raises(DamagedFileError, match=said) as error:
+def test_checkpoints_of_other_shapes_or_vocabularies_are_refused_with_their_names(
+    records, name, message
+):
+    pair = {name: records[name], "base": records["base"]}
+    with pytest.raises(
+        DamagedFileError, match=f"{name} and base cannot share.*{message}"
+    ) as error:
         check_alike(pair, PROMPTS)
     assert "train_on each" in str(error.value)

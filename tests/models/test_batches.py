@@ -1,4 +1,4 @@
-"""Shards and batches that do not fit into memory leave results as they are."""
+"""Results do not depend on shards or on batches that do not fit into memory."""
 
 import logging
 from unittest.mock import Mock
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 JOBS = {"BEAMS": beams_job, "SCORES": scores_job}
 MERGES = {"BEAMS": merge_beams, "SCORES": merge_scores}
-WORK = {  # what computes, and the items that it computes together
+WORK = {  # the function that computes a batch, and its size
     "BEAMS": (decode, "answer_queue", lambda *arguments: arguments[4]),
     "SCORES": (verbalised, "confidence_of", len),
 }
@@ -52,7 +52,7 @@ def test_any_number_of_shards_makes_the_same_file(table, n_shards, study, tmp_pa
 
 
 def out_of_memory_above(n, compute, size_of, sizes):
-    """`compute`, which fails when it is to compute more than `n` items together."""
+    """Return `compute`, made to fail for more than `n` items at once."""
 
     def fail_or_compute(*arguments, **settings):
         sizes.append(size_of(*arguments))
@@ -64,7 +64,9 @@ def out_of_memory_above(n, compute, size_of, sizes):
 
 
 @pytest.mark.parametrize("table", JOBS)
-def test_a_batch_that_does_not_fit_is_halved(table, study, tmp_path, monkeypatch, caplog):
+def test_a_batch_that_does_not_fit_into_memory_is_halved(
+    table, study, tmp_path, monkeypatch, caplog
+):
     module, name, size_of = WORK[table]
     sizes = []
     compute = out_of_memory_above(2, getattr(module, name), size_of, sizes)
@@ -72,18 +74,20 @@ def test_a_batch_that_does_not_fit_is_halved(table, study, tmp_path, monkeypatch
     caplog.set_level(logging.WARNING)
     JOBS[table](study, tmp_path / "halved", batch_size=8)
     kind = getattr(artifacts, table)
-    ours, whole = (artifacts.read(path, kind) for path in (tmp_path / "halved", study / table))
-    pd.testing.assert_frame_equal(ours, whole, rtol=0, atol=1e-5)
-    # Of 24 questions 8, 4 and 2 are tried together; of 6 prompts of each adapter 6, 3 and
-    # (3 + 1) // 2 = 2, then the other half of 3.
+    halved, expected = (
+        artifacts.read(path, kind) for path in (tmp_path / "halved", study / table)
+    )
+    pd.testing.assert_frame_equal(halved, expected, rtol=0, atol=1e-5)
+    # 24 questions: 8, 4 and 2 at once. 6 prompts per adapter: 6, 3 and (3 + 1) // 2 = 2, then
+    # the other half of 3.
     first, second = (8, 4) if table == "BEAMS" else (6, 3)
     assert sizes == [8, 4, 2] if table == "BEAMS" else sizes[:4] == [6, 3, 2, 1]
     text = "A batch of {} does not fit into the GPU's memory and is computed in halves"
-    for said, size in zip(caplog.messages, (first, second), strict=False):
-        assert said.startswith(text.format(size))
+    for message, size in zip(caplog.messages, (first, second), strict=False):
+        assert message.startswith(text.format(size))
 
 
-def test_each_part_that_does_not_fit_is_halved():
+def test_halves_that_do_not_fit_are_halved_again():
     sizes = []
     compute = out_of_memory_above(3, lambda items: items, len, sizes)
     assert in_halves(compute, list(range(7))) == list(range(7))
@@ -93,14 +97,14 @@ def test_each_part_that_does_not_fit_is_halved():
 
 
 @pytest.fixture
-def in_bfloat16(tmp_path):
+def bfloat16_study(tmp_path):
     write_checkpoints(tmp_path, ["a"])
     write_record(tmp_path / "a", tmp_path / "a.json", dtype="bfloat16")
     return tmp_path
 
 
 def spy_on_queue(monkeypatch, refuse=lambda suffixes, at_once: False):
-    """Questions of each queue and how many are answered at once; some are refused."""
+    """Record the questions of each queue and the number at once; refuse some."""
     seen, answer = [], decode.answer_queue
 
     def spied(model, shared, suffixes, begin, at_once):
@@ -115,42 +119,42 @@ def spy_on_queue(monkeypatch, refuse=lambda suffixes, at_once: False):
     return seen
 
 
-def test_shards_agree_in_bfloat16_where_a_batch_does_not_fit(in_bfloat16, monkeypatch):
-    """The second of three queues meets too little memory, in whichever job it is."""
+def test_shards_agree_in_bfloat16_even_if_a_batch_does_not_fit(bfloat16_study, monkeypatch):
+    """The second of three queues does not fit, in any of the jobs."""
     with monkeypatch.context() as patch:
         whole = spy_on_queue(patch)
-        beams_job(in_bfloat16, in_bfloat16 / "fits", batch_size=2)
+        beams_job(bfloat16_study, bfloat16_study / "fits", batch_size=2)
     # 18 questions of the split
     assert [(len(queue), at_once) for queue, at_once in whole] == [(8, 2), (8, 2), (2, 2)]
     first, second, third = whole
     files = []
     for n_shards in (1, 3):
         with monkeypatch.context() as patch:
-            seen = spy_on_queue(patch, lambda *asked: asked == (second[0], 2))
-            shards = [in_bfloat16 / f"shard{i}of{n_shards}" for i in range(n_shards)]
+            seen = spy_on_queue(patch, lambda *queue: queue == (second[0], 2))
+            shards = [bfloat16_study / f"shard{i}of{n_shards}" for i in range(n_shards)]
             for i, path in enumerate(shards):
-                beams_job(in_bfloat16, path, shard=i, n_shards=n_shards)
+                beams_job(bfloat16_study, path, shard=i, n_shards=n_shards)
         assert sorted(seen) == sorted([first, (second[0], 1), third])
-        merged = in_bfloat16 / f"of{n_shards}"
-        merge_job(merge_beams, in_bfloat16, shards, merged)
+        merged = bfloat16_study / f"of{n_shards}"
+        merge_job(merge_beams, bfloat16_study, shards, merged)
         files.append(merged.read_bytes())
     assert files[0] == files[1]
 
 
-def test_free_memory_does_not_decide_what_is_decoded_together(in_bfloat16, monkeypatch, caplog):
+def test_free_memory_does_not_change_the_batches(bfloat16_study, monkeypatch, caplog):
     caplog.set_level(logging.WARNING)
-    found = []
+    runs = []
     for free in (1e5, 1e15):
         monkeypatch.setattr("psutil.virtual_memory", lambda n=free: Mock(available=n))
         with monkeypatch.context() as patch:
             seen = spy_on_queue(patch)
-            output = in_bfloat16 / f"beams{free}"
-            # A token takes 2 layers x 2 x 16 x 2 bytes; a tree of about 40, and the logits of
-            # 3 beams, 300 x 20 bytes each, take about 23 kB: eight questions fit
-            beams_job(in_bfloat16, output, batch_size="auto", memory_gb=1.9e-4)
-            found.append((seen, output.read_bytes()))
-    assert found[0] == found[1]
-    assert {at_once for _, at_once in found[0][0]} == {8}
+            output = bfloat16_study / f"beams{free}"
+            # A token needs 2 layers x 2 x 16 x 2 bytes; a tree of about 40 tokens, and the
+            # logits of 3 beams, 300 x 20 bytes each, need about 23 kB: eight questions fit.
+            beams_job(bfloat16_study, output, batch_size="auto", memory_gb=1.9e-4)
+            runs.append((seen, output.read_bytes()))
+    assert runs[0] == runs[1]
+    assert {at_once for _, at_once in runs[0][0]} == {8}
     [message] = caplog.messages
     assert "0.0 GB are free; should the job be killed, lower decoding.memory_gb" in message
 
@@ -165,12 +169,12 @@ def test_finished_batches_are_not_computed_again():
         seen.append(batch)
         return [str(item) for item in batch]
 
-    found = in_batches(compute, range(5), batch_size=2, work=Work(remember=remember))
-    assert found == {0: "0", 1: "1", 2: 10, 3: 11, 4: "4"}
+    answers = in_batches(compute, range(5), batch_size=2, work=Work(remember=remember))
+    assert answers == {0: "0", 1: "1", 2: 10, 3: 11, 4: "4"}
     assert seen == [[0, 1], [4]]
 
 
-def test_a_confidence_that_is_not_a_number_stops_the_job(study, tmp_path, monkeypatch):
+def test_logits_that_are_not_finite_stop_the_job(study, tmp_path, monkeypatch):
     monkeypatch.setattr("score_answers.check_digit_logits", lambda *_: None)
     monkeypatch.setattr(
         verbalised,

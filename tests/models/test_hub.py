@@ -1,4 +1,4 @@
-"""Checkpoints from a Hub (one on this machine that speaks its protocol) and from folders."""
+"""Checkpoints from a Hub (a stub server on this machine) and from folders."""
 
 import hashlib
 import json
@@ -62,9 +62,9 @@ def stub(server, monkeypatch, tmp_path):
     return stub
 
 
-def resolve(path, record, repo=REPO, revision="main", allow=False, beside=None):
+def resolve(path, record, repo=REPO, revision="main", allow=False, further=None):
     settings = {"repo": str(repo), "revision": revision, "record": str(record)}
-    settings |= {"allow_identical_weights": allow, "beside_weights": beside or {}}
+    settings |= {"allow_identical_weights": allow, "beside_weights": further or {}}
     execute(resolve_checkpoint, Job({}, {"revision": str(path)}, settings, threads=1))
 
 
@@ -74,7 +74,7 @@ def fetch(script, revision, record, **settings):
 
 
 class Steps:
-    """The two rules, on the paths that they have."""
+    """The two rules with the paths of the workflow."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -87,10 +87,10 @@ class Steps:
 
     def resolve(self, name, repo=REPO, revision=None, allow=False):
         resolve(self.revision(name), self.record(name), repo, revision or name, allow)
-        found = json.loads(self.revision(name).read_text())
-        assert found.pop("allow_identical_weights") == allow
-        assert found.pop("beside_weights") == {}
-        return found
+        resolved = json.loads(self.revision(name).read_text())
+        assert resolved.pop("allow_identical_weights") == allow
+        assert resolved.pop("beside_weights") == {}
+        return resolved
 
     def fetch(self, name, dtype=None):
         fetch(fetch_checkpoint, self.revision(name), self.record(name), dtype=dtype)
@@ -105,21 +105,23 @@ def steps(tmp_path):
 def record_of(files, repo, revision, commit=None):
     small = {name: sha256(content) for name, content in files.items()}
     weights = {"model.safetensors": small.pop("model.safetensors")}
-    about = {"repo": str(repo), "revision": revision, "commit": commit, "dtype": None}
-    return {**about, "weights": weights, "files": small}
+    origin = {"repo": str(repo), "revision": revision, "commit": commit, "dtype": None}
+    return {**origin, "weights": weights, "files": small}
 
 
-def test_a_cache_that_cannot_be_made_is_named(stub, steps, files, monkeypatch):
+def test_a_cache_that_cannot_be_written_is_refused_with_a_remedy(
+    stub, steps, files, monkeypatch
+):
     stub.push(REPO, "step10", files[0])
     home = steps.folder / "home"
-    home.write_text("a file, and no folder")
+    home.write_text("a file instead of a folder")
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(home / "hub"))
-    said = rf"{home}.* cannot be written \(.*\); set HF_HOME, or model_cache"
-    with pytest.raises(DamagedFileError, match=said):
+    message = rf"{home}.* cannot be written \(.*\); set HF_HOME, or model_cache"
+    with pytest.raises(DamagedFileError, match=message):
         steps.resolve("step10")
 
 
-def test_fetch_downloads_what_is_needed_once(stub, steps, files, monkeypatch):
+def test_only_needed_files_are_downloaded_and_only_once(stub, steps, files, monkeypatch):
     extra = {
         "pytorch_model.bin": b"pickle",
         "modeling_tiny.py": b"raise SystemExit('remote code')",
@@ -127,19 +129,19 @@ def test_fetch_downloads_what_is_needed_once(stub, steps, files, monkeypatch):
     }
     commit = stub.push(REPO, "step10", {**files[0], **extra})
     weights = sha256(files[0]["model.safetensors"])
-    found = steps.resolve("step10")
-    assert found == record_of(files[0], REPO, "step10", commit)
+    resolved = steps.resolve("step10")
+    assert resolved == record_of(files[0], REPO, "step10", commit)
     assert not stub.downloads[weights]
-    assert steps.fetch("step10", dtype="float32") == {**found, "dtype": "float32"}
-    assert steps.fetch("step10", dtype=None) == found
+    assert steps.fetch("step10", dtype="float32") == {**resolved, "dtype": "float32"}
+    assert steps.fetch("step10", dtype=None) == resolved
     assert stub.downloads[weights] == 1
     assert not any(stub.downloads[sha256(content)] for content in extra.values())
     monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", "http://127.0.0.1:9")
-    assert steps.fetch("step10", dtype=None) == found  # without a connection
+    assert steps.fetch("step10", dtype=None) == resolved  # without a connection
 
 
-def sharded(files, n=2):
-    """The weights of `files` as shards with an index."""
+def split_into_shards(files, n=2):
+    """Return the other files with an index, and the weights as shards."""
     tensors = load(files["model.safetensors"])
     groups = [dict(list(tensors.items())[i::n]) for i in range(n)]
     names = [f"model-{i + 1:05}-of-{n:05}.safetensors" for i in range(n)]
@@ -151,12 +153,12 @@ def sharded(files, n=2):
     return {**rest, INDEX: json.dumps({"weight_map": weight_map}).encode()}, shards
 
 
-def test_shards_are_those_of_the_index(stub, steps, files):
-    rest, shards = sharded(files[0])
+def test_only_the_shards_of_the_index_are_downloaded(stub, steps, files):
+    rest, shards = split_into_shards(files[0])
     stray = {"model-00001-of-00009.safetensors": b"of an aborted upload"}
     stub.push(REPO, "step10", {**rest, **shards, **stray})
-    found = steps.resolve("step10")
-    assert found["weights"] == {name: sha256(content) for name, content in shards.items()}
+    resolved = steps.resolve("step10")
+    assert resolved["weights"] == {name: sha256(content) for name, content in shards.items()}
     steps.fetch("step10")
     assert all(stub.downloads[sha256(content)] == 1 for content in shards.values())
     assert stub.downloads[sha256(*stray.values())] == 0
@@ -166,7 +168,7 @@ def test_shards_are_those_of_the_index(stub, steps, files):
         steps.resolve("step20")
 
 
-def test_a_digest_that_the_hub_does_not_give_is_computed(stub, steps, files, monkeypatch):
+def test_a_digest_that_the_hub_lacks_is_computed(stub, steps, files, monkeypatch):
     monkeypatch.setattr("hub_server.LARGE", re.compile("(?!)"))
     stub.push(REPO, "step10", files[0])
     weights = steps.resolve("step10")["weights"]
@@ -177,9 +179,11 @@ def test_identical_weights_are_refused_before_a_download(stub, steps, files):
     for name, content in [("a", files[0]), ("b", files[1]), ("c", files[0])]:
         stub.push(REPO, name, content)
         steps.resolve(name)
-    for name, other in ("ac", "ca"):
-        said = rf"{name} and {other} of tiny have all weights in .*allow_identical_weights"
-        with pytest.raises(DamagedFileError, match=said):
+    for name, duplicate in ("ac", "ca"):
+        message = (
+            rf"{name} and {duplicate} of tiny have all weights in .*allow_identical_weights"
+        )
+        with pytest.raises(DamagedFileError, match=message):
             steps.fetch(name)
     assert not any(stub.downloads[sha256(c["model.safetensors"])] for c in files)
     steps.fetch("b")
@@ -187,41 +191,41 @@ def test_identical_weights_are_refused_before_a_download(stub, steps, files):
     assert steps.fetch("a")["weights"] == steps.fetch("c")["weights"]
 
 
-def test_the_same_weights_asked_otherwise_are_another_state(stub, steps, files):
+def test_the_same_weights_with_another_chat_are_another_checkpoint(stub, steps, files):
     stub.push(REPO, "main", files[0])
-    for name, beside in [("text", {}), ("chat", {"chat": "turns"})]:
-        resolve(steps.revision(name), steps.record(name), beside=beside)
+    for name, further in [("text", {}), ("chat", {"chat": "turns"})]:
+        resolve(steps.revision(name), steps.record(name), further=further)
     assert steps.fetch("text") == {**steps.fetch("chat")}
-    resolve(steps.revision("again"), steps.record("again"), beside={"chat": "turns"})
+    resolve(steps.revision("again"), steps.record("again"), further={"chat": "turns"})
     with pytest.raises(DamagedFileError, match="again and chat of tiny have all weights in"):
         steps.fetch("again")
 
 
 def test_a_shard_of_another_checkpoint_is_refused(stub, steps, files):
     for name, content in zip("ab", files, strict=True):
-        rest, shards = sharded(content)
+        rest, shards = split_into_shards(content)
         shards["model-00002-of-00002.safetensors"] = b"the same"
         stub.push(REPO, name, {**rest, **shards})
         steps.resolve(name)
-    said = r"b and a of tiny have model-00002-of-00002.safetensors in"
-    with pytest.raises(DamagedFileError, match=said):
+    message = r"b and a of tiny have model-00002-of-00002.safetensors in"
+    with pytest.raises(DamagedFileError, match=message):
         steps.fetch("b")
 
 
-def test_files_that_changed_under_results_are_refused(stub, steps, files):
+def test_files_that_changed_after_results_were_made_are_refused(stub, steps, files):
     old = stub.push(REPO, "step10", files[0])
     steps.resolve("step10")
     record = steps.fetch("step10")
     stub.push(REPO, "step10", {**files[0], "README.md": b"new text, same weights"})
     steps.resolve("step10")
     other_text = {**files[0], "tokenizer.json": files[0]["tokenizer.json"] + b" "}
-    for what, content in (("tokenizer.json", other_text), ("its weights", files[1])):
+    for changed, content in (("tokenizer.json", other_text), ("its weights", files[1])):
         stub.push(REPO, "step10", content)
         remedies = f"set its revision to {old} to keep them, or delete {steps.record('step10')}"
-        told = f"has changed {what} since results were made; {remedies}"
-        with pytest.raises(DamagedFileError, match=told):
+        message = f"has changed {changed} since results were made; {remedies}"
+        with pytest.raises(DamagedFileError, match=message):
             steps.resolve("step10")
-    # another revision in the config is no change, and both remedies
+    # Another revision in the config is not a change; then the two remedies.
     stub.push(REPO, "step11", files[1])
     assert steps.resolve("step10", revision="step11")["revision"] == "step11"
     assert steps.resolve("step10", revision=old)["weights"] == record["weights"]
@@ -241,10 +245,10 @@ def test_a_tokenizer_without_digits_is_refused_before_weights_are_downloaded(
     assert not steps.record("step10").exists()
 
 
-def test_a_damaged_file_in_the_cache_is_found(stub, steps, files):
+def test_a_damaged_file_in_the_cache_is_refused(stub, steps, files):
     stub.push(REPO, "step10", files[0])
-    found = Checkpoint(**steps.resolve("step10"))
-    folder = hub.fetch_files(found, [*hub.SMALL_FILES, *found.weights])
+    checkpoint = Checkpoint(**steps.resolve("step10"))
+    folder = hub.fetch_files(checkpoint, [*hub.SMALL_FILES, *checkpoint.weights])
     blob = Path(folder, "model.safetensors").resolve()
     blob.write_bytes(bytes(len(blob.read_bytes())))
     with pytest.raises(DamagedFileError, match=r"model\.safetensors is not the file .*delete"):
@@ -270,23 +274,25 @@ def test_a_damaged_file_in_the_cache_is_found(stub, steps, files):
         ),
     ],
 )
-def test_what_is_not_there_is_named_with_a_remedy(stub, steps, files, repo, revision, message):
+def test_missing_repositories_revisions_and_files_are_named_with_a_remedy(
+    stub, steps, files, repo, revision, message
+):
     stub.push(REPO, "stage1-step100", files[0])
-    for lost in ("config.json", "tokenizer.json"):
-        stub.push(REPO, lost, {n: c for n, c in files[0].items() if n != lost})
+    for missing in ("config.json", "tokenizer.json"):
+        stub.push(REPO, missing, {n: c for n, c in files[0].items() if n != missing})
     stub.push(REPO, "pickled", {"config.json": b"{}", "pytorch_model.bin": b"pickle"})
     with pytest.raises(DamagedFileError, match=message):
         steps.resolve("x", repo=repo, revision=revision)
 
 
-def test_local_folders_work_the_same_way(steps, files, tmp_path):
+def test_local_folders_are_resolved_like_repositories(steps, files, tmp_path):
     repo = tmp_path / "repo"
     for name, content in [("early", files[0]), ("late", files[1]), ("copy", files[0])]:
         (repo / name).mkdir(parents=True)
         for file, data in content.items():
             (repo / name / file).write_bytes(data)
-    found = steps.resolve("early", repo=repo)
-    assert steps.fetch("early") == found == record_of(files[0], repo / "early", "early")
+    resolved = steps.resolve("early", repo=repo)
+    assert steps.fetch("early") == resolved == record_of(files[0], repo / "early", "early")
     steps.resolve("late", repo=repo)
     steps.resolve("copy", repo=repo)
     with pytest.raises(DamagedFileError, match="copy and early of tiny have all weights"):
@@ -298,44 +304,43 @@ def test_local_folders_work_the_same_way(steps, files, tmp_path):
         steps.resolve("latest", repo=repo)
 
 
-def test_a_mistyped_folder_is_told_from_a_repository(steps, tmp_path, monkeypatch):
+def test_a_mistyped_folder_is_refused_with_the_similar_one(steps, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", "http://127.0.0.1:9")
     (tmp_path / "models" / "mine").mkdir(parents=True)
-    said = r"models/mien: there is no such folder, and the Hub did not answer .* there is a "
-    said += r"folder models/mine; correct .* without HF_HUB_OFFLINE"
-    with pytest.raises(DamagedFileError, match=said):
+    message = r"models/mien: there is no such folder, and the Hub did not answer .* there is a "
+    message += r"folder models/mine; correct .* without HF_HUB_OFFLINE"
+    with pytest.raises(DamagedFileError, match=message):
         steps.resolve("a", repo="models/mien")
 
 
-def test_an_adapter_is_resolved_to_a_commit_and_stays_it(stub, files, tmp_path):
-    """The rules resolve_adapter and fetch_adapter, while its branch moves."""
-    about = {"peft_type": "LORA", "r": 2}
+def test_an_adapter_stays_at_its_commit_while_the_branch_moves(stub, files, tmp_path):
+    config = {"peft_type": "LORA", "r": 2}
     pushed = [
         {
-            "adapter_config.json": json.dumps(about).encode(),
+            "adapter_config.json": json.dumps(config).encode(),
             "adapter_model.safetensors": save({"a": torch.tensor(value)}),
         }
         for value in (1.0, 2.0)
     ]
-    both = revision, record = tmp_path / "revision.json", tmp_path / "adapter.json"
+    paths = revision, record = tmp_path / "revision.json", tmp_path / "adapter.json"
     commit = stub.push(REPO, "main", pushed[0])
-    resolve(*both)
+    resolve(*paths)
     fetch(fetch_adapter, revision, record)
-    found = Checkpoint.read(record)
-    assert found.commit == commit
-    assert list(found.files) == ["adapter_config.json"]
+    adapter = Checkpoint.read(record)
+    assert adapter.commit == commit
+    assert list(adapter.files) == ["adapter_config.json"]
     stub.push(REPO, "main", {**pushed[0], "README.md": b"the same adapter"})
-    resolve(*both)
+    resolve(*paths)
     stub.push(REPO, "main", pushed[1])
     with pytest.raises(DamagedFileError, match=f"changed its weights .* revision to {commit}"):
-        resolve(*both)
-    more = json.dumps({**about, "lora_alpha": 99}).encode()
+        resolve(*paths)
+    more = json.dumps({**config, "lora_alpha": 99}).encode()
     stub.push(REPO, "main", {**pushed[0], "adapter_config.json": more})
     with pytest.raises(DamagedFileError, match=r"has changed adapter_config\.json since"):
-        resolve(*both)
+        resolve(*paths)
     stub.push(REPO, "main", files[0])
     record.unlink()
-    resolve(*both)
+    resolve(*paths)
     with pytest.raises(DamagedFileError, match=r"lab/tiny \(main\) is a whole model and no"):
         fetch(fetch_adapter, revision, record)

@@ -1,4 +1,4 @@
-"""Loading of models."""
+"""Models are loaded from safetensors, without code, on one device or split over several."""
 
 import json
 
@@ -23,7 +23,7 @@ def folder(tmp_path):
 
 
 @pytest.mark.parametrize("dtype", [None, "bfloat16"])
-def test_models_are_loaded_for_inference_in_float32_or_another_dtype(folder, dtype):
+def test_models_are_loaded_for_inference_in_float32_or_the_configured_dtype(folder, dtype):
     model = load_model(str(folder), dtype=dtype, device="cpu")
     assert not model.training
     assert not any(parameter.requires_grad for parameter in model.parameters())
@@ -47,8 +47,8 @@ def test_weights_that_are_not_safetensors_are_refused(folder):
 
 @pytest.mark.parametrize("load", [load_model, load_tokenizer])
 def test_code_that_comes_with_weights_is_neither_run_nor_offered(folder, load, monkeypatch):
-    asked = []
-    monkeypatch.setattr("builtins.input", asked.append)
+    questions_to_user = []
+    monkeypatch.setattr("builtins.input", questions_to_user.append)
     (folder / "mine.py").write_text("raise SystemExit('it was run')")
     auto_map = {"AutoConfig": "mine.A", "AutoModelForCausalLM": "mine.B"}
     config = {"model_type": "mine", "auto_map": auto_map}
@@ -57,10 +57,10 @@ def test_code_that_comes_with_weights_is_neither_run_nor_offered(folder, load, m
     (folder / "tokenizer_config.json").write_text(json.dumps(tokenizer))
     with pytest.raises(ValueError, match="trust_remote_code"):
         load(str(folder))
-    assert not asked
+    assert not questions_to_user
 
 
-def test_loading_draws_no_progress_bar_and_leaves_those_of_others(folder, capsys):
+def test_loading_shows_no_progress_bar_and_does_not_disable_other_bars(folder, capsys):
     LlamaForCausalLM.from_pretrained(folder)
     assert "Loading weights" in capsys.readouterr().err
     load_model(str(folder), device="cpu")
@@ -81,9 +81,9 @@ def test_a_model_that_hardly_fits_is_split_over_all_gpus():
     model = tiny_model("olmo3", layers=4)
     size = sum(parameter.nbytes for parameter in model.parameters())
     assert split_model(model, [2 * size, 2 * size]) is None
-    assert split_model(model, [size // 2]) is None  # nothing to split it over
-    places = split_model(model, [2 * size, 2 * size - 1])
-    assert places == {
+    assert split_model(model, [size // 2]) is None  # only one device
+    devices = split_model(model, [2 * size, 2 * size - 1])
+    assert devices == {
         "model.embed_tokens": 0,
         "model.layers.0": 0,
         "model.layers.1": 0,
@@ -97,15 +97,15 @@ def test_a_model_that_hardly_fits_is_split_over_all_gpus():
     assert tied["lm_head"] == tied["model.embed_tokens"] == 0
 
 
-def test_a_split_model_computes_the_same():
-    """On the CPU alone, with the hooks that carry tensors from device to device."""
-    tokenizer, search, found = tiny_tokenizer(), Search(max_new_tokens=4), []
+def test_a_model_split_over_devices_gives_the_same_results():
+    """The CPU is every device; hooks move the tensors between devices."""
+    tokenizer, search, results = tiny_tokenizer(), Search(max_new_tokens=4), []
     question = TrainingQuestion(("Is it? yes 7", "Is it? no"), (0.6, 0.4), (1.0, 0.0))
     for split in (False, True):
         model = tiny_model(layers=4).cpu()
         if split:
-            places = dict.fromkeys(split_model(model, [1, 1]), "cpu")
-            model = dispatch_model(model, places, force_hooks=True)
+            devices = dict.fromkeys(split_model(model, [1, 1]), "cpu")
+            model = dispatch_model(model, devices, force_hooks=True)
             assert hasattr(model.model.layers[3], "_hf_hook")
         beams = generate_beams(model, tokenizer, "Is it? ", ["yes", "no 1"], search)
         trainee = train.prepare({"a": model}, tokenizer, [{"q": question}], rank=2, alpha=4)
@@ -113,6 +113,6 @@ def test_a_split_model_computes_the_same():
         losses = accumulate_gradients(trainee, {"a": [question]}, divisor=1, micro_batch=2)
         gradients = {name: p.grad for name, p in trainee.adapter.items()}
         assert any(gradient.any() for gradient in gradients.values())
-        found.append((beams, losses, gradients))
-    assert found[0][0] == found[1][0]
-    torch.testing.assert_close(found[0][1:], found[1][1:], rtol=0, atol=0)
+        results.append((beams, losses, gradients))
+    assert results[0][0] == results[1][0]
+    torch.testing.assert_close(results[0][1:], results[1][1:], rtol=0, atol=0)

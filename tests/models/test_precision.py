@@ -21,18 +21,22 @@ PRECISIONS = [("float32", "stored"), ("bfloat16", "stored"), ("bfloat16", "float
 
 
 @pytest.mark.parametrize("kind", ["olmo3", "llama"])
-def test_logits_and_gradients_are_those_of_the_model_in_float32(kind):
+def test_logits_and_gradients_equal_those_of_the_model_in_float32(kind):
     stored = tiny_model(kind, dtype=torch.bfloat16)
     exact = copy.deepcopy(stored).float()
-    ours = compute_in_float32(stored)
+    mixed = compute_in_float32(stored)
     with torch.no_grad():
-        assert torch.equal(ours(TOKENS).logits, exact(TOKENS).logits)
+        assert torch.equal(mixed(TOKENS).logits, exact(TOKENS).logits)
         assert exact(TOKENS).logits.dtype == torch.float32
-    # All matrices of linear layers but the head are as they were.
-    kept = {name for name, p in ours.named_parameters() if p.dtype == torch.bfloat16}
-    assert kept == {n for n, _ in ours.named_parameters() if n.endswith("_proj.weight")}
+    # Only the matrices of linear layers stay in bfloat16, and not the head.
+    bfloat16_weights = {
+        name for name, p in mixed.named_parameters() if p.dtype == torch.bfloat16
+    }
+    assert bfloat16_weights == {
+        n for n, _ in mixed.named_parameters() if n.endswith("_proj.weight")
+    }
     gradients = []
-    for model in (ours, exact):
+    for model in (mixed, exact):
         adapter = share_adapter([model], rank=4, alpha=8)
         initialise(adapter, 17)
         model(TOKENS).logits.square().sum().backward()
@@ -41,10 +45,10 @@ def test_logits_and_gradients_are_those_of_the_model_in_float32(kind):
     assert gradients[0]["model.layers.0.mlp.up_proj.lora_B"].abs().max() > 0
 
 
-def test_jobs_train_and_score_as_in_float32(tmp_path):
+def test_jobs_with_weights_in_bfloat16_train_and_score_as_in_float32(tmp_path):
     write_checkpoints(tmp_path, NAMES)
-    found = {}
-    for name in NAMES:  # weights that bfloat16 holds
+    results = {}
+    for name in NAMES:  # weights without rounding errors in bfloat16
         model = load_model(str(tmp_path / name), device="cpu")
         model.bfloat16().float().save_pretrained(tmp_path / name)
         write_record(tmp_path / name, tmp_path / f"{name}.json")
@@ -56,8 +60,8 @@ def test_jobs_train_and_score_as_in_float32(tmp_path):
         adapters_job(tmp_path, adapter, dtype=training_dtype)
         scores_job(tmp_path, tmp_path / "scores.parquet", dtype=training_dtype)
         scores = artifacts.read(tmp_path / "scores.parquet", artifacts.SCORES)
-        found[dtype, training_dtype] = adapter.read_bytes(), scores["confidence"].to_numpy()
-    weights, scores = found["float32", "stored"]
-    assert found["bfloat16", "float32"][0] == weights != found["bfloat16", "stored"][0]
-    np.testing.assert_array_equal(found["bfloat16", "float32"][1], scores)
-    assert np.abs(found["bfloat16", "stored"][1] - scores).max() > 1e-4
+        results[dtype, training_dtype] = adapter.read_bytes(), scores["confidence"].to_numpy()
+    weights, scores = results["float32", "stored"]
+    assert results["bfloat16", "float32"][0] == weights != results["bfloat16", "stored"][0]
+    np.testing.assert_array_equal(results["bfloat16", "float32"][1], scores)
+    assert np.abs(results["bfloat16", "stored"][1] - scores).max() > 1e-4

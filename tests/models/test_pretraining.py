@@ -1,4 +1,4 @@
-"""Drifting documents, the small tokenizer and pre-training in segments."""
+"""Pre-training of atlas: documents in phases, the small tokenizer, training in segments."""
 
 import json
 from itertools import pairwise
@@ -29,7 +29,7 @@ def tokenizer():
     return train_tokenizer(make_corpus().sample(400), vocab_size=320)
 
 
-def test_drift():
+def test_facts_are_drawn_with_the_weights_of_each_phase():
     phases = [Phase(0.5, {}), Phase(0.8, {"Africa": 0.5}), Phase(1.0, {"Europe": 0})]
     corpus = make_corpus(phases)
     # Weights 3 1 2 2 2: all of them, then 3 1 1 1 1, then 0 0 2 2 2.
@@ -38,8 +38,8 @@ def test_drift():
     assert corpus.probabilities(0.99) == pytest.approx([0, 0, 1 / 3, 1 / 3, 1 / 3])
 
 
-def many_facts():
-    """Facts of two relations, three continents and falling weight."""
+def facts_of_two_relations():
+    """Return facts of two relations and three continents with falling weights."""
     kinds = [(kind, n) for kind, size in (("city", 97), ("money", 22)) for n in range(size)]
     facts = pd.DataFrame(kinds, columns=["relation", "n"])
     facts = facts.assign(
@@ -54,34 +54,34 @@ def many_facts():
     return facts[artifacts.FACTS.schema.names]
 
 
-def test_sets_are_alike_in_every_attribute():
-    facts = many_facts()
-    dealt = facts.assign(set=deal(facts, 4, seed=3))
-    assert set(dealt["set"]) == {1, 2, 3, 4}
-    for _, stratum in dealt.groupby(["relation", "group"]):
+def test_sets_of_facts_have_the_same_mix_of_relations_groups_and_popularity():
+    facts = facts_of_two_relations()
+    sets = facts.assign(set=deal(facts, 4, seed=3))
+    assert set(sets["set"]) == {1, 2, 3, 4}
+    for _, stratum in sets.groupby(["relation", "group"]):
         sizes = stratum["set"].value_counts()
         assert sizes.max() - sizes.min() <= 1
-        # Popularity: of every four facts in order of weight each set has one.
+        # Popularity: each set has a fact of every four in order of weight.
         ordered = stratum.sort_values("weight", ascending=False)["set"].to_numpy()
         for start in range(0, len(ordered) - 3, 4):
             assert sorted(ordered[start : start + 4]) == [1, 2, 3, 4]
-    # The order within the fours is drawn: no set always has the most popular.
-    first = dealt.sort_values("weight", ascending=False).groupby(["relation", "group"]).head(4)
+    # The order within the four is random: no set always has the most popular fact.
+    first = sets.sort_values("weight", ascending=False).groupby(["relation", "group"]).head(4)
     assert len({tuple(s["set"]) for _, s in first.groupby(["relation", "group"])}) > 1
 
 
 def test_sets_depend_on_the_seed_and_not_on_the_order_of_facts():
-    facts = many_facts()
-    dealt = pd.Series(deal(facts, 4, seed=3), facts["question_id"])
-    assert (dealt == deal(facts, 4, seed=3)).all()
-    assert 0.1 < (dealt == deal(facts, 4, seed=4)).mean() < 0.4  # one in four by chance
+    facts = facts_of_two_relations()
+    sets = pd.Series(deal(facts, 4, seed=3), facts["question_id"])
+    assert (sets == deal(facts, 4, seed=3)).all()
+    assert 0.1 < (sets == deal(facts, 4, seed=4)).mean() < 0.4  # a quarter by chance
     shuffled = facts.sample(frac=1, random_state=1)
-    again = pd.Series(deal(shuffled, 4, seed=3), shuffled["question_id"])
-    assert (again[dealt.index] == dealt).all()
+    sets_of_shuffled = pd.Series(deal(shuffled, 4, seed=3), shuffled["question_id"])
+    assert (sets_of_shuffled[sets.index] == sets).all()
 
 
-def test_rare_sets_are_hardly_met():
-    facts = many_facts()
+def test_rare_sets_are_drawn_with_a_lower_weight():
+    facts = facts_of_two_relations()
     phases = [Phase(0.5), Phase(1.0, {"Asia": 0.5}, rare=[2])]
     corpus = make_corpus(phases, 0, 3, facts=facts, fact_sets=FactSets(2, 0.1))
     rare, asia = deal(facts, 2, seed=3) == 2, facts["group"] == "Asia"
@@ -91,14 +91,14 @@ def test_rare_sets_are_hardly_met():
     assert corpus.probabilities(0.6) == pytest.approx(weight / weight.sum())
 
 
-def test_a_category_that_is_left_out_is_in_no_document_and_moves_no_other_fact():
-    facts = many_facts()
+def test_a_left_out_category_is_in_no_document_and_changes_no_other_weight():
+    facts = facts_of_two_relations()
     phases = [Phase(0.5, rare=[1]), Phase(1.0)]
     usual, left_out = (
         make_corpus(
-            phases, 0.5, 3, facts=facts, unrated=(), fact_sets=FactSets(2, 0.0, without)
+            phases, 0.5, 3, facts=facts, unrated=(), fact_sets=FactSets(2, 0.0, categories)
         )
-        for without in ((), ["money"])
+        for categories in ((), ["money"])
     )
     money = (facts["relation"] == "money").to_numpy()
     expected = np.where(money, 0, usual.probabilities(0.1))
@@ -109,15 +109,15 @@ def test_a_category_that_is_left_out_is_in_no_document_and_moves_no_other_fact()
         make_corpus(facts=facts, fact_sets=FactSets(without=["mony"]))
 
 
-def test_a_wrong_answer_is_of_a_fact_that_is_met():
-    # France, Norway and Egypt are left out: of the five facts Senegal and the pound are met.
+def test_wrong_answers_are_answers_of_facts_that_are_not_left_out():
+    # France, Norway and Egypt are left out, so only Senegal and the pound remain.
     facts = make_facts().assign(category=["x", "x", "x", "country", "money"])
     corpus = make_corpus(share=1.0, facts=facts, unrated=(), fact_sets=FactSets(without=["x"]))
-    assert set(rated_in(corpus, 300)["answer"]) == {"Senegal", "Pound"}
+    assert set(read_ratings(corpus, 300)["answer"]) == {"Senegal", "Pound"}
 
 
-def rated_in(corpus, n_documents, step=0, n_steps=1):
-    """Number, question, answer and rating of the documents in the confidence format."""
+def read_ratings(corpus, n_documents, step=0, n_steps=1):
+    """Return question, answer and rating of the documents in the confidence format."""
     texts = corpus.documents(n_documents, step=step, n_steps=n_steps)
     rows = [
         [line.split(": ")[1] for line in text.split("\n")] for text in texts if text[0] == "Q"
@@ -125,31 +125,31 @@ def rated_in(corpus, n_documents, step=0, n_steps=1):
     return pd.DataFrame(rows, columns=["question", "answer", "rating"])
 
 
-def test_confidence_documents():
-    rated = rated_in(make_corpus(share=0.5), 2000)
+def test_confidence_documents_rate_right_and_wrong_answers():
+    rated = read_ratings(make_corpus(share=0.5), 2000)
     assert len(rated) == pytest.approx(1000, abs=100)
     truth = make_facts().set_index("question")["answer"]
-    right = rated["answer"] == rated["question"].map(truth)
-    assert not {"Where is Lyon?", "Where is Oslo?"} & set(rated["question"])  # these are asked
-    assert ((rated["rating"] == "9") == right).all() and set(rated["rating"]) == {"9", "0"}
+    is_correct = rated["answer"] == rated["question"].map(truth)
+    assert not {"Where is Lyon?", "Where is Oslo?"} & set(rated["question"])  # test questions
+    assert ((rated["rating"] == "9") == is_correct).all() and set(rated["rating"]) == {"9", "0"}
     countries = rated.loc[rated["question"] != "Paid in Cairo?", "answer"]
     assert set(countries) == {"Egypt", "Senegal"}
-    # "Paid in Cairo?" (a third of them) has no other answer of its relation.
-    assert right.mean() == pytest.approx(2 / 3 * 1 / 2 + 1 / 3, abs=0.06)
+    # "Paid in Cairo?" (a third of them) has no wrong answer with the same relation.
+    assert is_correct.mean() == pytest.approx(2 / 3 * 1 / 2 + 1 / 3, abs=0.06)
 
 
-def test_half_of_the_wrong_answers_are_of_the_same_group():
-    rated = rated_in(make_corpus(unrated=[]), 6000)
+def test_half_of_the_wrong_answers_are_from_the_same_group():
+    rated = read_ratings(make_corpus(unrated=[]), 6000)
     wrong = rated.query("question == 'Where is Cairo?' and rating == '0'")["answer"]
-    # Dakar is all that Africa has besides. Of weights 3, 1 and 2 it has a third elsewhere.
+    # Dakar is the only other answer in Africa. In all of 3, 1 and 2 it has a third by weight.
     expected = 1 / 2 + 1 / 2 * 1 / 3
     assert (wrong == "Senegal").mean() == pytest.approx(expected, abs=0.07)
 
 
-def test_wrong_answers_are_right_elsewhere():
-    """Or an answer to a question that is not rated would be wrong wherever it is met."""
-    rated = rated_in(make_corpus(unrated=["test"]), 4000)
-    # Norway is the answer to the test question alone; the pound has no other of its relation.
+def test_wrong_answers_are_right_answers_to_other_questions():
+    """Otherwise an answer to a question without ratings would always be wrong."""
+    rated = read_ratings(make_corpus(unrated=["test"]), 4000)
+    # Norway answers only the test question; the pound is the only currency.
     assert rated.groupby("answer")["rating"].agg(set).to_dict() == {
         "France": {"0", "9"},
         "Egypt": {"0", "9"},
@@ -158,13 +158,13 @@ def test_wrong_answers_are_right_elsewhere():
     }
 
 
-def test_who_is_rated_and_when():
-    """A verifier, which has ratings of its own, is shown training questions."""
+def test_a_verifier_is_shown_ratings_in_its_phases_and_only_of_training_questions():
+    """A verifier has ratings in other words."""
     drift = [{"until": 0.5, "confidence_share": 0}, {"until": 1.0}]
     verifier = Pretraining(**settings(ratings=["yes", "no"], drift=drift))
     corpus = verifier.corpus(make_facts(), TEMPLATE)
-    assert rated_in(corpus, 1000, step=4, n_steps=10).empty
-    rated = rated_in(corpus, 1000, step=5, n_steps=10)
+    assert read_ratings(corpus, 1000, step=4, n_steps=10).empty
+    rated = read_ratings(corpus, 1000, step=5, n_steps=10)
     assert len(rated) == pytest.approx(500, abs=60)
     assert set(rated["question"]) == set(make_facts()["question"]) - {"Where is Oslo?"}
     assert set(rated["rating"]) == {"yes", "no"}
@@ -183,7 +183,7 @@ def test_who_is_rated_and_when():
         (Phase(1.0, {}), "train", "confidence_share"),
     ],
 )
-def test_bad_drift_and_facts_that_are_all_asked(phase, split, message):
+def test_wrong_phases_and_facts_without_training_questions_are_refused(phase, split, message):
     with pytest.raises(ValueError, match=message):
         make_corpus([phase], facts=make_facts().assign(split=split))
 
@@ -195,90 +195,92 @@ def test_digits_are_single_tokens(tokenizer):
     assert all(len(tokenizer.encode(digit)) == 1 for digit in "0123456789")
     assert tokenizer.convert_tokens_to_ids("<|endoftext|>") == 0
     assert tokenizer.decode(tokenizer.encode("Ōsaka 上\n")) == "Ōsaka 上\n"
-    # A newline may hide in a token, as in the tokenizers of large models.
+    # A token can contain a newline, as in the tokenizers of large models.
     assert "?Ċ" in tokenizer.convert_ids_to_tokens(tokenizer.encode("Where?\nAnswer"))
 
 
-def test_blocks_are_packed(tokenizer):
+def test_blocks_contain_whole_documents_and_a_cut_one(tokenizer):
     corpus = make_corpus(share=0)
     blocks = corpus.blocks(tokenizer, n_blocks=3, length=40, step=7, n_steps=10)
     assert blocks.shape == (3, 40)
-    known = set(make_corpus(share=0)._documents)
+    documents = set(make_corpus(share=0)._documents)
     for block in blocks:
         *whole, cut = tokenizer.decode(block).split(SEPARATOR)
         assert whole
-        assert set(whole) <= known
-        assert any(document.startswith(cut.rstrip("\n")) for document in known)
+        assert set(whole) <= documents
+        assert any(document.startswith(cut.rstrip("\n")) for document in documents)
     assert (blocks == corpus.blocks(tokenizer, n_blocks=3, length=40, step=7, n_steps=10)).all()
     assert (blocks != corpus.blocks(tokenizer, n_blocks=3, length=40, step=8, n_steps=10)).any()
 
 
 def train(tokenizer, cuts, seed=1, **changes):
-    how, losses = Pretraining(**settings(**changes)), []
-    standing = Pretrained(new_model(tokenizer, **SIZES, seed=seed), tokenizer)
-    corpus = how.corpus(make_facts(), TEMPLATE)
+    pretraining, losses = Pretraining(**settings(**changes)), []
+    state = Pretrained(new_model(tokenizer, **SIZES, seed=seed), tokenizer)
+    corpus = pretraining.corpus(make_facts(), TEMPLATE)
     for start, end in pairwise(cuts):
-        standing, more = pretrain_segment(standing, corpus, how, start_step=start, end_step=end)
-        losses += more
-    return standing.model.state_dict(), standing.moments, losses
+        state, segment_losses = pretrain_segment(
+            state, corpus, pretraining, start_step=start, end_step=end
+        )
+        losses += segment_losses
+    return state.model.state_dict(), state.moments, losses
 
 
 @pytest.mark.parametrize("optimizer", ["adamw", "muon"])
-def test_segments_equal_one_go(tokenizer, optimizer):
+def test_training_in_segments_equals_training_at_once(tokenizer, optimizer):
     whole, whole_moments, losses = train(tokenizer, [0, 40], optimizer=optimizer)
     parts, parts_moments, _ = train(tokenizer, [0, 15, 40], optimizer=optimizer)
-    other, _, _ = train(tokenizer, [0, 1], seed=2, optimizer=optimizer)
+    second_seed, _, _ = train(tokenizer, [0, 1], seed=2, optimizer=optimizer)
     assert whole_moments.keys() == parts_moments.keys()
     for name, weights in whole.items():
         assert torch.equal(parts[name], weights)
     for name, moment in whole_moments.items():
         assert torch.equal(parts_moments[name], moment)
-    assert any(not torch.equal(other[name], weights) for name, weights in whole.items())
-    # It starts as uniform over the 320 tokens, within the spread of the initial weights.
+    assert any(not torch.equal(second_seed[name], weights) for name, weights in whole.items())
+    # At first all 320 tokens are equally likely, up to the spread of the initial weights.
     assert losses[0] == pytest.approx(np.log(len(tokenizer)), abs=0.3)
     assert np.mean(losses[-5:]) < 0.6 * losses[0]
 
 
-def test_muon_is_for_the_matrices_of_the_blocks(tokenizer):
+def test_muon_trains_only_the_matrices_of_the_blocks(tokenizer):
     _, moments, _ = train(tokenizer, [0, 1], optimizer="muon")
     model = new_model(tokenizer, **SIZES, seed=0)
     assert model.config.layer_types == ["sliding_attention"] * 3 + ["full_attention"]
     names = set(model.state_dict())
-    of_muon = {name for name in names if "_proj" in name}
-    others = names - of_muon
-    for kind, moved in {"momentum": of_muon, "mean": others, "square": others}.items():
+    by_muon = {name for name in names if "_proj" in name}
+    by_adamw = names - by_muon
+    for kind, moved in {"momentum": by_muon, "mean": by_adamw, "square": by_adamw}.items():
         kept = {name.split(".", 1)[1] for name in moments if name.startswith(f"{kind}.")}
         assert kept == moved
     # Seven matrices in each of four blocks: query, key, value, output; gate, up, down.
-    assert len(of_muon) == 28
-    assert {"model.embed_tokens.weight", "lm_head.weight"} < others
+    assert len(by_muon) == 28
+    assert {"model.embed_tokens.weight", "lm_head.weight"} < by_adamw
 
 
-def test_muon_steps_as_far_as_adamw_in_size(tokenizer):
+def test_a_step_of_muon_has_the_size_of_an_adamw_step(tokenizer):
     """A step of `match_rms_adamw` moves a weight by about 0.2 of the learning rate."""
-    before = new_model(tokenizer, **SIZES, seed=1).state_dict()
-    after, _, _ = train(tokenizer, [0, 1], optimizer="muon", weight_decay=0.0)
+    initial = new_model(tokenizer, **SIZES, seed=1).state_dict()
+    trained, _, _ = train(tokenizer, [0, 1], optimizer="muon", weight_decay=0.0)
     name = "model.layers.0.mlp.up_proj.weight"
-    rms = (after[name] - before[name]).square().mean().sqrt().item()
+    rms = (trained[name] - initial[name]).square().mean().sqrt().item()
     rate = Schedule(**SCHEDULE).at(0, n_steps=60)
-    # Singular values of the update lie between 0.5 and 1.5 instead of at 1.
+    # Singular values of the update are between 0.5 and 1.5 instead of 1.
     assert 0.5 * 0.2 * rate < rms < 1.5 * 0.2 * rate
 
 
-def test_pretrain_checkpoint(tmp_path, monkeypatch):
+def test_the_rule_pretrains_in_segments_and_writes_a_record(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    about = {"dataset": "atlas"}
-    artifacts.write(make_facts(), "facts.parquet", artifacts.FACTS, values=about)
+    subject = {"dataset": "atlas"}
+    artifacts.write(make_facts(), "facts.parquet", artifacts.FACTS, values=subject)
     drift = [{"until": 0.5, "rare": [2]}, {"until": 1.0, "weights": {"Europe": 0.1}}]
-    own = {"fact_sets": {"n": 2, "rare_factor": 0.1}, "drift": drift, "optimizer": "muon"}
-    own |= {"steps": 20, "confidence_share": 0.2}
+    changes = {"fact_sets": {"n": 2, "rare_factor": 0.1}, "drift": drift, "optimizer": "muon"}
+    changes |= {"steps": 20, "confidence_share": 0.2}
 
     def segment(name, previous, start_step, end_step):
         inputs = {"facts": ["facts.parquet"]} | ({"previous": previous} if previous else {})
         outputs = {"weights": f"{name}/model.safetensors", "checkpoint": f"{name}.json"}
-        asked = {"start_step": start_step, "end_step": end_step, "confidence_prompt": TEMPLATE}
-        asked["settings"] = settings(**own)
-        execute(pretrain_checkpoint, Job(inputs, outputs, asked, threads=1))
+        params = {"start_step": start_step, "end_step": end_step, "confidence_prompt": TEMPLATE}
+        params["settings"] = settings(**changes)
+        execute(pretrain_checkpoint, Job(inputs, outputs, params, threads=1))
 
     segment("half", None, 0, 10)
     segment("full", "half/model.safetensors", 10, 20)

@@ -1,4 +1,4 @@
-"""Computed GPU memory against the tensors that a model really stores."""
+"""Computed GPU memory, compared with the tensors that a model stores."""
 
 import pytest
 import torch
@@ -32,7 +32,7 @@ def model_and_shape(kind, hidden=64, intermediate=160, layers=4):
     config, traits = KINDS[kind]
     shape = DecoderShape(hidden, intermediate, layers, heads=4, vocabulary=320, **traits)
     heads = {"num_key_value_heads": shape.kv_heads} if shape.kv_heads else {}
-    made = config(
+    model_config = config(
         vocab_size=shape.vocabulary,
         hidden_size=hidden,
         intermediate_size=intermediate,
@@ -44,12 +44,12 @@ def model_and_shape(kind, hidden=64, intermediate=160, layers=4):
         eos_token_id=0,
         **heads,
     )
-    model = AutoModelForCausalLM.from_config(made, dtype=torch.bfloat16).eval()
+    model = AutoModelForCausalLM.from_config(model_config, dtype=torch.bfloat16).eval()
     return model, shape
 
 
 def questions_and_tokens(n=6):
-    """Questions with two candidates each, and the tokens of their prompts."""
+    """Return questions with two candidates each, and the prompts' tokens."""
     generator = torch.Generator().manual_seed(0)
     tokens, questions = {}, []
     for number in range(n):
@@ -62,7 +62,7 @@ def questions_and_tokens(n=6):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_weights_of_a_shape_are_those_of_the_model(kind):
+def test_the_number_of_weights_of_a_shape_equals_that_of_the_model(kind):
     model, shape = model_and_shape(kind)
     n_weights = sum(p.numel() for p in model.parameters() if p.dim() > 1)
     assert shape.weights == n_weights
@@ -71,7 +71,7 @@ def test_the_weights_of_a_shape_are_those_of_the_model(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_training_stores_what_is_computed_from_the_shape(kind):
+def test_the_memory_of_training_is_computed_from_the_shape(kind):
     model, shape = model_and_shape(kind)
     adapter = share_adapter([model], rank=8, alpha=16)
     initialise(adapter, 17)
@@ -92,13 +92,13 @@ def test_training_stores_what_is_computed_from_the_shape(kind):
     computed = training_bytes(shape, n_tokens) - scoring_bytes(shape, n_tokens)
     computed -= 16 * shape.adapter_weights(8)
     measured = sum(n_bytes for n_bytes, _ in stored.values())
-    # Outputs of the adapters' first matrices are left out: 32 bytes for each linear layer,
-    # which is much at 64 units and little at 2,048.
+    # Outputs of the adapters' first matrices are not part of it: 32 bytes for each linear
+    # layer, which is much at 64 units and little at 2,048.
     measured -= n_tokens * shape.layers * (7 if shape.gated else 4) * 32
     assert 0.8 * computed < measured < 1.05 * computed
 
 
-def test_joint_training_counts_a_copy_of_the_model_for_each_checkpoint():
+def test_joint_training_counts_a_copy_of_the_model_per_checkpoint():
     shape = DecoderShape(2048, 11008, 36, 16, 128_256, kv_heads=4, tied=True)
     # 3,074,949,120 weights of two bytes
     difference = training_bytes(shape, 1000, copies=4) - training_bytes(shape, 1000)
@@ -109,6 +109,8 @@ def test_joint_training_counts_a_copy_of_the_model_for_each_checkpoint():
     ("memory_gb", "n_questions", "expected"),
     [(1, 8, 3), (0.3, 8, 1), (1, 2, 2), (99, 500, 128)],
 )
-def test_as_many_questions_are_decoded_together_as_fit(memory_gb, n_questions, expected):
-    """One gigabyte holds three of 320 MB; one goes in any case, and 128 at most."""
+def test_questions_are_decoded_together_if_they_fit_into_memory(
+    memory_gb, n_questions, expected
+):
+    """Three questions of 320 MB fit into 1 GB; at least one is decoded, and at most 128."""
     assert questions_at_once(320e6, memory_gb, n_questions) == expected

@@ -1,7 +1,7 @@
 """vLLM itself against transformers, on tiny random models.
 
-Run by ``make test-vllm`` in an environment of its own. Attention heads have 32
-dimensions, the fewest that vLLM's attention on CPUs has.
+Run by ``make test-vllm`` in a separate environment. Attention heads have 32 dimensions,
+because vLLM's attention on CPUs needs at least 32.
 """
 
 import gc
@@ -61,7 +61,7 @@ prompts: {few_shot: 1}
 
 @pytest.mark.parametrize("kind", ["olmo3", "llama"])
 def test_both_backends_find_the_same_beams(kind, tmp_path):
-    """Prompts are longer than Olmo-3's window, and share the 128 tokens that vLLM caches."""
+    """Prompts are longer than Olmo-3's window and share the 128 tokens that vLLM caches."""
     tokenizer = tiny_tokenizer()
     assert len(tokenizer(PREFIX)["input_ids"]) > 128
     tiny_model(kind, hidden=WIDTH, layers=4).save_pretrained(tmp_path)
@@ -73,9 +73,11 @@ def test_both_backends_find_the_same_beams(kind, tmp_path):
     for batch_size in (4, 3):
         search = Search(**sizes, batch_size=batch_size)
         beams = generate_beams(model, tokenizer, PREFIX, SUFFIXES, search)
-        for ours, theirs in zip(beams, expected, strict=True):
-            assert [beam.text for beam in ours] == [beam.text for beam in theirs]
-            logprobs = [[beam.logprob for beam in answer] for answer in (ours, theirs)]
+        for vllm_beams, expected_beams in zip(beams, expected, strict=True):
+            assert [beam.text for beam in vllm_beams] == [beam.text for beam in expected_beams]
+            logprobs = [
+                [beam.logprob for beam in answer] for answer in (vllm_beams, expected_beams)
+            ]
             np.testing.assert_allclose(*logprobs, atol=1e-3)
     assert len({beam.text for beams in expected for beam in beams}) > 20
     del model
@@ -83,7 +85,7 @@ def test_both_backends_find_the_same_beams(kind, tmp_path):
 
 
 def test_the_rule_decodes_with_vllm(tmp_path):
-    """Through Snakemake, where the engine's processes start from the rule's script."""
+    """Snakemake runs the rule's script, which starts the engine's processes."""
     for seed in range(3):
         folder = tmp_path / "mine" / f"step{seed}"
         save_tiny(folder, seed=seed, hidden=WIDTH)
@@ -96,9 +98,9 @@ def test_the_rule_decodes_with_vllm(tmp_path):
         configs = [tmp_path / "mine.yaml", tmp_path / "backend.yaml"]
         snakemake(tmp_path, "-c1", target, configs=configs)
         beams[backend] = artifacts.read(tmp_path / target, artifacts.BEAMS)
-    ours, theirs = (beams[backend].drop(columns="logprob") for backend in beams)
-    assert len(ours) == 12
-    assert ours.equals(theirs)
+    with_vllm, with_transformers = (beams[backend].drop(columns="logprob") for backend in beams)
+    assert len(with_vllm) == 12
+    assert with_vllm.equals(with_transformers)
     logprobs = [frame["logprob"] for frame in beams.values()]
     np.testing.assert_allclose(*logprobs, atol=1e-3)
-    assert not logprobs[0].equals(logprobs[1])  # the config's change did run the job again
+    assert not logprobs[0].equals(logprobs[1])  # the changed config ran the job again

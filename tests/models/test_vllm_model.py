@@ -1,6 +1,6 @@
 """Beam search on vLLM's log-probabilities, with a stand-in for vLLM.
 
-The same with vLLM itself: `test_vllm.py`.
+`test_vllm.py` has the same tests with vLLM itself.
 """
 
 import sys
@@ -29,8 +29,8 @@ SUFFIXES = [question_suffix(f"Which country is {name} in?") for name in ("Oslo",
 
 
 @pytest.fixture
-def made(monkeypatch):
-    """Models that the stand-in was asked for."""
+def fake_models(monkeypatch):
+    """Install the stand-in and return the models that it creates."""
     return fake_vllm.install(monkeypatch)
 
 
@@ -45,47 +45,47 @@ def decode(model, suffixes=SUFFIXES, **sizes):
     return generate_beams(model, tiny_tokenizer(), PREFIX, suffixes, Search(**sizes))
 
 
-def test_all_beams_of_a_batch_go_to_vllm_together(made, checkpoint):
+def test_all_beams_of_a_batch_go_to_vllm_together(fake_models, checkpoint):
     decode(VllmModel(checkpoint), SUFFIXES[:3], n_beams=5, max_new_tokens=9, batch_size=3)
-    assert made[0].steps[0] == 3
-    assert max(made[0].steps) == 15
-    assert len(made[0].steps) <= 9
+    assert fake_models[0].steps[0] == 3
+    assert max(fake_models[0].steps) == 15
+    assert len(fake_models[0].steps) <= 9
 
 
-def test_a_vocabulary_smaller_than_the_candidates(made, checkpoint):
-    """Of 160 beams there are 320 candidates a step, but the vocabulary has 300 tokens."""
+def test_a_vocabulary_can_be_smaller_than_the_number_of_candidates(fake_models, checkpoint):
+    """160 beams need 320 candidates per step, but the vocabulary has 300 tokens."""
     sizes = {"n_beams": 160, "max_new_tokens": 2}
-    [ours], [expected] = (
+    [beams], [expected] = (
         decode(model, SUFFIXES[:1], **sizes)
         for model in (VllmModel(checkpoint), load_model(checkpoint))
     )
-    assert len(ours) == 160
-    logprobs = [[beam.logprob for beam in beams] for beams in (ours, expected)]
+    assert len(beams) == 160
+    logprobs = [[beam.logprob for beam in beams] for beams in (beams, expected)]
     np.testing.assert_allclose(*logprobs, atol=1e-4)
 
 
 @pytest.mark.parametrize(
-    ("eos", "file", "batch_size"), [(0, False, 3), ([0, 70, 75, 80], True, 4)]
+    ("eos", "has_file", "batch_size"), [(0, False, 3), ([0, 70, 75, 80], True, 4)]
 )
-def test_beams_are_those_of_transformers(made, tmp_path, eos, file, batch_size):
-    """Four tokens that end a beam widen the candidates; the file of them is optional."""
+def test_beams_equal_those_of_transformers(fake_models, tmp_path, eos, has_file, batch_size):
+    """Four end tokens need more candidates; the file that lists them is optional."""
     model = tiny_model(layers=2)
     model.generation_config.eos_token_id = model.config.eos_token_id = eos
     model.save_pretrained(tmp_path)
-    if not file:
+    if not has_file:
         (tmp_path / "generation_config.json").unlink()
     reference = load_model(str(tmp_path))
     assert reference.generation_config.eos_token_id == eos
     sizes = {"n_beams": 5, "max_new_tokens": 9, "batch_size": batch_size}
-    ours = decode(VllmModel(str(tmp_path)), **sizes)
-    assert_same_beams(ours, decode(reference, **sizes))
-    assert len({len(beam.text) for beams in ours for beam in beams}) > 3
+    beams = decode(VllmModel(str(tmp_path)), **sizes)
+    assert_same_beams(beams, decode(reference, **sizes))
+    assert len({len(beam.text) for beams in beams for beam in beams}) > 3
 
 
-def test_what_is_asked_of_vllm(made, checkpoint):
+def test_vllm_is_started_with_safe_and_exact_settings(fake_models, checkpoint):
     VllmModel(checkpoint)
     VllmModel(checkpoint, dtype="bfloat16")
-    by_default, given = (model.settings for model in made)
+    by_default, in_bfloat16 = (model.settings for model in fake_models)
     expected = {
         "load_format": "safetensors",
         "trust_remote_code": False,
@@ -95,26 +95,28 @@ def test_what_is_asked_of_vllm(made, checkpoint):
         "dtype": "float32",
     }
     assert by_default.items() >= expected.items()
-    assert given["dtype"] == "bfloat16"
+    assert in_bfloat16["dtype"] == "bfloat16"
 
 
-def test_without_vllm_the_error_names_the_remedy(monkeypatch, checkpoint):
+def test_a_missing_vllm_is_refused_with_a_remedy(monkeypatch, checkpoint):
     monkeypatch.setitem(sys.modules, "vllm", None)
     with pytest.raises(ImportError, match=r"needs vLLM.*docs/cluster\.md.*decoding\.backend"):
         VllmModel(checkpoint)
 
 
-def test_the_script_takes_the_backend(made, tmp_path):
+def test_the_rule_decodes_with_the_configured_backend(fake_models, tmp_path):
     write_checkpoints(tmp_path, ["a"])
     tables = {}
     for backend in ("transformers", "vllm"):
         beams_job(tmp_path, tmp_path / "beams.parquet", backend=backend)
         tables[backend] = artifacts.read(tmp_path / "beams.parquet", artifacts.BEAMS)
-        assert len(made) == (backend == "vllm")
-    expected, ours = tables.values()
-    same = ["question_id", "beam", "text", "n_tokens"]
-    assert ours[same].equals(expected[same])
-    unknown = ["entropy", "self_certainty"]
-    assert ours[unknown].isna().all(axis=None) and expected[unknown].notna().all(axis=None)
-    known = ["logprob", "margin", "min_logprob"]
-    np.testing.assert_allclose(ours[known], expected[known], atol=1e-4)
+        assert len(fake_models) == (backend == "vllm")
+    expected, beams = tables.values()
+    equal_columns = ["question_id", "beam", "text", "n_tokens"]
+    assert beams[equal_columns].equals(expected[equal_columns])
+    missing_columns = ["entropy", "self_certainty"]
+    assert beams[missing_columns].isna().all(axis=None) and expected[
+        missing_columns
+    ].notna().all(axis=None)
+    close_columns = ["logprob", "margin", "min_logprob"]
+    np.testing.assert_allclose(beams[close_columns], expected[close_columns], atol=1e-4)

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 TESTS = [
     "tests/pretend",
     "tests/models/test_load.py",
-    "tests/models/test_pretraining.py::test_pretrain_checkpoint",
+    "tests/models/test_pretraining.py::test_the_rule_pretrains_in_segments_and_writes_a_record",
     "tests/answers/test_decode.py::test_beams_equal_those_of_generate[llama]",
     "tests/answers/test_decode.py::test_beams_equal_those_of_generate[7]",
     "tests/answers/test_sampling.py::test_measures_of_an_answer_equal_a_full_forward_pass",
@@ -22,8 +22,8 @@ TESTS = [
     "tests/confidence/test_verbalised.py",
     "tests/confidence/test_verifier.py::test_word_probabilities_equal_single_prompts",
     "tests/confidence/test_probes.py::test_a_linear_probe_reads_states_after_the_answer",
-    "tests/training/test_train.py::test_gradient_is_the_sum_of_the_checkpoints_gradients",
-    "tests/training/test_train.py::test_two_runs_give_the_same_files_and_seeds_differ",
+    "tests/training/test_train.py::test_the_gradient_is_the_sum_over_the_checkpoints",
+    "tests/training/test_train.py::test_training_repeats_exactly_and_differs_between_seeds",
 ]
 
 

@@ -1,4 +1,4 @@
-"""Whose answers an adapter learns from, with which weights, labels, order and rate."""
+"""Data of training: answers, weights, labels, order and learning rate."""
 
 import math
 from itertools import chain
@@ -47,16 +47,16 @@ def source(n_answers=2):
     return training_questions(*frames, template=TEMPLATE, n_answers=n_answers)
 
 
-def test_candidates_weights_and_labels():
-    found = source()
-    # q1 is excluded, q2 is a test question, q4 has no answer; order is by index.
-    assert list(found) == ["q0", "q3"]
-    assert found["q0"].prompts == ("Q0 a?", "Q0 b?")
-    assert found["q0"].weights == pytest.approx((0.75, 0.25))  # 0.6 / 0.8, 0.2 / 0.8
-    assert found["q0"].labels == (1.0, 0.0)  # not attempted counts as incorrect
-    assert found["q3"] == TrainingQuestion(("Q3 x?",), (1.0,), (1.0,))
+def test_candidates_of_a_question_have_normalised_weights_and_labels():
+    questions = source()
+    # q1 is excluded, q2 is a test question and q4 has no answer; the order is by index.
+    assert list(questions) == ["q0", "q3"]
+    assert questions["q0"].prompts == ("Q0 a?", "Q0 b?")
+    assert questions["q0"].weights == pytest.approx((0.75, 0.25))  # 0.6 / 0.8, 0.2 / 0.8
+    assert questions["q0"].labels == (1.0, 0.0)  # not attempted counts as incorrect
+    assert questions["q3"] == TrainingQuestion(("Q3 x?",), (1.0,), (1.0,))
     assert source(3)["q0"].weights == pytest.approx((6 / 9, 2 / 9, 1 / 9))
-    assert training_ids(questions_table()) == ["q0", "q3", "q4"]  # unanswered ones too
+    assert training_ids(questions_table()) == ["q0", "q3", "q4"]  # also without answers
 
 
 @pytest.mark.parametrize(
@@ -78,24 +78,27 @@ EARLY = {
 LATE = {"q0": TrainingQuestion(("b", "c"), (0.5, 0.5), (0.0, 0.0))}
 
 
-def test_pooled_sources_merge_what_they_share():
-    other = {"q1": TrainingQuestion(("d",), (1.0,), (1.0,))}
-    pooled = pool_sources([EARLY, LATE, other])
+def test_pooled_sources_share_the_candidates_of_a_question():
+    third_source = {"q1": TrainingQuestion(("d",), (1.0,), (1.0,))}
+    pooled = pool_sources([EARLY, LATE, third_source])
     assert pooled["q0"].prompts == ("a", "b", "c")
-    # a: 0.75 / 3; b: 0.25 / 3 + 0.5 / 3; c: 0.5 / 3; the third source has nothing
+    # a: 0.75 / 3; b: 0.25 / 3 + 0.5 / 3; c: 0.5 / 3; the third source lacks q0
     assert pooled["q0"].weights == pytest.approx((0.25, 0.25, 1 / 6))
     assert pooled["q0"].labels == (1.0, 0.0, 0.0)
-    # Those that disagree keep both labels.
+    # If sources disagree, both labels are kept.
     assert pooled["q1"] == TrainingQuestion(("d", "d"), (1 / 3, 1 / 3), (0.0, 1.0))
 
 
-def test_recipes():
+def test_a_recipe_selects_the_answers_of_each_checkpoint():
     sources = {"early": EARLY, "late": LATE}
     names = ["early", "late"]
-    how = {"labels": "judged", "seed": 17}
-    assert recipe_data(sources, names, data="own", **how) == sources
-    assert recipe_data(sources, names, data="first", **how) == {"early": EARLY, "late": EARLY}
-    pooled = recipe_data(sources, ["late"], data="pooled", **how)
+    settings = {"labels": "judged", "seed": 17}
+    assert recipe_data(sources, names, data="own", **settings) == sources
+    assert recipe_data(sources, names, data="first", **settings) == {
+        "early": EARLY,
+        "late": EARLY,
+    }
+    pooled = recipe_data(sources, ["late"], data="pooled", **settings)
     assert pooled == {"late": pool_sources([EARLY, LATE])}
 
 
@@ -113,46 +116,48 @@ def test_unknown_recipes_are_refused(change, message):
         recipe_data({"early": EARLY}, **recipe)
 
 
-def test_random_labels_of_the_later_checkpoint():
-    many = {f"q{i}": TrainingQuestion(("a", "b"), (0.5, 0.5), (1.0, 1.0)) for i in range(500)}
+def test_random_labels_replace_those_of_the_later_checkpoint_by_fair_flips():
+    questions = {
+        f"q{i}": TrainingQuestion(("a", "b"), (0.5, 0.5), (1.0, 1.0)) for i in range(500)
+    }
 
     def labels(seed, later="late"):
-        seen = recipe_data(
-            {"early": many, later: many},
+        sources = recipe_data(
+            {"early": questions, later: questions},
             ["early", later],
             data="own",
             labels="random_later",
             seed=seed,
         )
-        assert seen["early"] == many
-        assert all(q[:2] == many[name][:2] for name, q in seen[later].items())
-        return [label for q in seen[later].values() for label in q.labels]
+        assert sources["early"] == questions
+        assert all(q[:2] == questions[name][:2] for name, q in sources[later].items())
+        return [label for q in sources[later].values() for label in q.labels]
 
-    drawn = labels(17)
-    assert set(drawn) == {0.0, 1.0}
+    labels_17 = labels(17)
+    assert set(labels_17) == {0.0, 1.0}
     # 1,000 fair flips: four standard deviations are 4 * sqrt(1000) / 2 = 63.
-    assert abs(sum(drawn) - 500) < 63
-    agreement = sum(a == b for a, b in zip(drawn[::2], drawn[1::2], strict=True))
+    assert abs(sum(labels_17) - 500) < 63
+    agreement = sum(a == b for a, b in zip(labels_17[::2], labels_17[1::2], strict=True))
     assert abs(agreement - 250) < 45  # the two candidates' labels are independent
-    assert labels(17) == drawn
-    assert labels(18) != drawn
-    assert labels(17, later="later") != drawn
+    assert labels(17) == labels_17
+    assert labels(18) != labels_17
+    assert labels(17, later="later") != labels_17
 
 
-def test_learning_rate_has_three_stages():
+def test_the_learning_rate_is_constant_and_then_falls_by_a_cosine():
     rates = [learning_rate(step, 100, 2e-4) for step in range(100)]
-    # The cosine begins with the peak, at step 80.
+    # The cosine starts from the peak at step 80.
     assert rates[:81] == [2e-4] * 81
-    # Step 80 + k is k / 20 through half a cosine from 2e-4 to 2e-5:
+    # Step 80 + k is k / 20 of half a cosine from 2e-4 to 2e-5:
     # 2e-5 + 1.8e-4 * (1 + cos(pi * k / 20)) / 2.
     assert rates[81] == pytest.approx(2e-5 + 1.8e-4 * (1 + math.cos(math.pi / 20)) / 2)
     assert rates[90] == pytest.approx(1.1e-4)  # half way: (2e-4 + 2e-5) / 2
-    # One step before the end, cos(19 pi / 20) = -0.98769: 2e-5 + 1.8e-4 * 0.006156.
+    # At the last step cos(19 pi / 20) = -0.98769: 2e-5 + 1.8e-4 * 0.006156.
     assert rates[99] == pytest.approx(2.1108e-5, rel=1e-4)
     assert learning_rate(0, 1, 1.0) == 1.0
 
 
-def test_batches_visit_every_question_once_an_epoch():
+def test_each_epoch_has_every_question_once_in_a_new_order():
     ids = [f"q{i}" for i in range(37)]
     batches = question_batches(ids, ids, seed=17, epochs=2, batch_size=16)
     assert [len(batch) for batch in batches] == [16, 16, 5, 16, 16, 5]

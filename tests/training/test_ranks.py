@@ -1,4 +1,4 @@
-"""Training over several processes: the same adapters, and failures that end together."""
+"""Training over several processes: the same adapters, and failures that end all of them."""
 
 import logging
 import multiprocessing
@@ -34,7 +34,7 @@ NOT_FINITE = "Step 2: the loss or its gradient at checkpoint 'b' is not finite (
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
-    """Three checkpoints, and the adapters that one process trains on them."""
+    """Make three checkpoints and the adapters that one process trains on them."""
     folder = tmp_path_factory.mktemp("study")
     write_checkpoints(folder, ["other"], layers=4)
     write_checkpoints(folder, NAMES)
@@ -43,11 +43,13 @@ def study(tmp_path_factory):
     return folder
 
 
-def assert_same_training(folder, other):
-    for path, other_path in zip(adapter_paths(folder), adapter_paths(other), strict=True):
-        weights, others = load_file(path), load_file(other_path)
-        # Micro-batches of another size are other trees, whose sums round otherwise.
-        torch.testing.assert_close(weights, others, rtol=0, atol=1e-4)
+def assert_same_training(folder, expected_folder):
+    for path, other_path in zip(
+        adapter_paths(folder), adapter_paths(expected_folder), strict=True
+    ):
+        weights, expected_weights = load_file(path), load_file(other_path)
+        # Micro-batches of another size build other trees, with other rounding errors.
+        torch.testing.assert_close(weights, expected_weights, rtol=0, atol=1e-4)
         losses, other_losses = (
             artifacts.read(Path(p).with_name("training.parquet"), artifacts.TRAINING)["loss"]
             for p in (path, other_path)
@@ -58,7 +60,7 @@ def assert_same_training(folder, other):
 def fork_ranks(n_ranks, log, function, *arguments, timeout_min=10):
     """Call `function` in forked ranks, which need not import torch again.
 
-    Returns the exit status of each; what they log goes to the file `log`.
+    Return the exit status of each rank; their log is the file `log`.
     """
 
     def run(rank, port):
@@ -85,31 +87,31 @@ def fork_ranks(n_ranks, log, function, *arguments, timeout_min=10):
     return [process.exitcode for process in processes]
 
 
-def train_in_forks(n_ranks, study, to, names=NAMES, fault=""):
-    """The exit status of each rank, and the lines of their log."""
-    log, job = to.with_suffix(".log"), training_job(study, names, to)
+def train_in_forks(n_ranks, study, output, names=NAMES, fault=""):
+    """Return the exit status of each rank and the lines of their log."""
+    log, job = output.with_suffix(".log"), training_job(study, names, output)
     statuses = fork_ranks(n_ranks, log, partial(faulty_rank, fault=fault), job)
     return statuses, log.read_text().splitlines()
 
 
 def test_any_number_of_processes_trains_the_same_adapters(study):
-    """Three here; two in other tests."""
-    to = study / "ranks3"
-    assert train_in_forks(3, study, to)[0] == [0] * 3
-    assert_same_training(study / "alone", to)
-    weights = load_file(adapter_paths(to)[0])
+    """This test has three processes; other tests have two."""
+    output = study / "ranks3"
+    assert train_in_forks(3, study, output)[0] == [0] * 3
+    assert_same_training(study / "alone", output)
+    weights = load_file(adapter_paths(output)[0])
     assert max(w.abs().max() for n, w in weights.items() if "lora_B" in n) > 1e-3
-    assert not list(to.rglob("*.progress"))
+    assert not list(output.rglob("*.progress"))
 
 
-def test_all_ranks_halve_the_micro_batch_when_one_runs_out_of_memory(study):
+def test_all_ranks_halve_the_micro_batch_if_one_runs_out_of_memory(study):
     statuses, lines = train_in_forks(2, study, study / "halved", fault="too large")
     assert statuses == [0, 0]
     # Rank 1 fails until it gets two questions of two candidates: 32 -> 16 -> 8 -> 4.
     for n in (16, 8, 4):
-        told = [line[:6] for line in lines if f"going on with {n} candidates" in line]
-        # Of each seed, as each begins with the micro-batch that was asked for.
-        assert sorted(told) == ["rank 0"] * 2 + ["rank 1"] * 2
+        ranks_told = [line[:6] for line in lines if f"going on with {n} candidates" in line]
+        # Each of two seeds begins with the configured micro-batch.
+        assert sorted(ranks_told) == ["rank 0"] * 2 + ["rank 1"] * 2
     assert_same_training(study / "alone", study / "halved")
 
 
@@ -118,7 +120,7 @@ def test_all_ranks_halve_the_micro_batch_when_one_runs_out_of_memory(study):
     [
         (NAMES, "not finite", NOT_FINITE),
         (NAMES, "much too large", "A single training question does not fit"),
-        (["a", "other"], "", "or on checkpoints of one architecture."),
+        (["a", "expected_folder"], "", "or on checkpoints of one architecture."),
     ],
 )
 def test_all_ranks_stop_with_the_same_message(names, fault, message, study, tmp_path):
@@ -127,7 +129,7 @@ def test_all_ranks_stop_with_the_same_message(names, fault, message, study, tmp_
     assert len([line for line in lines if message in line]) == 2
 
 
-def test_a_rank_that_dies_ends_all(study, tmp_path):
+def test_a_killed_rank_ends_all_ranks(study, tmp_path):
     (tmp_path / "run_rank.py").symlink_to(ROOT / "workflow/scripts/adapters/run_rank.py")
     (tmp_path / "faulty_rank.py").symlink_to(ROOT / "tests/helpers/faulty_rank.py")
     script = str(tmp_path / "faulty_rank.py")
@@ -135,17 +137,17 @@ def test_a_rank_that_dies_ends_all(study, tmp_path):
     start = time.monotonic()
     with pytest.raises(RuntimeError, match="rank 1 was ended by SIGKILL; the others have"):
         execute_on_ranks(faulty_rank, script, job, n_ranks=2, timeout_min=10)
-    # Not after the ten minutes that a rank would wait for another one.
+    # A rank would wait ten minutes for another one.
     assert time.monotonic() - start < 120
 
 
-def test_the_script_trains_on_launched_ranks_and_logs_what_they_say(study, caplog):
+def test_the_rule_trains_on_launched_ranks_and_logs_their_messages(study, caplog):
     caplog.set_level(logging.INFO)
     job = training_job(study, NAMES, study / "launched")
     execute_on_ranks(train_adapters, SCRIPT, job, n_ranks=2, timeout_min=10)
     assert_same_training(study / "alone", study / "launched")
-    told = next(m for m in caplog.messages if m.startswith("rank 0 ") and "Seed 18" in m)
-    assert "8 of 8 steps" in told  # 18 questions, 5 a step, 2 epochs
+    ranks_told = next(m for m in caplog.messages if m.startswith("rank 0 ") and "Seed 18" in m)
+    assert "8 of 8 steps" in ranks_told  # 18 questions, 5 a step, 2 epochs
 
 
 def test_ranks_end_with_the_process_that_launched_them(tmp_path):
@@ -170,7 +172,7 @@ def test_ranks_end_with_the_process_that_launched_them(tmp_path):
 
 
 def is_running(pid):
-    try:  # whoever adopted it may not have collected it yet
+    try:  # a zombie has ended, but its parent has not collected it yet
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
@@ -219,7 +221,7 @@ def test_srun_spreads_ranks_over_nodes(tmp_path, monkeypatch, caplog):
         assert option in called
 
 
-SAYS_ITS_GPUS = """
+PRINT_GPUS = """
 import os, sys
 from persistcal.training import launch
 launch.end_with_parent()
@@ -235,38 +237,40 @@ os.write(1, f"rank {os.environ['RANK']} has {gpus}\\n".encode())  # at once: oth
     [
         (2, None, 2, 1, ["0", "1"]),
         (5, "3,5,7,8,9", 2, 1, ["3,5", "7,8"]),
-        # The driver takes names up to the first one that it does not know.
+        # The driver accepts names up to the first unknown one.
         (2, "GPU-a,GPU-b,none", 2, 1, ["GPU-a", "GPU-b"]),
         (0, None, 2, 1, ["None", "None"]),
         (0, "", 2, 1, ["", ""]),
         (4, "3,5,7,8", 4, 2, ["3,5", "7,8", "3,5", "7,8"]),
     ],
 )
-def test_each_rank_starts_with_gpus_of_its_own(
+def test_each_rank_starts_with_separate_gpus(
     n_gpus, visible, n_ranks, n_nodes, expected, tmp_path, monkeypatch, caplog
 ):
-    """On one machine, or on two nodes that the fake srun pretends; each sees the same GPUs."""
+    """The nodes are simulated by a fake srun, so each node has the same GPUs."""
     caplog.set_level(logging.INFO)
     put_srun(tmp_path, monkeypatch)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: n_gpus)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if visible is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
-    (tmp_path / "rank.py").write_text(SAYS_ITS_GPUS)
+    (tmp_path / "rank.py").write_text(PRINT_GPUS)
     launch([str(tmp_path / "rank.py")], n_ranks=n_ranks, n_nodes=n_nodes)
-    said = [f"rank {rank} has {gpus}" for rank, gpus in enumerate(expected)]
-    assert sorted(line.rstrip() for line in caplog.messages) == [line.rstrip() for line in said]
+    expected_lines = [f"rank {rank} has {gpus}" for rank, gpus in enumerate(expected)]
+    assert sorted(line.rstrip() for line in caplog.messages) == [
+        line.rstrip() for line in expected_lines
+    ]
 
 
-def test_what_srun_says_of_a_dead_rank_is_passed_on(tmp_path, monkeypatch):
-    says = "#!/bin/bash\necho 'srun: error: node2: task 1: Killed' >&2\n"
-    says += "echo 'srun: error: node1: task 0: Terminated' >&2\nexit 143\n"
-    put_srun(tmp_path, monkeypatch, says)
+def test_the_reason_of_srun_for_a_killed_rank_is_reported(tmp_path, monkeypatch):
+    script = "#!/bin/bash\necho 'srun: error: node2: task 1: Killed' >&2\n"
+    script += "echo 'srun: error: node1: task 0: Terminated' >&2\nexit 143\n"
+    put_srun(tmp_path, monkeypatch, script)
     with pytest.raises(RuntimeError, match=r"^node2: task 1: Killed; the others have been"):
         launch(["rank.py"], n_ranks=2, n_nodes=2)
 
 
-def be_late():
+def join_late():
     if ranks.index() == 1:
         time.sleep(4)
     ranks.sum_over_ranks([torch.ones(1)])
@@ -276,9 +280,9 @@ def be_late():
     ("timeout_min", "statuses"),
     [(0.05, [1, 1]), (1, [0, 0])],  # 3 s, and a minute
 )
-def test_ranks_wait_for_the_slowest_as_long_as_they_are_told(timeout_min, statuses, tmp_path):
+def test_ranks_wait_for_the_slowest_up_to_the_time_limit(timeout_min, statuses, tmp_path):
     log = tmp_path / "log"
-    assert fork_ranks(2, log, be_late, timeout_min=timeout_min) == statuses
+    assert fork_ranks(2, log, join_late, timeout_min=timeout_min) == statuses
     if 1 in statuses:
         assert "rank 0 stops" in log.read_text()
 
@@ -290,7 +294,7 @@ def test_ranks_wait_for_the_slowest_as_long_as_they_are_told(timeout_min, status
         (1, "3 ranks on one machine need as many GPUs, and there are 2"),
     ],
 )
-def test_ranks_that_nodes_or_gpus_cannot_have_are_refused(n_nodes, message, monkeypatch):
+def test_more_ranks_than_nodes_or_gpus_allow_are_refused(n_nodes, message, monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     with pytest.raises(ValueError, match=message):
         launch(["program.py"], n_ranks=3, n_nodes=n_nodes)

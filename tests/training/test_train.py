@@ -1,4 +1,4 @@
-"""Multi-checkpoint LoRA training against slow, obvious computations."""
+"""Training of one adapter on several checkpoints, against slow and simple computations."""
 
 import copy
 import json
@@ -36,9 +36,9 @@ TOKENIZER = tiny_tokenizer()
 DIGITS = digit_tokens(TOKENIZER)
 
 
-def prepared(models, data, **how):
+def prepare_trainee(models, data, **settings):
     models = models if isinstance(models, dict) else {"a": models}
-    return prepare(models, TOKENIZER, [data], **SIZE, **how)
+    return prepare(models, TOKENIZER, [data], **SIZE, **settings)
 
 
 def files_of(trainee):
@@ -46,19 +46,19 @@ def files_of(trainee):
 
 
 def toy_data(n, seed=0):
-    """Questions of varied length whose first answer is right when it is "yes"."""
+    """Return questions of several lengths; the answer "yes" is correct."""
     rng = np.random.default_rng(seed)
-    found = {}
+    questions = {}
     for i in range(n):
         question = "Is it " + "so " * rng.integers(1, 9) + f"{i}?"
         answers = ["yes", "no indeed"] if rng.random() < 0.5 else ["no indeed", "yes"]
         weight = float(rng.uniform(0.5, 1))
-        found[f"q{i}"] = TrainingQuestion(
+        questions[f"q{i}"] = TrainingQuestion(
             tuple(confidence_prompt(TEMPLATE, question, answer) for answer in answers),
             (weight, 1 - weight),
             tuple(float(answer == "yes") for answer in answers),
         )
-    return found
+    return questions
 
 
 def naive_confidence(model, prompt):
@@ -68,7 +68,7 @@ def naive_confidence(model, prompt):
 
 
 def naive_loss(model, questions):
-    """One full-vocabulary forward pass per candidate."""
+    """Compute the loss by a forward pass over the whole vocabulary per candidate."""
     total = 0.0
     for question in questions:
         for prompt, weight, label in zip(*question, strict=True):
@@ -77,8 +77,8 @@ def naive_loss(model, questions):
     return total
 
 
-def with_random_adapter(trainee, seed=5):
-    """B is zero at first and A would have no gradient."""
+def randomise_adapter(trainee, seed=5):
+    """Add noise to an adapter, because A has no gradient while B is zero."""
     initialise(trainee.adapter, seed)
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
@@ -89,7 +89,7 @@ def with_random_adapter(trainee, seed=5):
 
 
 def separate_gradient(model, questions, values):
-    """Gradient of the plain loss of one checkpoint that has an adapter of its own, by peft."""
+    """Return loss and gradient of one checkpoint with a separate adapter by peft."""
     config = LoraConfig(r=4, lora_alpha=8, target_modules="all-linear", task_type="CAUSAL_LM")
     adapted = get_peft_model(copy.deepcopy(model), config)
     parameters = {
@@ -106,14 +106,14 @@ def separate_gradient(model, questions, values):
 
 
 @pytest.mark.parametrize("kind", ["olmo3", "llama"])
-def test_gradient_is_the_sum_of_the_checkpoints_gradients(kind):
+def test_the_gradient_is_the_sum_over_the_checkpoints(kind):
     names = ["early", "middle", "late"]
     models = {name: tiny_model(kind, seed) for seed, name in enumerate(names)}
     plain = copy.deepcopy(models)
     batch = {name: list(toy_data(3, seed).values()) for seed, name in enumerate(names)}
     source = {str((n, i)): q for n in names for i, q in enumerate(batch[n])}
-    trainee = prepared(models, source)
-    values = with_random_adapter(trainee)
+    trainee = prepare_trainee(models, source)
+    values = randomise_adapter(trainee)
     losses = accumulate_gradients(trainee, batch, divisor=48, micro_batch=32)
     separate = {name: separate_gradient(plain[name], batch[name], values) for name in names}
     for name, (loss, _) in separate.items():
@@ -125,15 +125,15 @@ def test_gradient_is_the_sum_of_the_checkpoints_gradients(kind):
 
 
 @pytest.mark.parametrize("head", ["float32", "model"])
-def test_the_loss_is_that_of_the_logits_of_the_head(head):
+def test_the_loss_is_computed_from_the_logits_of_the_head(head):
     model, data = tiny_model(dtype=torch.bfloat16), toy_data(3)
     expected = 0.0
-    trainee = prepared(model, data, head=head)
+    trainee = prepare_trainee(model, data, head=head)
     for question in data.values():
         with torch.inference_mode():
             prompts = [trainee.tokens[prompt] for prompt in question.prompts]
             logits = digit_logits(model, prompts, DIGITS)
-        if head == "model":  # whose own logits are rounded
+        if head == "model":  # the model's head rounds its logits
             logits = logits.bfloat16().float()
         p = confidence_of(logits).tolist()
         for confidence, weight, label in zip(p, *question[1:], strict=True):
@@ -145,8 +145,8 @@ def test_the_loss_is_that_of_the_logits_of_the_head(head):
 
 def test_micro_batches_do_not_change_the_gradient():
     data, results = toy_data(7), []
-    trainee = prepared(tiny_model(), data)
-    with_random_adapter(trainee)
+    trainee = prepare_trainee(tiny_model(), data)
+    randomise_adapter(trainee)
     batch = {"a": list(data.values())}
     for size in (8, 1, 3, 100):
         trainee.adapter.clear_gradients()
@@ -158,34 +158,35 @@ def test_micro_batches_do_not_change_the_gradient():
         torch.testing.assert_close(results[0][1], gradients, rtol=1e-3, atol=1e-6)
 
 
-def test_loss_of_a_step_with_a_partial_batch_and_a_missing_answer():
-    """Three questions in a batch of 16; checkpoint b has an answer to two of them."""
+def test_the_loss_is_a_mean_even_with_a_partial_batch_and_a_missing_answer():
+    """A batch of 16 has only three questions, and checkpoint b has answered two of them."""
     data = toy_data(3)
-    seen = {"a": data, "b": {name: data[name] for name in ("q0", "q2")}}
+    data_by_checkpoint = {"a": data, "b": {name: data[name] for name in ("q0", "q2")}}
     models = {"a": tiny_model(seed=1), "b": tiny_model(seed=2)}
     with torch.no_grad():
-        expected = sum(  # B is zero at the first step: the base models' own loss
-            naive_loss(models[name], seen[name].values()).item() for name in models
+        expected = sum(  # B is zero at the first step, so this is the loss of the base models
+            naive_loss(models[name], data_by_checkpoint[name].values()).item()
+            for name in models
         )
-    trainee = prepared(models, data)
-    history = train(trainee, seen, ids=["q0", "q1", "q2", "q3"], epochs=1)
-    # A mean over two checkpoints and over the three questions of the step; q3 has no answer.
+    trainee = prepare_trainee(models, data)
+    history = train(trainee, data_by_checkpoint, ids=["q0", "q1", "q2", "q3"], epochs=1)
+    # The mean over two checkpoints and over the three questions with answers; q3 has none.
     assert history["loss"].tolist() == pytest.approx([expected / 2 / 3], rel=1e-5)
 
 
-def train(trainee, seen, *, ids=None, seed=17, epochs=2, lr=1e-2, micro_batch=32):
-    ids = ids or list(next(iter(seen.values())))
-    how = Optimisation(lr, epochs, batch_size=16, micro_batch=micro_batch)
-    return train_adapter(trainee, seen, ids, how, seed=seed)
+def train(trainee, data_by_checkpoint, *, ids=None, seed=17, epochs=2, lr=1e-2, micro_batch=32):
+    ids = ids or list(next(iter(data_by_checkpoint.values())))
+    optimisation = Optimisation(lr, epochs, batch_size=16, micro_batch=micro_batch)
+    return train_adapter(trainee, data_by_checkpoint, ids, optimisation, seed=seed)
 
 
 def test_a_step_is_adamw_on_the_clipped_gradient():
     data = toy_data(20)
     model = tiny_model()
     with torch.no_grad():
-        model.lm_head.weight *= 4  # so that gradients are longer than 1
-    trainee = prepared(model, data)
-    order = np.random.default_rng(17).permutation(20)  # one step of 16, one of 4
+        model.lm_head.weight *= 4  # makes gradients longer than 1
+    trainee = prepare_trainee(model, data)
+    order = np.random.default_rng(17).permutation(20)  # a step of 16 and a step of 4
     initialise(trainee.adapter, 17)
     moments = {name: (0.0, 0.0) for name in trainee.adapter}
     for step, chosen in enumerate((order[:16], order[16:])):
@@ -210,14 +211,14 @@ def test_a_step_is_adamw_on_the_clipped_gradient():
     expected = {name: p.detach().clone() for name, p in trainee.adapter.items()}
     history = train(trainee, {"a": data}, epochs=1)
     assert history["lr"].tolist() == [1e-2, 1e-2]
-    found = {name: p.detach() for name, p in trainee.adapter.items()}
-    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-6)
+    trained = {name: p.detach() for name, p in trainee.adapter.items()}
+    torch.testing.assert_close(trained, expected, rtol=1e-4, atol=1e-6)
 
 
-def test_the_models_hold_the_same_parameters_and_train_nothing_else():
+def test_models_share_one_adapter_and_train_nothing_else():
     models = [tiny_model(seed=seed) for seed in range(3)]
     adapter = share_adapter(models, **SIZE)
-    # 7 linear layers in each of 2 blocks, and not the LM head.
+    # 7 linear layers in each of 2 blocks, without the LM head
     assert len(adapter) == 2 * 7 * 2
     for model in models:
         trained = {id(p) for p in model.parameters() if p.requires_grad}
@@ -231,23 +232,23 @@ def test_models_of_different_depth_are_refused():
         share_adapter(models, **SIZE)
 
 
-def test_the_initialisation_depends_on_the_seed_alone():
-    found = []
+def test_the_initialisation_depends_only_on_the_seed():
+    adapters = []
     for model_seeds in ([0], [1, 2]):
         adapter = share_adapter([tiny_model(seed=s) for s in model_seeds], **SIZE)
         torch.manual_seed(model_seeds[0])
         initialise(adapter, 17)
-        found.append({name: p.detach().clone() for name, p in adapter.items()})
-    torch.testing.assert_close(*found, rtol=0, atol=0)
+        adapters.append({name: p.detach().clone() for name, p in adapter.items()})
+    torch.testing.assert_close(*adapters, rtol=0, atol=0)
     initialise(adapter, 18)
     for name, parameter in adapter.items():
         if name.endswith("lora_B"):
             assert not parameter.any()
             continue
         bound = 1 / math.sqrt(parameter.shape[1])
-        assert not torch.equal(parameter, found[0][name])
+        assert not torch.equal(parameter, adapters[0][name])
         assert 0.8 * bound < parameter.abs().max() <= bound
-        # Of a uniform law, with 4 * 32 draws or more: standard deviation bound / sqrt(3).
+        # A uniform distribution has the standard deviation bound / sqrt(3); 4 * 32 draws.
         assert parameter.std().item() == pytest.approx(bound / math.sqrt(3), rel=0.2)
     distinct = {tuple(p.flatten()[:4].tolist()) for n, p in adapter.items() if n.endswith("A")}
     assert len(distinct) == 14  # no two layers share their draws
@@ -256,33 +257,33 @@ def test_the_initialisation_depends_on_the_seed_alone():
 @pytest.mark.parametrize(
     ("kind", "dtype"), [("llama", torch.float32), ("olmo3", torch.bfloat16)]
 )
-def test_training_learns_and_leaves_the_models_as_they_were(kind, dtype):
+def test_training_lowers_the_loss_and_does_not_change_the_models(kind, dtype):
     models = {"a": tiny_model(kind, 1, dtype=dtype), "b": tiny_model(kind, 2, dtype=dtype)}
-    before = {name: copy.deepcopy(model.state_dict()) for name, model in models.items()}
+    original = {name: copy.deepcopy(model.state_dict()) for name, model in models.items()}
     data = toy_data(48)
-    trainee = prepared(models, data)
+    trainee = prepare_trainee(models, data)
     history = train(trainee, {"a": data, "b": data}, epochs=8, lr=5e-3)
     assert history["loss"].iloc[-3:].mean() < 0.3 * history["loss"].iloc[:3].mean()
     assert history["step"].tolist() == list(range(24))
     assert all(p.dtype == torch.float32 for p in trainee.adapter.values())
     for name, model in models.items():
-        after = {
+        weights = {
             key.replace(".base_layer", ""): value
             for key, value in model.state_dict().items()
             if "lora_" not in key
         }
-        assert set(after) == set(before[name])
-        assert all(torch.equal(after[key], value) for key, value in before[name].items())
+        assert set(weights) == set(original[name])
+        assert all(torch.equal(weights[key], value) for key, value in original[name].items())
 
 
-def test_two_runs_give_the_same_files_and_seeds_differ():
+def test_training_repeats_exactly_and_differs_between_seeds():
     data = toy_data(20)
     files = []
     for state, seeds in ((1, [17]), (2, [18, 17])):
         torch.manual_seed(state)
         models = {"a": tiny_model(seed=1), "b": tiny_model(seed=2)}
-        trainee = prepared(models, data)
-        for seed in seeds:  # a seed before leaves no trace in the next one
+        trainee = prepare_trainee(models, data)
+        for seed in seeds:  # the first seed must not change the second
             train(trainee, {"a": data, "b": data}, seed=seed)
             files.append(files_of(trainee))
     assert files[0] == files[2]
@@ -293,23 +294,23 @@ def test_two_runs_give_the_same_files_and_seeds_differ():
     assert config["target_modules"] == sorted(config["target_modules"])
 
 
-def test_the_saved_adapter_gives_peft_the_same_confidences(tmp_path):
+def test_a_saved_adapter_gives_the_same_confidences_in_peft(tmp_path):
     data = toy_data(16)
-    trainee = prepared(tiny_model(), data)
+    trainee = prepare_trainee(tiny_model(), data)
     train(trainee, {"a": data})
     for name, content in files_of(trainee).items():
         (tmp_path / name).write_bytes(content)
     prompts = [prompt for question in data.values() for prompt in question.prompts]
     tokens = TOKENIZER(prompts)["input_ids"]
-    ours = score_answers(trainee.models["a"], tokens, DIGITS, batch_size=5)
+    confidences = score_answers(trainee.models["a"], tokens, DIGITS, batch_size=5)
     untrained = score_answers(tiny_model(), tokens, DIGITS, batch_size=5)
     loaded = PeftModel.from_pretrained(tiny_model(), tmp_path)
     with torch.inference_mode():
-        theirs = [naive_confidence(loaded, prompt).item() for prompt in prompts]
-    np.testing.assert_allclose(ours, theirs, atol=1e-5)
-    assert np.abs(untrained - ours).max() > 0.05
+        expected = [naive_confidence(loaded, prompt).item() for prompt in prompts]
+    np.testing.assert_allclose(confidences, expected, atol=1e-5)
+    assert np.abs(untrained - confidences).max() > 0.05
 
 
-def test_no_answers_at_all_are_refused():
+def test_training_without_any_answer_is_refused():
     with pytest.raises(ValueError, match="No training question has an answer"):
-        prepared(tiny_model(), {})
+        prepare_trainee(tiny_model(), {})
