@@ -180,9 +180,7 @@ def test_the_rule_corrects_results_by_a_filled_sheet(tmp_path):
         correct_results(str(tmp_path / "filled.csv"), rows, predictions, **settings)
 
 
-@pytest.mark.parametrize(
-    "checkpoints", [CHECKPOINTS, CHECKPOINTS[:1]], ids=["all", "metric_value"]
-)
+@pytest.mark.parametrize("checkpoints", [CHECKPOINTS, CHECKPOINTS[:1]], ids=["all", "one"])
 def test_a_question_without_predictions_is_refused(checkpoints, tmp_path):
     rows, predictions, table = audited_study()
     sheet = saved_sheet(table, tmp_path)

@@ -120,7 +120,7 @@ def test_all_ranks_halve_the_micro_batch_if_one_runs_out_of_memory(study):
     [
         (NAMES, "not finite", NOT_FINITE),
         (NAMES, "much too large", "A single training question does not fit"),
-        (["a", "expected_folder"], "", "or on checkpoints of one architecture."),
+        (["a", "other"], "", "or on checkpoints of one architecture."),
     ],
 )
 def test_all_ranks_stop_with_the_same_message(names, fault, message, study, tmp_path):
