@@ -1,4 +1,4 @@
-"""All benchmarks run on tiny sizes, and what they find is written down."""
+"""All benchmarks run on tiny sizes and write their results."""
 
 import sys
 
@@ -12,16 +12,16 @@ EQUAL = Result("a", "b", 2.0, 3.0, 1e-6, 1e-5, 1.5, "How.")
 
 
 def test_results_survive_json(capsys, monkeypatch):
-    found = [EQUAL, Growth("pairs", [1, 10], [1.0, 100.0])]
+    results = [EQUAL, Growth("pairs", [1, 10], [1.0, 100.0])]
     monkeypatch.setattr(sys, "argv", ["", "json"])
-    bench.from_json.__globals__["show"](lambda quick: found)
-    assert [from_json(line) for line in capsys.readouterr().out.splitlines()] == found
-    assert found[1].exponent == pytest.approx(2)  # a hundred times for ten times as many
+    bench.from_json.__globals__["show"](lambda quick: results)
+    assert [from_json(line) for line in capsys.readouterr().out.splitlines()] == results
+    assert results[1].exponent == pytest.approx(2)  # a hundred times for ten times as many
 
 
 def test_different_results_fail_the_command(tmp_path, monkeypatch):
-    found = {"trees": [EQUAL], "decoding": [EQUAL._replace(difference=1e-4)]}
-    monkeypatch.setattr(bench, "run", lambda name, quick: found[name])
+    results = {"trees": [EQUAL], "decoding": [EQUAL._replace(difference=1e-4)]}
+    monkeypatch.setattr(bench, "run", lambda name, quick: results[name])
     command = ["bench", "--to", str(tmp_path), "--only"]
     monkeypatch.setattr(sys, "argv", [*command, "trees"])
     bench.main()
@@ -40,6 +40,6 @@ def test_every_benchmark_runs(tmp_path, monkeypatch):
     page = (tmp_path / "results.md").read_text()
     for number in ("questions", "beams", "seeds"):
         assert f"\n| {number} | " in page
-    for what in ("decoding", "scoring", "training step", "training", "significance"):
-        assert f"\n| {what}" in page
+    for benchmark in ("decoding", "scoring", "training step", "training", "significance"):
+        assert f"\n| {benchmark}" in page
     assert (tmp_path / "results.png").stat().st_size > 1000

@@ -1,4 +1,4 @@
-"""The suite for a GPU runs to its end on a tiny model without one, and says what it found."""
+"""The benchmarks for a GPU finish on a tiny model without a GPU, and report each part."""
 
 import re
 import subprocess
@@ -35,14 +35,14 @@ def test_a_part_that_fails_or_takes_too_long_is_a_row(monkeypatch):
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-def test_without_a_gpu_it_says_so(monkeypatch):
+def test_a_missing_gpu_is_an_error(monkeypatch):
     monkeypatch.setattr(sys, "argv", ["gpu"])
     with pytest.raises(SystemExit, match="No GPU was found"):
         gpu.main()
 
 
 @pytest.mark.slow
-def test_the_suite_runs_on_a_cpu(tmp_path, monkeypatch):
+def test_all_parts_run_on_a_cpu(tmp_path, monkeypatch):
     page = tmp_path / "gpu.md"
     words = ["gpu", "--device", "cpu", "--shape", "tiny", "--to", str(page)]
     monkeypatch.setattr(gpu.subprocess, "run", warm_python.run_words)
@@ -52,5 +52,5 @@ def test_the_suite_runs_on_a_cpu(tmp_path, monkeypatch):
     rows = re.findall(r"^\| (\w+) \| (.*?) \| (.*?) \| (.*?) \|$", text, flags=re.MULTILINE)
     assert {part for part, *_ in rows} >= {*gpu.PARTS, "rates"}
     assert sum(ok == "yes" for *_, ok in rows) == 13
-    # 6 questions of which 2 fit: 3 at once, then 2
+    # 2 of 6 questions fit: 3 at once, then 2
     assert ("memory", "halvings of a batch of 6, simulated", "2", "yes") in rows

@@ -42,11 +42,11 @@ def test_counts_and_change_auc_of_an_update_equal_an_obvious_recomputation(publi
         model: {row.item_id: row for row in table[table["model"] == model].itertuples()}
         for model in MODELS
     }
-    before, after = by_model.values()
-    shared = sorted(set(before) & set(after))
-    gained = [i for i in shared if after[i].is_correct and not before[i].is_correct]
-    lost = [i for i in shared if before[i].is_correct and not after[i].is_correct]
-    change = {i: after[i].confidence - before[i].confidence for i in shared}
+    earlier, later = by_model.values()
+    shared = sorted(set(earlier) & set(later))
+    gained = [i for i in shared if later[i].is_correct and not earlier[i].is_correct]
+    lost = [i for i in shared if earlier[i].is_correct and not later[i].is_correct]
+    change = {i: later[i].confidence - earlier[i].confidence for i in shared}
     wins = sum(
         1.0 if change[g] > change[ls] else 0.5 if change[g] == change[ls] else 0.0
         for g in gained
@@ -55,10 +55,10 @@ def test_counts_and_change_auc_of_an_update_equal_an_obvious_recomputation(publi
     assert values["questions"] == len(shared) == 110
     assert (values["gained"], values["lost"]) == (len(gained), len(lost))
     assert values["change_auc"] == pytest.approx(wins / len(gained) / len(lost), abs=1e-12)
-    mean = np.mean([before[i].confidence for i in lost]) / 100
+    mean = np.mean([earlier[i].confidence for i in lost]) / 100
     assert values["earlier.confidence_in_lost"] == pytest.approx(mean)
     assert values["later.accuracy"] == pytest.approx(
-        np.mean([after[i].is_correct for i in shared])
+        np.mean([later[i].is_correct for i in shared])
     )
 
 

@@ -1,4 +1,4 @@
-"""Bits that flip on a disk: noticed, or without meaning; never another number."""
+"""Flipped bits on a disk are noticed or have no effect; they never change a number."""
 
 import errno
 import json
@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,7 +20,7 @@ from persistcal.store.progress import Progress, Snapshot, read_sealed, seal
 from persistcal.store.tables import content_digest
 
 ROOT = Path(__file__).parents[2]
-# With lists, missing values, and numbers of which few differ (so that they are coded).
+# Tables with lists, missing values, and repeated numbers, which parquet encodes
 TABLES = {
     "clusters": (
         artifacts.CLUSTERS,
@@ -59,30 +60,35 @@ def flipped(content, bit):
     return bytes(content)
 
 
+def some_bits(content, n=48):
+    """Return n bits of a content, evenly spaced."""
+    return [int(bit) for bit in np.linspace(0, 8 * len(content) - 1, n)]
+
+
 @pytest.mark.parametrize("name", TABLES)
-def test_a_bit_that_flips_in_a_table_never_changes_what_is_read(name, tmp_path):
+def test_a_flipped_bit_in_a_table_is_refused_or_has_no_effect(name, tmp_path):
     table, columns = TABLES[name]
     path = tmp_path / "table.parquet"
     artifacts.write(pd.DataFrame(columns), path, table)
-    expected, whole = artifacts.read(path, table).to_dict("list"), path.read_bytes()
-    refused, bits = 0, range(0, 8 * len(whole), 61)
+    expected, content = artifacts.read(path, table).to_dict("list"), path.read_bytes()
+    n_refused, bits = 0, some_bits(content)
     for bit in bits:
-        path.write_bytes(flipped(whole, bit))
+        path.write_bytes(flipped(content, bit))
         try:
             assert repr(artifacts.read(path, table).to_dict("list")) == repr(expected), bit
         except artifacts.TableError as error:
             assert str(path) in str(error)
-            refused += 1
-    assert refused > len(bits) / 3  # the rest are statistics, and what nothing reads
+            n_refused += 1
+    assert n_refused > len(bits) / 3  # other bits are statistics, and bytes that are not read
 
 
-def test_a_table_says_what_to_do_when_a_value_has_changed(tmp_path):
+def test_the_refusal_of_a_changed_table_contains_the_remedy(tmp_path):
     path = tmp_path / "labels.parquet"
     artifacts.write(pd.DataFrame(LABELS), path, artifacts.LABELS)
-    # As a program would that rewrites the file with its checksums: the digest remains.
-    other = pq.read_table(path)
-    changed = other.set_column(2, "label", [["incorrect", "incorrect"]])
-    pq.write_table(changed.cast(other.schema), path)
+    # Another program rewrites the file with its checksums: the digest remains.
+    original = pq.read_table(path)
+    changed = original.set_column(2, "label", [["incorrect", "incorrect"]])
+    pq.write_table(changed.cast(original.schema), path)
     with pytest.raises(artifacts.TableError, match="does not match its digest; delete it"):
         artifacts.read(path, artifacts.LABELS)
     pd.DataFrame(LABELS).to_parquet(path)  # as another program does
@@ -95,14 +101,14 @@ def test_a_digest_does_not_depend_on_how_a_table_lies_in_memory():
     content = artifacts.check(pd.DataFrame(columns), table, "here")
     pieces = pa.concat_tables([content.slice(0, 1), content.slice(1)])
     assert content_digest(pieces) == content_digest(content)
-    others = [
+    variants = [
         {"answer": ["Pari", "s", "上海"]},
         {"members": [["Paris"], ["paris."], ["上海"]]},
         {"probability": [0.5, 0.5, 0.25]},
     ]
     digests = {
         content_digest(artifacts.check(pd.DataFrame(columns | o), table, "here"))
-        for o in [{}, *others]
+        for o in [{}, *variants]
     }
     assert len(digests) == 4
 
@@ -117,15 +123,15 @@ def test_the_digest_of_a_users_file_stays_with_the_table(tmp_path):
 
 
 def interrupted(output, compute):
-    """Return part 0 as an interrupted run finds it, and the work files that it leaves."""
+    """Interrupt a run after part 0; return the part, computed or saved by an earlier run."""
     with pytest.raises(KeyboardInterrupt), Progress(output, [], {}) as work:
-        found = work.remember("beams", 0, compute)
+        part = work.remember("beams", 0, compute)
         work.write_snapshot("seed17", Snapshot({"x": torch.ones(4)}, {"step": 3}))
         raise KeyboardInterrupt
-    return found
+    return part
 
 
-def test_a_bit_that_flips_in_saved_progress_makes_it_absent(tmp_path, caplog):
+def test_saved_progress_with_a_flipped_bit_is_computed_again(tmp_path, caplog):
     output = tmp_path / "beams.parquet"
     interrupted(output, lambda: [["Paris", -1.25]])
     assert interrupted(output, lambda: "not asked") == [["Paris", -1.25]]
@@ -133,31 +139,31 @@ def test_a_bit_that_flips_in_saved_progress_makes_it_absent(tmp_path, caplog):
     part, snapshot = folder / "000000.json", folder / "seed17.safetensors"
     assert not caplog.records
     for path in (part, snapshot):
-        whole, said = path.read_bytes(), 0
-        for bit in range(0, 8 * len(whole), 11):
-            path.write_bytes(flipped(whole, bit))
+        content, n_refused = path.read_bytes(), 0
+        for bit in some_bits(content):
+            path.write_bytes(flipped(content, bit))
             caplog.clear()
             work = Progress(output, [], {})
             if path == part:
-                found = work.remember("beams", 0, lambda: "computed again")
-                assert found in ("computed again", [["Paris", -1.25]])
-                told = found == "computed again"
+                beams = work.remember("beams", 0, lambda: "computed again")
+                assert beams in ("computed again", [["Paris", -1.25]])
+                is_refused = beams == "computed again"
             else:
                 state = work.read_snapshot("seed17")
-                told = state is None
-                assert told or state.tensors["x"].tolist() == [1.0] * 4
-                assert told or state.record == {"step": 3}
-            assert told == any("is damaged" in message for message in caplog.messages)
-            said += told
-        assert said > 0.9 * len(range(0, 8 * len(whole), 11))
-        path.write_bytes(whole)
+                is_refused = state is None
+                assert is_refused or state.tensors["x"].tolist() == [1.0] * 4
+                assert is_refused or state.record == {"step": 3}
+            assert is_refused == any("is damaged" in message for message in caplog.messages)
+            n_refused += is_refused
+        assert n_refused > 0.9 * len(some_bits(content))
+        path.write_bytes(content)
 
 
-def test_sealed_files_are_the_same_each_time_and_those_of_others_are_read(tmp_path):
+def test_sealed_files_have_the_same_bytes_each_time_and_other_programs_read_them(tmp_path):
     tensors = {"b": torch.arange(6).view(2, 3).bfloat16(), "a": torch.ones(1)}
     content = seal(tensors, {"format": "pt", "step": "3"}, "beside")
-    again = {seal(tensors, {"step": "3", "format": "pt"}, "beside") for _ in range(9)}
-    assert again == {content}
+    contents = {seal(tensors, {"step": "3", "format": "pt"}, "beside") for _ in range(9)}
+    assert contents == {content}
     path = tmp_path / "a.safetensors"
     path.write_bytes(content)
     assert torch.equal(load_file(path)["b"], tensors["b"])
@@ -166,20 +172,20 @@ def test_sealed_files_are_the_same_each_time_and_those_of_others_are_read(tmp_pa
         read_sealed(path, "other")
 
 
-def test_what_is_known_of_a_file_is_of_one_version(tmp_path, monkeypatch):
+def test_a_cached_digest_is_used_for_one_version_of_a_file(tmp_path, monkeypatch):
     monkeypatch.setattr("persistcal.store.files.READ_EACH_TIME", 0)
-    path, digests = tmp_path / "weights", Digests(tmp_path / "known")
+    path, digests = tmp_path / "weights", Digests(tmp_path / "cache")
     path.write_bytes(b"one")
-    one = digests.sha256(path)
+    digest = digests.sha256(path)
     path.write_bytes(b"two")
-    assert digests.sha256(path) == sha256(path) != one
-    [entry] = (tmp_path / "known").iterdir()
-    for content in ("", "{", "[1, 2]", json.dumps([["elsewhere"], one])):
+    assert digests.sha256(path) == sha256(path) != digest
+    [entry] = (tmp_path / "cache").iterdir()
+    for content in ("", "{", "[1, 2]", json.dumps([["elsewhere"], digest])):
         entry.write_text(content)
         assert digests.sha256(path) == sha256(path)
 
 
-def test_a_file_is_there_whole_or_as_before(tmp_path):
+def test_a_failed_write_leaves_the_former_file(tmp_path):
     path = tmp_path / "record.json"
     write_whole(path, "before")
     with pytest.raises(OSError, match="No space") as raised, written_whole(path) as part:
@@ -190,7 +196,7 @@ def test_a_file_is_there_whole_or_as_before(tmp_path):
     assert [file.name for file in tmp_path.iterdir()] == ["record.json"]
 
 
-def test_what_a_killed_process_left_is_removed_and_what_another_writes_is_not(tmp_path):
+def test_a_write_removes_the_temporary_files_of_killed_processes_only(tmp_path):
     path = tmp_path / "a[1].json"
     waits = f"""from persistcal.store.files import written_whole
 with written_whole({str(path)!r}) as part:
@@ -207,8 +213,8 @@ with written_whole({str(path)!r}) as part:
     assert len([*tmp_path.iterdir()]) == 2
     write_whole(path, "whole")
     assert path.read_text() == "whole"
-    [other] = (file for file in tmp_path.iterdir() if file != path)
-    assert other.name.endswith(f".{alive.pid}.part")
+    [part] = (file for file in tmp_path.iterdir() if file != path)
+    assert part.name.endswith(f".{alive.pid}.part")
     alive.communicate(b"\n")
-    assert path.read_text() == "half"  # the last that ended well
+    assert path.read_text() == "half"  # the last write that succeeded
     assert [*tmp_path.iterdir()] == [path]

@@ -24,7 +24,7 @@ RECORDS = [f"out/checkpoints/mine/{name}.json" for name in ("early", "late")]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Two local checkpoints whose weights are too large for Snakemake's own digests."""
+    """Two local checkpoints with weights that are too large for Snakemake's digests."""
     folder = tmp_path_factory.mktemp("local")
     quiz = {"quiz": {"source": "file", "file": "quiz.jsonl"}}
     lexical_study(folder, {"mine": MINE}, ["end_correct"], quiz)
@@ -48,20 +48,20 @@ def test_a_touch_reruns_nothing(folder):
 
 
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors"])  # small, and large
-def test_another_content_reruns_what_is_made_of_it(folder, name):
+def test_a_changed_file_of_a_checkpoint_reruns_its_jobs(folder, name):
     path = folder / "mine" / "late" / name
-    before = path.read_bytes()
-    path.write_bytes(before[:-1] + bytes([before[-1] ^ 1]))
+    content = path.read_bytes()
+    path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     jobs = planned(dry_run(folder))
-    path.write_bytes(before)
+    path.write_bytes(content)
     assert jobs == {"resolve_checkpoint": 1, "fetch_checkpoint": 1}
     assert "Nothing to be done" in dry_run(folder)
 
 
 def test_different_tokenizers_are_named_and_a_change_under_results_is_refused(folder):
     path = folder / "mine" / "late" / "tokenizer_config.json"
-    before = path.read_text()
-    path.write_text(before.replace("{", '{"model_max_length": 99,', 1))
+    content = path.read_text()
+    path.write_text(content.replace("{", '{"model_max_length": 99,', 1))
     configs = [folder / "study.yaml"]
     output = snakemake(folder, "-c1", *RECORDS, configs=configs, check=False)
     assert "has changed tokenizer_config.json since results were made; put it back" in output
@@ -71,7 +71,7 @@ def test_different_tokenizers_are_named_and_a_change_under_results_is_refused(fo
         "checkpoint late of mine does not have the tokenizer of early (tokenizer_config.json)"
         in output
     )
-    path.write_text(before)
+    path.write_text(content)
 
 
 @pytest.fixture(scope="module")
@@ -86,9 +86,8 @@ BEAMS = "out/beams/atlas/p20/atlas/test.parquet"
 
 
 def test_a_touch_of_pretrained_files_reruns_nothing(pretrained):
-    now = time.time()
     for path in (pretrained / "out/pretrained").rglob("*"):
-        os.utime(path, (now, now))
+        os.utime(path)
     jobs = planned(snakemake(pretrained, "-n", BEAMS, configs=PRETRAINING))
     assert "pretrain_checkpoint" not in jobs and jobs["generate_beams"] == 1
 
@@ -96,19 +95,19 @@ def test_a_touch_of_pretrained_files_reruns_nothing(pretrained):
 @pytest.mark.parametrize("name", ["tokenizer.json", "model.safetensors"])
 def test_a_deleted_file_of_a_pretrained_checkpoint_is_made_again(pretrained, name, monkeypatch):
     path = pretrained / "out/pretrained/atlas/p20" / name
-    before = path.read_bytes()
+    content = path.read_bytes()
     path.unlink()
     record = Checkpoint.read(pretrained / "out/checkpoints/atlas/p20.json")
     monkeypatch.chdir(pretrained)
-    says = f"{name} is missing; run again, and the workflow makes it again"
-    with pytest.raises(DamagedFileError, match=says):
+    message = f"{name} is missing; run again, and the workflow makes it again"
+    with pytest.raises(DamagedFileError, match=message):
         record.check(path.parent, record.files | record.weights)
     jobs = planned(snakemake(pretrained, "-n", BEAMS, configs=PRETRAINING))
     assert jobs["pretrain_checkpoint"] == 1
-    path.write_bytes(before)
+    path.write_bytes(content)
 
 
-def test_a_damaged_optimizer_is_not_gone_on_from(pretrained, monkeypatch):
+def test_pretraining_does_not_continue_from_a_damaged_optimizer(pretrained, monkeypatch):
     path = pretrained / "out/pretrained/atlas/p20/optimizer.safetensors"
     content = bytearray(path.read_bytes())
     content[-5] ^= 1
@@ -116,7 +115,7 @@ def test_a_damaged_optimizer_is_not_gone_on_from(pretrained, monkeypatch):
     target = "out/checkpoints/atlas/p30.json"
     output = snakemake(pretrained, "-c1", target, configs=PRETRAINING, check=False)
     assert "p20/optimizer.safetensors or the file next to it is damaged" in output
-    path.unlink()  # as the sentence says
+    path.unlink()  # the remedy of the message
     snakemake(pretrained, "-c1", target, configs=PRETRAINING)
     assert Checkpoint.read(pretrained / target).files["tokenizer.json"]
     monkeypatch.chdir(pretrained)

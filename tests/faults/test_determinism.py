@@ -15,18 +15,18 @@ QUESTIONS = [f"Which country is {city} in?" for city in CITIES]
 
 
 def answers_and_confidences(model, tokenizer, threads, batch_size):
-    """Beams of each question, and the confidence in each of its beams."""
-    before = torch.get_num_threads()
+    """Return the beams for each question, and the confidence in each beam."""
+    n_threads = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
-        found = generate_beams(
+        beams_by_question = generate_beams(
             model,
             tokenizer,
             few_shot_prefix([("Oslo?", "Norway")]),
             [question_suffix(question) for question in QUESTIONS],
             Search(n_beams=3, max_new_tokens=5, batch_size=batch_size),
         )
-        texts = [[beam.text for beam in beams] for beams in found]
+        texts = [[beam.text for beam in beams] for beams in beams_by_question]
         prompts = [
             tokenizer(confidence_prompt(TEMPLATE, question, text))["input_ids"]
             for question, beams in zip(QUESTIONS, texts, strict=True)
@@ -35,7 +35,7 @@ def answers_and_confidences(model, tokenizer, threads, batch_size):
         digits = digit_tokens(tokenizer)
         return texts, score_answers(model, prompts, digits, batch_size=batch_size)
     finally:
-        torch.set_num_threads(before)
+        torch.set_num_threads(n_threads)
 
 
 @pytest.mark.parametrize("kind", ["olmo3", "llama"])
@@ -45,9 +45,9 @@ def test_threads_and_batches_change_no_answer_and_no_confidence_beyond_rounding(
     assert len({text for beams in texts for text in beams}) > len(QUESTIONS)
     assert np.std(confidences) > 0.01
     for threads, batch_size in ((1, 3), (2, 100)):
-        others, same = answers_and_confidences(model, tokenizer, threads, batch_size)
-        assert others == texts
-        np.testing.assert_allclose(same, confidences, rtol=0, atol=1e-5)
+        other_texts, close = answers_and_confidences(model, tokenizer, threads, batch_size)
+        assert other_texts == texts
+        np.testing.assert_allclose(close, confidences, rtol=0, atol=1e-5)
 
 
 def test_the_same_batches_give_the_same_bits():

@@ -28,8 +28,8 @@ def test_a_judge_killed_again_and_again_pays_only_what_was_on_its_way_twice(tmp_
                 candidates(N), folder, settings, noted=folder / "noted.csv", api_key=KEY
             )
             assert [label for label, _ in labels] == ["correct", "incorrect"] * (N // 2)
-            again = fake.asked.total() - N
-            assert 0 <= again <= AT_ONCE * kills
+            n_repeated = fake.asked.total() - N
+            assert 0 <= n_repeated <= AT_ONCE * kills
             assert Ledger(folder / "spending.csv").total()[0] >= fake.asked.total()
             count("kills of a judge's job", kills)
-            count("requests asked again after them", again)
+            count("requests asked again after them", n_repeated)

@@ -21,7 +21,7 @@ job.sample(prompts({N}), api_key="{KEY}", reach={{"concurrency": {AT_ONCE}}})
 
 
 def kill_and_end(folder, draw, kills):
-    """Kill a job that asks `kills` times and let it end; return how many were on their way."""
+    """Kill a job `kills` times and let it end; return the number of kills that met a job."""
     with FakeModel(folder) as fake:
         fake.delay_s, killed = 0.02, 0
         for upto in sorted(draw.sample(range(1, N), kills)):

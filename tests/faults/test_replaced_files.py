@@ -1,4 +1,4 @@
-"""A user's file that is replaced by an older one of the same size: what read it runs again."""
+"""Jobs that read a user's file rerun if an older file of the same size replaces it."""
 
 import os
 import re
@@ -14,16 +14,16 @@ pytestmark = pytest.mark.slow
 
 
 def replace_by_older(path):
-    """Put in the place of a file one with its first letter changed, and the time of before."""
-    content, there = path.read_bytes(), path.stat()
-    other = path.with_name("other")
-    other.write_bytes(content.swapcase())
-    os.utime(other, (there.st_mtime - 1000, there.st_mtime - 1000))
-    other.replace(path)
+    """Replace a file by an older file of the same size with another content."""
+    content, modified = path.read_bytes(), path.stat().st_mtime
+    replacement = path.with_name("replacement")
+    replacement.write_bytes(content.swapcase())
+    os.utime(replacement, (modified - 1000, modified - 1000))
+    replacement.replace(path)
 
 
 def replanned(folder, configs, target, file):
-    """Rules of what is done again for `target` when a file is replaced; nothing before."""
+    """Return the jobs that are planned for the finished `target` after `file` is replaced."""
     run = partial(snakemake, folder, target, "--cores", "1", configs=configs)
     run()
     assert planned(run("--dry-run")) == {}
@@ -31,14 +31,14 @@ def replanned(folder, configs, target, file):
     return planned(run("--dry-run"))
 
 
-def test_predictions(tmp_path):
+def test_replaced_predictions_are_imported_again(tmp_path):
     configs = [write_study(tmp_path) / "config.yaml"]
     target = "out/predictions/m1/quiz/imported.parquet"
     plan = replanned(tmp_path, configs, target, "predictions.csv")
     assert plan == {"import_predictions": 1}
 
 
-def test_answers_and_the_audit_sheet(tmp_path):
+def test_a_replaced_file_of_answers_or_audit_sheet_is_read_again(tmp_path):
     def write(**audit):
         shutil.copyfile(ROOT / "config/example_answers.csv", tmp_path / "answers.csv")
         sizes = {"n_contrast": 24, "n_correct": 12, "n_incorrect": 12}
@@ -61,16 +61,16 @@ def test_answers_and_the_audit_sheet(tmp_path):
     configs = write(filled="filled.csv")
     target = "out/audit_agreements/m1/quiz.csv"
     assert replanned(tmp_path, configs, target, "filled.csv") == {"summarise_audit": 1}
-    replace_by_older(tmp_path / "filled.csv")  # as it was
+    replace_by_older(tmp_path / "filled.csv")  # swaps the case back
     table = "out/tables/corrections.csv"
     plan = {"correct_results": 1, "make_plain_table": 1}
     assert replanned(tmp_path, configs, table, "filled.csv") == plan
     rows = pd.read_csv(tmp_path / table).set_index(["estimator", "metric"])
-    # by a person to whom all answers on the sheet are right
+    # the sheet labels all answers correct
     assert rows["corrected"].dropna().tolist() == [1, 1, 0, 0, 0]
 
 
-def test_questions(tmp_path):
+def test_replaced_questions_are_prepared_again(tmp_path):
     checkpoints = {name: {"revision": name} for name in ("early", "late")}
     mine = {"repo": "mine", "checkpoints": checkpoints, "evaluation": ["early", "late"]}
     dataset = {"source": "file", "file": "quiz.csv"}
@@ -81,8 +81,8 @@ def test_questions(tmp_path):
     assert plan == {"prepare_questions": 1}
 
 
-def test_the_archive_of_the_release(tmp_path):
-    """Nothing unpacks it here: its results are touched, as if they had been made."""
+def test_a_replaced_archive_of_the_release_is_imported_again(tmp_path):
+    """The archive is not unpacked here: results are touched, as if the import had run."""
     mine = {"repo": "org/m", "checkpoints": {name: {"revision": name} for name in "ab"}}
     configs = lexical_study(
         tmp_path,

@@ -16,30 +16,30 @@ from persistcal.store import artifacts
 
 pytestmark = pytest.mark.slow
 
-METRICS = "out/metrics.csv"  # four jobs, of which two read and write tables
+METRICS = "out/metrics.csv"  # four jobs; two of them read and write tables
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    """A study whose metrics are made by a run that nothing befell, and how long it took."""
-    folder = write_study(tmp_path_factory.mktemp("whole") / "study")
+def undisturbed(tmp_path_factory):
+    """A study with the metrics of an undisturbed run, and the run's duration."""
+    folder = write_study(tmp_path_factory.mktemp("undisturbed") / "study")
     begin = time.monotonic()
-    status, said = run(folder, METRICS)
-    assert status == 0, said[-3000:]
+    status, output = run(folder, METRICS)
+    assert status == 0, output[-3000:]
     return folder, time.monotonic() - begin
 
 
 @pytest.fixture(scope="module")
-def expected(whole):
-    return digests(whole[0] / "out")
+def expected(undisturbed):
+    return digests(undisturbed[0] / "out")
 
 
-def goes_on(folder, *, killed=False):
-    """Run again as a user would, who first frees the lock of a run that was killed."""
+def rerun(folder, *, killed=False):
+    """Run again like a user, who first frees the lock of a run that was killed."""
     if killed:
         run(folder, METRICS, "--unlock")
-    status, said = run(folder, METRICS)
-    assert status == 0, said[-3000:]
+    status, output = run(folder, METRICS)
+    assert status == 0, output[-3000:]
     return digests(folder / "out")
 
 
@@ -51,25 +51,27 @@ def test_a_run_killed_between_its_jobs_goes_on_to_the_same_bytes(expected, tmp_p
     with started(folder, METRICS) as process:
         deadline = time.monotonic() + 120
         while not (folder / "out/predictions").exists() and time.monotonic() < deadline:
-            assert process.poll() is None
+            assert process.exitcode is None
             time.sleep(0.01)
     assert not (folder / METRICS).exists()
-    assert goes_on(folder, killed=True) == expected
+    assert rerun(folder, killed=True) == expected
 
 
 @pytest.mark.soak
-def test_a_run_killed_at_random_moments_goes_on_to_the_same_bytes(whole, expected, tmp_path):
+def test_a_run_killed_at_random_moments_goes_on_to_the_same_bytes(
+    undisturbed, expected, tmp_path
+):
     """Each study is killed up to three times, at moments drawn from a seed."""
-    _, duration = whole
+    _, duration = undisturbed
     draw = random.Random(17)
     for number in rounds("studies of killed runs", share=0.6):
         folder = write_study(tmp_path / f"study{number}")
         for _ in range(draw.randint(1, 3)):
             with started(folder, METRICS) as process:
                 time.sleep(draw.uniform(0.05, 1) * duration)
-                count("kills that met a run", process.poll() is None)
+                count("kills that met a run", process.exitcode is None)
             run(folder, METRICS, "--unlock")
-        assert goes_on(folder) == expected
+        assert rerun(folder) == expected
 
 
 @pytest.mark.soak
@@ -77,16 +79,16 @@ def test_the_whole_study_is_the_same_bytes_each_time(tmp_path):
     """Tables, figures and the page, with one core and with two."""
     folders = [write_study(tmp_path / name) for name in ("one", "two")]
     for cores, folder in enumerate(folders, start=1):
-        status, said = run(folder, cores=cores)
-        assert status == 0, said[-3000:]
+        status, output = run(folder, cores=cores)
+        assert status == 0, output[-3000:]
     first, second = (digests(folder / "out") for folder in folders)
-    page = "report/index.html"  # says when it was made, and what the jobs took
+    page = "report/index.html"  # contains its date and the durations of jobs
     assert first.pop(page) and second.pop(page)
     assert first == second
     assert "figures/full_vs_contrast.png" in first
     pages = [(folder / "out" / page).read_text().splitlines() for folder in folders]
-    others = [a for a, b in zip(*pages, strict=True) if a != b]
-    assert all("<dt>Page made</dt>" in a or 'data-v="evaluate_estimator"' in a for a in others)
+    changed = [a for a, b in zip(*pages, strict=True) if a != b]
+    assert all("<dt>Page made</dt>" in a or 'data-v="evaluate_estimator"' in a for a in changed)
     count("files of a whole study compared", len(first) + 1)
 
 
@@ -94,29 +96,29 @@ def test_the_whole_study_is_the_same_bytes_each_time(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("options", "remedy", "says"),
+    ("options", "remedy", "message"),
     [
         ("size=16k", "size=50m", "No space left on device"),
         ("ro", "rw", "Read-only file system"),
     ],
 )
 def test_a_disk_that_cannot_be_written_stops_with_its_name_and_another_goes_on(
-    expected, tmp_path, options, remedy, says
+    expected, tmp_path, options, remedy, message
 ):
     folder = write_study(tmp_path / "study")
     with mounted(folder / "out", options):
-        status, said = run(folder, METRICS)
-        assert status != 0 and says in said
+        status, output = run(folder, METRICS)
+        assert status != 0 and message in output
         assert not (folder / METRICS).exists()
         remount(folder / "out", remedy)
-        assert goes_on(folder) == expected
+        assert rerun(folder) == expected
         remount(folder / "out", "ro")
-        status, said = run(folder, METRICS)
-        assert status == 0 and "Nothing to be done" in said
+        status, output = run(folder, METRICS)
+        assert status == 0 and "Nothing to be done" in output
 
 
 def test_a_folder_of_another_user_is_refused_in_a_sentence(tmp_path):
-    """Root without its privileges over files is a user who may not write there."""
+    """Root without its privileges over files is a user without write permission."""
     if os.geteuid() != 0 or not shutil.which("setpriv"):
         pytest.skip("only root can become another user, with setpriv")
     folder = write_study(tmp_path / "study")
@@ -124,9 +126,10 @@ def test_a_folder_of_another_user_is_refused_in_a_sentence(tmp_path):
         os.chown(path, 12345, 12345)
     unprivileged = ["setpriv", "--bounding-set=-dac_override,-dac_read_search,-fowner"]
     with started(folder, METRICS, prefix=unprivileged) as process:
-        assert process.wait(120) == 1
-    said = (folder / "run.log").read_text()
-    assert "study cannot be written by this user" in said and "Traceback" not in said
+        process.join(120)
+        assert process.exitcode == 1
+    output = (folder / "run.log").read_text()
+    assert "study cannot be written by this user" in output and "Traceback" not in output
     assert not (folder / "out").exists()
 
 
@@ -140,16 +143,17 @@ def test_a_clock_that_jumps_is_noticed_and_changes_no_byte(expected, tmp_path, j
         pytest.skip("there is no faketime: make test-packages installs it (Debian)")
     folder = write_study(tmp_path / "study")
     with started(folder, METRICS, prefix=["faketime", "-f", jump]) as first:
-        status = first.wait(300)
-    said = (folder / "run.log").read_text()
+        first.join(300)
+        status = first.exitcode
+    output = (folder / "run.log").read_text()
     if stopped == "second":
-        assert status == 0, said[-3000:]
+        assert status == 0, output[-3000:]
         (folder / METRICS).unlink()
-        status, said = run(folder, METRICS)
-    assert status == 1 and "could indicate a clock skew problem" in said
-    for path in folder.rglob("*"):  # what is dated tomorrow was made before now
+        status, output = run(folder, METRICS)
+    assert status == 1 and "could indicate a clock skew problem" in output
+    for path in folder.rglob("*"):  # files must not be dated in the future
         os.utime(path)
-    assert goes_on(folder) == expected
+    assert rerun(folder) == expected
 
 
 # Two at once ----------------------------------------------------------------------------
@@ -160,15 +164,16 @@ def test_a_second_run_of_the_same_study_refuses_and_leaves_the_first_alone(expec
     with started(folder, METRICS) as first:
         deadline = time.monotonic() + 120
         while not list(folder.glob(".snakemake/locks/*")) and time.monotonic() < deadline:
-            assert first.poll() is None
+            assert first.exitcode is None
             time.sleep(0.01)
-        os.killpg(first.pid, signal.SIGSTOP)  # so that it holds its lock for certain
+        os.killpg(first.pid, signal.SIGSTOP)  # it keeps its lock
         (folder / "run.log").rename(folder / "first.log")
-        status, said = run(folder, METRICS)
+        status, output = run(folder, METRICS)
         assert status != 0
-        assert "Directory cannot be locked" in said
+        assert "Directory cannot be locked" in output
         os.killpg(first.pid, signal.SIGCONT)
-        assert first.wait(300) == 0, (folder / "first.log").read_text()[-3000:]
+        first.join(300)
+        assert first.exitcode == 0, (folder / "first.log").read_text()[-3000:]
     assert digests(folder / "out") == expected
 
 
@@ -183,8 +188,8 @@ def test_odd_names_of_files_and_in_files_are_taken_as_they_are(tmp_path):
         "question_id": lambda i: f"{{}}{ODD}{i}",
     }
     folder = write_study(tmp_path / "the study's $HOME {ü}", f"my {ODD}.csv", rename=names)
-    status, said = run(folder, "out/tables/all_estimators.tex", METRICS)
-    assert status == 0, said[-3000:]
+    status, output = run(folder, "out/tables/all_estimators.tex", METRICS)
+    assert status == 0, output[-3000:]
     metrics = artifacts.read_csv(folder / METRICS, artifacts.METRICS)
     assert set(metrics["estimator"]) == {
         names["estimator"](name) for name in ("learnt", "own", "coarse", "end_correct")
@@ -205,8 +210,8 @@ def test_odd_names_of_a_question_file_and_in_it(tmp_path):
     checkpoints = {c: {"revision": c} for c in ("early", "late")}
     mine = {"repo": "mine", "checkpoints": checkpoints, "evaluation": ["early", "late"]}
     quiz = {"quiz": {"source": "file", "file": name}}
-    few = {"prompts": {"few_shot": 1}}
-    configs = lexical_study(tmp_path, {"mine": mine}, ["end_correct"], quiz, **few)
+    prompts = {"few_shot": 1}
+    configs = lexical_study(tmp_path, {"mine": mine}, ["end_correct"], quiz, prompts=prompts)
     snakemake(tmp_path, "-c1", "out/questions/quiz.parquet", configs=configs)
     table = artifacts.read(tmp_path / "out/questions/quiz.parquet", artifacts.QUESTIONS)
     assert sorted(table["question"]) == [row["question"] for row in rows]

@@ -2,12 +2,12 @@
 
 import contextlib
 import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import warm_python
 import workflow_runs
 import yaml
 from synthetic_predictions import CHECKPOINTS, make_predictions
@@ -60,34 +60,43 @@ def lexical_study(folder, models, estimators, /, datasets=None, study=None, **fu
     return [folder / "study.yaml"]
 
 
+class ColdProcess(subprocess.Popen):
+    """A process with the interface of `multiprocessing.Process`."""
+
+    exitcode = property(subprocess.Popen.poll)
+
+    def join(self, timeout=None):
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.wait(timeout)
+
+
 @contextlib.contextmanager
 def started(folder, *targets, cores=2, prefix=()):
     """Start Snakemake in a new process group, and kill it at the end if it still runs.
 
-    `prefix` is a command that starts Snakemake.
+    `prefix` is a command that starts Snakemake in a new Python, which takes longer.
     """
-    command = [*prefix, sys.executable, "-m", "snakemake", "-s", str(ROOT / "Snakefile")]
-    command += ["--directory", str(folder), "--profile", str(ROOT / "profiles" / "laptop")]
-    command += ["--cores", str(cores), *targets, "--configfile", str(folder / "config.yaml")]
-    with (folder / "run.log").open("w") as log:
-        process = subprocess.Popen(
-            command,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
-            start_new_session=True,
-        )
+    words = ["--snakefile", ROOT / "Snakefile", "--directory", folder]
+    words += ["--profile", ROOT / "profiles" / "laptop"]
+    words += ["--cores", cores, *targets, "--configfile", folder / "config.yaml"]
+    log = folder / "run.log"
+    log.unlink(missing_ok=True)
+    log.touch()
+    if prefix:
+        with log.open("w") as file:
+            process = ColdProcess(
+                [*prefix, sys.executable, "-m", "snakemake", *map(str, words)],
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, "OMP_NUM_THREADS": "1"},
+                start_new_session=True,
+            )
+    else:
+        process = warm_python.start("snakemake", words, [log, log])
     try:
         yield process
     finally:
-        kill(process)
-
-
-def kill(process):
-    """Kill a run and all its jobs, as a power cut does."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait(30)
+        warm_python.kill(process)
 
 
 def run(folder, *targets, cores=2, timeout=300):

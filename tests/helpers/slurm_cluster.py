@@ -48,7 +48,7 @@ def ask(*command, check=True):
         command,
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=120,
         check=False,
         stdin=subprocess.DEVNULL,
     )
@@ -111,7 +111,8 @@ def _munge_command(state):
     return [*as_user, "munged", "--foreground", *options]
 
 
-def _wait(condition, event, state, seconds=30):
+def _wait(condition, event, state, seconds=240):
+    """Wait for an event; a busy machine can take much longer than the usual second."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
@@ -161,7 +162,9 @@ def cluster(*, nodes=("node1",), cpus=4, memory_mb=64_000, gpus=4):
     finally:
         if running := ask("squeue", "--noheader", "--format=%A", check=False).split():
             ask("scancel", *running, check=False)
-            time.sleep(3)  # for the node to end them
+            with contextlib.suppress(TimeoutError):
+                jobs = ["squeue", "--noheader", "--format=%A"]
+                _wait(lambda: not ask(*jobs, check=False), "The end of the jobs", state, 30)
         for daemon in reversed(daemons):
             daemon.terminate()
             try:

@@ -1,12 +1,13 @@
 """Runs of Snakemake or of a module, forked from a Python that has imported much.
 
-To import Snakemake, torch and what builds on it takes seconds of a core, and the tests run
-Snakemake some hundred times. So one fork server of `multiprocessing` imports it all, once. Of
-the project only `tools/` is imported before: a run reads it as it then is. A run of Snakemake
-forks once more, before it has threads, of which a fork would lose all but one: its jobs, as
-`tools/fork_jobs.py` has them, are forked from there.
+The import of Snakemake, torch and their users takes seconds of a core, and the tests run
+Snakemake some hundred times. A fork server of `multiprocessing` therefore imports them once.
+It imports no module of the project except `tools/`, so that a run reads the project's present
+code. A run of Snakemake forks its job server, as `tools/fork_jobs.py` needs it, before
+Snakemake starts threads: a fork would lose them.
 """
 
+import contextlib
 import multiprocessing
 import os
 import runpy
@@ -23,14 +24,16 @@ from unittest import mock
 ROOT = Path(__file__).parents[2]
 TOOLS = str(ROOT / "tools")
 ONE_THREAD = dict.fromkeys(["OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"], "1")
-# Besides what all studies import, what some of the tests' do.
+# Packages of some tests' studies; `warm_up` imports the packages of all studies
 IMPORTED = ["datasets", "matplotlib.backends.backend_pdf", "openai", "sentence_transformers"]
 FORKS = multiprocessing.get_context("forkserver")
+# No run of a test reads the Hub. The libraries read both variables at their import.
+OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_HOME": tempfile.gettempdir() + "/persistcal-tests-no-hub"}
 _began_with: dict[str, str] = {}  # the server's environment
 
 
 def ensure_running(environment):
-    """Libraries read the environment when they are imported: another one, another server."""
+    """Start a server if its environment, which libraries read at their import, has changed."""
     if _began_with != environment:
         forkserver._forkserver._stop()
         _began_with.clear()
@@ -41,44 +44,59 @@ def ensure_running(environment):
             forkserver.ensure_running()
 
 
-def run(module, arguments, timeout, folder=ROOT, **changes):
-    """Run a module, or "snakemake"; like `subprocess.run`, with its output as text.
+def start(module, arguments, streams, folder=ROOT, **changes):
+    """Start a module, or "snakemake", as the leader of a new process group.
 
-    It runs in `folder`, with the environment of now and its `changes`, on one thread.
+    It runs in `folder` on one thread, with the present environment and `changes` of it, and
+    appends its output and its errors to the files `streams`.
     """
-    environment = {**ONE_THREAD, **os.environ, "OMP_NUM_THREADS": "1"}
+    environment = {**ONE_THREAD, **os.environ, **OFFLINE, "OMP_NUM_THREADS": "1"}
     environment.pop("PYTEST_CURRENT_TEST", None)
-    ensure_running(environment)
+    # A library reads a key only when it sends a request.
+    ensure_running({k: v for k, v in environment.items() if not k.endswith("_KEY")})
     arguments = [str(argument) for argument in arguments]
+    request = module, arguments, list(map(str, streams)), str(folder), environment | changes
+    process = FORKS.Process(target=be, args=request)
+    process.start()
+    return process
+
+
+def kill(process):
+    """Kill a started process and all processes of its group."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.kill()
+    process.join()
+
+
+def run(module, arguments, timeout, folder=ROOT, **changes):
+    """Run a module, or "snakemake"; like `subprocess.run`, with its output as text."""
     with tempfile.NamedTemporaryFile() as output, tempfile.NamedTemporaryFile() as errors:
         streams = [output.name, output.name if module == "snakemake" else errors.name]
-        how = module, arguments, streams, str(folder), environment | changes
-        forked = FORKS.Process(target=be, args=how)
-        forked.start()
-        forked.join(timeout)
-        if forked.exitcode is None:
-            os.killpg(forked.pid, signal.SIGKILL)
-            forked.join()
+        process = start(module, arguments, streams, folder, **changes)
+        process.join(timeout)
+        if process.exitcode is None:
+            kill(process)
             raise TimeoutError(f"no end after {timeout} s")
-        said = [Path(file.name).read_text() for file in (output, errors)]
-    return subprocess.CompletedProcess(arguments, forked.exitcode, *said)
+        texts = [Path(file.name).read_text() for file in (output, errors)]
+    return subprocess.CompletedProcess(arguments, process.exitcode, *texts)
 
 
 def run_words(words, **options):
-    """Stand in for `subprocess.run` of `[python, "-m", module, ...]` in the project's root."""
+    """Replace `subprocess.run` of `[python, "-m", module, ...]` in the project's root."""
     assert words[:2] == [sys.executable, "-m"]
     return run(words[2], words[3:], options.get("timeout", 600))
 
 
 def be(module, arguments, streams, folder, environment):
-    """Be what is asked for, in a process group of its own."""
+    """Become the requested program, in a new process group."""
     os.setsid()
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
     for number, path in enumerate(streams, start=1):
         os.dup2(os.open(path, os.O_WRONLY | os.O_APPEND), number)
-    # Without what pytest has put there.
+    # Entries that pytest has added are left out.
     installed = [
         p for p in sys.path if "site-packages" in p or ROOT not in Path(p, "*").parents
     ]
@@ -107,14 +125,14 @@ def be_snakemake():
 
 
 def fork_server(_, arguments, kept):
-    """Do what `spawnv_passfds` does for a fork server, without a Python that imports anew."""
+    """Start a fork server like `spawnv_passfds`, but by a fork that needs no imports."""
     if pid := os.fork():
         return pid
     first = 3
     for fd in [*sorted(kept), os.sysconf("SC_OPEN_MAX")]:
         os.closerange(first, fd)
         first = fd + 1
-    forkserver._forkserver._lock = threading.Lock()  # the starter holds the one of before
+    forkserver._forkserver._lock = threading.Lock()  # the parent's lock is held
     try:
         exec(arguments[-1], {})
     finally:

@@ -1,4 +1,4 @@
-"""Under the pretence all tests are those of it; without, the one that starts it."""
+"""Collect the tests for pretended GPUs if they exist, and else the test that starts them."""
 
 import sys
 

@@ -1,11 +1,10 @@
-"""GPUs that are not there: PyTorch's CPU build computes on "cuda" as if it had some.
+"""Pretended GPUs: PyTorch's CPU build computes on "cuda" as if the machine had GPUs.
 
-`start` loads `cuda.cpp`, which is built once for each version of it and of torch, and stands
-in for the driver below `torch.cuda`. Tensors are then on "cuda:0" and so on, in memory that has
-an end; operators refuse tensors of several devices as CUDA's do, and compute with the CPU's
-kernels. Over "nccl" ranks need a GPU each, as
-`pretended_nccl` says. A Python with ``tests/pretend/site`` on its PYTHONPATH starts with as
-many GPUs as PRETEND_GPUS says.
+`start` loads `cuda.cpp` in place of the driver below `torch.cuda`. The library is built once
+for each version of the file and of torch. Tensors are then on "cuda:0" and so on, in limited
+memory. Operators refuse tensors of several devices, like CUDA's operators, and compute with
+the CPU's kernels. Ranks over "nccl" need a GPU each (`pretended_nccl`). A Python with
+``tests/pretend/site`` on its PYTHONPATH starts with PRETEND_GPUS GPUs.
 
 It cannot show how fast a GPU is; which kernels it has, how they round, and whether they do so
 the same twice (attention is plain products here); streams, pinned memory and graphs; fragments
@@ -29,13 +28,13 @@ from filelock import FileLock
 
 HERE = Path(__file__).parent
 GIGABYTES = 4
-# -O1: what takes time are torch's kernels, and the compiler.
+# -O1: most of the time is spent in torch's kernels and in the compiler.
 COMMAND = "g++ -std=c++20 -O1 -fPIC -shared -isystem {torch}/include {source} -o {target} "
 COMMAND += "-L{torch}/lib -lc10 -ltorch_cpu"
 
 
 def why_not():
-    """Why there can be no pretended GPUs; empty if there can."""
+    """Return the reason why GPUs cannot be pretended here, or an empty string."""
     if not sys.platform.startswith("linux"):
         return "pretended GPUs are built on Linux only"
     if torch.version.cuda or torch.version.hip:
@@ -44,17 +43,17 @@ def why_not():
 
 
 def build():
-    """The path of the library; built the first time, which takes a quarter of a minute."""
+    """Return the path of the library; the first build takes a quarter of a minute."""
     source = HERE / "cuda.cpp"
-    about = f"{COMMAND} {torch.__version__} {torch.__file__}".encode()
-    name = f"pretended_cuda_{sha256(about + source.read_bytes()).hexdigest()[:16]}.so"
+    version = f"{COMMAND} {torch.__version__}".encode()
+    name = f"pretended_cuda_{sha256(version + source.read_bytes()).hexdigest()[:16]}.so"
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "persistcal")
     cache.mkdir(parents=True, exist_ok=True)
     with FileLock(cache / "pretended_cuda.lock"):
         if not (cache / name).exists():
             part = cache / f"{name}.part"
-            where = {"torch": Path(torch.__file__).parent, "source": source, "target": part}
-            words = [word.format(**where) for word in COMMAND.split()]
+            values = {"torch": Path(torch.__file__).parent, "source": source, "target": part}
+            words = [word.format(**values) for word in COMMAND.split()]
             done = subprocess.run(words, capture_output=True, text=True, check=False)
             assert done.returncode == 0, f"{source} does not compile:\n{done.stderr[-3000:]}"
             part.rename(cache / name)
@@ -62,9 +61,9 @@ def build():
 
 
 class Driver:
-    """What a build for CUDA has below `torch.cuda`, by the names in `torch._C`.
+    """The functions of a CUDA build below `torch.cuda`, by their names in `torch._C`.
 
-    CUDA_VISIBLE_DEVICES is read once, when the driver is first asked for more than NVML knows.
+    CUDA_VISIBLE_DEVICES is read at the first call that NVML cannot answer.
     """
 
     def __init__(self, library, n_gpus, capability):
@@ -121,8 +120,14 @@ class Driver:
         return self.total - self.library.used(gpu), self.total
 
     def properties(self, device=None):
-        of = {"name": "pretended GPU", "total_memory": self.total, "multi_processor_count": 132}
-        return SimpleNamespace(**of, major=self.capability[0], minor=self.capability[1])
+        description = {
+            "name": "pretended GPU",
+            "total_memory": self.total,
+            "multi_processor_count": 132,
+        }
+        return SimpleNamespace(
+            **description, major=self.capability[0], minor=self.capability[1]
+        )
 
 
 driver = None  # once started
@@ -137,7 +142,7 @@ def start(n_gpus, capability=(9, 0)):
     library.limit.argtypes = [ctypes.c_int, ctypes.c_int64]
     library.fail_after.argtypes = [ctypes.c_int64, ctypes.c_char_p]
     driver = Driver(library, n_gpus, capability)
-    import torch._dynamo  # which looks for CUDA while there is none
+    import torch._dynamo  # it must look for CUDA before the start
 
     for name, function in driver.of_torch.items():
         setattr(torch._C, name, function)
@@ -162,7 +167,7 @@ def clone(storage):
 
 
 class Idle:
-    """A stream or an event: what is asked of it has been done."""
+    """A stream or an event; all its work is done at once."""
 
     def __init__(self, *_, **__):
         self.cuda_stream = self.stream_id = 0
@@ -179,7 +184,7 @@ class Idle:
 
 @contextmanager
 def limited(n_bytes, gpu=0):
-    """Leave `n_bytes` of a GPU's memory to what follows."""
+    """Leave only `n_bytes` of a GPU's memory free in the ``with`` block."""
     driver.library.limit(gpu, driver.library.used(gpu) + n_bytes)
     try:
         yield
@@ -188,9 +193,9 @@ def limited(n_bytes, gpu=0):
 
 
 @contextmanager
-def failing(after, message=None):
+def failing(n_kernels, message=None):
     """Fail once, after so many kernels: for lack of memory, or with a message of CUDA's."""
-    driver.library.fail_after(after, message and message.encode())
+    driver.library.fail_after(n_kernels, message and message.encode())
     try:
         yield
     finally:

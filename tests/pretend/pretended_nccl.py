@@ -1,6 +1,6 @@
-"""NCCL's manners over gloo: a GPU for each rank, and tensors of GPUs only.
+"""NCCL's rules over gloo: each rank needs its GPU, and tensors must be on GPUs.
 
-It sums in another order than NCCL does, and shows nothing of its speed.
+Sums are in another order than NCCL's, and the speed is not NCCL's.
 """
 
 import socket
@@ -13,9 +13,9 @@ def start(own_gpu):
     join, leave = dist.init_process_group, dist.destroy_process_group
     state = {"nccl": False}
 
-    def init_process_group(backend=None, device_id=None, **how):
+    def init_process_group(backend=None, device_id=None, **options):
         state["nccl"] = backend == "nccl"
-        join("gloo" if state["nccl"] else backend, **how)
+        join("gloo" if state["nccl"] else backend, **options)
         if state["nccl"]:
             taken = [None] * dist.get_world_size()
             dist.all_gather_object(taken, f"GPU {own_gpu()} of {socket.gethostname()}")
@@ -27,15 +27,15 @@ def start(own_gpu):
         leave(*arguments)
 
     def over_host(collective):
-        def call(tensor, *arguments, **how):
+        def call(tensor, *arguments, **options):
             if not state["nccl"]:
-                return collective(tensor, *arguments, **how)
+                return collective(tensor, *arguments, **options)
             if tensor.device.type != "cuda":
                 raise RuntimeError("No backend type associated with device type cpu")
             if not tensor.is_contiguous():
                 raise ValueError("Tensors must be contiguous")
             of_host = tensor.cpu()
-            collective(of_host, *arguments, **how)
+            collective(of_host, *arguments, **options)
             tensor.copy_(of_host)
 
         return call

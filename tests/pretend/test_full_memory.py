@@ -1,4 +1,4 @@
-"""A full GPU: batches are halved, and what cannot be divided stops with a sentence."""
+"""A full GPU: batches are halved, and indivisible work stops with a sentence."""
 
 import gc
 import logging
@@ -23,7 +23,7 @@ TEXTS = [
     confidence_prompt(TEMPLATE, f"Is it so {i}?", a) for i in range(8) for a in ("y", "n o")
 ]
 PROMPTS = TOKENIZER(TEXTS)["input_ids"]
-# what a GPU's allocator says, and what a library says that asked the driver itself
+# the message of a GPU's allocator, and the message of a library that called the driver
 MESSAGES = [None, "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"]
 FULL = "The GPU's memory holds the model, but not its computation"
 
@@ -39,8 +39,8 @@ def train(model):
         for i in range(8)
     }
     trainee = prepare({"a": model}, TOKENIZER, [data], rank=2, alpha=4)
-    how = Optimisation(lr=1e-2, epochs=1, batch_size=8, micro_batch=16)
-    return train_adapter(trainee, {"a": data}, list(data), how, seed=17)["loss"]
+    optimisation = Optimisation(lr=1e-2, epochs=1, batch_size=8, micro_batch=16)
+    return train_adapter(trainee, {"a": data}, list(data), optimisation, seed=17)["loss"]
 
 
 def score(model):
@@ -52,19 +52,19 @@ def test_with_less_memory_batches_are_halved_and_results_stay(run, caplog):
     caplog.set_level(logging.WARNING)
     model = tiny_model()
     gc.collect()
-    before = torch.cuda.memory_allocated()
+    n_before = torch.cuda.memory_allocated()
     torch.cuda.reset_peak_memory_stats()
     expected = run(model)
-    needed = torch.cuda.max_memory_allocated() - before
+    needed = torch.cuda.max_memory_allocated() - n_before
     gc.collect()
     held = torch.cuda.memory_allocated()
     with pretended_cuda.limited(int(0.6 * needed)):
-        found = run(model)
+        results = run(model)
     assert "is computed in halves" in caplog.text
     if run is score:
-        assert found == pytest.approx(expected, abs=1e-5)
+        assert results == pytest.approx(expected, abs=1e-5)
     else:
-        assert [[b.text for b in bs] for bs in found] == [
+        assert [[b.text for b in bs] for bs in results] == [
             [b.text for b in bs] for bs in expected
         ]
     gc.collect()
@@ -90,19 +90,19 @@ def test_a_micro_batch_that_does_not_fit_is_halved(message, caplog, monkeypatch)
 @pytest.mark.parametrize(
     "run",
     [
-        decode,  # whose shared prefix is encoded first
+        decode,  # the shared prefix is encoded first
         lambda model: check_digit_logits(model, PROMPTS[:4], DIGITS),
         lambda model: last_hidden_states(model, PROMPTS),
     ],
 )
-def test_what_cannot_be_divided_is_said_in_a_sentence(run, message):
+def test_indivisible_work_on_a_full_gpu_stops_with_a_sentence(run, message):
     with pretended_cuda.failing(5, message), pytest.raises(RuntimeError) as error:
         run(tiny_model())
     assert explain(error.value).startswith(FULL)
     assert "\n" not in explain(error.value)
 
 
-def test_so_is_the_first_step_of_the_optimizer(monkeypatch):
+def test_a_full_gpu_at_the_first_step_of_the_optimizer_stops_with_a_sentence(monkeypatch):
     step = torch.optim.AdamW.step
 
     def fail(*arguments):

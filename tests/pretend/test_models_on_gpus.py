@@ -1,4 +1,4 @@
-"""Models get to their GPUs and leave them, take a dtype of theirs, and decode as on a CPU."""
+"""Models move to GPUs, leave them, get a dtype that they support, and decode as on a CPU."""
 
 import logging
 from types import SimpleNamespace
@@ -40,14 +40,14 @@ def test_weights_go_to_a_gpu_one_by_one(saved, monkeypatch):
     assert not moved
 
 
-def test_of_two_split_models_one_after_the_other_one_is_there(saved, small_gpus):
+def test_a_deleted_split_model_frees_its_gpus_for_the_next_model(saved, small_gpus):
     model = load_model(saved)
     assert {str(p.device) for p in model.parameters()} == {"cuda:0", "cuda:1"}
-    with_one = in_use()
+    used_by_one = in_use()
     del model
-    again = load_model(saved)
-    assert in_use() == with_one
-    assert again.device.type == "cuda"
+    reloaded = load_model(saved)
+    assert in_use() == used_by_one
+    assert reloaded.device.type == "cuda"
 
 
 @pytest.mark.parametrize(("capability", "dtype"), [((8, 0), "bfloat16"), ((7, 5), "float32")])
@@ -56,7 +56,7 @@ def test_gpus_without_bfloat16_get_float32(capability, dtype, saved, monkeypatch
     monkeypatch.setattr(pretended_cuda.driver, "capability", capability)
     assert load_model(saved).dtype == getattr(torch, dtype)
     assert ("does not compute in bfloat16" in caplog.text) == (dtype == "float32")
-    # asked for by name, it is what is meant
+    # a dtype in the config is used
     assert load_model(saved, dtype="bfloat16").dtype == torch.bfloat16
 
 
@@ -68,8 +68,9 @@ def test_a_split_model_decodes_as_a_whole_one(kind, draw, tmp_path, small_gpus):
     split = load_model(str(tmp_path), dtype="float32")
     assert {str(p.device) for p in split.parameters()} == {"cuda:0", "cuda:1"}
     search = Search(3, 12, draw, batch_size=2)  # two questions begin when others are done
-    found = [
-        generate_beams(one, tiny_tokenizer(), "", SUFFIXES, search) for one in (split, model)
+    beams, expected = (
+        generate_beams(m, tiny_tokenizer(), "", SUFFIXES, search) for m in (split, model)
+    )
+    assert [[b.text for b in beams_of_question] for beams_of_question in beams] == [
+        [b.text for b in beams_of_question] for beams_of_question in expected
     ]
-    for ours, theirs in zip(*found, strict=True):
-        assert [beam.text for beam in ours] == [beam.text for beam in theirs]

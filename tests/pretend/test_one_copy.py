@@ -1,4 +1,4 @@
-"""Copies of a model that do not fit into a GPU together are there one at a time."""
+"""Copies of a model that do not fit into a GPU together take turns on the GPU."""
 
 import copy
 import gc
@@ -21,7 +21,7 @@ NAMES = ["a", "b", "c"]
 
 @pytest.fixture
 def one_gpu(monkeypatch):
-    """A single GPU whose memory a test sets."""
+    """A single GPU; tests set the size of the memory."""
     gpu = SimpleNamespace(total_memory=80e9, major=9, minor=0)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda *_: gpu)
@@ -30,7 +30,7 @@ def one_gpu(monkeypatch):
 
 @pytest.fixture
 def embeddings_on_gpu(monkeypatch):
-    """The numbers of models with embeddings on the GPU, at each forward pass of one of them."""
+    """The number of models with embeddings on the GPU at each forward pass."""
     counts, forward, modules = [], torch.nn.Embedding.forward, weakref.WeakSet()
 
     def counted(module, ids):

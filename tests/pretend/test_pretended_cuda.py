@@ -1,4 +1,4 @@
-"""Refusals and memory of pretended GPUs."""
+"""Pretended GPUs refuse mixed devices and have limited memory."""
 
 import gc
 
@@ -40,14 +40,14 @@ def test_devices_cannot_be_mixed(mix):
 
 def test_memory_ends_and_is_given_back():
     gc.collect()
-    before = torch.cuda.memory_allocated(HERE)
+    n_before = torch.cuda.memory_allocated(HERE)
     with pretended_cuda.limited(4000):
         held = torch.ones(900, device=HERE)
         with pytest.raises(torch.OutOfMemoryError, match="CUDA out of memory"):
             held + 1
         del held
         assert torch.ones(900, device=HERE).sum() == 900
-    assert torch.cuda.memory_allocated(HERE) == before
+    assert torch.cuda.memory_allocated(HERE) == n_before
     with pytest.raises(RuntimeError, match="invalid device ordinal"):
         torch.empty(1, device="cuda:2")
 

@@ -1,6 +1,6 @@
-"""The tests of models, answers, confidence and training pass with GPUs that are pretended.
+"""Tests of models, answers, confidence and training pass on pretended GPUs.
 
-Here those of them that GPUs are most likely to fail; `make pretend` runs more of their files.
+This module runs one test for each path to a GPU; `make pretend` runs whole files.
 """
 
 import re
@@ -16,14 +16,12 @@ TESTS = [
     "tests/models/test_load.py",
     "tests/models/test_pretraining.py::test_the_rule_pretrains_in_segments_and_writes_a_record",
     "tests/answers/test_decode.py::test_beams_equal_those_of_generate[llama]",
-    "tests/answers/test_decode.py::test_beams_equal_those_of_generate[7]",
     "tests/answers/test_sampling.py::test_measures_of_an_answer_equal_a_full_forward_pass",
     "tests/confidence/test_scoring.py::test_scores_equal_full_forward_passes",
     "tests/confidence/test_verbalised.py",
     "tests/confidence/test_verifier.py::test_word_probabilities_equal_single_prompts",
     "tests/confidence/test_probes.py::test_a_linear_probe_reads_states_after_the_answer",
     "tests/training/test_train.py::test_the_gradient_is_the_sum_over_the_checkpoints",
-    "tests/training/test_train.py::test_training_repeats_exactly_and_differs_between_seeds",
 ]
 
 
@@ -33,6 +31,6 @@ def test_tests_pass_under_pretence():
     pretended_cuda.build()
     words = ["-m", "pytest", "-q", "-p", "no:cacheprovider", *TESTS]
     pretend = {"PYTHONPATH": str(ROOT / "tests/pretend/site"), "PRETEND_GPUS": "2"}
-    said = python(*words, folder=ROOT, **pretend)
-    assert int(re.search(r"(\d+) passed", said)[1]) >= 2 * len(TESTS)
-    assert "skipped" not in said.splitlines()[-1]
+    output = python(*words, folder=ROOT, **pretend)
+    assert int(re.search(r"(\d+) passed", output)[1]) >= 2 * len(TESTS)
+    assert "skipped" not in output.splitlines()[-1]
