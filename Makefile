@@ -109,16 +109,19 @@ bench: $(VENV)/ready-dev $(VENV)/smollm2  ## run every benchmark; writes benchma
 gpu: $(VENV)/ready  ## what only a GPU can show; writes benchmarks/gpu.md (10 min)
 	@$(RUN)/python -m benchmarks.gpu
 
-# Tests start hundreds of processes, which shall not compile the project anew. For two cores
-# there are three workers, as the one that has a cluster waits for it half of the time.
+# Tests start hundreds of processes, which must not compile the project again. There are three
+# workers for two cores, because the worker with the cluster waits half of the time.
 PYTEST := PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(RUN)/python -m pytest
 SPREAD := --dist loadfile --no-loadscope-reorder
 
 test: $(VENV)/ready-dev  ## run all tests
-	@$(PYTEST) -n 3 $(SPREAD)
+	@$(PYTEST) -n 3 $(SPREAD) -rs
 
-quick: $(VENV)/ready-dev  ## run the tests that neither start workflows nor train: the inner loop
-	@$(PYTEST) -n 2 $(SPREAD) -m "not slow and not soak" -q
+QUICK := persistcal atlas study $(addprefix tests/, analyses api command evaluation imports judge \
+  questions report store study)
+
+quick: $(VENV)/ready-dev  ## run the tests that start no workflow and load no model (90 s)
+	@$(PYTEST) -n 2 $(SPREAD) -m "not slow and not soak" -q $(QUICK)
 
 soak: $(VENV)/ready-dev  ## run all tests of faults, again and again for SOAK_MINUTES (60)
 	@OMP_NUM_THREADS=1 $(RUN)/python -m pytest tests/faults -m "soak or not soak" -q

@@ -1,36 +1,75 @@
-"""Fixtures of several test files: one finished study, and the plan of the paper's."""
+"""Fixtures of several test files, the order of the tests, and the summary of a run."""
 
 import json
 import shutil
+from collections import Counter
 
 import pytest
+from changed_tests import changed_files, is_affected
 from filelock import FileLock
+from skips import false_reasons
 from soak_budget import COUNTS
 from workflow_runs import ATLAS, ROOT, snakemake
 
-collect_ignore = ["helpers/absent_packages"]  # for other Pythons, of which one begins with it
+collect_ignore = ["helpers/absent_packages"]  # the start of other Pythons
 WHOLE_PAPER = ROOT / "config" / "whole_paper.yaml"
-LONGEST = ["test_slurm.py", "test_paper_mini.py"]  # with --no-loadscope-reorder
+# With --no-loadscope-reorder, workers take files in this order: the longest come first.
+LONGEST = ["test_slurm.py", "test_paper_mini.py", "test_workflow.py", "test_under_pretence.py"]
+LONGEST += ["test_one_gpu.py", "test_own_answers_run.py", "test_runs.py", "test_ranks.py"]
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
-    """Files that start workflows come first: they take longest, some as long as all others."""
-    for item in items:
-        if item.path.parent.name == "workflow" or "paper_dry_runs" in item.fixturenames:
-            item.add_marker(pytest.mark.slow)
-    items.sort(
-        key=lambda item: (
-            item.path.name not in LONGEST,
-            item.get_closest_marker("slow") is None,
-        )
+def pytest_addoption(parser):
+    parser.addoption(
+        "--changed",
+        metavar="COMMIT",
+        nargs="?",
+        const="HEAD",
+        help="only test files that import or name a file that differs from COMMIT (HEAD)",
     )
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config, items):
+    """Mark and order tests: tests that start workflows take longest and come first."""
+    for item in items:
+        if item.path.parent.name == "workflow" or "paper_dry_runs" in item.fixturenames:
+            item.add_marker(pytest.mark.slow)
+    if since := config.getoption("--changed"):
+        changed = changed_files(since)
+        affected = {path: is_affected(path, changed) for path in {item.path for item in items}}
+        items[:] = [item for item in items if affected[item.path]]
+
+    def order(item):
+        name = item.path.name
+        place = LONGEST.index(name) if name in LONGEST else len(LONGEST)
+        return place, item.get_closest_marker("slow") is None
+
+    items.sort(key=order)
+
+
 def pytest_terminal_summary(terminalreporter):
-    """Print the counts of `make soak`."""
-    for what, n in COUNTS.items():
-        terminalreporter.write_line(f"{what}: {n}")
+    """Print the time of each kind of tests, false reasons to skip, and the soak counts."""
+    seconds = Counter()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if hasattr(report, "duration"):
+                is_slow = "slow" in report.keywords
+                seconds["rehearsals (-m slow)" if is_slow else "other tests"] += report.duration
+    for kind, n in seconds.items():
+        terminalreporter.write_line(f"{kind}: {n:.0f} s of all workers together")
+    for line in false_reasons(terminalreporter.stats.get("skipped", [])):
+        terminalreporter.write_line(f"SKIPPED though this machine could run it: {line}")
+    for label, n in COUNTS.items():
+        terminalreporter.write_line(f"{label}: {n}")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session):
+    """Let a run fail if it skipped a test that this machine could run."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter and session.exitstatus == pytest.ExitCode.OK:
+        if false_reasons(reporter.stats.get("skipped", [])):
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def made_once(tmp_path_factory, worker_id, name, make):
@@ -48,10 +87,10 @@ def made_once(tmp_path_factory, worker_id, name, make):
 
 @pytest.fixture(scope="session")
 def study(tmp_path_factory, worker_id):
-    """A folder in which the small atlas study is complete; tests change copies of it."""
+    """A folder with the complete small atlas study; tests change copies of it."""
 
     def make(folder):
-        # As in a clone, where what the rules read is named relative to the working directory.
+        # As in a clone, files of the project are named relative to the working directory.
         shutil.copytree(ROOT / "resources", folder / "resources")
         snakemake(folder, "--cores", "2", ranks=2, configs=ATLAS)
 
