@@ -1,7 +1,7 @@
 """Convert Snakemake's graph of rules, from standard input, into the graph of docs/dag.md.
 
 The rules of all recipes become one box, as do those of all models. Targets are left out, and
-colours show the needs of a rule in the page's table. `make rulegraph` runs it.
+colours show the needs of a rule in the page's lists. `make rulegraph` runs it.
 """
 
 import re
@@ -28,8 +28,9 @@ def box_of(rule: str) -> str:
 
 
 def needs_of(page: str) -> dict[str, str]:
-    """Return the boxes of the page's table, with their needs."""
-    return dict(re.findall(r"^\| `([\w{}]+)` \| (\w+) \|", page, flags=re.MULTILINE))
+    """Return the boxes of the page's lists, with their needs."""
+    items = re.findall(r"^- \*\*(\w+)\*\*: (.*(?:\n  .*)*)", page, flags=re.MULTILINE)
+    return {box: need for need, text in items for box in re.findall(r"`([\w{}]+)`", text)}
 
 
 def as_dot(rule_graph: str, needs: dict[str, str]) -> str:
