@@ -73,7 +73,7 @@ def test_only_a_copied_confidence_can_be_missing():
 
 @pytest.fixture
 def halved():
-    """Answers and scores of an adapter at two checkpoints: usual ones, and two halves."""
+    """Return answers and scores at two checkpoints, for all samples and for both halves."""
     answers = pd.DataFrame(
         [
             ("b", "test", True),
@@ -106,15 +106,15 @@ USES = [
 
 
 def labelled(answers, scores):
-    """PREDICTIONS of an adapter that scores the usual answers and the halves."""
+    """Return predictions of an adapter for the answers of all samples and of the halves."""
     confidences = gather_confidences(scores, estimator="mine", uses=USES)
     return join_labels(confidences, answers, estimator="mine", copies=False, splits=SPLITS)
 
 
 def test_each_half_of_the_samples_is_an_ask_with_its_own_answer_and_confidence(halved):
-    found = labelled(*halved)
+    predictions = labelled(*halved)
     columns = ["ask", "checkpoint", "confidence", "correct"]
-    assert found[columns].to_numpy().tolist() == [
+    assert predictions[columns].to_numpy().tolist() == [
         [0, "b", 0.1, True],
         [0, "c", 0.2, False],
         [1, "b", 0.3, True],

@@ -58,7 +58,7 @@ def test_a_new_estimator_reruns_no_other():
         assert not imported & set(catalogue.FAMILIES.glob("[a-z]*.py"))
 
 
-def test_estimators_need_the_columns_that_the_documentation_lists():
+def test_every_estimator_registers_the_columns_that_it_needs():
     """The estimators of `several` would be certain about any single answer."""
     several = """degree_matrix eccentricity entropy_probe laplacian_eigenvalues
         lexical_similarity option_entropy option_margin self_consistency self_consistency_copy
@@ -84,7 +84,7 @@ def test_an_estimator_can_need_several_answers_or_a_nullable_column():
     assert KNOWN == (SEVERAL, *nullable)
 
 
-def test_answers_without_a_needed_value_or_as_the_only_one_are_refused():
+def test_answers_that_lack_what_an_estimator_needs_are_refused():
     check_needs("mine", ("logprob",), BEAMS[BEAMS["checkpoint"] == "a"])
     message = "mine needs the logprob of each answer, and 1 have none, the first at "
     with pytest.raises(ValueError, match=message + "checkpoint 'b', question_id 'q1'"):

@@ -61,7 +61,7 @@ def test_two_estimators_with_constant_replicates_are_not_compared(replicates):
         and not comparison.above[6, 5]
         and not comparison.tied[5, 6]
     )
-    assert comparison.above[0, 5]  # the error comes from estimator 0
+    assert comparison.above[0, 5]  # the error of estimator 0
     assert comparison.error[0, 5] == pytest.approx(drawn[0].std(ddof=1))
 
 

@@ -97,7 +97,7 @@ def test_a_limit_keeps_adjacent_checkpoints_and_datasets_with_their_files():
     assert limited(over_defaults({}, ROOT))[1] == []
 
 
-def test_the_smoke_run_needs_no_judge_and_two_seeds():
+def test_the_smoke_run_needs_no_server_and_trains_two_seeds():
     smoke = yaml.safe_load((ROOT / "config" / "smoke.yaml").read_text())
     study, _ = limited(over_defaults(smoke, ROOT))
     assert study["judge"]["backend"] == "lexical"

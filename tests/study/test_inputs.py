@@ -167,13 +167,13 @@ OWN = "b/test b/half1 b/half2 c/test c/half1 c/half2"
     ("estimator", "read", "rated"),
     [
         ("sc", OWN, OWN),
-        # the training checkpoint has one ask
+        # The training checkpoint is asked once.
         ("fitted_surrogate", f"a/train a/test {OWN}", f"a/train {OWN}"),
-        # a verifier rates each answer once
+        # A verifier rates each answer once.
         ("verified", "b/test c/test", "b/test c/test"),
     ],
 )
-def test_of_samples_an_estimator_reads_the_halves_of_each_rated_checkpoint(
+def test_estimators_of_samples_read_both_halves_of_each_rated_checkpoint(
     estimator, read, rated
 ):
     for rows, expected in (
@@ -183,7 +183,7 @@ def test_of_samples_an_estimator_reads_the_halves_of_each_rated_checkpoint(
         assert [f"{row.checkpoint}/{row.split}" for row in rows] == expected.split()
 
 
-def test_adapters_score_the_answers_of_each_half_and_copies_none():
+def test_adapters_score_both_halves_and_copied_confidences_none():
     files = SAMPLED.scores_read("m", "quiz", "adapters")
     assert files == [
         f"out/scores/m/{checkpoint}/quiz/joint/{answers}.parquet"

@@ -113,7 +113,7 @@ def test_downloads_are_listed_with_size_repository_and_token(tmp_path, monkeypat
     blobs = tmp_path / "hub" / "models--allenai--Olmo-3-1125-32B" / "blobs"
     blobs.mkdir(parents=True)
     with (blobs / "weights").open("wb") as file:
-        file.truncate(12 * 10**9)  # a file with a hole, which takes no space
+        file.truncate(12 * 10**9)  # a sparse file takes no space
     monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=50e9))
     [downloads, _] = check_plan(tmp_path, [fetch]).lines
     assert f"(12 GB of them are in {tmp_path}); with results 64 GB of disk; 50 GB" in downloads
@@ -141,10 +141,10 @@ def test_partitions_of_the_profile_must_exist_on_the_cluster(tmp_path, monkeypat
 def test_an_environment_without_vllm_is_refused_before_the_first_job():
     beams = [("generate_beams", {**JUDGED, "split": "test"})]
 
-    def refusals(python=None, **how):
+    def refusals(python=None, **options):
         decoding = PAPER["decoding"] | {"backend": "vllm", "python": python}
         inputs = Inputs(Study({**PAPER, "decoding": decoding}), ROOT)
-        return preflight(inputs, beams, **how).refusals
+        return preflight(inputs, beams, **options).refusals
 
     [refusal] = refusals()
     assert "cannot run generate_beams (no package vllm); run with --sdm conda" in refusal
@@ -155,8 +155,8 @@ def test_an_environment_without_vllm_is_refused_before_the_first_job():
 
 
 def test_a_real_run_imports_vllm_in_its_own_environment(tmp_path, monkeypatch):
-    def refusals(package, **how):
-        """Check a Python with a package vllm of this text."""
+    def refusals(package, **options):
+        """Return refusals of a Python with a package vllm that has this content."""
         (tmp_path / "vllm.py").write_text(package)
         python = tmp_path / "python"
         python.write_text(
@@ -166,7 +166,7 @@ def test_a_real_run_imports_vllm_in_its_own_environment(tmp_path, monkeypatch):
         decoding = PAPER["decoding"] | {"backend": "vllm", "python": str(python)}
         inputs = Inputs(Study({**PAPER, "decoding": decoding}), ROOT)
         beams = [("generate_beams", {**JUDGED, "split": "test"})]
-        return preflight(inputs, beams, **how).refusals
+        return preflight(inputs, beams, **options).refusals
 
     assert refusals("LLM = SamplingParams = None", imports=True) == []
     of_another_torch = "raise ImportError('undefined symbol: _ZN3c10')"
