@@ -240,28 +240,38 @@ def profile_lines(arguments: Sequence[str]) -> Preflight:
     named = [b for a, b in pairwise(arguments) if a == "--profile"]
     named += [a.partition("=")[2] for a in arguments if a.startswith("--profile=")]
     places = [Path(), Path("~/.config/snakemake").expanduser(), Path("/etc/xdg/snakemake")]
-    folders = [place / name for name in named for place in places]
-    file = next((f / "profile.yaml" for f in folders if (f / "profile.yaml").exists()), None)
+    files = [
+        place / name / file
+        for name in named
+        for place in places
+        for file in ("profile.yaml", "config.yaml")
+    ]
+    file = next((path for path in files if path.exists()), None)
     if file is None:
         return Preflight([], [])
     profile = yaml.safe_load(file.read_text(encoding="utf-8")) or {}
     if profile.get("executor") != "slurm":
         return Preflight([], [])
-    account = profile.get("default-resources", {}).get("slurm_account", "")
+    requested = profile.get("default-resources") or {}
+    if isinstance(requested, list):  # "name=value", as Snakemake also reads them
+        requested = dict(str(each).partition("=")[::2] for each in requested)
+    account = requested.get("slurm_account", "")
     partitions = file.parent / profile.get("slurm-partition-config", "")
     known = (
         yaml.safe_load(partitions.read_text(encoding="utf-8")) if partitions.is_file() else {}
     )
     names = list((known or {}).get("partitions", {}))
     shown = "no account (slurm_account is none)" if account == "none" else f"account {account}"
-    line = (
-        f"SLURM: {shown if account else 'no account'}; partitions {', '.join(names)} ({file})."
-    )
-    unknown = sorted(set(names) - _partitions_of_cluster(names))
-    refusals = [
-        f"sinfo knows no partition {', '.join(unknown)}; correct its name in {partitions}."
-    ]
-    return Preflight([line], refusals if unknown else [])
+    listed = f"partitions {', '.join(names)}" if names else "SLURM's default partition"
+    line = f"SLURM: {shown if account else 'no account'}; {listed} ({file})."
+    refusals = []
+    if unknown := sorted(set(names) - _partitions_of_cluster(names)):
+        refusals.append(
+            f"sinfo knows no partition {', '.join(unknown)}; correct its name in {partitions}."
+        )
+    if not shutil.which("sbatch"):
+        refusals.append("sbatch is not found here; run the command on a login node.")
+    return Preflight([line], refusals)
 
 
 def _partitions_of_cluster(assumed: Iterable[str]) -> set[str]:

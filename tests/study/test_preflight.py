@@ -127,13 +127,20 @@ def test_downloads_are_listed_with_size_repository_and_token(tmp_path, monkeypat
 def test_partitions_of_the_profile_must_exist_on_the_cluster(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     profile = ROOT / "profiles" / "slurm"
-    [line] = check_plan(tmp_path, [], arguments=["-n", "--profile", str(profile)]).lines
+    report = check_plan(tmp_path, [], arguments=["-n", "--profile", str(profile)])
+    [line], [reason] = report
     assert "no account (slurm_account is none); partitions cpu, gpu" in line
-    sinfo = tmp_path / "sinfo"
-    sinfo.write_text("#!/bin/sh\necho cpu\necho large\n")
-    sinfo.chmod(0o755)
+    assert reason == "sbatch is not found here; run the command on a login node."
+    for command in ("sinfo", "sbatch"):
+        (tmp_path / command).write_text("#!/bin/sh\necho cpu\necho large\n")
+        (tmp_path / command).chmod(0o755)
     [reason] = check_plan(tmp_path, [], arguments=[f"--profile={profile}"]).refusals
     assert reason.startswith("sinfo knows no partition gpu; correct its name in")
+    (tmp_path / "config.yaml").write_text(
+        "executor: slurm\ndefault-resources: [slurm_account=lab, mem_mb=8000]"
+    )
+    [line] = check_plan(tmp_path, [], arguments=["--profile", str(tmp_path)]).lines
+    assert line.startswith("SLURM: account lab; SLURM's default partition (")
     laptop = ROOT / "profiles" / "laptop"
     assert not check_plan(tmp_path, [], arguments=["--profile", str(laptop)]).lines
 
