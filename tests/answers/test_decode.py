@@ -232,6 +232,7 @@ def test_spaces_are_cleaned_up_if_the_tokenizer_does_so(tokenizer):
         clean_up_tokenization_spaces_for_bpe_even_though_it_will_corrupt_output=True,
     )
     stop = tokenizer.encode(" .", add_special_tokens=False)
+
     assert cleaning.decode(stop) == "."
     model = random_model("llama", len(tokenizer))
     # The model prefers spaces and full stops.
@@ -272,11 +273,13 @@ def test_the_prefix_is_encoded_once_and_new_questions_start_when_half_are_done(
     settings = {"n_beams": 3, "max_new_tokens": 25, "draw": draw}
     n_shared, lengths = count_prompt_tokens(tokenizer)
     assert n_shared > 15
+
     waiting = [
         len(forward_passes(model, tokenizer, [suffix], Search(**settings))) - 1
         for _, suffix in sorted(zip(lengths, SUFFIXES, strict=True), key=lambda pair: pair[0])
     ]
     assert len(set(waiting)) > 3
+
     n_passes, running = 1, []  # the first pass encodes the prefix
     while waiting or running:
         if waiting and len(running) <= at_once / 2:

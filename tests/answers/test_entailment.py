@@ -149,6 +149,7 @@ def test_the_rule_groups_answers_by_the_model(study, model):
     clusters = cluster(study, "clusters")
     beams = artifacts.read(study / "beams.parquet", artifacts.BEAMS)
     n_merged = 0
+
     for number, (name, rows) in enumerate(beams.groupby("question_id")):
         texts = [text for text in dict.fromkeys(rows["text"].str.strip()) if text]
         asked = [(f"Which country is Oslo {number} in?", texts)]

@@ -121,6 +121,7 @@ def test_a_job_writes_a_beam_per_option_and_merged_shards_are_the_same_file(tmp_
     for shard, output in enumerate(shards):
         beams_job(tmp_path, output, shard=shard, n_shards=2)
     merge_job(merge_beams, tmp_path, shards, merged)
+
     assert merged.read_bytes() == whole.read_bytes()
     beams = artifacts.read(whole, artifacts.BEAMS)
     assert beams["text"].tolist() == ["Norway", "Sweden", "Peru"] * 3

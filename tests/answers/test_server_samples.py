@@ -48,6 +48,7 @@ def test_each_sample_is_requested_once_with_its_seed_and_kept(fake):
     ]
     # Another order, fewer questions, more samples and no key give the same samples.
     assert texts(fake.sample(prompts(4)[::-1], n=3, api_key=""))[::-1] == answers
+
     more = texts(fake.sample(prompts(2), n=5))
     assert [samples_of_question[:3] for samples_of_question in more] == answers[:2]
     assert len(fake.bodies) == fake.booked == fake.kept == 16
@@ -134,11 +135,13 @@ def test_the_rule_writes_samples_as_beams(fake, tmp_path, monkeypatch):
     assert beams["question_id"].tolist() == ["q2"] * 3 + ["q4"] * 3
     assert beams["beam"].tolist() == [0, 1, 2] * 2
     assert beams[["logprob", "n_tokens", "entropy"]].isna().all(axis=None)
+
     options = questions().assign(options=[["a", "b"]] * 6)
     with pytest.raises(ValueError, match="Options are compared by"):
         sample_from_server(
             options, split="", few_shot=None, served=None, draws=None, reach=None, **paths
         )
+
     shown = "Prompt: Shown?\nAnswer: Norway\n\nPrompt: Fact 2?\nAnswer:"
     assert shown in {body["prompt"] for body in fake.bodies}
 

@@ -222,10 +222,12 @@ def test_a_file_per_model_is_read_with_the_options_that_the_refusal_prints(tmp_p
         files.append(write(tmp_path, frame, "csv", name=model[-1]))
         frames.append(frame)
     assert run("metrics", *files) == 1
+
     [options] = re.findall(r"give (--columns .*) if these are meant", capsys.readouterr().err)
     assert run("metrics", *files, *shlex.split(options)) == 0
     captured = capsys.readouterr()
     assert "model: lab/first@1 → lab/second@2" in captured.err
+
     table = pd.read_csv(pd.io.common.StringIO(captured.out)).query("seed == 'mean'")
     [auc] = table.query("scope == 'full' and metric == 'auc'")["value"]
     rows = pd.concat(frames)
@@ -407,6 +409,7 @@ def test_a_comparison_without_common_questions_is_refused_with_the_reason(
         ),
     }[case]
     path = write(tmp_path, rows, "csv")
+
     for command in ("compare", "page"):
         assert run(command, path, "--out", tmp_path / "out") == 1
         assert message in capsys.readouterr().err

@@ -260,12 +260,14 @@ def test_samples_with_errors_are_dropped_at_both_versions_or_count_as_wrong(
     names = {"names": ["v1", "v2"], "estimators": ["end_correct"]}
     with pytest.raises(UserTableError, match=r"'q1'.* ended with an error.*--errored drop"):
         read_study(files, Reading(**names))
+
     dropped = read_study(files, Reading(errored="drop", **names))
     assert dropped.answers.groupby("checkpoint")["correct"].agg(list).to_dict() == {
         "v1": [False, True],
         "v2": [True, True],
     }
     assert "Left out at all versions: 1 of these questions." in dropped.notes
+
     counted = read_study(files, Reading(errored="incorrect", **names))
     assert counted.answers.groupby("checkpoint")["correct"].sum().to_dict() == {
         "v1": 2,

@@ -266,10 +266,12 @@ def test_answers_of_a_log_have_the_accuracy_that_the_harness_reports(
     entry = {"file": file, **ONE}
     tables = run(tmp_path, [entry], checkpoints="a", normalisation=normalisation)["a"]
     questions = tables["questions"]
+
     assert questions["question"].tolist() == [line["doc"]["question"] for line in lines]
     assert [list(o) for o in questions["options"]] == [line["doc"]["choices"] for line in lines]
     assert questions["gold"].tolist() == [line["doc"]["answer"] for line in lines]
     correct = tables["answers"]["correct"].tolist()
+
     assert correct == [line[metric] == 1 for line in lines]
     assert 0 < sum(correct) < len(lines)
 
@@ -539,6 +541,7 @@ def test_predictions_of_olmo_eval_are_read_with_their_texts(tmp_path):
         for part in (outputs, outputs[:2])
     ]
     tables = run_at_a(tmp_path, lines[:1], normalisation="unconditional")
+
     assert tables["beams"]["text"].tolist() == ["x", "yy"]
     assert probabilities(tables, 2) == pytest.approx(softmax([3.0, 0.5]))
     tables = run_at_a(tmp_path, lines[1:], normalisation="per_character")

@@ -114,6 +114,7 @@ def test_a_job_writes_predictions_per_model_and_answers_per_checkpoint(tmp_path)
     execute(import_predictions, job)
     second = artifacts.read_files(tmp_path / "predictions1", artifacts.PREDICTIONS)
     assert set(second["model"]) == {"m2"} and len(second) == 4
+
     sources = artifacts.sources(tmp_path / "predictions1")
     assert sources == {str(tmp_path / "p.csv"): sha256(tmp_path / "p.csv")}
     answers = artifacts.read_files(tmp_path / "answers3", artifacts.ANSWERS)
@@ -139,6 +140,7 @@ def test_a_large_file_is_read_in_batches(tmp_path, monkeypatch, suffix):
         frame = frame.astype(kinds)
     (imported,) = run(tmp_path, frame, suffix=suffix, checkpoints={"m1": CHECKPOINTS["m1"]})
     number = imported["question_id"].astype(int)
+
     assert np.allclose(imported["confidence"], number / n)
     assert (imported["correct"] == number % 2).all()
     assert imported["checkpoint"].tolist() == ["b"] * n + ["a"] * n

@@ -106,6 +106,7 @@ def test_a_filled_sheet_is_summarised_as_agreement_by_group(tmp_path):
         ["group", "measure"]
     )
     counts = {key: (row["count"], row["n"]) for key, row in rows.iterrows()}
+
     assert counts == {
         ("contrast", "agreement"): (11, 12),  # two answers to six questions, one differs
         ("contrast", "agreement_complete"): (10, 10),  # without that question

@@ -59,6 +59,7 @@ def test_a_published_prompt_with_letters_gives_labels(examples, tmp_path, monkey
     monkeypatch.setenv("JUDGE_KEY", KEY)
     (tmp_path / "published.txt").write_text(PUBLISHED)
     assert split_prompt(PUBLISHED)[0] == ""
+
     with LetterJudge() as judge:
         config = tmp_path / "letters.yaml"
         settings = {
@@ -72,6 +73,7 @@ def test_a_published_prompt_with_letters_gives_labels(examples, tmp_path, monkey
         prompts = {"judge": str(tmp_path / "published.txt")}
         config.write_text(yaml.safe_dump({"judge": settings, "prompts": prompts}))
         labels = labels_by(config, examples, tmp_path / "judges")
+
     for example, label in zip(examples, labels, strict=True):
         gold = (
             example.references[0]

@@ -35,6 +35,7 @@ def test_an_audit_without_errors_leaves_every_number_exactly():
     judged = 2 * answers.correct[0].astype(int) + answers.correct[1]
     audited = audit(judged, judged, DRAWS, np.random.default_rng(0))
     counts = correct_counts(audited)
+
     for name, row in zip(("earlier", "later"), answers.correct, strict=True):
         assert counts[f"accuracy_{name}"].corrected == row.mean()
     assert counts["improvement"].corrected == (judged == GAINED).sum()
@@ -42,6 +43,7 @@ def test_an_audit_without_errors_leaves_every_number_exactly():
     metrics = metrics[(metrics["seed"] == "mean") & (metrics["conditioning"] == "odds")]
     metrics = metrics[metrics["scope"] == "contrast"]
     values = metrics.set_index(["train_dataset", "estimator", "metric"])["value"]
+
     assert any(len(runs) > 1 for runs in answers.estimators.values())
     for member, runs in answers.estimators.items():
         for metric, metric_value in correct_metrics(audited, runs).items():
@@ -117,6 +119,7 @@ def test_influences_equal_numerical_derivatives():
         "auc": np.mean([correction._influence_on_auc(weights, run) for run in runs], axis=0),
     }
     step = 1e-6
+
     for question in rng.integers(400, size=10):
         for state in (GAINED, LOST):
             moved = []

@@ -23,14 +23,17 @@ def test_a_queue_that_a_spreadsheet_saved_is_read_and_extended(fake, tmp_path):
     (row,) = fake.waiting
     assert row["answer"] == "'=1+1"
     assert row["references"] == 'two | the "2"'
+
     row["label"] = "incorrect"
     text = 'id;note;label;question\r\n{id};mine;{label};"Sum; of 1, 1?"'.format(**row)
     queue.write_text(text, encoding="utf-8-sig")
     assert read_human_labels(queue) == {candidate_id(odd): "incorrect"}
+
     second = candidates(1)[0]
     waiting = [Unresolved(odd, "", ""), Unresolved(second, "malformed", "x")]
     assert append_unresolved(queue, waiting) == 1
     assert queue.read_bytes().startswith(text.encode("utf-8-sig"))
+
     number = candidate_id(second)
     text = queue.read_text(encoding="utf-8-sig")
     queue.write_text(text.replace(f"{number};;;", f"{number};;correct;"), encoding="utf-8")
@@ -59,6 +62,7 @@ def test_a_queue_cut_at_any_byte_stops_no_job_and_keeps_all_complete_rows(tmp_pa
     ids = [candidate_id(candidate) for candidate in pair]
     append_unresolved(queue, rows)
     whole = queue.read_bytes().replace(b'\r\n,"Q', b'\r\ncorrect,"Q')
+
     assert read_human_labels(queue) == {}
     ends = [whole.index(number.encode()) + 32 for number in ids]
     for size in range(len(whole) + 1):

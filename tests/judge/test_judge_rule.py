@@ -52,12 +52,14 @@ def test_the_rule_judges_only_clusters_that_later_rules_read(
     arguments = {**files, "judged_clusters": 2, "judge": decisive, "reached": settings}
     labels, answers = judge_answers(*tables, **arguments)
     assert labels["cluster"].tolist() == [0, 1] * 3
+
     is_correct, wrong = ["correct", "incorrect"], ["incorrect"] * 2
     assert labels["label"].tolist() == [*is_correct, *wrong, *is_correct]
     assert set(labels["source"]) == {"judge-1"}
     assert "third" not in fake.asked
     assert answers["correct"].tolist() == [True, False, True]
     assert "67 % of 3 answers are correct" in caplog.text  # two of three
+
     labels, _ = judge_answers(*tables, **LEXICAL)
     assert len(labels) == 9
     assert set(labels["source"]) == {"lexical"}
@@ -95,12 +97,14 @@ def test_a_new_back_end_is_one_class(monkeypatch, request):
     del config["judge"]["model"]
     with pytest.raises(ConfigError, match="lacks the key model, which backend initials needs"):
         check_config(config)
+
     config["judge"]["model"] = "abc"
     study = Study(config)
     assert study.judged_clusters is None and not study.judge.asks_server
     job = {"model": "olmo3-7b", "checkpoint": "step566000", "dataset": "triviaqa"}
     job["split"] = "test"
     assert JobResources(study).judge_requests("judge_answers", job) == 0
+
     inputs = Inputs(study, ROOT)
     arguments = {
         **LEXICAL,
@@ -108,6 +112,7 @@ def test_a_new_back_end_is_one_class(monkeypatch, request):
         "reached": inputs.judge_settings(),
     }
     assert arguments["judge"] == {"backend": "initials", "model": "abc"}
+
     labels, answers = judge_answers(*tables_of(candidates(2)), NO_LABELS, **arguments)
     # References fact 0 and fact 1; answers fact 0 and wrong 1, each with second and third
     assert labels["label"].tolist() == ["correct", *["incorrect"] * 5]

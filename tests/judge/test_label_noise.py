@@ -18,6 +18,7 @@ def test_label_noise_creates_flips_only_if_equal_answers_are_judged_twice(monkey
         candidates_by_checkpoint[:30]
         for candidates_by_checkpoint in judge_label_noise.made_up_answers(drift=False)
     ]
+
     for rate, together, noise in [(0.3, False, 0), (0.3, True, 0.42), (0, True, 0)]:
         correct, _ = judge_label_noise.judge(answers, rate, together=together)
         # Two independent mistakes: exactly one happens with 2 x 0.3 x 0.7 = 0.42, if the second
@@ -29,6 +30,7 @@ def test_label_noise_creates_flips_only_if_equal_answers_are_judged_twice(monkey
         ]
         share = judge_label_noise.contrast_share(correct)
         assert share == pytest.approx(noise * np.mean(differ), abs=0.01 * bool(noise))
+
     correct, _ = judge_label_noise.judge(answers, 0.3, together=True)
     is_right = np.array([candidates[0].answer.startswith("right") for candidates in answers[0]])
     assert (correct != is_right[:, None]).mean() == pytest.approx(0.3, abs=0.01)
@@ -52,6 +54,7 @@ def test_label_noise_can_be_measured_on_the_answers_of_a_study(tmp_path):
         [[c.answer for c in candidates] for candidates in first_set]
         for first_set in candidates_by_checkpoint
     ]
+
     assert texts == [[["Norway", "Peru"]] * 2, [["Peru"]] * 2]
     correct, n_requests = judge_label_noise.judge(candidates_by_checkpoint, 0, together=True)
     assert correct.all(axis=(1, 2)).tolist() == [True, False]

@@ -289,6 +289,7 @@ def test_one_request_asks_about_all_answers_to_a_question(fake, backend):
         answers_to(0, "fact 0", "b", "c") + answers_to(1, "fact 1") + answers_to(2, "d", "e")
     )
     expected = "RWWRWW"
+
     assert ask_together(fake, answers, backend=backend) == expected
     assert fake.asked == {"fact 0|b|c": 1, "fact 1": 1, "d|e": 1}
     assert fake.booked == 3
@@ -304,6 +305,7 @@ def test_one_request_asks_about_all_answers_to_a_question(fake, backend):
         ask_together(fake, answers, backend=backend, together=False, prompt=PROMPT) == expected
     )
     assert fake.asked.total() == 10
+
     # A repeated answer is one line.
     repeated = answers_to(3, "fact 3", "b", " b ", "fact  3")
     assert ask_together(fake, repeated, backend=backend) == "RWWR"

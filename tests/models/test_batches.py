@@ -78,10 +78,12 @@ def test_a_batch_that_does_not_fit_into_memory_is_halved(
         artifacts.read(path, kind) for path in (tmp_path / "halved", study / table)
     )
     pd.testing.assert_frame_equal(halved, expected, rtol=0, atol=1e-5)
+
     # 24 questions: 8, 4 and 2 at once. 6 prompts per adapter: 6, 3 and (3 + 1) // 2 = 2, then
     # the other half of 3.
     first, second = (8, 4) if table == "BEAMS" else (6, 3)
     assert sizes == [8, 4, 2] if table == "BEAMS" else sizes[:4] == [6, 3, 2, 1]
+
     text = "A batch of {} does not fit into the GPU's memory and is computed in halves"
     for message, size in zip(caplog.messages, (first, second), strict=False):
         assert message.startswith(text.format(size))
@@ -124,10 +126,12 @@ def test_shards_agree_in_bfloat16_even_if_a_batch_does_not_fit(bfloat16_study, m
     with monkeypatch.context() as patch:
         whole = spy_on_queue(patch)
         beams_job(bfloat16_study, bfloat16_study / "fits", batch_size=2)
+
     # 18 questions of the split
     assert [(len(queue), at_once) for queue, at_once in whole] == [(8, 2), (8, 2), (2, 2)]
     first, second, third = whole
     files = []
+
     for n_shards in (1, 3):
         with monkeypatch.context() as patch:
             seen = spy_on_queue(patch, lambda *queue: queue == (second[0], 2))

@@ -330,15 +330,18 @@ def test_an_adapter_stays_at_its_commit_while_the_branch_moves(stub, files, tmp_
     adapter = Checkpoint.read(record)
     assert adapter.commit == commit
     assert list(adapter.files) == ["adapter_config.json"]
+
     stub.push(REPO, "main", {**pushed[0], "README.md": b"the same adapter"})
     resolve(*paths)
     stub.push(REPO, "main", pushed[1])
     with pytest.raises(DamagedFileError, match=f"changed its weights .* revision to {commit}"):
         resolve(*paths)
+
     more = json.dumps({**config, "lora_alpha": 99}).encode()
     stub.push(REPO, "main", {**pushed[0], "adapter_config.json": more})
     with pytest.raises(DamagedFileError, match=r"has changed adapter_config\.json since"):
         resolve(*paths)
+
     stub.push(REPO, "main", files[0])
     record.unlink()
     resolve(*paths)

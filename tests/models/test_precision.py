@@ -32,6 +32,7 @@ def test_logits_and_gradients_equal_those_of_the_model_in_float32(kind):
     bfloat16_weights = {
         name for name, p in mixed.named_parameters() if p.dtype == torch.bfloat16
     }
+
     assert bfloat16_weights == {
         n for n, _ in mixed.named_parameters() if n.endswith("_proj.weight")
     }
@@ -41,6 +42,7 @@ def test_logits_and_gradients_equal_those_of_the_model_in_float32(kind):
         initialise(adapter, 17)
         model(TOKENS).logits.square().sum().backward()
         gradients.append({name: parameter.grad for name, parameter in adapter.items()})
+
     torch.testing.assert_close(*gradients, rtol=0, atol=0)
     assert gradients[0]["model.layers.0.mlp.up_proj.lora_B"].abs().max() > 0
 
@@ -62,6 +64,7 @@ def test_jobs_with_weights_in_bfloat16_train_and_score_as_in_float32(tmp_path):
         scores = artifacts.read(tmp_path / "scores.parquet", artifacts.SCORES)
         results[dtype, training_dtype] = adapter.read_bytes(), scores["confidence"].to_numpy()
     weights, scores = results["float32", "stored"]
+
     assert results["bfloat16", "float32"][0] == weights != results["bfloat16", "stored"][0]
     np.testing.assert_array_equal(results["bfloat16", "float32"][1], scores)
     assert np.abs(results["bfloat16", "stored"][1] - scores).max() > 1e-4

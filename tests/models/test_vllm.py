@@ -64,6 +64,7 @@ def test_both_backends_find_the_same_beams(kind, tmp_path):
     """Prompts are longer than Olmo-3's window and share the 128 tokens that vLLM caches."""
     tokenizer = tiny_tokenizer()
     assert len(tokenizer(PREFIX)["input_ids"]) > 128
+
     tiny_model(kind, hidden=WIDTH, layers=4).save_pretrained(tmp_path)
     sizes = {"n_beams": 10, "max_new_tokens": 12}
     expected = generate_beams(
@@ -80,6 +81,7 @@ def test_both_backends_find_the_same_beams(kind, tmp_path):
             ]
             np.testing.assert_allclose(*logprobs, atol=1e-3)
     assert len({beam.text for beams in expected for beam in beams}) > 20
+
     del model
     gc.collect()  # ends the engine's processes
 
@@ -99,6 +101,7 @@ def test_the_rule_decodes_with_vllm(tmp_path):
         snakemake(tmp_path, "-c1", target, configs=configs)
         beams[backend] = artifacts.read(tmp_path / target, artifacts.BEAMS)
     with_vllm, with_transformers = (beams[backend].drop(columns="logprob") for backend in beams)
+
     assert len(with_vllm) == 12
     assert with_vllm.equals(with_transformers)
     logprobs = [frame["logprob"] for frame in beams.values()]

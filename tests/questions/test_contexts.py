@@ -98,12 +98,14 @@ def test_each_base_of_a_joint_training_is_asked_its_own_questions(tmp_path):
         for source, training_questions in sources.items()
     }
     passage = "Read: C\nNow: "
+
     assert prompts == {
         ("closed", "closed"): ("Q2 {passage}? -> no",),
         ("closed", "open"): ("Q2 {passage}? -> yes",),
         ("open", "closed"): (passage + "Q2 {passage}? -> no",),
         ("open", "open"): (passage + "Q2 {passage}? -> yes",),
     }
+
     [plain_training] = plan.read(QUESTIONS, clusters, labels)
     assert plain_training.checkpoints == names
 

@@ -68,12 +68,14 @@ def test_triviaqa_questions_equal_a_slow_rewrite_of_the_steps(folder):
     assert canonical["question_id"].tolist() == [f"triviaqa-{n}" for n in range(93)]
     assert canonical["split"].tolist() == ["train"] * 50 + ["unused"] * 10 + ["test"] * 33
     assert set(canonical.loc[canonical["excluded"], "question"]) == BLACKLIST
+
     examples = drop_repeats(shuffle_slowly(TRAINING), lambda row: row[0])[:10]
     examples_read = zip(few_shot["question"], few_shot["references"].str[0], strict=True)
     assert list(examples_read) == examples
     assert few_shot["index"].tolist() == list(range(10))
     assert table["question_id"].is_unique
     assert not table["any_of"].any()
+
     # The three blacklisted questions are neither trained on nor tested.
     excluded = canonical.loc[canonical["excluded"], "split"].value_counts()
     kept = {name: n - excluded.get(name, 0) for name, n in (("train", 50), ("test", 33))}

@@ -208,6 +208,7 @@ def test_a_step_is_adamw_on_the_clipped_gradient():
                 second = second / (1 - 0.999 ** (step + 1))
                 parameter.mul_(1 - lr * 0.01)
                 parameter -= lr * first / (second.sqrt() + 1e-8)
+
     expected = {name: p.detach().clone() for name, p in trainee.adapter.items()}
     history = train(trainee, {"a": data}, epochs=1)
     assert history["lr"].tolist() == [1e-2, 1e-2]
@@ -240,6 +241,7 @@ def test_the_initialisation_depends_only_on_the_seed():
         initialise(adapter, 17)
         adapters.append({name: p.detach().clone() for name, p in adapter.items()})
     torch.testing.assert_close(*adapters, rtol=0, atol=0)
+
     initialise(adapter, 18)
     for name, parameter in adapter.items():
         if name.endswith("lora_B"):
@@ -250,6 +252,7 @@ def test_the_initialisation_depends_only_on_the_seed():
         assert 0.8 * bound < parameter.abs().max() <= bound
         # A uniform distribution has the standard deviation bound / sqrt(3); 4 * 32 draws.
         assert parameter.std().item() == pytest.approx(bound / math.sqrt(3), rel=0.2)
+
     distinct = {tuple(p.flatten()[:4].tolist()) for n, p in adapter.items() if n.endswith("A")}
     assert len(distinct) == 14  # no two layers share their draws
 
