@@ -232,7 +232,8 @@ def test_jobs_per_checkpoint_give_the_same_predictions_as_one_job(write_estimato
             threads=1,
         )
         scores.append(rated.assign(checkpoint=name, answers="train" if name == "k" else "own"))
-    uses = [{"checkpoint": c, "scored_at": c, "answers": "own", "answers_of": c} for c in "mn"]
+    use = {"split": "test", "answers": "own"}
+    uses = [{**use, "checkpoint": c, "scored_at": c, "answers_of": c} for c in "mn"]
     answers = TABLES[3]
     is_earlier = answers["checkpoint"] == "k"
     labelled = answers[is_earlier]
@@ -240,7 +241,7 @@ def test_jobs_per_checkpoint_give_the_same_predictions_as_one_job(write_estimato
     gathered = gather_confidences(
         pd.concat(scores), labelled, estimator="mine", uses=uses, posthoc="isotonic"
     )
-    joined = join_labels(gathered, evaluated, estimator="mine", copies=False)
+    joined = join_labels(gathered, evaluated, estimator="mine", copies=False, splits=["test"])
     shared = {"evaluation": ["m", "n"], "posthoc": "isotonic"}
     expected = predictions(
         TABLES,

@@ -60,7 +60,11 @@ def predictions(tables, read, judged, verified=None, records=None, **changes):
     confidences = estimate_confidences(given, estimation=estimation, threads=1)
     evaluated = answers["checkpoint"].isin(estimation.evaluation) & (answers["split"] == "test")
     return join_labels(
-        confidences, answers[evaluated], estimator=estimation.estimator, copies=False
+        confidences,
+        answers[evaluated],
+        estimator=estimation.estimator,
+        copies=False,
+        splits=["test"],
     )
 
 

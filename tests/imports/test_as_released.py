@@ -88,8 +88,9 @@ class ReleasedStudy:
     def gathered(self, name):
         """Return the predictions of `gather_confidences` for an estimator that reads scores."""
         scored = SCORED.get(name, lambda c: c)
+        use = {"split": "test", "answers": "own"}
         uses = [
-            {"checkpoint": c, "scored_at": scored(c), "answers": "own", "answers_of": scored(c)}
+            {**use, "checkpoint": c, "scored_at": scored(c), "answers_of": scored(c)}
             for c in EVALUATION
         ]
         confidences = gather_confidences(
@@ -97,10 +98,9 @@ class ReleasedStudy:
             estimator=name,
             uses=uses,
         )
-        answers, copies = self.answers_of(EVALUATION), name.endswith("_copy")
-        return join_labels(
-            confidences, answers[answers["split"] == "test"], estimator=name, copies=copies
-        )
+        copies = name.endswith("_copy")
+        answers = self.answers_of(EVALUATION)
+        return join_labels(confidences, answers, estimator=name, copies=copies, splits=["test"])
 
 
 def test_an_import_and_a_run_on_the_same_answers_agree_in_every_cell(tmp_path):
