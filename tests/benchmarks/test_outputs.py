@@ -136,14 +136,12 @@ def power():
         "a threshold for 80 % is selected, calibrated, 60 questions",
         percent(selected[60], digits=0),
     )
-    yield "the same with 200 questions", percent(selected[200], digits=0)
     certified = read("few_labels").query(calibrated).set_index("looks")["certified"]
     yield (
         "a threshold for 80 % is certified by 60 labels of 800 answers",
         f"{certified['60']:.0f}",
     )
     yield "the same by 120 labels", f"{certified['120']:.0f}"
-    yield "the same by 250 labels", f"{certified['250']:.0f}"
 
 
 SECTIONS = {"Coverage of intervals": coverage, "False claims": false_claims, "Power": power}
