@@ -121,11 +121,21 @@ def test_results_are_copied_and_counted_by_name(tmp_path, monkeypatch):
     assert counted.to_dict() == {"rows.a": 2, "rows.b": 1}
 
 
-def test_links_of_the_documentation_lead_somewhere():
-    for page in PAGES:
-        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
-            if "://" not in target:
-                assert (page.parent / target).exists(), f"{page}: {target}"
+def linked_pages(page):
+    """Return the files that a page links, without addresses and anchors."""
+    links = re.findall(r"\]\(([^)#]+)[)#]", page.read_text(encoding="utf-8"))
+    return [(page.parent / link).resolve() for link in links if "://" not in link]
+
+
+def test_links_of_the_documentation_lead_to_files():
+    missing = [(page.name, link) for page in PAGES for link in linked_pages(page)]
+    assert not [(name, link) for name, link in missing if not link.exists()]
+
+
+def test_every_page_is_at_most_two_clicks_from_the_readme():
+    first = set(linked_pages(ROOT / "README.md"))
+    second = {link for page in first if page.suffix == ".md" for link in linked_pages(page)}
+    assert {page.resolve() for page in ROOT.glob("docs/*.md")} <= first | second
 
 
 def code_blocks(kind):
