@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from typing import Any
 
+from persistcal.evaluation.blocks import EVERY
 from persistcal.questions.catalogue import SOURCES
 from persistcal.questions.labels import word_form
-from persistcal.report.layout import EVERY
 from study.check_estimators import check_chosen, check_decoding, check_estimator
 from study.check_served import check_estimator_of_served, check_served
 from study.check_states import check_pretraining, check_state

@@ -6,10 +6,11 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from persistcal.confidence.estimators.catalogue import registration_of
+from persistcal.evaluation.blocks import EVERY
 from persistcal.judge.backends import BACKENDS, Backend
 from persistcal.questions.catalogue import SOURCES, QuestionSource
 from persistcal.questions.splits import HALVES, LEAST_SAMPLES, SPLITS, split_of_questions
-from persistcal.report.layout import EVERY, comparison_blocks, expand_tables, sections
+from persistcal.report.layout import comparison_blocks, expand_tables, sections
 from persistcal.training.methods import METHODS, Method
 
 Config = dict[str, Any]

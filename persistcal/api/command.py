@@ -330,8 +330,8 @@ def compare(
     The verdict answers whether accuracy changed, whether confidence followed, whether it is
     calibrated at the later checkpoint, and whether a threshold keeps its precision. Into the
     folder `--out` go metrics.csv, significance.csv, intervals.csv, claims.csv,
-    contrast_sets.csv, states.csv, trends.csv, thresholds.csv, threshold_cells.csv,
-    confident_regressions.csv, selective.csv and report/index.html.
+    contrast_sets.csv, states.csv, trends.csv, pairs.csv, min_contrast.csv, thresholds.csv,
+    threshold_cells.csv, confident_regressions.csv, selective.csv and report/index.html.
     """
     from persistcal.report.threshold_views import exit_code
     from persistcal.store.files import write_whole
@@ -653,9 +653,8 @@ def _compare(
     from persistcal.api.evaluate import compare_inputs
 
     inputs = _read(files, reading)
-    n_steps = (
-        2 * len(inputs.predictions) + 3
-    )  # metrics and bootstrap of each; states, thresholds, page
+    # Metrics and bootstrap of each; states, pairs, thresholds; page
+    n_steps = 2 * len(inputs.predictions) + 4
     with _bar(n_steps) as step:
         comparison = compare_inputs(inputs, settings, step)
         text = comparison.to_html()

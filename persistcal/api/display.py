@@ -65,8 +65,9 @@ class Comparison:
     inputs, settings
         The compared tables, and the settings of the comparison.
     tables : dict of str to DataFrame
-        "metrics", "significance", "intervals", "claims", "contrast_sets", "states" and
-        "trends": the tables of the same names that the workflow writes.
+        "metrics", "significance", "intervals", "claims", "contrast_sets", "states", "trends",
+        "pairs", "min_contrast", "thresholds", "threshold_cells", "confident_regressions" and
+        "selective": the tables of the same names that the workflow writes.
     replicates : DataFrame
         The bootstrap replicates of each estimator.
     """

@@ -11,28 +11,27 @@ from numpy.typing import ArrayLike
 
 from persistcal.api.display import Comparison
 from persistcal.api.inputs import (
+    PLACE,
     PredictionTables,
     make_settings,
     read_predictions,
     select_rows,
     stack,
 )
-from persistcal.evaluation.claims import make_claims
+from persistcal.evaluation.blocks import EVERY
 from persistcal.evaluation.evaluate import metrics_of, prepare_predictions
 from persistcal.evaluation.pipeline import (
     Step,
-    compare_checkpoints_of,
+    compare_study,
+    compare_table,
     describe_contrast_sets,
     evaluate_estimator,
+    make_claims,
 )
 from persistcal.evaluation.power import Findable, Guess, findable
-from persistcal.evaluation.replicates import from_table
 from persistcal.evaluation.settings import EvaluationSettings, Pairs
-from persistcal.evaluation.significance import compare_blocks
 from persistcal.evaluation.smooth_ece import smooth_ece as weighted_smooth_ece
-from persistcal.evaluation.thresholds import check_thresholds
 from persistcal.judge.run import count_same_answers
-from persistcal.report.layout import EVERY, named_blocks
 from persistcal.store import artifacts
 
 
@@ -199,57 +198,51 @@ def compare_inputs(
 ) -> Comparison:
     """Evaluate, resample and compare all predictions."""
     inputs.check_pairs()
-    results, places = [], []
+    results, subjects = [], []
     for (model, dataset, name), rows in inputs.predictions.items():
-        names = inputs.checkpoints[model]
+        subjects.append({"model": model, "dataset": dataset})
 
         def finish(done: str, estimator: str = name or dataset) -> None:
             step(f"{estimator}, {done}")
 
-        results.append(evaluate_estimator(rows, names, settings, finish))
-        places.append({"model": model, "dataset": dataset})
-    metrics, ends, drawn = (
-        stack(list(zip(tables, places, strict=True)), kind)
+        results.append(evaluate_estimator(rows, inputs.checkpoints[model], settings, finish))
+    metrics, intervals, drawn = (
+        stack(list(zip(tables, subjects, strict=True)), kind)
         for tables, kind in zip(
             zip(*results, strict=True),
             (artifacts.METRICS, artifacts.INTERVALS, artifacts.REPLICATES),
             strict=True,
         )
     )
-    tests, claims = [], []
-    for place in inputs.places():
-        paired = from_table(select_rows(drawn, place))
-        made = make_claims(
-            select_rows(inputs.all_predictions, place),
-            paired,
-            inputs.checkpoints[place["model"]],
-            settings,
-            is_greedy=inputs.is_greedy,
-        )
-        claims.append((made, place))
-        trained_on = dict.fromkeys(train for train, _ in paired.estimators)
-        blocks = [[(train, EVERY)] for train in trained_on]
-        named = named_blocks(blocks, paired.estimators, place["dataset"])
-        tests.append((compare_blocks(paired, named), place))
-    compared = [
-        compare_checkpoints_of(rows, inputs.checkpoints, settings)
-        for _, rows in inputs.all_predictions.groupby("dataset", sort=False)
+    comparisons = [
+        (str(model), str(dataset), [[(t, EVERY)] for t in rows["train_dataset"].unique()])
+        for (model, dataset), rows in drawn.groupby(PLACE, sort=False)
     ]
-    step("states")
-    checked = check_thresholds(
-        inputs.predictions.values(), inputs.checkpoints, inputs.answers, settings
+    tests = compare_table(drawn, comparisons)
+    predictions = inputs.all_predictions
+    by_dataset = dict.fromkeys(predictions["dataset"].unique(), settings)
+    claims = make_claims(
+        predictions, drawn, inputs.checkpoints, by_dataset, is_greedy=inputs.is_greedy
     )
-    step("thresholds")
-    states, trends = zip(*compared, strict=True)
+    compared = compare_study(
+        list(inputs.predictions.values()),
+        inputs.checkpoints,
+        inputs.answers,
+        by_dataset,
+        controls={},
+        step=step,
+    )
     tables = {
         "metrics": metrics,
-        "significance": stack(tests, artifacts.SIGNIFICANCE),
-        "intervals": ends,
-        "claims": stack(claims, artifacts.CLAIMS),
+        "significance": stack([(tests, {})], artifacts.SIGNIFICANCE),
+        "intervals": intervals,
+        "claims": stack([(claims, {})], artifacts.CLAIMS),
         "contrast_sets": count_contrast_sets(inputs, settings),
-        "states": stack([(part, {}) for part in states], artifacts.STATES),
-        "trends": stack([(part, {}) for part in trends], artifacts.TRENDS),
-        **checked._asdict(),
+        **{
+            name: stack([(table, {})], getattr(artifacts, name.upper()))
+            for name, table in compared._asdict().items()
+            if name != "changes"  # kinds of change have names in a study only
+        },
     }
     return Comparison(inputs, settings, tables, drawn)
 

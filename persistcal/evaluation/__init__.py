@@ -2,6 +2,7 @@
 
 Modules
 -------
+blocks: the estimators that a table compares with each other
 claims: the one word about each estimator, and the intervals on which it rests
 contrast: questions that exactly one of two checkpoints answers correctly, and conditioning
 control: changes of confidence beyond the chance flips of a control
@@ -25,6 +26,5 @@ smooth_ece: SmoothECE with automatic bandwidth, for many weightings of answers a
 states: comparisons of checkpoints and of models, and trends
 subsets: metrics of each pair of checkpoints, group of questions, and kind of change
 thresholds: select a threshold on one checkpoint, and check it on a later one
-values: values and replicates of all metrics of a scope at once
 weighted: weighted AUC, squared errors and mean gaps
 """

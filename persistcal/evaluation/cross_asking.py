@@ -29,9 +29,8 @@ from persistcal.evaluation.contrast import ContrastSet, contrast_sets
 from persistcal.evaluation.draws import component
 from persistcal.evaluation.evaluate import on_contrast_set
 from persistcal.evaluation.predictions import ABSENT, AnswerArrays, Array, Series, arrange
-from persistcal.evaluation.replicates import MEMBER, blocks, noise_of_seeds
+from persistcal.evaluation.replicates import MEMBER, blocks, noise_of_seeds, replicate_runs
 from persistcal.evaluation.settings import EvaluationSettings
-from persistcal.evaluation.values import replicate_runs
 from persistcal.evaluation.weighted import auc, balanced_gap
 
 log = logging.getLogger(__name__)

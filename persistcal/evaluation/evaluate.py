@@ -3,10 +3,11 @@
 import logging
 from collections.abc import Callable, Collection, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from persistcal.evaluation.contrast import (
     ContrastSet,
@@ -15,11 +16,11 @@ from persistcal.evaluation.contrast import (
     question_folds,
 )
 from persistcal.evaluation.draws import Component, Counts, component
-from persistcal.evaluation.metrics.registry import METRICS, MetricKey, names
+from persistcal.evaluation.metrics.registry import METRICS, Mean, MetricKey, Scope, names
 from persistcal.evaluation.predictions import ABSENT, AnswerArrays, Array, arrange
 from persistcal.evaluation.runs import FullSet, OnContrastSet
 from persistcal.evaluation.settings import Conditioning, EvaluationSettings
-from persistcal.evaluation.values import compute
+from persistcal.evaluation.weighted import balanced_gap, mean_gap
 
 log = logging.getLogger(__name__)
 
@@ -150,6 +151,35 @@ def metrics_under(
     return values
 
 
+def compute(
+    scope: Scope,
+    runs: Sequence[Any],
+    weights: NDArray,
+    *,
+    chosen: Collection[str] = METRICS,
+) -> dict[str, Array]:
+    """Compute the metrics of a scope of several runs on the same questions.
+
+    `runs` are `FullSet` or `OnContrastSet`. The values have the shape (n_runs, n_columns).
+    """
+    metrics = {name: METRICS[name] for name in names(scope) if name in chosen}
+    values = {
+        name: np.array([getattr(metric, scope)(run, weights) for run in runs])
+        for name, metric in metrics.items()
+        if not isinstance(metric, Mean)
+    }
+    means = {name: metric for name, metric in metrics.items() if isinstance(metric, Mean)}
+    for balanced in {mean.balanced for mean in means.values()}:
+        alike = {name: mean for name, mean in means.items() if mean.balanced == balanced}
+        rows = np.array([mean.values(run, scope) for mean in alike.values() for run in runs])
+        if balanced:
+            averages = balanced_gap(rows, runs[0].improvement, weights=weights)
+        else:
+            averages = mean_gap(rows, weights=weights)
+        values |= zip(alike, np.split(averages, len(alike)), strict=True)
+    return {name: values[name] for name in metrics}
+
+
 def defining(metric: str, contrast: Sequence[Component]) -> list[int]:
     """Return which contrast sets define a metric: some need gained and lost questions."""
     needed = 2 if METRICS[metric].both_directions else 1
@@ -199,7 +229,7 @@ def metrics_of(data: Prepared, settings: EvaluationSettings) -> pd.DataFrame:
     columns = ["train_dataset", "estimator", "conditioning", "scope", "metric"]
     per_seed = pd.DataFrame(
         [
-            (*series[:2], *key, series.seed, of_runs[number, 0], n_defining[key])
+            (*series.member, *key, series.seed, of_runs[number, 0], n_defining[key])
             for number, series in enumerate(answers.confidence)
             for key, of_runs in values.items()
         ],

@@ -1,7 +1,8 @@
 """An evaluation from predictions to tables: each estimator alone, then all of them together.
 
-Notebook, command and workflow call `evaluate_estimator` and `compare_study`. Both know frames
-and settings, neither files nor rules. An additional estimator is evaluated on its own.
+Notebook, command and workflow call `evaluate_estimator` for each estimator, and
+`compare_table`, `make_claims` and `compare_study` for all of them. These know frames and
+settings, neither files nor rules.
 """
 
 import logging
@@ -11,12 +12,14 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from persistcal.evaluation import claims
+from persistcal.evaluation.blocks import Member, named_blocks
 from persistcal.evaluation.contrast import arrange_answers, contrast_sets, describe_sets
 from persistcal.evaluation.evaluate import metrics_of, prepare_predictions
 from persistcal.evaluation.reliability import add_noise_floors, floors_of
-from persistcal.evaluation.replicates import digest_of_draws, replicate, to_table
+from persistcal.evaluation.replicates import digest_of_draws, from_table, replicate, to_table
 from persistcal.evaluation.settings import CONDITIONINGS, EvaluationSettings
-from persistcal.evaluation.significance import intervals
+from persistcal.evaluation.significance import compare_blocks, intervals
 from persistcal.evaluation.states import compare_states
 from persistcal.evaluation.subsets import (
     metrics_of_changes,
@@ -30,6 +33,8 @@ log = logging.getLogger(__name__)
 
 Step = Callable[[str], None]  # is called with the name of each finished step
 Checkpoints = Mapping[str, Sequence[str]]  # evaluation checkpoints of each model, in order
+# Model, dataset, and the blocks of estimators that are compared there
+Comparison = tuple[str, str, Sequence[Sequence[Member]]]
 PLACE = ["model", "dataset"]
 
 
@@ -72,6 +77,51 @@ def evaluate_estimator(
     return EstimatorResult(metrics, ends, to_table(replicates, drawn))
 
 
+def compare_table(replicates: pd.DataFrame, comparisons: Sequence[Comparison]) -> pd.DataFrame:
+    """Return the table SIGNIFICANCE: the best estimator of each block against the others.
+
+    Estimators without replicates are left out of a block.
+    """
+    tests = []
+    for model, dataset, blocks in comparisons:
+        rows = replicates[(replicates[PLACE] == [model, dataset]).all(axis=1)]
+        if rows.empty:
+            log.warning("%s on %s has no predictions, so nothing to test", model, dataset)
+            continue
+        paired = from_table(rows)
+        table = compare_blocks(paired, named_blocks(blocks, paired.estimators, dataset))
+        tests.append(table.assign(model=model, dataset=dataset))
+        counts = len(table), table["significant"].sum()
+        log.info("%s, %s: %d tests, %d significant", model, dataset, *counts)
+    return _stack(tests, artifacts.SIGNIFICANCE)
+
+
+def make_claims(
+    predictions: pd.DataFrame,
+    replicates: pd.DataFrame,
+    checkpoints: Checkpoints,
+    settings: Mapping[str, EvaluationSettings],
+    *,
+    is_greedy: bool,
+) -> pd.DataFrame:
+    """Return the table CLAIMS of each model and dataset; `settings` are by dataset."""
+    drawn = {key: rows for key, rows in replicates.groupby(PLACE, sort=False)}
+    tables = []
+    for key, rows in predictions.groupby(PLACE, sort=False):
+        model, dataset = map(str, key)
+        table = claims.make_claims(
+            rows,
+            from_table(drawn[key]),
+            checkpoints[model],
+            settings[dataset],
+            is_greedy=is_greedy,
+        )
+        tables.append(table.assign(model=model, dataset=dataset))
+    made = _stack(tables, artifacts.CLAIMS)
+    log.info("%s", made["word"][made["word"].ne("")].value_counts().to_dict())
+    return made
+
+
 class StudyComparison(NamedTuple):
     """What a study says about its checkpoints: tables of `persistcal.store.artifacts`."""
 
@@ -93,6 +143,7 @@ def compare_study(
     settings: Mapping[str, EvaluationSettings],
     *,
     controls: Mapping[str, str],
+    step: Step = lambda _: None,
 ) -> StudyComparison:
     """Compare checkpoints, models, pairs, thresholds and kinds of change of a study.
 
@@ -116,12 +167,18 @@ def compare_study(
         compare_checkpoints_of(together[together["dataset"] == dataset], checkpoints, chosen)
         for dataset, chosen in settings.items()
     ]
+    step("states")
+    pairs = measure_pairs(filled, checkpoints, settings)
+    changes = measure_changes(together, checkpoints, first, controls=controls)
+    step("pairs")
+    thresholds = check_thresholds(filled, checkpoints, answers, first)
+    step("thresholds")
     return StudyComparison(
         _stack([table for table, _ in states], artifacts.STATES),
         _stack([table for _, table in states], artifacts.TRENDS),
-        *measure_pairs(filled, checkpoints, settings),
-        *check_thresholds(filled, checkpoints, answers, first),
-        measure_changes(together, checkpoints, first, controls=controls),
+        *pairs,
+        *thresholds,
+        changes,
     )
 
 
@@ -144,9 +201,9 @@ def measure_pairs(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the tables PAIRS and MIN_CONTRAST of all predictions."""
     measured, swept = [], []
-    for of_estimator in predictions:
-        for place, rows in of_estimator.groupby(PLACE, sort=False):
-            model, dataset = map(str, place)
+    for frame in predictions:
+        for key, rows in frame.groupby(PLACE, sort=False):
+            model, dataset = map(str, key)
             chosen, labels = settings[dataset], {"model": model, "dataset": dataset}
             table = metrics_of_pairs(rows, checkpoints[model], chosen)
             measured.append(table.assign(**labels))
@@ -167,9 +224,9 @@ def measure_changes(
         return artifacts.empty(artifacts.CHANGES)
     tables = []
     key = ["dataset", "train_dataset", "estimator"]
-    for place, rows in predictions.groupby(key, sort=False):
+    for (dataset, *_), rows in predictions.groupby(key, sort=False):
         table = metrics_of_changes(rows, checkpoints, settings, controls=controls)
-        tables.append(table.assign(dataset=str(place[0])))
+        tables.append(table.assign(dataset=str(dataset)))
     return _stack(tables, artifacts.CHANGES)
 
 

@@ -150,6 +150,11 @@ class Series(NamedTuple):
     estimator: str
     seed: int
 
+    @property
+    def member(self) -> tuple[str, str]:
+        """The estimator without its seed: (train_dataset, estimator)."""
+        return self.train_dataset, self.estimator
+
 
 class AnswerArrays(NamedTuple):
     """Correctness and confidences of one model's answers to one dataset.
@@ -171,7 +176,7 @@ class AnswerArrays(NamedTuple):
         """The numbers of the series of each (train_dataset, estimator), one per seed."""
         numbers: dict[tuple[str, str], list[int]] = {}
         for number, series in enumerate(self.confidence):
-            numbers.setdefault(series[:2], []).append(number)
+            numbers.setdefault(series.member, []).append(number)
         return numbers
 
     @property
@@ -179,7 +184,7 @@ class AnswerArrays(NamedTuple):
         """The confidences of each (train_dataset, estimator), one array per seed."""
         runs: dict[tuple[str, str], list[Array]] = {}
         for series, run in self.confidence.items():
-            runs.setdefault(series[:2], []).append(run)
+            runs.setdefault(series.member, []).append(run)
         return runs
 
 

@@ -26,8 +26,8 @@ from persistcal.evaluation.evaluate import (
 )
 from persistcal.evaluation.metrics.registry import METRICS, MetricKey
 from persistcal.evaluation.predictions import AnswerArrays, Array
+from persistcal.evaluation.runs import OnContrastSet
 from persistcal.evaluation.settings import EvaluationSettings
-from persistcal.evaluation.values import replicate_runs
 
 log = logging.getLogger(__name__)
 
@@ -148,8 +148,35 @@ def replicate(data: Prepared, settings: EvaluationSettings) -> Replicates:
         balanced = METRICS[key.metric].both_directions
         n_effective[key] = effective_questions(parts, answers.groups, balanced=balanced)
     claims |= directed
-    found = (means, replicated, by_seed, noise, n_effective, claims, fewest)
-    return Replicates(list(answers.rows), *found)
+    return Replicates(
+        list(answers.rows),
+        observed=means,
+        replicated=replicated,
+        by_seed=by_seed,
+        noise=noise,
+        n_effective=n_effective,
+        claims=claims,
+        fewest=fewest,
+    )
+
+
+def replicate_runs(
+    runs: Sequence[OnContrastSet],
+    part: Component,
+    weights: Array,
+    pseudo: Mapping[float, Array],
+    sizes: tuple[float, float] = (1.0, 1.0),
+) -> dict[str, Array]:
+    """Return the replicates, (n_runs, n_replicates), of each metric of both directions.
+
+    `pseudo` has the weights of pseudo-questions by their expected value, and `sizes` the mean
+    sizes of groups.
+    """
+    return {
+        name: metric.weighted(runs, part.is_first, weights, pseudo[metric.pseudo], sizes)
+        for name, metric in METRICS.items()
+        if metric.both_directions
+    }
 
 
 def blocks(n_replicates: int, bytes_each: int) -> list[range]:

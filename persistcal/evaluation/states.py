@@ -10,6 +10,7 @@ import pandas as pd
 
 from persistcal.evaluation.contrast import choose_pairs
 from persistcal.evaluation.draws import draw_sequences
+from persistcal.evaluation.evaluate import compute
 from persistcal.evaluation.metrics.registry import METRICS, names
 from persistcal.evaluation.predictions import (
     ABSENT,
@@ -22,7 +23,6 @@ from persistcal.evaluation.proportions import compare_accuracies, compare_replic
 from persistcal.evaluation.replicates import blocks
 from persistcal.evaluation.runs import FullSet
 from persistcal.evaluation.settings import EvaluationSettings
-from persistcal.evaluation.values import compute
 from persistcal.evaluation.weighted import mean_gap
 
 log = logging.getLogger(__name__)
@@ -190,7 +190,7 @@ def join(first: AnswerArrays, second: AnswerArrays) -> AnswerArrays:
             [side.confidence.get(series, lacking)[-1, place] for side, place in sides]
         )
         for series in sorted({*first.confidence, *second.confidence})
-        if series[:2] in first.rows and series[:2] in second.rows
+        if series.member in first.rows and series.member in second.rows
     }
     names = first.checkpoints[-1], second.checkpoints[-1]
     correct = np.stack([side.correct[-1, place] for side, place in sides])

@@ -18,7 +18,13 @@ from persistcal.evaluation.contrast import (
 )
 from persistcal.evaluation.control import compare_with_control
 from persistcal.evaluation.draws import component
-from persistcal.evaluation.evaluate import count_once, metrics_under, on_contrast_set, prepare
+from persistcal.evaluation.evaluate import (
+    compute,
+    count_once,
+    metrics_under,
+    on_contrast_set,
+    prepare,
+)
 from persistcal.evaluation.metrics.registry import MetricKey, Scope, names
 from persistcal.evaluation.predictions import (
     ABSENT,
@@ -35,14 +41,12 @@ from persistcal.evaluation.replicates import (
 )
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.significance import intervals
-from persistcal.evaluation.values import compute
 from persistcal.store.artifacts import CHANGES, MIN_CONTRAST, PAIRS, SUBSETS, empty
 
 log = logging.getLogger(__name__)
 
 Levels = NDArray[np.intp]  # (n_checkpoints, n_questions), of answers; 0 is the lowest
 MOVES = {-1: "falls", 0: "stays", 1: "rises"}  # a baseline, by the sign of its change
-SCOPE = 8  # position in the rows of a group
 SEP = "\x1f"  # between a model and its checkpoint, in no name
 BEYOND = [
     *("beyond_control", "beyond_lower_2_5pct", "beyond_upper_97_5pct"),
@@ -192,7 +196,7 @@ def metrics_of_subsets(
         for move, name in MOVES.items():
             moved = [pair.only(m == move) for pair, m in zip(kept, moves, strict=True)]
             of_all = _of_level(answers, [p for p in moved if len(p.questions)], zeros, 0)
-            rows += [(baseline, name, *row) for row in of_all if row[SCOPE] == "contrast"]
+            rows += [(baseline, name, *row) for row in of_all if row.scope == "contrast"]
     return pd.DataFrame(rows, columns=SUBSETS.schema.names)
 
 
@@ -227,9 +231,25 @@ def _margins_of(
     return margins
 
 
+class LevelRow(NamedTuple):
+    """A row of the table SUBSETS but for its group."""
+
+    n_answers: int
+    accuracy: float
+    n_contrast: int
+    improvement: int
+    regression: int
+    flips: float
+    train_dataset: str
+    estimator: str
+    scope: Scope
+    metric: str
+    value: float
+
+
 def _of_level(
     answers: AnswerArrays, kept: Sequence[ContrastSet], levels: Levels, level: int
-) -> list[tuple]:
+) -> list[LevelRow]:
     """Return the rows of the table SUBSETS, but for their group, about one level."""
     correct = np.where(levels == level, answers.correct, ABSENT)
     n_answers = int((correct != ABSENT).sum())
@@ -254,7 +274,7 @@ def _of_level(
     )
     values = metrics_under(count_once, prepare(subset, [], ["odds"]))
     whole = metrics_under(count_once, prepare(answers, restricted, ["odds"]))
-    rows: list[tuple] = []
+    rows: list[LevelRow] = []
     scopes: tuple[Scope, Scope] = ("contrast", "full")
     for scope, table in zip(scopes, (whole, values), strict=True):
         for metric in names(scope):
@@ -262,7 +282,7 @@ def _of_level(
                 :, 0
             ]
             for member, value in zip(answers.rows, of_estimators, strict=True):
-                rows.append((*counts, *member, scope, metric, value))
+                rows.append(LevelRow(*counts, *member, scope, metric, value))
     return rows
 
 

@@ -34,9 +34,9 @@ from numpy.typing import NDArray
 from scipy.stats import t as student
 
 from persistcal.evaluation.contrast import condition
+from persistcal.evaluation.evaluate import compute
 from persistcal.evaluation.predictions import ABSENT, Array, arrange
 from persistcal.evaluation.runs import OnContrastSet
-from persistcal.evaluation.values import compute
 from persistcal.judge.audit import KINDS, AuditError
 from persistcal.store.artifacts import CORRECTIONS
 

@@ -6,16 +6,14 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from persistcal.evaluation.blocks import Member, block_name, present
 from persistcal.evaluation.metrics.registry import METRICS, Metric
 from persistcal.report.layout import (
     Description,
     DisplayNames,
-    Member,
     Section,
-    block_name,
     columns,
     members,
-    present,
     sections,
 )
 

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 from make_page import make_page
 
+from persistcal.evaluation.blocks import block_name
 from persistcal.evaluation.claims import table_of_claims
 from persistcal.evaluation.evaluate import evaluate
 from persistcal.evaluation.replicates import Replicates, replicate_metrics, to_table
@@ -15,7 +16,6 @@ from persistcal.evaluation.significance import compare_blocks, intervals
 from persistcal.evaluation.thresholds import check_thresholds
 from persistcal.report.grid import as_csv, fill_cells, lay_out
 from persistcal.report.latex import results_table
-from persistcal.report.layout import block_name
 from persistcal.report.page.contents import Shown, Stage, StudyTables
 from persistcal.store import artifacts
 from persistcal.store.tables import TableFiles

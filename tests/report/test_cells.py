@@ -4,15 +4,10 @@ import pandas as pd
 import pytest
 
 from persistcal import compare, evaluate
+from persistcal.evaluation.blocks import named_blocks, present
 from persistcal.report.grid import fill_cells, lay_out
 from persistcal.report.latex import results_table
-from persistcal.report.layout import (
-    comparison_blocks,
-    expand_tables,
-    named_blocks,
-    present,
-    sections,
-)
+from persistcal.report.layout import comparison_blocks, expand_tables, sections
 from persistcal.report.page.tables import about, printed
 from persistcal.store import artifacts
 

@@ -7,8 +7,9 @@ import pytest
 import yaml
 from compare_with_paper import compare_with_paper
 
+from persistcal.evaluation.blocks import block_name
 from persistcal.report.grid import TIE, fill_cells
-from persistcal.report.layout import block_name, expand_tables, members, sections
+from persistcal.report.layout import expand_tables, members, sections
 from persistcal.report.paper import CELL, TABLES, compare, paper_cells
 from persistcal.store import artifacts
 from persistcal.store.tables import TableFiles

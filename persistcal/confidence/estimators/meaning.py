@@ -52,7 +52,12 @@ def semantic_sequence_entropy(answers: pd.DataFrame, evidence: Evidence) -> pd.S
     return rate_candidates(
         answers,
         evidence,
-        lambda c: min(1.0, np.exp(-uncertainty.group_sequence_entropy(*c[:2], c[3], c[2]))),
+        lambda c: min(
+            1.0,
+            np.exp(
+                -uncertainty.group_sequence_entropy(c.texts, c.logprobs, c.groups, c.weights)
+            ),
+        ),
     )
 
 

@@ -13,10 +13,9 @@ from scipy.stats import beta
 
 from persistcal.evaluation.contrast import ContrastSet
 from persistcal.evaluation.draws import component
-from persistcal.evaluation.evaluate import count_once, on_contrast_set
+from persistcal.evaluation.evaluate import compute, count_once, on_contrast_set
 from persistcal.evaluation.predictions import ABSENT
 from persistcal.evaluation.reliability import bootstrap_counts, reliability
-from persistcal.evaluation.values import compute
 from persistcal.questions.labels import LABELS
 from persistcal.questions.question_list import truths_of
 from persistcal.report.page.contents import Contents, Part, Texts, title_of

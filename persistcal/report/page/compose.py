@@ -23,10 +23,10 @@ import jinja2
 import numpy as np
 import pandas as pd
 
+from persistcal.evaluation.blocks import Member
 from persistcal.models.checkpoint import Checkpoint
 from persistcal.report.drawing import Look, looks
 from persistcal.report.grid import lay_out
-from persistcal.report.layout import Member
 from persistcal.report.page import charts, overview, tables
 from persistcal.report.page.contents import Contents, Part, Shown
 from persistcal.report.page.sentences import claims_about

@@ -9,12 +9,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from persistcal.answers.clusters import label_predictions, take_predictions
+from persistcal.evaluation.blocks import Member
 from persistcal.evaluation.contrast import ContrastSet, contrast_sets
 from persistcal.evaluation.predictions import ABSENT, AnswerArrays, arrange
 from persistcal.evaluation.replicates import Replicates, from_table
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.models.checkpoint import Checkpoint
-from persistcal.report.layout import Description, DisplayNames, Member, Names
+from persistcal.report.layout import Description, DisplayNames, Names
 from persistcal.store import artifacts
 from persistcal.store.tables import TableFiles
 

@@ -528,7 +528,7 @@ def calibration_texts(
         )
         if not later.p_calibrated < LEVEL:
             continue
-        seeds = [series.seed for series in part.answers.confidence if series[:2] == member]
+        seeds = [series.seed for series in part.answers.confidence if series.member == member]
         subject, verdict = calibration_verdict(later, label, len(set(seeds) - {0}))
         texts.append(
             f"{subject} {verdict} at {update.later_name}: mean confidence "

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from persistcal.evaluation.blocks import Member
 from persistcal.evaluation.claims import (
     AGAINST,
     FOLLOWED,
@@ -27,7 +28,6 @@ from persistcal.evaluation.proportions import compare_accuracies, exact_interval
 from persistcal.evaluation.reliability import checkpoint_calibration
 from persistcal.evaluation.thresholds import BROKEN, KEPT, UNDECIDED, rank_verdicts
 from persistcal.report.change_views import LEVEL
-from persistcal.report.layout import Member
 from persistcal.report.page.contents import Contents, Part
 from persistcal.report.page.sentences import (
     Claim,

@@ -1,12 +1,9 @@
 """Say of each estimator whether its confidence followed the changes."""
 
-import pandas as pd
-
-from persistcal.evaluation import claims
-from persistcal.evaluation.replicates import from_table
+from persistcal.evaluation import pipeline
 from persistcal.evaluation.settings import EvaluationSettings
-from persistcal.store.artifacts import CLAIMS, Claims, Predictions, Replicates, empty
-from persistcal.store.jobs import log, run
+from persistcal.store.artifacts import Claims, Predictions, Replicates
+from persistcal.store.jobs import run
 
 
 def make_claims(
@@ -21,21 +18,9 @@ def make_claims(
 
     `checkpoints` maps models to evaluation checkpoints, and `settings` are by dataset.
     """
-    tables = []
-    by_place = dict(list(replicates.groupby(["model", "dataset"], sort=False)))
-    for place, rows in predictions.groupby(["model", "dataset"], sort=False):
-        model, dataset = map(str, place)
-        made = claims.make_claims(
-            rows,
-            from_table(by_place[model, dataset]),
-            checkpoints[model],
-            settings[dataset],
-            is_greedy=is_greedy,
-        )
-        tables.append(made.assign(model=model, dataset=dataset))
-    words = pd.concat(tables)["word"] if tables else pd.Series(dtype=str)
-    log.info("%s", words[words.ne("")].value_counts().to_dict())
-    return pd.concat(tables, ignore_index=True) if tables else empty(CLAIMS)
+    return pipeline.make_claims(
+        predictions, replicates, checkpoints, settings, is_greedy=is_greedy
+    )
 
 
 if __name__ == "__main__":
