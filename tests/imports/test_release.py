@@ -44,7 +44,7 @@ PREFIX = "pred_confs_jeop_phoenix"
 
 
 @pytest.fixture(scope="module", params=["small", pytest.param("full", marks=pytest.mark.slow)])
-def imported(tmp_path_factory, request):
+def imported_release(tmp_path_factory, request):
     """Return a release, its models and datasets, and its tables."""
     if request.param == "small":
         release, parts = request.getfixturevalue("small_tree"), SMALL
@@ -110,8 +110,8 @@ def expected_predictions(release, model, dataset):
     return expected
 
 
-def test_predictions_contain_every_number_of_the_release(imported):
-    release, models, datasets, tables = imported
+def test_predictions_contain_every_number_of_the_release(imported_release):
+    release, models, datasets, tables = imported_release
     keys = ["train_dataset", "estimator", "seed", "checkpoint"]
     for model, dataset in product(models, datasets):
         frame = tables["predictions", model, dataset]
@@ -130,8 +130,8 @@ def test_predictions_contain_every_number_of_the_release(imported):
             assert dict(zip(answers["question_id"], answers["correct"], strict=True)) == right
 
 
-def test_scores_contain_both_transfer_matrices(imported):
-    release, models, datasets, tables = imported
+def test_scores_contain_both_transfer_matrices(imported_release):
+    release, models, datasets, tables = imported_release
     for (model, settings), dataset in product(models.items(), datasets):
         checkpoints = [*settings["earlier"], *settings["evaluation"]]
         has_training = "train" in datasets[dataset]
@@ -151,8 +151,8 @@ def test_scores_contain_both_transfer_matrices(imported):
                 assert by_question(part) == pytest.approx(release.numbers[key])
 
 
-def test_candidates_become_tables_of_beams_clusters_and_labels(imported):
-    release, models, datasets, tables = imported
+def test_candidates_become_tables_of_beams_clusters_and_labels(imported_release):
+    release, models, datasets, tables = imported_release
     for (model, settings), dataset in product(models.items(), datasets):
         for checkpoint in [*settings["earlier"], *settings["evaluation"]]:
             beams = tables["beams", model, dataset, checkpoint]
@@ -184,8 +184,8 @@ def test_candidates_become_tables_of_beams_clusters_and_labels(imported):
                 assert given == [names[r[2]] for r in rows]
 
 
-def test_blacklisted_questions_are_excluded(imported):
-    _, _, datasets, tables = imported
+def test_blacklisted_questions_are_excluded(imported_release):
+    _, _, datasets, tables = imported_release
     for dataset, settings in datasets.items():
         questions = tables["questions", dataset]
         assert set(questions.loc[questions["excluded"], "index"]) == BLACKLIST[dataset]
@@ -203,7 +203,7 @@ def small_tree(tmp_path_factory):
 
 
 @pytest.fixture
-def small(small_tree, tmp_path):
+def small_release(small_tree, tmp_path):
     """Copy the tree of a small release."""
     return shutil.copytree(small_tree.tree, tmp_path / "results" / "conset")
 
@@ -242,11 +242,13 @@ ESTIMATORS = {
          {"self_consistency_copy", "self_consistency_posthoc"}, 1 + 1),
     ],
 )  # fmt: skip
-def test_a_missing_file_costs_only_the_estimators_that_need_it(small, absent, lost, listed):
+def test_a_missing_file_costs_only_the_estimators_that_need_it(
+    small_release, absent, lost, listed
+):
     for path in absent:
-        path = small / path
+        path = small_release / path
         shutil.rmtree(path) if path.is_dir() else path.unlink()
-    tables = tables_of(small, *SMALL)
+    tables = tables_of(small_release, *SMALL)
     missing = tables["missing",]
     assert set(tables["predictions", "b", "jeop"]["estimator"]) == ESTIMATORS - lost
     assert len(missing) == listed
@@ -255,13 +257,13 @@ def test_a_missing_file_costs_only_the_estimators_that_need_it(small, absent, lo
     assert set(missing["model"]) == {"b"} and set(missing["dataset"]) == {"jeop"}
 
 
-def test_a_seed_with_a_gap_is_left_out_and_labels_can_come_from_confidence_files(small):
+def test_a_seed_with_a_gap_is_left_out_and_labels_can_come_from_confidence_files(small_release):
     folder = f"{FOLDER_OF_B}/phoenix_deeper-starling/{CONFIG}_ncand2/seed19/epoch1"
     gap = f"{folder}/{PREFIX}_73-86.pt"  # seed 19 has three shards: 60-73, 73-86, 86-100
     judged = f"{FOLDER_OF_B}/phoenix/60-80/beam/judge.pt"
     for path in (gap, judged):
-        (small / path).unlink()
-    tables = tables_of(small, *SMALL)
+        (small_release / path).unlink()
+    tables = tables_of(small_release, *SMALL)
     assert tables["missing",].values.tolist() == [
         ["b", "jeop", "candidates", "phoenix", judged],
         ["b", "jeop", "oracle", "phoenix", gap],
@@ -271,19 +273,19 @@ def test_a_seed_with_a_gap_is_left_out_and_labels_can_come_from_confidence_files
     assert set(frame.loc[frame["estimator"] == "oracle", "seed"]) == {17, 18}
 
 
-def test_a_model_without_answers_of_a_checkpoint_has_no_predictions(small):
-    for path in small.rglob("*phoenix*.pt"):
+def test_a_model_without_answers_of_a_checkpoint_has_no_predictions(small_release):
+    for path in small_release.rglob("*phoenix*.pt"):
         path.unlink()
-    shutil.rmtree(small / FOLDER_OF_B / "phoenix")
-    tables = tables_of(small, *SMALL)
+    shutil.rmtree(small_release / FOLDER_OF_B / "phoenix")
+    tables = tables_of(small_release, *SMALL)
     assert tables["predictions", "b", "jeop"].empty
     assert {"candidates", "oracle"} < set(tables["missing",]["estimator"])
 
 
-def test_a_model_without_any_file_is_refused(small):
+def test_a_model_without_any_file_is_refused(small_release):
     models = {"b": MODELS["b"], "a": MODELS["a"]}
     with pytest.raises(ReleaseError, match=r"nothing about org/Model-A on jeop; check .* repo"):
-        tables_of(small, models, SMALL[1])
+        tables_of(small_release, models, SMALL[1])
 
 
 def edit_pt(path, change):
@@ -334,13 +336,15 @@ def test_wrong_confidence_files_are_refused(confidences, small_tree, change, mes
         read_folder(confidences, small_tree)
 
 
-def test_missing_confidences_are_refused(small):
-    edit_pt(small / FOLDER / FILE, lambda c: {**c, "confs": torch.full((40,), torch.nan)})
+def test_missing_confidences_are_refused(small_release):
+    edit_pt(
+        small_release / FOLDER / FILE, lambda c: {**c, "confs": torch.full((40,), torch.nan)}
+    )
     message = (
         rf"{PREFIX}_\*\.pt: no confidence for \d+ of \d+ answered questions, the first .* 60"
     )
     with pytest.raises(ReleaseError, match=message):
-        tables_of(small, *SMALL)
+        tables_of(small_release, *SMALL)
 
 
 def test_labels_that_contradict_the_top_clusters_are_refused(confidences, small_tree):
@@ -454,21 +458,21 @@ def test_beams_without_a_score_are_left_out_and_counted(candidates, caplog):
 
 
 @pytest.mark.parametrize("file", [f"{BEAM}/beam_group_strs.pkl", f"{FOLDER}/{FILE}"])
-def test_code_in_an_archive_is_not_run_and_all_files_are_deleted(small, file):
-    hostile, path = Hostile(small / "sentinel"), small / file
+def test_code_in_an_archive_is_not_run_and_all_files_are_deleted(small_release, file):
+    hostile, path = Hostile(small_release / "sentinel"), small_release / file
     if path.suffix == ".pkl":
         path.write_bytes(pickle.dumps([[[hostile]]] * 20))
     else:
         torch.save({"confs": hostile}, path)
     with pytest.raises(UnsafeFileError, match=f"{path.name}: refused, .*(whole pickle|code)"):
-        import_packed(small)
-    assert not (small / "sentinel").exists()
-    assert not any((small.parents[1] / "out/release").iterdir())
+        import_packed(small_release)
+    assert not (small_release / "sentinel").exists()
+    assert not any((small_release.parents[1] / "out/release").iterdir())
 
 
-def test_the_unpacked_files_are_deleted_after_the_import(small):
-    assert import_packed(small).empty
-    left = {path.name for path in (small.parents[1] / "out/release").iterdir()}
+def test_the_unpacked_files_are_deleted_after_the_import(small_release):
+    assert import_packed(small_release).empty
+    left = {path.name for path in (small_release.parents[1] / "out/release").iterdir()}
     assert left == {"missing.csv"}
 
 

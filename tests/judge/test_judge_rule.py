@@ -53,8 +53,9 @@ def test_the_rule_judges_only_clusters_that_later_rules_read(
     labels, answers = judge_answers(*tables, **arguments)
     assert labels["cluster"].tolist() == [0, 1] * 3
 
-    is_correct, wrong = ["correct", "incorrect"], ["incorrect"] * 2
-    assert labels["label"].tolist() == [*is_correct, *wrong, *is_correct]
+    first_is_correct, both_are_wrong = ["correct", "incorrect"], ["incorrect", "incorrect"]
+    expected = [*first_is_correct, *both_are_wrong, *first_is_correct]
+    assert labels["label"].tolist() == expected
     assert set(labels["source"]) == {"judge-1"}
     assert "third" not in fake.asked
     assert answers["correct"].tolist() == [True, False, True]

@@ -89,7 +89,7 @@ def test_a_password_in_the_address_is_refused_and_not_shown(fake, address):
 
 
 @pytest.fixture(scope="module")
-def paper():
+def paper_config():
     files = [ROOT / "config" / f"{name}.yaml" for name in ("config", "tables")]
     return load_configfile(files[0]) | load_configfile(files[1])
 
@@ -98,8 +98,10 @@ def paper():
     "address",
     ["http://user:hunter22@h/v1", "https://h/v1?key=hunter22", "https://h/v1#hunter22", 22],
 )
-def test_a_config_with_a_password_in_the_address_is_refused_and_not_shown(paper, address):
-    config = {**paper, "judge": {**paper["judge"], "base_url": address}}
+def test_a_config_with_a_password_in_the_address_is_refused_and_not_shown(
+    paper_config, address
+):
+    config = {**paper_config, "judge": {**paper_config["judge"], "base_url": address}}
     message = r"^config: judge.base_url is not as it should"
     with pytest.raises(ConfigError, match=message) as error_info:
         check_config(config)

@@ -147,8 +147,8 @@ def test_the_key_is_in_no_file_log_or_error(fake, tmp_path, caplog):
     with pytest.raises(JudgeError, match=r"Incorrect API key provided: \[key\]") as error_info:
         fake.ask(candidates(5), model="judge-2")
     assert {"queue.csv", "spending.csv"} <= {path.name for path in tmp_path.iterdir()}
-    reply = [caplog.text, "".join(traceback.format_exception(error_info.value))]
-    assert not [text for text in [*reply, *map(str, fake.written())] if "SECRET" in text]
+    texts = [caplog.text, "".join(traceback.format_exception(error_info.value))]
+    assert not [text for text in [*texts, *map(str, fake.written())] if "SECRET" in text]
 
 
 def test_a_missing_package_is_named(fake, monkeypatch):
@@ -242,14 +242,14 @@ def test_a_persons_label_reruns_only_the_jobs_that_use_it(fake, tmp_path):
     fake.fill_in(fact_2="correct")
     assert [bool(digest) for digest in digests()] == [False, True, False]
     # Running the job again does not change its digest, which Snakemake has recorded.
-    spent_before = digests()
+    recorded = digests()
     assert fake.ask(answers[:4], job="b")[2] == "r"
     # A job that finds the label in its first run has no need to run again.
     fake.ask(answers[2:], job="c")
-    assert digests() == spent_before
+    assert digests() == recorded
     fake.fill_in(fact_2="incorrect")
     assert digests()[0] == ""
-    assert digests()[1] not in ("", spent_before[1])
+    assert digests()[1] not in ("", recorded[1])
     assert digests()[2] != ""
     fake.fill_in(fact_2="Correct.")  # the same label in another spelling
     assert digests()[2] == ""

@@ -105,7 +105,7 @@ SHARES = {"new": 0.1, "forget": 0.2, "edited": 0.1}
 
 
 @pytest.fixture(scope="module")
-def prepared():
+def atlas_tables():
     """Return questions and facts without groups, and with groups; loading facts is slow."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("prepare_atlas.load_facts", cache(load_facts))
@@ -123,8 +123,8 @@ def ranked_facts():
     return facts.assign(relation="r", group="Asia", split="train", answer=answer)
 
 
-def test_questions_and_facts_of_atlas_agree(prepared):
-    (questions, facts), _ = prepared
+def test_questions_and_facts_of_atlas_agree(atlas_tables):
+    (questions, facts), _ = atlas_tables
     artifacts.check(questions, artifacts.QUESTIONS, "questions")
     artifacts.check(facts, artifacts.FACTS, "facts")
     sizes = {"few_shot": 3, "train": 20, "test": 30}
@@ -137,8 +137,8 @@ def test_questions_and_facts_of_atlas_agree(prepared):
     assert (facts["category"] == facts["relation"]).all()
 
 
-def test_groups_change_only_categories_and_truths(prepared):
-    plain, grouped = prepared
+def test_groups_change_only_categories_and_truths(atlas_tables):
+    plain, grouped = atlas_tables
     for table, table_with_groups in zip(plain, grouped, strict=True):
         group_columns = ["category", "truths"]
         pd.testing.assert_frame_equal(
@@ -174,8 +174,8 @@ def test_neighbours_share_an_edited_answer_and_few_shot_examples_have_no_group()
     assert set(group_facts(examples, SHARES, seed=3)) == {"retain"}
 
 
-def test_an_edited_answer_is_true_only_at_the_listed_checkpoints(prepared):
-    _, (questions, facts) = prepared
+def test_an_edited_answer_is_true_only_at_the_listed_checkpoints(atlas_tables):
+    _, (questions, facts) = atlas_tables
     edited = facts["category"] == "edited"
     assert questions["truths"].notna().tolist() == edited.tolist()
     by_relation = questions.groupby(facts["relation"])["references"].agg(list)

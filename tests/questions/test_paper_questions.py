@@ -157,8 +157,8 @@ def test_jeopardy_questions_equal_a_slow_rewrite_of_the_steps(folder):
     assert canonical["references"].str[0].tolist() == [answer for _, _, answer in kept[10:]]
     assert canonical["split"].tolist() == ["train"] * 100 + ["unused"] * 100 + ["test"] * 105
     excluded = {row[1] for row in kept[10:] if row[2] == "broken"}
-    asked = canonical.loc[canonical["excluded"], "question"]
-    assert {q.split("] ", 1)[1] for q in asked} == excluded != set()
+    excluded_questions = canonical.loc[canonical["excluded"], "question"]
+    assert {q.split("] ", 1)[1] for q in excluded_questions} == excluded != set()
 
     names.write_text("u.s. cities\nZoology\n")
     message = r"jeopardy: .*also \['SCIENCE'\], and lacks \['Zoology'\]"

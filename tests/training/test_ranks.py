@@ -146,8 +146,8 @@ def test_the_rule_trains_on_launched_ranks_and_logs_their_messages(study, caplog
     job = training_job(study, NAMES, study / "launched")
     execute_on_ranks(train_adapters, SCRIPT, job, n_ranks=2, timeout_min=10)
     assert_same_training(study / "alone", study / "launched")
-    ranks_told = next(m for m in caplog.messages if m.startswith("rank 0 ") and "Seed 18" in m)
-    assert "8 of 8 steps" in ranks_told  # 18 questions, 5 a step, 2 epochs
+    message = next(m for m in caplog.messages if m.startswith("rank 0 ") and "Seed 18" in m)
+    assert "8 of 8 steps" in message  # 18 questions, 5 a step, 2 epochs
 
 
 def test_ranks_end_with_the_process_that_launched_them(tmp_path):
