@@ -11,7 +11,7 @@ from workflow_runs import snakemake
 from persistcal.store import artifacts
 
 SPLITS = ["few_shot"] * 2 + ["train"] * 8 + ["test"] * 40
-DIGITS = list("1468")  # of one token each
+DIGITS = list("1468")  # each is one token
 ESTIMATORS = ["option_probability", "option_margin", "self_consistency", "oracle"]
 STATES = {name: {"revision": name} for name in ("first", "second")}
 HOW = {
@@ -40,18 +40,18 @@ def folder(tmp_path_factory):
     return folder
 
 
-def test_the_likeliest_option_is_the_answer_and_the_gold_one_is_right(folder):
+def test_the_likeliest_option_is_the_answer_and_the_gold_option_is_correct(folder):
     questions = pd.read_json(folder / "quiz.jsonl", lines=True)
     for checkpoint in STATES:
         place = f"tiny/{checkpoint}/quiz/test.parquet"
         beams = artifacts.read(folder / f"out/beams/{place}", artifacts.BEAMS)
         best = beams.loc[beams.groupby("question_id")["logprob"].idxmax()]
         answers = artifacts.read(folder / f"out/answers/{place}", artifacts.ANSWERS)
-        both = answers.merge(best, on="question_id").sort_values("question_id")
-        assert len(both) >= 40 and (both["answer"] == both["text"]).all()
+        rows = answers.merge(best, on="question_id").sort_values("question_id")
+        assert len(rows) >= 40 and (rows["answer"] == rows["text"]).all()
         asked = artifacts.read(folder / "out/questions/quiz.parquet", artifacts.QUESTIONS)
-        gold = asked.set_index("question_id")["gold"].reindex(both["question_id"])
-        assert (both["correct"].to_numpy() == (both["beam"].to_numpy() == gold)).all()
+        gold = asked.set_index("question_id")["gold"].reindex(rows["question_id"])
+        assert (rows["correct"].to_numpy() == (rows["beam"].to_numpy() == gold)).all()
         assert sorted(asked["gold"]) == sorted(questions["gold"])
 
 
@@ -63,5 +63,5 @@ def test_every_estimator_rates_options(folder):
         artifacts.read(path / f"{name}.parquet", artifacts.PREDICTIONS)["confidence"]
         for name in ("option_probability", "self_consistency")
     )
-    np.testing.assert_allclose(probability, consistency)  # each option means itself alone
+    np.testing.assert_allclose(probability, consistency)  # each option is a cluster
     assert (probability > 0.25).all()

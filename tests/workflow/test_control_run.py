@@ -47,19 +47,19 @@ def read(folder, kind, table, state):
 
 
 @pytest.mark.slow
-def test_what_flips_between_states_of_the_same_weights(tmp_path):
-    """References are what the first state says, so that exactly what changes is wrong."""
+def test_flips_between_states_of_the_same_weights_are_their_contrast_set(tmp_path):
+    """The first state's answers are the references, so that changed answers are wrong."""
     (tmp_path / "config.yaml").write_text(yaml.safe_dump(CONFIG))
     save_tiny(tmp_path / "models" / "base")
-    how = {"configs": [tmp_path / "config.yaml"]}
+    options = {"configs": [tmp_path / "config.yaml"]}
     write_quiz(tmp_path, {})
     first = "out/clusters/tiny/once/quiz/test.parquet"
-    snakemake(tmp_path, "--cores", "2", first, **how)
-    said = read(tmp_path, "clusters", artifacts.CLUSTERS, "once")
-    said = said[said["cluster"] == 0].set_index("question_id")["answer"].to_dict()
-    write_quiz(tmp_path, {q: text for q, text in said.items() if text.strip()})
+    snakemake(tmp_path, "--cores", "2", first, **options)
+    answers = read(tmp_path, "clusters", artifacts.CLUSTERS, "once")
+    answers = answers[answers["cluster"] == 0].set_index("question_id")["answer"].to_dict()
+    write_quiz(tmp_path, {q: text for q, text in answers.items() if text.strip()})
     made = ["out/contrast_sets/tiny/quiz.parquet", "out/pairs.csv"]
-    snakemake(tmp_path, "--cores", "2", *made, **how)
+    snakemake(tmp_path, "--cores", "2", *made, **options)
     correct = {
         state: read(tmp_path, "answers", artifacts.ANSWERS, state).set_index("question_id")
         for state in STATES

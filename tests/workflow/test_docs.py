@@ -1,4 +1,4 @@
-"""The documentation says what there is."""
+"""The documentation names files, options, keys and tests that exist."""
 
 import ast
 import copy
@@ -40,7 +40,7 @@ FLAGS = ("-c1", "-c2")
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "config" / "README.md"]
 
 
-def test_files_and_targets_that_the_documentation_names_are_there():
+def test_files_and_targets_that_the_documentation_names_exist():
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"^([a-z-]+):", makefile, flags=re.MULTILINE))
     folders = (
@@ -158,14 +158,16 @@ def test_configs_of_the_documentation_have_known_keys():
         assert not errors, f"{page}: {errors}\n{code}"
 
 
-def test_options_and_configs_of_snakemake_that_the_documentation_names_are_there():
-    known = get_argument_parser()._option_string_actions
+def test_options_and_configs_of_snakemake_that_the_documentation_names_exist():
+    options = get_argument_parser()._option_string_actions
     shown = " ".join(code.replace("\\\n", " ") for _, code in code_blocks("sh"))
     lines = re.findall(r"\bsnakemake (-[^\n#]*|[\w/.]+ -[^\n#]*)", shown)
     inline = [re.findall(r"`snakemake ([^`…]*)", p.read_text(encoding="utf-8")) for p in PAGES]
-    for line in [*lines, *(line for found in inline for line in found)]:
+    for line in [*lines, *(line for lines_of_page in inline for line in lines_of_page)]:
         words = [word.partition("=")[0] for word in line.split()]
-        assert {word for word in words if re.match("--?[a-z]", word)} <= {*known, *FLAGS}, line
+        assert {word for word in words if re.match("--?[a-z]", word)} <= {*options, *FLAGS}, (
+            line
+        )
         files = [word for word in words if re.match(r"(config|profiles)/", word)]
         assert all((ROOT / file).exists() for file in files), line
         profiles = [value for name, value in pairwise(line.split()) if name == "--profile"]
@@ -200,16 +202,16 @@ def test_the_protocol_names_existing_functions():
 
 
 def test_the_protocol_names_existing_keys():
-    known = set(re.findall(r"^\| `([^`]+)` ", config_readme.page(), flags=re.MULTILINE))
+    documented = set(re.findall(r"^\| `([^`]+)` ", config_readme.page(), flags=re.MULTILINE))
     switches = [line.split(" | ")[-1] for line in PROTOCOL.splitlines() if line[:2] == "| "]
     listed = re.findall(r"Keys?: ((?:`[^`]+`,? ?)+)", " ".join(PROTOCOL.split()))
     keys = re.findall(r"`([^`:]+)(?:: \w+)?`", " ".join([*listed, *switches]))
     assert len(keys) > 60
-    assert set(keys) <= known, set(keys) - known
+    assert set(keys) <= documented, set(keys) - documented
 
 
 @pytest.mark.parametrize("page", ["docs/validation.md", "SECURITY.md"])
-def test_promises_name_tests_that_there_are(page):
+def test_tests_that_a_promise_names_exist(page):
     text = (ROOT / page).read_text(encoding="utf-8")
     named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", text)
     assert len(named) == text.count("::") > 10
@@ -221,13 +223,13 @@ def test_promises_name_tests_that_there_are(page):
 def test_questions_are_asked_as_documented():
     text = (ROOT / "docs" / "your-models.md").read_text(encoding="utf-8")
     cities = {"Lyon": "France", "Porto": "Portugal"}
-    examples = [(f"Which country is {name} in?", of) for name, of in cities.items()]
+    examples = [(f"Which country is {name} in?", country) for name, country in cities.items()]
     shown = few_shot_prefix(examples) + question_suffix("Which country is Quito in?")
     assert f"```\n{shown}\n```" in text
 
 
 def test_habits_of_prose_and_names_are_counted(tmp_path, capsys, monkeypatch):
-    """Two habits in 90 words, and one of three names: 22.2 and 333.3 per 1,000."""
+    """Two habits in 90 words are 22.2 per 1,000; a riddle among three names is 333.3."""
     words = " ".join(["word"] * 83)
     file = tmp_path / "module.py"
     file.write_text(

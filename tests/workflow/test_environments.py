@@ -17,17 +17,17 @@ ROOT = Path(__file__).parents[2]
 def test_an_environment_holds_the_listed_versions_and_no_other_file(environment):
     described = yaml.safe_load((ROOT / "envs" / f"{environment}.yaml").read_text())
     [pip] = [d["pip"] for d in described["dependencies"] if isinstance(d, dict)]
-    # Snakemake copies the file: what stands beside it is not there.
+    # Snakemake copies only this file, not the files that it could refer to.
     assert not any(line.startswith(("-r", "-c")) for line in pip)
-    found = [Requirement(line) for line in pip if not line.startswith("-")]
+    listed = [Requirement(line) for line in pip if not line.startswith("-")]
     direct = "vllm.txt" if environment == "vllm" else "requirements.txt"
     wanted = {canonicalize_name(Requirement(r).name) for r in envs.listed(direct)}
-    assert wanted <= {canonicalize_name(r.name) for r in found}
+    assert wanted <= {canonicalize_name(r.name) for r in listed}
     if environment == "vllm":
         assert "vllm==0.32.0" in pip
         return
     pinned = {name: Requirement(r) for name, r in envs.constraints().items()}
-    for requirement in found:
+    for requirement in listed:
         pin = pinned[canonicalize_name(requirement.name)].specifier
         [version] = [s.version for s in requirement.specifier]
         assert pin.contains(version), requirement

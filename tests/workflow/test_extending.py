@@ -42,7 +42,7 @@ def folder(tmp_path_factory):
     return folder
 
 
-def test_the_whole_study_is_planned(folder):
+def test_the_documented_study_is_planned(folder):
     output = snakemake(folder, "-n", configs=[folder / "mine.yaml"])
     jobs = planned(output)
     expected = {
@@ -57,7 +57,7 @@ def test_the_whole_study_is_planned(folder):
     assert not any(name.startswith("train_") for name in jobs)
 
 
-def test_an_estimator_of_ones_own_runs(folder):
+def test_the_documented_estimator_runs_and_an_edit_of_it_reruns_its_job(folder):
     target = "results/mine/predictions/mine/quiz/brevity.parquet"
     (folder / "quick.yaml").write_text("decoding: {n_beams: 3, max_new_tokens: 4}")
     configs = [folder / "mine.yaml", folder / "quick.yaml"]
@@ -72,8 +72,8 @@ def test_an_estimator_of_ones_own_runs(folder):
         assert len(rows) == len(top) > 0
         for row in rows.itertuples():
             assert row.confidence == pytest.approx(1 / len(top[row.question_id].split()))
-    again = snakemake(folder, "-n", target, configs=configs)
-    assert "Nothing to be done" in again
+    unchanged = snakemake(folder, "-n", target, configs=configs)
+    assert "Nothing to be done" in unchanged
     function = folder / "estimators" / "brevity.py"
     function.write_text(function.read_text().replace("return 1 /", "return 0.5 /"))
     changed = snakemake(folder, "-n", target, configs=configs)
@@ -89,16 +89,16 @@ def test_a_missing_file_is_refused_before_anything_runs(folder):
     assert "estimators/brief.py does not exist; correct the estimator's function" in output
 
 
-def test_a_verifier_of_ones_own_is_planned(folder):
+def test_the_documented_verifier_is_planned(folder):
     target = "results/mine/predictions/mine/quiz/critic.parquet"
     configs = [folder / "mine.yaml", folder / "critic.yaml"]
     jobs = planned(snakemake(folder, "-n", target, configs=configs))
     assert jobs["score_with_verifier"] == jobs["estimate_confidences"] == 1
-    assert jobs["generate_beams"] == 2  # of the evaluation checkpoints
+    assert jobs["generate_beams"] == 2  # the evaluation checkpoints
     assert "fetch_adapter" not in jobs
 
 
-def test_questions_are_those_of_the_file(folder):
+def test_the_documented_questions_have_every_split(folder):
     rows = pd.read_json(folder / "quiz.jsonl", lines=True)
     assert rows["split"].value_counts().to_dict() == {"test": 3, "few_shot": 2, "train": 1}
 

@@ -1,4 +1,4 @@
-"""Jobs forked from one Python: processes of their own that fail and are measured as ever."""
+"""Jobs forked from one Python are separate processes; failures and benchmarks work."""
 
 import pytest
 from programs import python
@@ -47,7 +47,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """A folder in which some jobs ended while others started, and what Snakemake said."""
+    """A folder after a run with short jobs, and Snakemake's output."""
     folder = tmp_path_factory.mktemp("run")
     scripts = {"report": REPORT, "raises": RAISES, "exits": "import sys; sys.exit(3)"}
     for name, text in {**scripts, "busy": BUSY}.items():
@@ -59,10 +59,10 @@ def run(tmp_path_factory):
 
 def test_jobs_are_forks_of_one_python(run):
     folder, _ = run
-    said = [(folder / f"{n}.txt").read_text().split() for n in range(N_JOBS)]
-    has_torch, own, parent, *threads = (set(column) for column in zip(*said, strict=True))
+    lines = [(folder / f"{n}.txt").read_text().split() for n in range(N_JOBS)]
+    has_torch, pids, parent, *threads = (set(column) for column in zip(*lines, strict=True))
     assert has_torch == {"True"}
-    assert len(own) == N_JOBS
+    assert len(pids) == N_JOBS
     assert len(parent) == 1
     assert threads == [{"2"}, {"2"}]
     header, measured = (folder / "0.tsv").read_text().splitlines()
@@ -71,11 +71,11 @@ def test_jobs_are_forks_of_one_python(run):
 
 
 def test_failing_jobs_fail_the_run(run):
-    """One by an exception, which the script's own hook reports, and one by its exit status."""
-    folder, said = run
-    assert "hooked: no such city" in said
+    """A job raises an exception, which the script's hook reports; another job exits with 3."""
+    folder, output = run
+    assert "hooked: no such city" in output
     for name in ("raises", "exits"):
-        assert f"{name}.py ended with exit status" in said
+        assert f"{name}.py ended with exit status" in output
         assert not (folder / f"{name}.txt").exists()
 
 

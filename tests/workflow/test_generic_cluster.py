@@ -1,4 +1,4 @@
-"""Another scheduler than SLURM: what a site's submit command is told, and that jobs run."""
+"""Jobs run through any scheduler's submit command, which receives their resources."""
 
 import json
 import sys
@@ -10,7 +10,7 @@ from workflow_runs import ROOT
 
 from persistcal.store import artifacts
 
-# Writes down what it is told, and runs the job where a scheduler would queue it.
+# Records its arguments, and runs the job instead of queueing it.
 SUBMIT = """
 import json, subprocess, sys
 *told, script = sys.argv[1:]

@@ -54,7 +54,7 @@ def answers(folder, state):
 
 
 @pytest.mark.slow
-def test_the_same_weights_flip_nothing(folder):
+def test_the_same_weights_have_no_flips(folder):
     changes = artifacts.read_csv(folder / "out/changes.csv", artifacts.CHANGES)
     assert changes["change"].nunique() == 12
     same = changes[changes["change"] == "Control: same weights"]
@@ -68,31 +68,31 @@ def test_the_same_weights_flip_nothing(folder):
 
 @pytest.mark.slow
 def test_an_edit_is_mirrored_where_the_old_answers_stay_true(folder):
-    """An answer that is one of both truths is right at one of the two states alone."""
+    """The edited state is rated by new truths, and the mirrored state by old truths."""
     path = folder / "out/questions/atlas.parquet"
     questions = artifacts.read(path, artifacts.QUESTIONS).set_index("question_id", drop=False)
-    new, before = answers(folder, "edited_tuning"), answers(folder, "edited_before")
-    assert new["answer"].equals(before["answer"])
+    new, mirrored = answers(folder, "edited_tuning"), answers(folder, "edited_before")
+    assert new["answer"].equals(mirrored["answer"])
     asked = 0
     for question, truths in truths_of(questions).items():
         assert questions.at[question, "category"] == "edited"
         if question not in new.index:
-            continue  # of the splits that nobody is asked
-        said = normalise_answer(new.at[question, "answer"])
-        is_new = said in map(normalise_answer, truths["edited_tuning"])
-        is_old = said in map(normalise_answer, questions.at[question, "references"])
+            continue  # few-shot examples are not asked
+        answer = normalise_answer(new.at[question, "answer"])
+        is_new = answer in map(normalise_answer, truths["edited_tuning"])
+        is_old = answer in map(normalise_answer, questions.at[question, "references"])
         assert not (is_new and is_old)
-        found = new.at[question, "correct"], before.at[question, "correct"]
-        assert found == (is_new, is_old)
+        labels = new.at[question, "correct"], mirrored.at[question, "correct"]
+        assert labels == (is_new, is_old)
         asked += 1
     assert asked > 0
     unedited, base = answers(folder, "unedited"), answers(folder, "p100")
     assert unedited["answer"].equals(base["answer"])
     edited = questions.loc[new.index, "category"] == "edited"
-    lost = edited & base["correct"] & ~before["correct"] & new["correct"]
-    assert not unedited["correct"][lost].any()  # so that by the new truths they are gained
-    others = questions.index[questions["category"] != "edited"].intersection(new.index)
-    assert new.loc[others, "correct"].equals(before.loc[others, "correct"])
+    lost = edited & base["correct"] & ~mirrored["correct"] & new["correct"]
+    assert not unedited["correct"][lost].any()  # by the new truths, the edit gains them
+    unedited_ids = questions.index[questions["category"] != "edited"].intersection(new.index)
+    assert new.loc[unedited_ids, "correct"].equals(mirrored.loc[unedited_ids, "correct"])
 
 
 @pytest.mark.slow

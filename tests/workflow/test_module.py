@@ -63,44 +63,44 @@ def run(folder, *arguments, environment=None, check=True, profile="laptop"):
     return done.stdout
 
 
-def alone(folder, *arguments, configs, **how):
+def run_study(folder, *arguments, configs, **options):
     files = [str(path) for path in configs]
     snakefile = ("-s", str(ROOT / "Snakefile"))
-    return run(folder, *snakefile, *arguments, "--configfile", *files, **how)
+    return run(folder, *snakefile, *arguments, "--configfile", *files, **options)
 
 
 @pytest.fixture
-def own(tmp_path):
+def own_workflow(tmp_path):
     """Somebody's workflow around predictions of theirs."""
     write_study(tmp_path / "own")
     return outer(tmp_path / "own", indented(tmp_path / "own" / "config.yaml"))
 
 
 @pytest.mark.slow
-def test_a_module_makes_what_the_study_alone_makes(own):
-    run(own, "summary.txt", "out/tables/all_estimators.tex")
-    metrics = pd.read_csv(own / "out" / "metrics.csv")
-    assert (own / "summary.txt").read_text() == f"{len(metrics) + 1}\n"
-    # Same files from the same parameters: what is used as a module is not another study.
+def test_a_module_makes_the_files_of_the_study(own_workflow):
+    run(own_workflow, "summary.txt", "out/tables/all_estimators.tex")
+    metrics = pd.read_csv(own_workflow / "out" / "metrics.csv")
+    assert (own_workflow / "summary.txt").read_text() == f"{len(metrics) + 1}\n"
+    # The module makes the same files from the same parameters as the study.
     target = "out/tables/all_estimators.tex"
-    run(own, target, "--report", "report.zip")
-    with zipfile.ZipFile(own / "report.zip") as report:
+    run(own_workflow, target, "--report", "report.zip")
+    with zipfile.ZipFile(own_workflow / "report.zip") as report:
         page = report.read("report/report.html").decode()
     assert 'categories = {"Tables": ' in page and "All metrics of every estimator." in page
-    again = alone(own, "-n", target, configs=[own / "config.yaml"])
-    assert "Nothing to be done" in again
+    dry_run = run_study(own_workflow, "-n", target, configs=[own_workflow / "config.yaml"])
+    assert "Nothing to be done" in dry_run
 
 
 @pytest.mark.slow
 def test_a_module_plans_all_jobs_of_the_study(tmp_path):
-    """Prompts, scripts and defaults are found, and each rule asks for what it needs."""
+    """Prompts, scripts and defaults are found, and rules request their resources."""
     config = {}
     for path in ATLAS:
         update_config(config, yaml.safe_load(path.read_text()))
     (tmp_path / "both.yaml").write_text(yaml.safe_dump(config, sort_keys=False))
     folder = outer(tmp_path / "outer", indented(tmp_path / "both.yaml"))
     as_module = run(folder, "-n", "pc_study").replace("pc_", "")
-    expected = planned(alone(folder, "-n", configs=ATLAS))
+    expected = planned(run_study(folder, "-n", configs=ATLAS))
     assert len(expected) > 20
     assert planned(as_module) == expected
 
@@ -113,33 +113,37 @@ def test_jobs_of_a_module_ask_for_the_gpus_of_their_own_rule(tmp_path):
     target = "results/beams/olmo3-32b/step66000/triviaqa/test.parquet"
     as_module = run(folder, "-n", target, profile="slurm").replace("pc_", "")
     snakefile = folder / "workflow" / "Snakefile"
-    other = "\nuse rule generate_beams from pc as pc_generate_beams with:\n    threads: 2\n"
-    snakefile.write_text(snakefile.read_text() + other)
+    changed_rule = (
+        "\nuse rule generate_beams from pc as pc_generate_beams with:\n    threads: 2\n"
+    )
+    snakefile.write_text(snakefile.read_text() + changed_rule)
     changed = run(folder, "-n", target, profile="slurm").replace("pc_", "")
-    expected = alone(folder, "-n", target, profile="slurm", configs=[folder / "none.yaml"])
+    expected = run_study(folder, "-n", target, profile="slurm", configs=[folder / "none.yaml"])
     assert "gpu=2" in asked(expected)  # 32 billion weights of 2 bytes, on GPUs of 80 GB
     assert asked(as_module) == asked(changed) == asked(expected)
 
 
 def asked(dry_run):
-    [found] = re.findall(r"^rule generate_beams:.*?resources: (.*?)$", dry_run, WHOLE)
-    return set(found.split(", "))
+    [resources] = re.findall(r"^rule generate_beams:.*?resources: (.*?)$", dry_run, WHOLE)
+    return set(resources.split(", "))
 
 
-def test_a_key_that_stands_twice_in_the_modules_config_is_refused(own):
-    folder = outer(own, indented(own / "config.yaml") + "  results: other\n")
+def test_a_key_that_stands_twice_in_the_modules_config_is_refused(own_workflow):
+    folder = outer(own_workflow, indented(own_workflow / "config.yaml") + "  results: other\n")
     text = run(folder, "-n", check=False)
     assert "outer.yaml: pc.results stands in line " in text and "write it once" in text
 
 
-def test_a_prefix_is_refused(own):
-    write = outer(own, indented(own / "config.yaml"), further="    prefix:\n        'x'")
+def test_a_prefix_is_refused(own_workflow):
+    write = outer(
+        own_workflow, indented(own_workflow / "config.yaml"), further="    prefix:\n        'x'"
+    )
     text = run(write, "-n", check=False)
     assert "leave it out and set `results` in the module's config" in text
 
 
 @pytest.mark.slow
-def test_from_a_repository_by_name(own, tmp_path):
+def test_a_module_can_come_from_a_repository_by_name(own_workflow, tmp_path):
     """As snakedeploy writes it; git finds the host's repository in a folder."""
     repository = tmp_path / "hosted" / "somebody" / "pc.git"
     for name in (
@@ -151,7 +155,7 @@ def test_from_a_repository_by_name(own, tmp_path):
         "study",
         "tools",
         "workflow",
-        "resources/paper",  # those of atlas are large
+        "resources/paper",  # the resources of atlas are large
     ):
         source = ROOT / name
         copy = shutil.copytree if source.is_dir() else shutil.copy
@@ -175,7 +179,7 @@ def test_from_a_repository_by_name(own, tmp_path):
         "GIT_CONFIG_VALUE_1": "*",
     }
     named = 'github("somebody/pc.git", path="workflow/Snakefile", tag="v1")'
-    folder = outer(own, indented(own / "config.yaml"), snakefile=named)
+    folder = outer(own_workflow, indented(own_workflow / "config.yaml"), snakefile=named)
     run(folder, environment=environment)
-    metrics = pd.read_csv(own / "out" / "metrics.csv")
-    assert (own / "summary.txt").read_text() == f"{len(metrics) + 1}\n"
+    metrics = pd.read_csv(own_workflow / "out" / "metrics.csv")
+    assert (own_workflow / "summary.txt").read_text() == f"{len(metrics) + 1}\n"

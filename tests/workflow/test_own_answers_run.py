@@ -38,19 +38,22 @@ def test_the_answers_of_a_study_give_its_metrics_again(study, tmp_path):
     rows[names].to_json(
         tmp_path / "answers.jsonl", orient="records", lines=True, double_precision=15
     )
-    about = {"earlier": ["p10", "p20", "p30"], "evaluation": ["p40", "p50", "p90", "p100"]}
+    checkpoints = {
+        "earlier": ["p10", "p20", "p30"],
+        "evaluation": ["p40", "p50", "p90", "p100"],
+    }
     estimators = ["end_correct", "self_consistency", "self_consistency_posthoc"]
     given = {"answers": "answers.jsonl"}
-    mine = lexical_study(tmp_path, {"atlas": about}, estimators, {"atlas": {}}, given)
+    mine = lexical_study(tmp_path, {"atlas": checkpoints}, estimators, {"atlas": {}}, given)
     snakemake(tmp_path, "out/metrics.csv", "--cores", "2", configs=mine)
     key = ["estimator", "seed", "conditioning", "scope", "metric"]
-    theirs, ours = (
+    expected, metrics = (
         artifacts.read_csv(path / "metrics.csv", artifacts.METRICS).set_index(key)["value"]
         for path in (out, tmp_path / "out")
     )
-    assert len(ours) > 30
+    assert len(metrics) > 30
     pd.testing.assert_series_equal(
-        ours.sort_index(), theirs.loc[ours.index].sort_index(), rtol=1e-12
+        metrics.sort_index(), expected.loc[metrics.index].sort_index(), rtol=1e-12
     )
 
 
@@ -62,17 +65,17 @@ def test_several_models_and_datasets_are_kept_apart(tmp_path):
     for model, dataset in [(m, d) for m in checkpoints for d in ("quiz", "other")]:
         knowledge = rng.normal(size=40)
         for checkpoint in checkpoints[model]:
-            for number, known in enumerate(knowledge + rng.normal(size=40)):
+            for number, knowledge_of_question in enumerate(knowledge + rng.normal(size=40)):
                 named = {"checkpoint": checkpoint, "question_id": f"q{number}"}
                 named |= {"model": model, "dataset": dataset}
-                right = rng.random(5) < 1 / (1 + np.exp(-2 * known))
-                said = np.where(right, "red", rng.choice(["blue", "green", "grey"], 5))
+                right = rng.random(5) < 1 / (1 + np.exp(-2 * knowledge_of_question))
+                answers = np.where(right, "red", rng.choice(["blue", "green", "grey"], 5))
                 text = {"question": f"Colour {number} of {dataset}?", "references": "red"}
-                rows += [{**named, **text, "answer": answer} for answer in said.tolist()]
-                [(best, votes)] = Counter(said.tolist()).most_common(1)
+                rows += [{**named, **text, "answer": answer} for answer in answers.tolist()]
+                [(best, votes)] = Counter(answers.tolist()).most_common(1)
                 rated.append({**named, "confidence": votes / 5, "correct": best == "red"})
     pd.DataFrame(rows).to_csv(tmp_path / "answers.csv", index=False)
-    models = {m: {"evaluation": of} for m, of in checkpoints.items()}
+    models = {m: {"evaluation": evaluated} for m, evaluated in checkpoints.items()}
     datasets, given = {"quiz": {}, "other": {}}, {"answers": "answers.csv"}
     sampled = {"strategy": "sample"}
     mine = lexical_study(
@@ -80,16 +83,16 @@ def test_several_models_and_datasets_are_kept_apart(tmp_path):
     )
     snakemake(tmp_path, "out/metrics.csv", "--cores", "2", configs=mine)
     key = ["model", "dataset", "conditioning", "scope", "metric", "seed"]
-    found = artifacts.read_csv(tmp_path / "out" / "metrics.csv", artifacts.METRICS)
+    metrics = artifacts.read_csv(tmp_path / "out" / "metrics.csv", artifacts.METRICS)
     rated = pd.DataFrame(rated).assign(estimator="self_consistency")
     expected = pd.concat(
-        evaluate(rated[rated["model"] == model], of, min_contrast=1)
-        for model, of in checkpoints.items()
+        evaluate(rated[rated["model"] == model], evaluated, min_contrast=1)
+        for model, evaluated in checkpoints.items()
     )
     expected = values_by(key, expected)
     assert expected.notna().all()
     assert expected.xs("auc", level="metric").nunique() > 4
-    pd.testing.assert_series_equal(values_by(key, found), expected, rtol=1e-12)
+    pd.testing.assert_series_equal(values_by(key, metrics), expected, rtol=1e-12)
 
 
 def test_scored_options_give_the_metrics_of_their_definition(tmp_path):
@@ -99,17 +102,17 @@ def test_scored_options_give_the_metrics_of_their_definition(tmp_path):
     names = ["option_probability", "option_margin", "option_entropy", "self_consistency"]
     knowledge = rng.normal(size=60)
     for checkpoint in checkpoints:
-        for number, known in enumerate(knowledge):
+        for number, knowledge_of_question in enumerate(knowledge):
             scores = rng.normal(-30, 2, size=4)
-            scores[number % 4] += known + checkpoints.index(checkpoint)
+            scores[number % 4] += knowledge_of_question + checkpoints.index(checkpoint)
             named = {"model": "m1", "checkpoint": checkpoint, "dataset": "quiz"}
             named["question_id"] = f"q{number}"
             options = ["red", "blue", "green", "grey"]
-            said = {"question": f"Colour {number}?", "options": options}
+            question = {"question": f"Colour {number}?", "options": options}
             split = "train" if checkpoint == "z" or number < 10 else "test"
             scored = {"option_logprobs": scores.tolist(), "gold": number % 4}
             rows.append(
-                {**named, **said, **scored, "split": "train" if number < 10 else "test"}
+                {**named, **question, **scored, "split": "train" if number < 10 else "test"}
             )
             best, second, *_ = np.sort(shares := np.exp(scores) / np.exp(scores).sum())[::-1]
             entropy = 1 + (shares * np.log(shares)).sum() / np.log(4)
@@ -117,8 +120,8 @@ def test_scored_options_give_the_metrics_of_their_definition(tmp_path):
                 names, [best, best - second, entropy, best], strict=True
             ):
                 if split == "test":
-                    of = {"correct": bool(scores.argmax() == number % 4), "estimator": name}
-                    rated.append({**named, **of, "confidence": confidence})
+                    label = {"correct": bool(scores.argmax() == number % 4), "estimator": name}
+                    rated.append({**named, **label, "confidence": confidence})
     pd.DataFrame(rows).to_parquet(tmp_path / "options.parquet", index=False)
     models = {"m1": {"earlier": ["z"], "evaluation": ["a", "b", "c"]}}
     platt = {"label": "P", "function": "option_probability", "reads": [], "posthoc": "platt"}
@@ -132,10 +135,10 @@ def test_scored_options_give_the_metrics_of_their_definition(tmp_path):
     study = read_study([str(tmp_path / "by_command.parquet")], Reading(estimators=names))
     commanded = compute_metrics(study, make_settings(min_contrast=1))
     key = ["estimator", "conditioning", "scope", "metric", "seed"]
-    found = artifacts.read_csv(tmp_path / "out" / "metrics.csv", artifacts.METRICS)
+    metrics = artifacts.read_csv(tmp_path / "out" / "metrics.csv", artifacts.METRICS)
     expected = evaluate(pd.DataFrame(rated), ["a", "b", "c"], min_contrast=1)
-    found = values_by(key, found)
-    assert found.loc["option_platt"].notna().any()
-    found = found.drop("option_platt")
-    pd.testing.assert_series_equal(found, values_by(key, commanded), check_exact=True)
-    pd.testing.assert_series_equal(found, values_by(key, expected), rtol=1e-9)
+    metrics = values_by(key, metrics)
+    assert metrics.loc["option_platt"].notna().any()
+    metrics = metrics.drop("option_platt")
+    pd.testing.assert_series_equal(metrics, values_by(key, commanded), check_exact=True)
+    pd.testing.assert_series_equal(metrics, values_by(key, expected), rtol=1e-9)

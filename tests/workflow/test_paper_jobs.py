@@ -1,8 +1,8 @@
 """The jobs of the paper's study, counted by hand from its protocol.
 
 Models and their checkpoints, earlier + evaluation: Olmo 3 7B 3 + 4, Marin 8B 3 + 3, Olmo 3
-32B 3 + 4, together 20, of which 11 are evaluated. Questions: TriviaQA and Jeopardy have a train
-split, BioASQ only evaluates. So there are 3 x 2 = 6 pairs of a model and a train split.
+32B 3 + 4, together 9 + 11 = 20. TriviaQA and Jeopardy have a train split, BioASQ only has test
+questions: 3 models x 2 train splits = 6.
 """
 
 import re
@@ -43,7 +43,7 @@ STUDY = {
     # contrast sets
     "make_plain_table": 8 + 3,
     "compare_with_paper": 1,
-    # of states, accuracy, risk and coverage, and the full set against contrast sets
+    # states, accuracy, risk and coverage, and the full set against contrast sets
     "draw_figure": 4,
     "make_page": 1,
 }
@@ -66,7 +66,7 @@ ALL = {
     # in a table about Olmo 3 7B: jointly, and for each of 4 evaluation checkpoints, on two sets
     "train_oracle_single_data": 2,
     "train_oracle_pooled_data": 8,
-    # one adapter for each evaluation checkpoint: 11 x 2
+    # an adapter for each evaluation checkpoint: 11 x 2
     "train_oracle_respective": 22,
     "train_oracle_respective_1answer": 22,
     # Olmo 3 7B: each of its 7 checkpoints and each of the 6 pairs of neighbours, on two sets;
@@ -101,12 +101,12 @@ ALL = {
 
 
 @pytest.mark.parametrize(("target", "jobs"), [("study", STUDY), ("all", ALL)])
-def test_jobs(paper_dry_runs, target, jobs):
+def test_the_papers_study_has_the_jobs_of_its_protocol(paper_dry_runs, target, jobs):
     assert planned(paper_dry_runs[target]) == jobs
 
 
-def test_adapters(paper_dry_runs):
-    """Three seeds of each recipe; one for the transfer matrices, ten for hidden states."""
+def test_the_papers_study_trains_the_adapters_of_its_protocol(paper_dry_runs):
+    """Recipes have three seeds, transfer matrices one and hidden states ten."""
     adapters = set(re.findall(r"\S+/seed\d+/adapter_model.safetensors", paper_dry_runs["all"]))
     of_estimators = 6 * 6 + 2 + 2 * 22 + 8
     assert len(adapters) == 3 * of_estimators + 14 + 12 + 10 * 7

@@ -29,7 +29,7 @@ def folder(tmp_path_factory):
     return folder
 
 
-def test_confounds_are_of_every_attribute(folder):
+def test_the_table_of_confounds_has_every_attribute(folder):
     confounds = artifacts.read_csv(folder / CONFOUNDS, artifacts.CONFOUNDS)
     expected = {"category", "group", "popularity", "first_letter", "length"}
     expected |= {"answer_length", "answer_popularity", "answer_rarity"}
@@ -49,8 +49,12 @@ def test_an_exported_checkpoint_answers_like_the_pretrained_one(folder, monkeypa
     questions = [folder / f"{results}/questions/atlas.parquet" for results in ("out", "read")]
     assert questions[0].read_bytes() == questions[1].read_bytes()
     made = "out/beams/atlas/p100/atlas/test.parquet"
-    before, after = (artifacts.read(folder / path, artifacts.BEAMS) for path in (made, target))
-    first = before[before["beam"] == 0].merge(after[after["beam"] == 0], on="question_id")
+    pretrained, exported = (
+        artifacts.read(folder / path, artifacts.BEAMS) for path in (made, target)
+    )
+    first = pretrained[pretrained["beam"] == 0].merge(
+        exported[exported["beam"] == 0], on="question_id"
+    )
     assert len(first) == 24  # the test questions
     assert (first["text_x"] == first["text_y"]).mean() > 0.95
     assert (first["logprob_x"] - first["logprob_y"]).abs().max() < 0.02

@@ -22,7 +22,7 @@ def fact(name, relation, question, answer):
     return Fact(name, relation, question, answer, (), "", 1.0)
 
 
-def test_passages_by_hand():
+def test_passages_of_a_question_are_right_irrelevant_wrong_or_mixed():
     facts = {
         fact("a", "city-country", "Which country is Lyon in?", "France"): "test",
         fact("b", "city-country", "Which country is Turin in?", "Italy"): "few_shot",
@@ -40,7 +40,7 @@ def test_passages_by_hand():
         "d": "The government of Chad has its seat in N'Djamena.",
     }
     assert by_id["right"] == right
-    swapped = {one: right[other] for one, other in zip("abcd", "badc", strict=True)}
+    swapped = {first: right[second] for first, second in zip("abcd", "badc", strict=True)}
     assert by_id["irrelevant"] == swapped
     wrong = {
         "a": "Lyon is one of the large cities of Italy.",
@@ -50,7 +50,7 @@ def test_passages_by_hand():
     }
     assert by_id["wrong"] == wrong
     mixed = by_id["mixed"]
-    assert {mixed[one] in (right[one], wrong[one]) for one in "abcd"} == {True}
+    assert {mixed[first] in (right[first], wrong[first]) for first in "abcd"} == {True}
     assert mixed not in (right, wrong)
 
 

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from workflow_runs import ATLAS, ROOT, planned, snakemake
 
-# What shows every estimator of the study; tables show those of their rows.
+# Jobs that read all estimators of the study; a table only reads the estimators of its rows
 SHOWN = {
     "collect_results": 1,
     # contrast sets, calibration, states, thresholds, pairs, min_contrast and subsets
@@ -16,10 +16,10 @@ SHOWN = {
     "compare_study": 1,
     "make_claims": 1,
     "measure_subsets": 1,
-    "draw_figure": 3,  # of states, risk and coverage, and the full set against contrast sets
+    "draw_figure": 3,  # states, risk and coverage, and the full set against contrast sets
     "make_page": 1,
 }
-# What is collected whenever one of the predictions changes.
+# Jobs that follow a change of any predictions
 COLLECTED = {"compare_table": 1, "make_table": 1, **SHOWN}
 
 
@@ -28,7 +28,7 @@ def evaluated(n):
     return {"join_labels": n, "evaluate_estimator": n, **COLLECTED}
 
 
-# What shows the accuracy of the checkpoints.
+# Jobs that read the accuracy of the checkpoints
 FROM_LABELS = {"compute_accuracies": 1, "make_plain_table": 1, "draw_figure": 1}
 
 
@@ -54,14 +54,14 @@ def answered(checkpoints, splits=2):
     )
 
 
-def test_nothing_even_when_every_source_is_touched(study):
-    now = time.time()
+def test_a_touch_of_all_sources_reruns_nothing(study):
+    seconds = time.time()
     for path in [*ROOT.glob("persistcal/**/*.py"), *ROOT.glob("workflow/**/*.py")]:
-        os.utime(path, (now, now))
+        os.utime(path, (seconds, seconds))
     assert "Nothing to be done" in snakemake(study, "--dry-run", configs=ATLAS)
 
 
-def test_learning_rate_of_a_recipe(study, tmp_path):
+def test_another_learning_rate_trains_only_its_recipe(study, tmp_path):
     change = {"estimators": {"oracle": {"recipe": {"learning_rate": 1e-3}}}}
     assert planned_with(study, tmp_path, change) == {
         "train_oracle": 1,
@@ -71,7 +71,7 @@ def test_learning_rate_of_a_recipe(study, tmp_path):
     }
 
 
-def test_another_seed(study, tmp_path):
+def test_another_seed_trains_adapters_and_decodes_nothing(study, tmp_path):
     """Both recipes train; the checkpoints, their answers and the other estimators stay."""
     assert planned_with(study, tmp_path, {"training": {"seeds": [17, 18, 19]}}) == {
         "train_non_oracle": 1,
@@ -120,7 +120,7 @@ def test_one_more_estimator_costs_only_itself(study, tmp_path, name, entry, jobs
 )
 def test_another_label_reruns_only_estimators_that_are_fitted_on_labels(study, estimator, jobs):
     target = f"out/predictions/atlas/atlas/{estimator}.parquet"
-    again = snakemake(
+    output = snakemake(
         study,
         target,
         "--dry-run",
@@ -130,7 +130,7 @@ def test_another_label_reruns_only_estimators_that_are_fitted_on_labels(study, e
         "mtime",
         configs=ATLAS,
     )
-    assert planned(again) == {**jobs, "join_labels": 1}
+    assert planned(output) == {**jobs, "join_labels": 1}
 
 
 def test_one_more_recipe_in_the_catalogue_costs_nothing(study, tmp_path):
@@ -151,15 +151,15 @@ def test_one_more_table_costs_only_itself(study, tmp_path):
     assert planned_with(study, tmp_path, change) == {
         "compare_table": 1,
         "make_table": 1,
-        # which collects its tests, and the tables beside them
+        # it collects the table's tests
         "collect_results": 1,
-        "make_plain_table": 2,  # of calibration, and sizes of contrast sets
+        "make_plain_table": 2,  # calibration, and sizes of contrast sets
         "draw_figure": 1,
         "make_page": 1,
     }
 
 
-def test_another_version_of_one_checkpoint(study, tmp_path):
+def test_another_version_of_a_checkpoint_reruns_only_its_answers(study, tmp_path):
     """The earlier checkpoints' answers and adapters stay, and the other three's answers."""
     change = {"models": {"atlas": {"checkpoints": {"p100": OTHER}}}}
     assert planned_with(study, tmp_path, change) == {
@@ -174,12 +174,12 @@ def test_another_version_of_one_checkpoint(study, tmp_path):
         "list_contrast_sets": 1,
         **evaluated(5),
         **FROM_LABELS,
-        "make_plain_table": 9,  # of accuracies too
-        "draw_figure": 4,  # likewise
+        "make_plain_table": 9,  # the table of accuracies is the ninth
+        "draw_figure": 4,  # the figure of accuracies is the fourth
     }
 
 
-def test_one_more_checkpoint(study, tmp_path):
+def test_one_more_checkpoint_keeps_the_answers_of_the_others(study, tmp_path):
     assert planned_with(study, tmp_path, {"models": {"atlas": ONE_MORE}}) == {
         **LOOKED_UP,
         **answered(1),
@@ -190,12 +190,12 @@ def test_one_more_checkpoint(study, tmp_path):
         "list_contrast_sets": 1,
         **evaluated(5),
         **FROM_LABELS,
-        "make_plain_table": 9,  # of accuracies too
-        "draw_figure": 5,  # of more than four evaluation checkpoints also over their distance
+        "make_plain_table": 9,
+        "draw_figure": 5,  # with five evaluation checkpoints also a figure over their distance
     }
 
 
-def test_one_more_checkpoint_is_asked_alone(study, tmp_path):
+def test_only_one_more_checkpoint_is_asked_about_its_answers(study, tmp_path):
     """The checkpoints that P(True) has asked about their answers are not asked again."""
     target = "out/predictions/atlas/atlas/p_true.parquet"
     folder, overlay = tmp_path / "study", tmp_path / "overlay.yaml"
@@ -237,8 +237,8 @@ EVERYTHING = {**evaluated(5), "make_plain_table": 9, "draw_figure": 4, "list_con
         ),
     ],
 )
-def test_an_edited_module(study, tmp_path, module, jobs):
-    """The scripts that import it, and what follows; a copy of the project changes nothing."""
+def test_an_edited_module_reruns_the_scripts_that_import_it(study, tmp_path, module, jobs):
+    """A copy of the project reruns nothing."""
     for name in FOLDERS:
         shutil.copytree(ROOT / name, tmp_path / name)
     shutil.copy(ROOT / "Snakefile", tmp_path)

@@ -1,4 +1,4 @@
-"""A study of samples, end to end, and what the field's estimators make of them."""
+"""A study of samples with the field's estimators, end to end."""
 
 import shutil
 
@@ -22,8 +22,8 @@ ESTIMATORS = [
 TARGETS = ["out/metrics.csv", "out/claims.csv"]
 
 
-def test_samples_instead_of_beams(study, tmp_path):
-    """The checkpoints of the small atlas study, asked anew."""
+def test_every_estimator_of_samples_rates_a_study_of_samples(study, tmp_path):
+    """Checkpoints of the small atlas study answer again, with samples."""
     shutil.copytree(study, tmp_path / "study")
     sampled = {
         "decoding": {"strategy": "sample", "n_samples": 5, "temperature": 0.5},
@@ -37,7 +37,7 @@ def test_samples_instead_of_beams(study, tmp_path):
     assert set(metrics["estimator"]) == set(ESTIMATORS)
     beams = artifacts.read(out / "beams/atlas/p40/atlas/test.parquet", artifacts.BEAMS)
     assert (beams.groupby("question_id").size() == 5).all()
-    assert beams.duplicated(["question_id", "text"]).any()  # beams say everything once
+    assert beams.duplicated(["question_id", "text"]).any()  # beams are all different
     clusters = artifacts.read(out / "clusters/atlas/p40/atlas/test.parquet", artifacts.CLUSTERS)
     fifths = clusters["probability"] * 5
     assert (fifths - fifths.round()).abs().max() < 1e-9

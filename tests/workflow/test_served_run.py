@@ -1,4 +1,4 @@
-"""A study of checkpoints behind an API, end to end, beside the same answers read as a file."""
+"""A study of checkpoints behind an API, end to end, and the same answers read as a file."""
 
 import pandas as pd
 from answer_server import KEY, FakeModel, question_of
@@ -14,7 +14,7 @@ STATED = {" thing 0": " 0.2", " thing 1": " 0.9", " thing 2": " perhaps"}
 
 
 class Rater(FakeModel):
-    """A model that states a probability, or none, if it is asked about an answer of its own."""
+    """A model that states a probability, or no number, if it is asked about an answer."""
 
     def completion(self, body):
         made = super().completion(body)
@@ -44,18 +44,18 @@ def test_answers_of_a_server_are_estimated_as_those_of_a_file(tmp_path, monkeypa
         configs = write(tmp_path, "served.yaml", mine)
         snakemake(tmp_path, *TARGETS, configs=configs)
         # with the same seeds both checkpoints asked each question four times
-        answered = [n for (said, _), n in fake.asked.items() if said.startswith("Fact")]
+        answered = [n for (question, _), n in fake.asked.items() if question.startswith("Fact")]
         assert len(answered) == 4 * N and set(answered) == {2}
         # and each was asked once about its own answer
         assert len(fake.bodies) == 2 * N * 4 + 2 * N
         assert {body["model"] for body in fake.bodies} == {"m-1", "m-2"}
-        # how they are reached, and what it costs, reruns nothing
+        # a change of concurrency or prices reruns nothing
         mine["api"] = {**mine["api"], "concurrency": 2, "max_cost": 5}
         configs = write(tmp_path, "served.yaml", mine)
         assert "Nothing to be done" in snakemake(tmp_path, *TARGETS, configs=configs)
-    everything = [p for p in tmp_path.rglob("*") if p.is_file() and ".snakemake" in p.parts]
-    everything += [p for p in (tmp_path / "out").rglob("*") if p.is_file()]
-    assert not any(KEY.encode() in path.read_bytes() for path in everything)
+    files = [p for p in tmp_path.rglob("*") if p.is_file() and ".snakemake" in p.parts]
+    files += [p for p in (tmp_path / "out").rglob("*") if p.is_file()]
+    assert not any(KEY.encode() in path.read_bytes() for path in files)
     check_said(tmp_path / "out")
     beams = compare_with_file(tmp_path, CHECKPOINTS)
     assert set(beams["text"]) <= {f" thing {i}" for i in range(3)}
@@ -63,7 +63,7 @@ def test_answers_of_a_server_are_estimated_as_those_of_a_file(tmp_path, monkeypa
 
 
 def check_said(out):
-    """The reply "perhaps" is no probability, so the confidence is .5, and counted."""
+    """A reply without a probability, "perhaps", is counted and has a confidence of .5."""
     table = pd.read_csv(out / "tables/unsaid.csv").set_index("checkpoint")
     rated = artifacts.read(
         out / "predictions/served/quiz/said_probability.parquet", artifacts.PREDICTIONS
@@ -72,10 +72,10 @@ def check_said(out):
     rated = rated[rated["ask"] == 0]
     for checkpoint in CHECKPOINTS:
         path = out / f"replies/served/{checkpoint}/quiz/test/said_probability.parquet"
-        said = artifacts.read(path, artifacts.REPLIES).set_index("question_id")["text"]
-        value = said.map({" 0.2": 0.2, " 0.9": 0.9, " perhaps": 0.5})
-        own = rated[rated["checkpoint"] == checkpoint].set_index("question_id")["confidence"]
-        pd.testing.assert_series_equal(own, value[own.index], check_names=False)
+        replies = artifacts.read(path, artifacts.REPLIES).set_index("question_id")["text"]
+        value = replies.map({" 0.2": 0.2, " 0.9": 0.9, " perhaps": 0.5})
+        stated = rated[rated["checkpoint"] == checkpoint].set_index("question_id")["confidence"]
+        pd.testing.assert_series_equal(stated, value[stated.index], check_names=False)
         unsaid = (value == 0.5).sum()
         assert table.loc[checkpoint, ["answers", "unsaid"]].tolist() == [N, unsaid]
         assert 0 < unsaid < N

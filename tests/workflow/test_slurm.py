@@ -1,7 +1,7 @@
 """The study through sbatch, on a cluster that the test itself starts.
 
-One run contains all accidents of a job: a submitted job costs seconds and a time limit a
-whole minute for any size of the study.
+The same run contains all accidents of a job: a submitted job costs seconds and a time limit
+a whole minute for any size of the study.
 """
 
 import os
@@ -71,10 +71,11 @@ def requested_resources(job):
     return dict(word.split("=", 1) for word in words if "=" in word)
 
 
-def wait_for(rule, checkpoint, state):
-    """Return the id of a job of `rule` once it is in `state`."""
-    deadline = time.monotonic() + 120
+def wait_for(rule, checkpoint, state, running):
+    """Return the id of a job of `rule` once it is in `state`, while Snakemake is running."""
+    deadline = time.monotonic() + 900
     while not (jobs := submitted(rule, checkpoint, state)):
+        assert running.poll() is None, running.communicate()[0][-6000:]
         assert time.monotonic() < deadline, f"{rule} of {checkpoint} never was in state {state}"
         time.sleep(0.3)
     return jobs[0]
@@ -131,12 +132,13 @@ def accident(cluster, profile, tmp_path_factory):
         *command(folder, *map(beams, CHECKPOINTS), CLUSTERS, "--retries", "0", profile=profile),
         *("--set-resources", *limits),
     )
-    jobs = {"p20": wait_for("generate_beams", "p20", "running")}
+    jobs = {"p20": wait_for("generate_beams", "p20", "running", running)}
     # The job hangs, as with a hanging file system.
     slurm_cluster.ask("scancel", "--signal=STOP", "--full", jobs["p20"])
-    jobs["p10"] = wait_for("generate_beams", "p10", "running")
+    jobs["p10"] = wait_for("generate_beams", "p10", "running", running)
     slurm_cluster.ask("scancel", jobs["p10"])
-    jobs |= {name: wait_for("generate_beams", name, "all") for name in ("p30", "p40")}
+    for name in ("p30", "p40"):
+        jobs[name] = wait_for("generate_beams", name, "all", running)
     output = finish(running, 1500)
     assert running.returncode == 1
     return folder, output, jobs
@@ -242,8 +244,9 @@ def test_a_rank_that_dies_on_another_node_ends_the_job(rerun, profile_of_small_n
     (tmp_path / "long.yaml").write_text("training: {epochs: 100000}")
     words = command(folder, ADAPTER, "--retries", "0", profile=profile_of_small_nodes)
     running = start(*words, tmp_path / "long.yaml")
-    log, deadline = folder / TRAINING_LOG, time.monotonic() + 300
+    log, deadline = folder / TRAINING_LOG, time.monotonic() + 900
     while not (log.exists() and log.read_text().count("Models run on") == 2):
+        assert running.poll() is None, running.communicate()[0][-6000:]
         assert time.monotonic() < deadline, "training did not begin"
         time.sleep(0.5)
     assert set(running_ranks()) == {0, 1}

@@ -1,5 +1,7 @@
-"""The Snakefile parses where Snakemake alone is installed, as `--sdm conda` expects."""
+"""The Snakefile needs no package except Snakemake, as `--sdm conda` requires."""
 
+import json
+import re
 from importlib import metadata
 from pathlib import Path
 
@@ -26,8 +28,8 @@ def needed(name):
 
 
 @pytest.fixture(scope="module")
-def alone(tmp_path_factory):
-    """A folder of packages: links to Snakemake and to what it needs."""
+def site(tmp_path_factory):
+    """A folder of packages: links to Snakemake and its dependencies."""
     site = tmp_path_factory.mktemp("site")
     for name in needed("snakemake"):
         distribution = metadata.distribution(name)
@@ -48,13 +50,27 @@ CONFIGS = [
 ]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("configs", CONFIGS, ids=lambda paths: "+".join(paths) or "paper")
-def test_a_dry_run_needs_nothing_but_snakemake(alone, tmp_path, configs):
+# Runs of Snakemake, one after the other, forked from a Python that has imported it
+RUNS = """
+import json, os, sys
+from snakemake.cli import main
+for words in json.loads(sys.argv[1]):
+    if not (child := os.fork()):
+        main(words)
+    if os.waitpid(child, 0)[1]:
+        sys.exit(f"failed: {words}")
+"""
+
+
+def test_dry_runs_need_no_package_but_snakemake(site, tmp_path):
     for name in ("example_answers.csv", "example_predictions.csv"):
         (tmp_path / "config").mkdir(exist_ok=True)
         (tmp_path / "config" / name).symlink_to(ROOT / "config" / name)
-    words = ["-S", "-m", "snakemake", "--dry-run", "--quiet", "rules", "--cores", "1"]
+    words = ["--dry-run", "--quiet", "rules", "--cores", "1"]
     words += ["--snakefile", str(ROOT / "Snakefile"), "--directory", str(tmp_path), "all"]
-    words += ["--configfile", *(str(ROOT / path) for path in configs)] if configs else []
-    assert "total" in python(*words, PYTHONPATH=str(alone))
+    overlays = [
+        ["--configfile", *(str(ROOT / path) for path in c)] if c else [] for c in CONFIGS
+    ]
+    runs = json.dumps([[*words, *overlay] for overlay in overlays])
+    output = python("-S", "-c", RUNS, runs, PYTHONPATH=str(site))
+    assert len(re.findall(r"^total +\d+$", output, re.MULTILINE)) == len(CONFIGS)

@@ -30,22 +30,22 @@ def evaluated(tmp_path_factory):
 
 @pytest.mark.parametrize("profile", [BARE, ROOT / "profiles/laptop", ROOT / "profiles/slurm"])
 def test_a_checkout_that_changes_nothing_reruns_nothing(evaluated, profile):
-    now = time.time()
+    seconds = time.time()
     for path in [*ROOT.glob("workflow/scripts/**/*.py"), ROOT / "Snakefile"]:
-        os.utime(path, (now, now))
+        os.utime(path, (seconds, seconds))
     arguments = [METRICS, "--dry-run", "--cores", "1"]
     assert "Nothing to be done" in snakemake(
         evaluated, *arguments, configs=OWN, profile=profile
     )
 
 
-def test_the_default_profile_sets_the_triggers_of_the_others_alone():
-    default, *others = (
+def test_the_default_profile_sets_only_the_rerun_triggers_of_the_other_profiles():
+    default, *further = (
         yaml.safe_load((ROOT / f"profiles/{name}/profile.yaml").read_text())
         for name in ("default", "laptop", "slurm")
     )
     assert list(default) == ["rerun-triggers"] and "code" not in default["rerun-triggers"]
-    assert all(other["rerun-triggers"] == default["rerun-triggers"] for other in others)
+    assert all(p["rerun-triggers"] == default["rerun-triggers"] for p in further)
 
 
 @pytest.mark.parametrize("usage", ["none", "sources"])
@@ -61,8 +61,8 @@ def test_the_papers_study_stops_on_a_machine_without_a_gpu(tmp_path):
     done = run(tmp_path, "--cores", "2", profile=BARE)
     assert done.returncode
     # 100 + 100 + 6 + 6 + 66 jobs on a GPU, 649 GB and 453,600 requests: docs/cluster.md
-    said = "278 need a GPU, and this machine has none; they download 649 GB and send 453,600"
-    assert said in done.stdout and "`make demo` is the study for a laptop" in done.stdout
+    message = "278 need a GPU, and this machine has none; they download 649 GB and send 453,600"
+    assert message in done.stdout and "`make demo` is the study for a laptop" in done.stdout
     assert not list(tmp_path.rglob("*.json")) and not list(tmp_path.rglob("*.parquet"))
 
 

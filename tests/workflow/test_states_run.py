@@ -1,4 +1,4 @@
-"""A study whose checkpoints differ in more than their revision, end to end on tiny models."""
+"""Checkpoints that differ by a passage or by quantization, end to end on tiny models."""
 
 import json
 
@@ -67,13 +67,13 @@ def test_a_passage_changes_answers_and_confidences_of_the_same_weights(folder):
 COARSE = {"repo": "models", "revision": "base", "quantization": "int8"}
 
 
-def test_one_more_state_costs_itself_and_what_is_over_all_of_them(folder):
-    """Of the two that were there, only the oracle's adapter, which trains on all, is new."""
+def test_one_more_state_adds_its_answers_and_jobs_over_all_states(folder):
+    """The oracle trains on all states; the other two states have no new answers."""
     configs = written(folder, coarse=COARSE)
     assert planned(snakemake(folder, "-n", *TARGETS, configs=configs)) == {
         "resolve_checkpoint": 1,
         "fetch_checkpoint": 1,
-        # its test answers, and its train answers for the oracle
+        # test answers, and train answers for the oracle
         "generate_beams": 2,
         "cluster_answers": 2,
         "judge_answers": 2,
@@ -104,7 +104,7 @@ def planned_answers(folder, states, *answering):
     return planned(snakemake(folder, "-n", *targets, configs=configs))
 
 
-def test_a_pretrained_checkpoint_is_made_before_what_is_derived_of_it(tmp_path):
+def test_a_checkpoint_is_pretrained_before_checkpoints_that_derive_from_it(tmp_path):
     states = {"p40-int8": {"merge": {"p40": 1}, "quantization": "int8"}}
     assert planned_answers(tmp_path, states, "p40-int8") == {
         "prepare_atlas": 1,
@@ -115,9 +115,9 @@ def test_a_pretrained_checkpoint_is_made_before_what_is_derived_of_it(tmp_path):
     }
 
 
-def test_changed_states_wait_for_what_they_are_changes_of(tmp_path):
-    how = {"learning_rate": 0.001, "epochs": 1, "batch_size": 8}
-    tuned = {"of": "p40", "method": "fine_tuning", "learn": ["city-country"], **how}
+def test_a_changed_state_is_made_after_the_state_that_it_changes(tmp_path):
+    training = {"learning_rate": 0.001, "epochs": 1, "batch_size": 8}
+    tuned = {"of": "p40", "method": "fine_tuning", "learn": ["city-country"], **training}
     states = {
         "tuned": {"change": tuned},
         "more": {"change": {**tuned, "of": "tuned", "rank": 2}},

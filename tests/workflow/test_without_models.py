@@ -39,10 +39,10 @@ def environment():
     }
 
 
-def test_they_are_absent(environment):
+def test_packages_for_models_are_absent_in_these_tests(environment):
     for code in ("import torch", "from importlib.metadata import version; version('torch')"):
-        said = python("-c", code, status=1, **environment)
-        assert "torch" in said and "NotFoundError" in said
+        output = python("-c", code, status=1, **environment)
+        assert "torch" in output and "NotFoundError" in output
 
 
 def test_the_cost_of_a_study_on_one_gpu_is_printed_without_torch(environment):
