@@ -182,7 +182,7 @@ test-llama: $(VENV)-llama/ready $(VENV)/ready-dev $(VENV)/smollm2  ## the same w
 	@RUN_LLAMA="$(CURDIR)/$(VENV)-llama/bin/python" OMP_NUM_THREADS=1 \
 	  $(RUN)/python -m pytest tests/judge/test_local_api.py
 
-check: $(VENV)/ready-dev  ## run all linters; reports how plain the English is
+check: $(VENV)/ready-dev  ## run all linters; tests must be in plain English
 	@$(MAKE) --no-print-directory -j2 types lint
 	@$(RUN)/python -m tools.plain_english
 

@@ -13,7 +13,7 @@ from workflow_runs import ATLAS, ROOT, snakemake
 
 collect_ignore = ["helpers/absent_packages"]  # the start of other Pythons
 WHOLE_PAPER = ROOT / "config" / "whole_paper.yaml"
-# With --no-loadscope-reorder, workers take files in this order: the longest come first.
+# With --no-loadscope-reorder, workers take files in this order, the longest first.
 LONGEST = ["test_slurm.py", "test_paper_mini.py", "test_workflow.py", "test_under_pretence.py"]
 LONGEST += ["test_one_gpu.py", "test_own_answers_run.py", "test_runs.py", "test_ranks.py"]
 
@@ -30,7 +30,7 @@ def pytest_addoption(parser):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    """Mark and order tests: tests that start workflows take longest and come first."""
+    """Mark and order tests: tests that start workflows take longest and run first."""
     for item in items:
         if item.path.parent.name == "workflow" or "paper_dry_runs" in item.fixturenames:
             item.add_marker(pytest.mark.slow)
@@ -101,7 +101,7 @@ def study(tmp_path_factory, worker_id):
 def paper_dry_runs(tmp_path_factory, worker_id):
     """Dry runs of the paper's study: a table, the default target, and `all` of the whole paper.
 
-    The first two are planned as the README says, by the profile that is `slurm` in the root.
+    The first two use the profile `slurm` by name, like the README.
     """
 
     def make(folder):

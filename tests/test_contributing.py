@@ -1,4 +1,4 @@
-"""Contributors see skipped tests with true reasons, and can run what a change affects."""
+"""Contributors see skipped tests with true reasons, and can run the tests of a change."""
 
 import re
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""The plan of the house: layers that keep to themselves, rooms that say what is in them."""
+"""The architecture: the direction of imports, and packages that list their modules."""
 
 import ast
 import re
@@ -40,19 +40,19 @@ def imports(path):
 
 
 @pytest.mark.parametrize("init", INITS, ids=str)
-def test_a_room_is_a_docstring_with_a_line_for_each_module(init):
+def test_a_package_lists_its_modules_in_its_docstring(init):
     tree = ast.parse(init.read_text(encoding="utf-8"))
     if init.parent != PACKAGE:  # which also has the names for notebooks
         assert [type(node) for node in tree.body] == [ast.Expr]
     modules = ast.get_docstring(tree).partition("Modules\n-------\n")[2]
     listed = re.findall(r"^(\w+)/?:", modules, flags=re.MULTILINE)
-    there = {path.stem for path in init.parent.glob("[a-z]*.py")}
-    there |= {path.parent.name for path in init.parent.glob("[a-z]*/__init__.py")}
-    assert set(listed) == there
+    modules_in_folder = {path.stem for path in init.parent.glob("[a-z]*.py")}
+    modules_in_folder |= {path.parent.name for path in init.parent.glob("[a-z]*/__init__.py")}
+    assert set(listed) == modules_in_folder
 
 
-def test_names_for_notebooks_serve_notebooks_alone():
-    """Digests of code do not follow them: what computes a result imports from a room."""
+def test_only_notebooks_use_the_names_for_notebooks():
+    """Digests of code do not follow these names, so jobs must import from packages."""
     flat = rf"\bpersistcal\.({'|'.join(persistcal.__all__)})\b|from persistcal import"
     for path in [*SCRIPTS, *MODULES]:
         if path.parent.name != "api":
@@ -68,7 +68,16 @@ def test_a_class_has_its_name_alone_and_a_function_few_parameters():
                     classes[node.name] += 1
                 elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                     given = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
-                    if len([one for one in given if one.arg not in ("self", "cls")]) > 8:
+                    if (
+                        len(
+                            [
+                                argument
+                                for argument in given
+                                if argument.arg not in ("self", "cls")
+                            ]
+                        )
+                        > 8
+                    ):
                         crowded.append(f"{path.relative_to(ROOT)}: {node.name}")
     assert not [name for name, n in classes.items() if n > 1]
     assert not crowded
@@ -90,8 +99,8 @@ def test_packages_import_downwards():
     upward = []
     for path in MODULES:
         room = path.relative_to(ROOT).parts[1]
-        for other in imported_modules(path):
-            beneath = other.relative_to(ROOT).parts
+        for imported in imported_modules(path):
+            beneath = imported.relative_to(ROOT).parts
             if path.is_relative_to(PACKAGE) and path.parent != PACKAGE:
                 if beneath[0] != "persistcal" or ORDER.index(beneath[1]) > ORDER.index(room):
                     upward.append(f"{path.relative_to(ROOT)} imports {'/'.join(beneath)}")
@@ -109,7 +118,9 @@ def test_imports_inside_functions_are_seen(tmp_path):
 
 def test_no_modules_import_each_other_in_a_circle():
     graph = {path: set(imported_modules(path)) for path in MODULES}
-    while free := [path for path, others in graph.items() if not others & set(graph)]:
+    while free := [
+        path for path, imported_by_path in graph.items() if not imported_by_path & set(graph)
+    ]:
         for path in free:
             del graph[path]
     assert not graph
@@ -172,10 +183,10 @@ def test_columns_with_one_meaning_in_several_tables_are_explained_once(monkeypat
     halls = Table.parse("halls", "build or tool extend-it", columns, **meanings)
     shared = outputs_page.shared_rows([rooms, halls])
     assert shared == [("width", "real", "in m")]
-    heading, _, columns, *own = outputs_page.lines_of(halls, shared)
+    heading, _, columns, *lines = outputs_page.lines_of(halls, shared)
     assert heading == "## `halls`"
     assert columns == "From `build` or `tool extend-it`. Shared: `width`?. Metadata: `house`."
-    assert own == ["", "- `house` (text): a house", "- **`door`** (text): a gate", ""]
+    assert lines == ["", "- `house` (text): a house", "- **`door`** (text): a gate", ""]
     assert outputs_page.as_list([("low", "real", "an end"), ("high", "int", "an end")]) == [
         "- low, high (real or int): an end",
         "",

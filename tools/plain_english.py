@@ -1,7 +1,8 @@
 """Report habits that make prose hard to read, and names that are neither nouns nor verbs.
 
 `python -m tools.plain_english [PATH …]` prints both rates per 1,000 and the ten worst files,
-and every hit if it reads one file. A hit is a place to look at, and nothing fails.
+and every hit if it reads one file. A hit is a place to look at. A folder of tests fails if one
+of its rates is above the limit.
 """
 
 import ast
@@ -10,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 HABITS = {
     "of, first": r"^of (?!course)",
@@ -30,6 +32,7 @@ RIDDLES = """about after again alike all alone anything at before beside both by
 everything few found hence here how it its known like many never now of on once one ones other
 others ours over own said so some still such that theirs them then there these they this those
 thus under what where which who whose with within without""".split()
+LIMIT = 10.0  # per 1,000 words and per 1,000 names of a folder of tests
 
 
 def read(path: Path) -> tuple[list[tuple[int, str]], list[str]]:
@@ -63,27 +66,59 @@ def sentences(line: int, text: str) -> Iterator[tuple[int, str]]:
         start = match.end()
 
 
-def main(paths: list[str]) -> None:
-    """Print the report on the files of git below `paths`, without tests and CHANGELOG.md."""
-    listed = subprocess.run(["git", "ls-files", *paths], capture_output=True, text=True)
-    files = [Path(f) for f in listed.stdout.splitlines() if "tests" not in f.split("/")]
-    n_hits, n_words, names, rates = 0, 0, list[str](), list[tuple[float, Path]]()
+class Rates(NamedTuple):
+    """Habits per 1,000 words and riddles per 1,000 names of some files, and their places."""
+
+    habits: float
+    riddles: float
+    worst: list[tuple[float, Path]]
+    hits: list[str]
+
+
+def count(files: list[Path]) -> Rates:
+    """Count habits and riddles in files of Python, Snakemake and Markdown."""
+    n_words, names, worst, hits = 0, list[str](), list[tuple[float, Path]](), list[str]()
     for path in files:
-        if path.suffix not in (".py", ".smk", ".md") or path.name == "CHANGELOG.md":
-            continue
         prose, bound = read(path)
         pairs = [pair for line, text in prose for pair in sentences(line, text)]
-        hits = [
-            (*pair, h) for pair in pairs for h, p in HABITS.items() if re.search(p, pair[1])
+        found = [
+            f"{path}:{line}: {habit}: {sentence[:100]}"
+            for line, sentence in pairs
+            for habit, pattern in HABITS.items()
+            if re.search(pattern, sentence)
         ]
         words = sum(len(re.findall(r"[a-z']+", sentence)) for _, sentence in pairs)
-        n_hits, n_words, names = n_hits + len(hits), n_words + words, names + bound
-        rates += [(len(hits) / words * 1000, path)] if words >= 80 else []
-        for line, sentence, habit in hits if len(files) == 1 else []:
-            print(f"{path}:{line}: {habit}: {sentence[:100]}")
-    riddles = sum(name.strip("_") in RIDDLES for name in names) / max(1, len(names)) * 1000
-    print(f"Habits per 1,000: {n_hits / max(1, n_words) * 1000:.1f} words, {riddles:.1f} names")
-    print("".join(f"{rate:7.1f}  {path}\n" for rate, path in sorted(rates)[:-11:-1]), end="")
+        n_words, names, hits = n_words + words, names + bound, hits + found
+        worst += [(len(found) / words * 1000, path)] if words >= 80 else []
+    riddles = sum(name.strip("_") in RIDDLES for name in names)
+    return Rates(
+        len(hits) / max(1, n_words) * 1000,
+        riddles / max(1, len(names)) * 1000,
+        sorted(worst)[:-11:-1],
+        hits,
+    )
+
+
+def main(paths: list[str]) -> None:
+    """Print the report on the files of git below `paths`, and check the folders of tests."""
+    listed = subprocess.run(["git", "ls-files", *paths], capture_output=True, text=True)
+    files = [Path(f) for f in listed.stdout.splitlines() if not f.endswith("CHANGELOG.md")]
+    files = [path for path in files if path.suffix in (".py", ".smk", ".md")]
+    tests = [path for path in files if path.parts[0] == "tests"]
+    if code := [path for path in files if path not in tests]:
+        rates = count(code)
+        if len(code) == 1:
+            print("".join(f"{hit}\n" for hit in rates.hits), end="")
+        print(f"Habits per 1,000: {rates.habits:.1f} words, {rates.riddles:.1f} names")
+        print("".join(f"{rate:7.1f}  {path}\n" for rate, path in rates.worst), end="")
+    too_many = list[str]()
+    for folder in sorted({path.parent for path in tests}):
+        rates = count([path for path in tests if path.parent == folder])
+        if max(rates.habits, rates.riddles) > LIMIT:
+            line = f"{folder}: {rates.habits:.1f} words, {rates.riddles:.1f} names"
+            too_many += [line, *rates.hits]
+    if too_many:
+        sys.exit("\n".join([f"Tests with more than {LIMIT} per 1,000:", *too_many]))
 
 
 if __name__ == "__main__":

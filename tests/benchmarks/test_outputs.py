@@ -37,11 +37,13 @@ def coverage():
     yield "Δ₀ᵇ of one pair without ties, 3 lost questions, exact", span(exact.loc[3])
     yield "5 lost questions", span(exact.loc[5])
     yield "20 lost questions", span(exact.loc[20])
-    few = read("few_changed").set_index(["metric", "compared"])[["lowest", "highest"]]
-    one = few.xs("alone", level="compared")
-    yield "Δ₀ᵇ with ties, 5 or 10 lost questions", span(one.loc["Δ₀ᵇ"].stack())
-    yield "change AUC, 5 or 10 lost questions", span(one.loc["change AUC"].stack())
-    independent = few.xs("independent", level="compared").stack()
+    few_changed_rows = read("few_changed").set_index(["metric", "compared"])[
+        ["lowest", "highest"]
+    ]
+    by_metric = few_changed_rows.xs("alone", level="compared")
+    yield "Δ₀ᵇ with ties, 5 or 10 lost questions", span(by_metric.loc["Δ₀ᵇ"].stack())
+    yield "change AUC, 5 or 10 lost questions", span(by_metric.loc["change AUC"].stack())
+    independent = few_changed_rows.xs("independent", level="compared").stack()
     yield "difference of two independent estimators", span(independent)
     shared = read("shared_pairs")
     yield (
@@ -123,8 +125,8 @@ def power():
         "next to a control: Δ_K or AUC_K of .5 or 1",
         percent(control["delta"], control["auc"]),
     )
-    found = read("planned_power")["found"].dropna()
-    yield "a difference that `persistcal plan` promises (80 %)", percent(found)
+    shares = read("planned_power")["found"].dropna()
+    yield "a difference that `persistcal plan` promises (80 %)", percent(shares)
     decided = read("labels_to_decide")["decided"]
     yield (
         "a verdict by a check of `labels_to_decide` answers (80 %)",
@@ -157,10 +159,10 @@ def test_tables_have_the_simulated_numbers(title):
 
 
 def test_sentences_have_the_simulated_numbers():
-    few = read("few_changed").groupby("compared")
-    low, high = few["lowest"].min(), few["highest"].max()
+    few_changed_rows = read("few_changed").groupby("compared")
+    low, high = few_changed_rows["lowest"].min(), few_changed_rows["highest"].max()
     few_lost = 100 * binom.cdf(4, 2000, 5 / 2000)
-    without = read("controls").query("of_knowledge == 0")["difference"]
+    without_knowledge = read("controls").query("of_knowledge == 0")["difference"]
     marks = read("several_estimators").query("estimators == 10")["marks"]
     audits = read("audits").query("number == 'Δ₀ᵇ'").set_index("judge")["mean_width"]
     failing = read("failing_seeds").set_index("n_seeds")["seeds"]
@@ -181,7 +183,7 @@ def test_sentences_have_the_simulated_numbers():
         f"is {short(audits['wrong about 5 %'], 2)} wide with 400 labelled questions",
         f"and {short(audits['5 %, sheet of 50, 25 and 25'], 2)} wide with 100",
         f"at least one worse in more than {marks.min() // 1:.0f} % of the studies",
-        f"claimed falsely in up to {without.max():.0f} %",
+        f"claimed falsely in up to {without_knowledge.max():.0f} %",
         f"in {few_lost:.0f} % of the studies fewer than five are lost",
         f"Brier scores differ in up to {fixed.max()} %",
         f"change no verdict in {400 * len(transforms):,} studies",

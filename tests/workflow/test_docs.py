@@ -242,3 +242,17 @@ def test_habits_of_prose_and_names_are_counted(tmp_path, capsys, monkeypatch):
     assert [line.split(": ")[1] for line in hits] == ["of, first", "whose"]
     assert rates == "Habits per 1,000: 22.2 words, 333.3 names"
     assert worst.split() == ["22.2", str(file)]
+
+
+def test_tests_with_too_many_habits_or_riddles_fail_the_check(tmp_path, monkeypatch):
+    """A riddle among two names is 500 per 1,000."""
+    (tmp_path / "tests").mkdir()
+    file = tmp_path / "tests" / "test_a.py"
+    listed = plain_english.subprocess.CompletedProcess([], 0, "tests/test_a.py\n")
+    monkeypatch.setattr(plain_english.subprocess, "run", lambda *_, **__: listed)
+    monkeypatch.chdir(tmp_path)
+    file.write_text("def test_a_sum(): total = 1\n")
+    plain_english.main([])
+    file.write_text("def test_a_sum(): said = 1\n")
+    with pytest.raises(SystemExit, match=r"tests: 0\.0 words, 500\.0 names"):
+        plain_english.main([])
