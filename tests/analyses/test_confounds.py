@@ -90,15 +90,13 @@ def test_attributes_that_all_questions_share_are_left_out():
     assert list(confounds.attributes(questions)) == ["first_letter"]
 
 
-WITHOUT_TRAIN_ANSWERS = ANSWERS[
-    (ANSWERS["checkpoint"] == "first") | (ANSWERS["split"] == "test")
-]
+UNTRAINED = ANSWERS[(ANSWERS["checkpoint"] == "first") | (ANSWERS["split"] == "test")]
 
 
 @pytest.mark.parametrize(
     ("answers", "groups", "message"),
     [
-        (WITHOUT_TRAIN_ANSWERS, GROUP_TABLE, "'second' has no answer to a train question"),
+        (UNTRAINED, GROUP_TABLE, "'second' has no answer to a train question"),
         (ANSWERS, GROUP_TABLE[[]], "do not differ in any attribute"),
     ],
 )
@@ -122,7 +120,7 @@ def test_the_table_of_confounds_has_a_row_per_attribute():
     assert r"\textit{Model \& Co, Quiz}" in text and "Category & 2 & 0.467 & [" in text
     with pytest.raises(ValueError, match=r"m, d: .*take 'd' out of analyses.confounds"):
         measure_confounds(
-            WITHOUT_TRAIN_ANSWERS.assign(model="m", dataset="d", answer=None), *tables, **shared
+            UNTRAINED.assign(model="m", dataset="d", answer=None), *tables, **shared
         )
     # The 8 train questions have the reference "x". The rarity of "rare" is 1, and of "x" it is
     # 1 / (1 + 8), so rarity separates all changes.

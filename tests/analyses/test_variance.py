@@ -122,14 +122,14 @@ def test_variances_are_measured_from_files_and_correlated_in_a_table(tmp_path, m
     with pytest.raises(ValueError, match="at least two"):
         variances_over_adapters(model, prompts_to_rate(), batch_size=2)
 
-    later = variances.assign(
+    late = variances.assign(
         variance=variances["variance"] * np.where(variances["layer"] == 1, 2, 0.5)
     )
-    checkpoints = pd.concat(
-        [variances.assign(checkpoint="early"), later.assign(checkpoint="late")]
+    rows_of_both = pd.concat(
+        [variances.assign(checkpoint="early"), late.assign(checkpoint="late")]
     )
     text, table = correlate_variance(
-        checkpoints.assign(model="m", dataset="quiz"),
+        rows_of_both.assign(model="m", dataset="quiz"),
         labels={"models": {"m": "Model m"}, "datasets": {"quiz": "Quiz"}},
         last_layer="after_norm",
     )

@@ -87,11 +87,9 @@ def test_models_with_different_questions_are_compared_on_the_common_ones(
     rows_by_model = [predictions.assign(model="m"), predictions[lacking].assign(model="n")]
     pd.concat(rows_by_model).to_csv(tmp_path / "both.csv", index=False)
     assert run("compare", tmp_path / "both.csv", "--out", tmp_path / "out", *FAST) == 0
-    message = (
-        "the last checkpoints of m and n share 50 of 60 questions and are compared on these"
-    )
-    assert message in caplog.text
-    assert message in (tmp_path / "out/report/index.html").read_text()
+    note = "the last checkpoints of m and n share 50 of 60 questions and are compared on these"
+    assert note in caplog.text
+    assert note in (tmp_path / "out/report/index.html").read_text()
 
 
 def test_metrics_reads_standard_input_and_writes_standard_output(
@@ -481,10 +479,8 @@ def test_a_file_named_like_a_checkpoint_of_another_file_is_refused(tmp_path, cap
     pd.DataFrame(rows).to_csv(files[0], index=False)
     pd.DataFrame(rows).assign(checkpoint="late").to_csv(files[1], index=False)
     assert run("metrics", *files) == 1
-    error = capsys.readouterr().err
-    assert (
-        "so its checkpoint is called 'late', and" in error and "other.csv has another" in error
-    )
+    text = capsys.readouterr().err
+    assert "so its checkpoint is called 'late', and" in text and "other.csv has another" in text
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,7 @@ import pytest
 import torch
 from answer_tables import questions_table
 from estimate_confidences import estimate_confidences
-from estimation import (
-    PROMPT,
-    answers_of,
-    ask_tiny_models,
-    of_each,
-    predictions,
-    with_splits,
-)
+from estimation import PROMPT, answers_of, ask_tiny_models, of_each, predictions, with_splits
 from gather_confidences import gather_confidences
 from join_labels import join_labels
 from rate_at_checkpoint import rate_at_checkpoint
@@ -197,10 +190,8 @@ def test_confidences_of_a_users_estimator_are_matched_to_answers_by_index(
 ):
     answers = {("m", "q1"): "everest.", ("m", "q2"): "Bergen", ("m", "q3"): "Lima"}
     answers |= {("n", "q1"): "k2", ("n", "q2"): "OSLO"}
-    confidences = estimated(write_estimator(value))
-    assert confidences == pytest.approx(
-        {key: 1 / len(answer) for key, answer in answers.items()}
-    )
+    rated = estimated(write_estimator(value))
+    assert rated == pytest.approx({key: 1 / len(text) for key, text in answers.items()})
 
 
 @pytest.mark.parametrize(("value", "message"), REFUSED)
@@ -244,12 +235,7 @@ def test_jobs_per_checkpoint_give_the_same_predictions_as_one_job(write_estimato
     joined = join_labels(gathered, evaluated, estimator="mine", copies=False, splits=["test"])
     shared = {"evaluation": ["m", "n"], "posthoc": "isotonic"}
     expected = predictions(
-        TABLES,
-        "kmn",
-        "kmn",
-        function=str(write_estimator(value)),
-        earlier=["k"],
-        **shared,
+        TABLES, "kmn", "kmn", function=str(write_estimator(value)), earlier=["k"], **shared
     )
     pd.testing.assert_frame_equal(joined, expected)
 
@@ -355,7 +341,7 @@ def asked_text(row):
 
 
 # Questions that "first" answers correctly, and the examples shown: correct and wrong in turn.
-CORRECT_QUESTIONS = ["q1", "q4", "q20"]
+CORRECT_IDS = ["q1", "q4", "q20"]
 SHOWN = [("q1", "9"), ("q0", "0"), ("q4", "9"), ("q2", "0"), ("q3", "0")]
 
 
@@ -364,9 +350,7 @@ def test_verbalised_and_p_true_equal_softmaxes_of_single_prompts(tmp_path, funct
     """Verbalised: over the digits. P(True): over the whole vocabulary."""
     words = None if function == "verbalised" else ["9", "0"]
     answers = {"first": "Norway", "late": "Norway"}
-    rows = ask_tiny_models(
-        tmp_path, function, answers, lambda seed: CORRECT_QUESTIONS, words=words
-    )
+    rows = ask_tiny_models(tmp_path, function, answers, lambda seed: CORRECT_IDS, words=words)
     questions = questions_table().assign(answer="Norway").set_index("question_id", drop=False)
     shown = "".join(f"{asked_text(questions.loc[name])}{word}\n\n" for name, word in SHOWN)
     shown = shown if function == "p_true_few_shot" else ""

@@ -73,9 +73,7 @@ def test_every_estimator_registers_the_columns_that_it_needs():
     needs["base_probability"] = ("logprob", "n_tokens")
     needs["self_certainty"] = ("logprob", "self_certainty")
     needs["probability_margin"] = ("logprob", "margin")
-    registered = {
-        name: registration.needs for name, registration in catalogue.ESTIMATORS.items()
-    }
+    registered = {name: entry.needs for name, entry in catalogue.ESTIMATORS.items()}
     assert {name: value for name, value in registered.items() if value} == needs
 
 

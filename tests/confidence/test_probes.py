@@ -59,16 +59,16 @@ def test_the_best_layer_is_chosen_on_every_fifth_question():
     states[1, :, 0] += 3 * label  # the second layer predicts well, the third one a little
     states[2, :, 0] += label
     order = list(dict.fromkeys(questions))
-    is_held_out = np.array([order.index(name) % 5 == 4 for name in questions])
+    held_out = np.array([order.index(name) % 5 == 4 for name in questions])
     errors = []
     for layer in states:
-        probe = fit_probe(layer[~is_held_out], label[~is_held_out])
+        probe = fit_probe(layer[~held_out], label[~held_out])
         errors.append(
-            ((probe_confidence(probe, layer[is_held_out]) - label[is_held_out]) ** 2).mean()
+            ((probe_confidence(probe, layer[held_out]) - label[held_out]) ** 2).mean()
         )
     assert choose_layer(states, label, questions) == np.argmin(errors) == 1
     # With wrong labels of the held-out questions 4, 9, …, the second layer is not the best.
-    assert choose_layer(states, label ^ is_held_out, questions) != 1
+    assert choose_layer(states, label ^ held_out, questions) != 1
 
 
 def reference(seed, layer, train, tested, *, answered=True):
@@ -205,13 +205,8 @@ def rated(questions, records, beams, rater):
     example = questions.iloc[:1].assign(split="few_shot", question_id="shown")
     asked = pd.concat([questions, example.assign(**EXAMPLES)], ignore_index=True)
     tables = (asked, *(of_each({"b": t}) for t in (beams, clusters[names], answers)))
-    settings = {
-        "function": "base_probability",
-        "earlier": [],
-        "evaluation": ["b"],
-        "rater": rater,
-    }
-    rows = predictions(tables, "b", "b", records=records, few_shot=FewShot(1), **settings)
+    setup = {"function": "base_probability", "earlier": [], "evaluation": ["b"], "rater": rater}
+    rows = predictions(tables, "b", "b", records=records, few_shot=FewShot(1), **setup)
     return dict(zip(rows["question_id"], rows["confidence"], strict=True))
 
 

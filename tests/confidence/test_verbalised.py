@@ -89,14 +89,12 @@ def test_the_last_token_of_a_packed_prompt_attends_to_its_prompt_only(n, width):
     batch = pack_prompts(prompts, width)
     visible = visible_tokens(torch.from_numpy(batch.until)).numpy()
     for prompt, row, column in zip(prompts, batch.row, batch.column, strict=True):
-        columns = np.flatnonzero(visible[row, column])
-        assert batch.token_ids[row, columns].tolist() == prompt
-        assert batch.positions[row, columns].tolist() == list(range(len(prompt)))
+        seen = np.flatnonzero(visible[row, column])
+        assert batch.token_ids[row, seen].tolist() == prompt
+        assert batch.positions[row, seen].tolist() == list(range(len(prompt)))
         # Each token attends to the tokens up to itself.
-        for position, token in enumerate(columns):
-            assert (
-                np.flatnonzero(visible[row, token]).tolist() == columns[: position + 1].tolist()
-            )
+        for i, token in enumerate(seen):
+            assert np.flatnonzero(visible[row, token]).tolist() == seen[: i + 1].tolist()
     assert visible.any(-1).all()  # attention to nothing is not a number
 
 

@@ -1,5 +1,7 @@
 """Metrics by kind of change, next to a control."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,7 +19,7 @@ CHANGES = {
     "same": [["c", "repeated"]],
     "absent": [["x", "y"]],
 }
-SETTINGS = {"min_direction": 1, "n_replicates": 50, "seed": 3}
+SETTINGS = EvaluationSettings(min_direction=1, n_replicates=50, seed=3)
 KEY = ["estimator", "metric"]
 
 
@@ -34,7 +36,7 @@ def measured(predictions):
     table = measure_changes(
         pd.concat(by_estimator),
         checkpoints={"m": [*CHECKPOINTS, "repeated"]},
-        settings=EvaluationSettings(pairs=CHANGES, **SETTINGS),
+        settings=replace(SETTINGS, pairs=CHANGES),
         controls={"tuned": "same", "same": "absent"},
     )
     artifacts.check(table, artifacts.CHANGES, "changes")
@@ -49,9 +51,7 @@ def test_a_kind_of_change_is_evaluated_like_a_study_of_its_pairs(predictions, me
     metrics = metrics[(metrics["seed"] == "mean") & (metrics["scope"] == "contrast")]
     metrics = metrics.set_index(KEY)["value"]
     pd.testing.assert_series_equal(of_kind["value"], metrics.loc[of_kind.index])
-    drawn = intervals(
-        replicate_metrics(rows, CHECKPOINTS, EvaluationSettings(**settings, **SETTINGS))
-    )
+    drawn = intervals(replicate_metrics(rows, CHECKPOINTS, replace(SETTINGS, **settings)))
     drawn = drawn[drawn["scope"] == "contrast"].set_index(KEY)
     for end in ("lower_2_5pct", "seeds_upper_97_5pct", "n_seeds"):
         pd.testing.assert_series_equal(of_kind[end], drawn.loc[of_kind.index, end])
@@ -100,7 +100,7 @@ def predictions_of(correct, confidence, model="m"):
     return table_of_arrays(confidence, correct, **columns)
 
 
-def measure_with_control(*frames):
+def measure(*frames):
     models = {frame["model"].iloc[0]: [*frame["checkpoint"].unique()] for frame in frames}
     settings = EvaluationSettings(pairs=PAIRS, n_replicates=200, seed=1)
     arguments = {"checkpoints": models, "settings": settings, "controls": CONTROLS}
@@ -123,16 +123,15 @@ def small_study(n_control=5):
 
 
 def test_a_change_is_compared_with_its_control():
-    table = measure_with_control(predictions_of(*small_study())).set_index(["change", "metric"])
+    table = measure(predictions_of(*small_study())).set_index(["change", "metric"])
     row = table.loc["Change", "delta0_balanced"]
     assert row["value"] == pytest.approx(0.8)
     # Sums of signs: 3 for gains and 5 for losses of the change, 1 and 1 for the control:
     # ((3 − 1) / 5 + (5 − 1) / 5) / 2 = .6
     assert row["beyond_control"] == pytest.approx(0.6)
     assert row["beyond_lower_2_5pct"] < 0.6 < row["beyond_upper_97_5pct"]
-    assert np.isnan(
-        row["of_knowledge"]
-    )  # the control has equally many flips, so all can be chance
+    # The control has equally many flips, so all can be chance.
+    assert np.isnan(row["of_knowledge"])
     assert row["word"] == "not shown to have followed"  # five questions of each are too few
     assert (row["control"], row["control_model"]) == ("Control", "m")
     counts = ["n_pairs", "questions", "improvement", "regression"]
@@ -145,28 +144,26 @@ def test_a_change_is_compared_with_its_control():
 
 def test_the_control_can_be_a_model_with_the_same_questions():
     correct, confidence = small_study()
-    whole = measure_with_control(predictions_of(correct, confidence)).query(
-        "change == 'Change'"
-    )
+    whole = measure(predictions_of(correct, confidence)).query("change == 'Change'")
     first, second = (
         predictions_of(
             *({c: values[c] for c in names} for values in (correct, confidence)), model=model
         )
         for names, model in ((STATES[:2], "m"), (STATES[::2], "n"))
     )
-    split = measure_with_control(first, second).query("change == 'Change'")
+    split = measure(first, second).query("change == 'Change'")
     assert split["control_model"].eq("n").all()
     columns = [name for name in whole if name != "control_model"]
     pd.testing.assert_frame_equal(split[columns], whole[columns], check_like=True)
     # With two models that have the control, no control is used.
     third = second.assign(model="o")
-    of_three = measure_with_control(first, second, third).query("change == 'Change'")
+    of_three = measure(first, second, third).query("change == 'Change'")
     assert of_three["beyond_control"].isna().all() and of_three["control_model"].eq("").all()
 
 
 @pytest.mark.parametrize("flips", [0, 4])
 def test_a_control_with_too_few_flips_gives_no_claim(flips):
-    table = measure_with_control(predictions_of(*small_study(n_control=flips)))
+    table = measure(predictions_of(*small_study(n_control=flips)))
     rows = table[table["change"] == "Change"]
     assert rows["control"].eq("Control").all() and rows["value"].notna().all()
     assert rows.filter(like="beyond").isna().all(axis=None)

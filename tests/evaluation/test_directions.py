@@ -1,5 +1,7 @@
 """Balanced metrics and change AUC: by hand, against loops, and in simulated studies."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,7 +18,7 @@ from persistcal.evaluation.replicates import from_table, replicate_metrics, to_t
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.significance import compare_blocks, intervals
 
-SETTINGS = {"min_contrast": 1, "n_replicates": 200, "seed": 3, "conditionings": ["odds"]}
+SETTINGS = EvaluationSettings(min_contrast=1, n_replicates=200, seed=3, conditionings=["odds"])
 KEY = MetricKey("odds", "contrast", "delta0_balanced")
 
 
@@ -55,18 +57,12 @@ def test_replicates_of_the_change_auc_equal_a_loop_over_pairs():
     rows += [*zip([np.inf, -np.inf, -np.inf, np.inf], [1, 1, 0, 0], pseudo, strict=True)]
     for column in range(3):
         won = pairs = 0.0
-        for change_of_gain, is_gain, weight in rows:
-            for change_of_loss, is_gain_too, weight_of_loss in rows:
-                if is_gain and not is_gain_too:
-                    product = weight[column] * weight_of_loss[column]
-                    pairs += product
-                    won += product * (
-                        1.0
-                        if change_of_gain > change_of_loss
-                        else 0.5
-                        if change_of_gain == change_of_loss
-                        else 0.0
-                    )
+        for first, is_gain, weight in rows:
+            for second, is_second_gain, second_weight in rows:
+                if is_gain and not is_second_gain:
+                    weight_of_pair = weight[column] * second_weight[column]
+                    pairs += weight_of_pair
+                    won += weight_of_pair * ((first > second) + (first == second) / 2)
         assert replicates[column] == pytest.approx(won / pairs)
 
 
@@ -121,9 +117,7 @@ def test_a_single_regression_has_a_wide_interval():
     follows = np.concatenate([np.tile([1, -1], 20), [1]])
     change = 0.2 * follows * np.where(improvement, 1, -1)
     frame = predictions_of(change, improvement)
-    replicates = replicate_metrics(
-        frame, ["a", "b"], EvaluationSettings(min_direction=1, **SETTINGS)
-    )
+    replicates = replicate_metrics(frame, ["a", "b"], replace(SETTINGS, min_direction=1))
     row = intervals(replicates).set_index("metric").loc["delta0_balanced"]
     assert row["value"] == 0.5 and (row["improvement"], row["regression"]) == (40, 1)
     assert row["lower_2_5pct"] < 0 < row["upper_97_5pct"]
@@ -136,54 +130,47 @@ def test_too_few_gains_or_losses_give_no_interval_and_no_test(caplog):
     change = np.where(improvement, 1, -1) * rng.random(34) / 2
     second_estimator = predictions_of(rng.normal(size=34) / 9, improvement, "f")
     rows = pd.concat([predictions_of(change, improvement), second_estimator])
-    replicates = replicate_metrics(
-        rows, ["a", "b"], EvaluationSettings(min_direction=5, **SETTINGS)
-    )
+    drawn = replicate_metrics(rows, ["a", "b"], replace(SETTINGS, min_direction=5))
     assert "gains 30 and loses 4 questions: fewer than 5 of either give no" in caplog.text
-    table = intervals(replicates).set_index(["estimator", "metric"])
+    table = intervals(drawn).set_index(["estimator", "metric"])
     ends = [name for name in table if "_2_5pct" in name or "_97_5pct" in name]
-    tests = compare_blocks(replicates, {"both": ["e", "f"]}).set_index("metric")
+    tests = compare_blocks(drawn, {"both": ["e", "f"]}).set_index("metric")
     for metric in ("delta0_balanced", "delta_balanced", "change_auc"):
         assert table.loc[("e", metric), ends].isna().all()
         assert (
-            table.loc[("e", metric), "value"]
-            == replicates.observed["odds", "contrast", metric][0]
+            table.loc[("e", metric), "value"] == drawn.observed["odds", "contrast", metric][0]
         )
         assert np.isnan(tests.loc[metric, ["lower_2_5pct", "p_value"]].astype(float)).all()
         assert tests.loc[metric, "significant"]  # the paper's mark stays as it is
     assert table.loc[("f", "delta0"), ends[:2]].notna().all()
     assert table.loc[("e", "delta0"), ends].isna().all()  # all signs are 1: it does not vary
-    replicates_of_enough = replicate_metrics(
-        rows, ["a", "b"], EvaluationSettings(min_direction=4, **SETTINGS)
-    )
-    assert not np.isnan(replicates_of_enough.for_claims(KEY)).any()
+    enough = replicate_metrics(rows, ["a", "b"], replace(SETTINGS, min_direction=4))
+    assert not np.isnan(enough.for_claims(KEY)).any()
 
 
 def test_replicates_of_an_estimator_do_not_depend_on_other_estimators_or_on_memory(monkeypatch):
     predictions = make_predictions(60)
-    settings = SETTINGS | {"min_direction": 1, "n_replicates": 7}
-    replicates = replicate_metrics(predictions, CHECKPOINTS, EvaluationSettings(**settings))
+    settings = replace(SETTINGS, min_direction=1, n_replicates=7)
+    replicates = replicate_metrics(predictions, CHECKPOINTS, settings)
     restored = from_table(to_table(replicates, "here"))
     row = replicates.estimators.index(("quiz", "own"))
-    separate = replicate_metrics(
-        predictions.query("estimator == 'own'"), CHECKPOINTS, EvaluationSettings(**settings)
-    )
+    separate = replicate_metrics(predictions.query("estimator == 'own'"), CHECKPOINTS, settings)
     assert set(replicates.claims) == {key for key in replicates.observed if key[2] != "smece"}
-    balanced_metrics = ("delta0_balanced", "delta_balanced", "change_auc")
+    balanced = ("delta0_balanced", "delta_balanced", "change_auc")
     assert set(replicates.fewest) == {
-        MetricKey("odds", "contrast", metric) for metric in balanced_metrics
+        MetricKey("odds", "contrast", metric) for metric in balanced
     }
     for key, claims in replicates.claims.items():
         np.testing.assert_allclose(separate.claims[key][0], claims[row], atol=1e-12)
         np.testing.assert_array_equal(restored.for_claims(key), claims)
     assert (restored.fewest, restored.by_seed) == (replicates.fewest, replicates.by_seed)
-    first_weights, second_weights = (
+    weights_of_e, weights_of_f = (
         draws.pseudo_weights(["quiz", e], 5, seed=3, expected=0.5) for e in "ef"
     )
-    assert (first_weights != second_weights).all()
+    assert (weights_of_e != weights_of_f).all()
     for memory in (1, 50_000):  # a single replicate or some at a time
         monkeypatch.setattr(replicates_module, "MEMORY", memory)
-        chunked = replicate_metrics(predictions, CHECKPOINTS, EvaluationSettings(**settings))
+        chunked = replicate_metrics(predictions, CHECKPOINTS, settings)
         for key, observed in replicates.observed.items():
             np.testing.assert_array_equal(chunked.observed[key], observed)
             for chunked_values, expected in (
@@ -195,14 +182,12 @@ def test_replicates_of_an_estimator_do_not_depend_on_other_estimators_or_on_memo
 
 def test_replicates_of_an_estimator_are_means_over_its_seeds():
     predictions = make_predictions(60).query("estimator == 'learnt'")
-    settings = SETTINGS | {"min_direction": 1, "n_replicates": 3}
-    replicates = replicate_metrics(predictions, CHECKPOINTS, EvaluationSettings(**settings))
+    settings = replace(SETTINGS, min_direction=1, n_replicates=3)
+    replicates = replicate_metrics(predictions, CHECKPOINTS, settings)
     runs = [rows.assign(seed=0) for _, rows in predictions.groupby("seed")]
-    replicates_by_seed = [
-        replicate_metrics(run, CHECKPOINTS, EvaluationSettings(**settings)) for run in runs
-    ]
+    by_seed = [replicate_metrics(run, CHECKPOINTS, settings) for run in runs]
     for key, claims in replicates.claims.items():
-        mean = np.mean([single.claims[key] for single in replicates_by_seed], axis=0)
+        mean = np.mean([single.claims[key] for single in by_seed], axis=0)
         np.testing.assert_allclose(claims, mean, atol=1e-12)
 
 
@@ -217,11 +202,11 @@ def test_intervals_of_balanced_metrics_contain_the_truth(kind, truth):
 def test_replicates_of_full_metrics_draw_questions_regardless_of_their_labels():
     """The Brier score and AUC are recalculated for the drawn rows."""
     predictions = make_predictions(60).query("estimator == 'own'")
-    settings = SETTINGS | {"min_direction": 1, "n_replicates": 3}
-    replicates = replicate_metrics(predictions, CHECKPOINTS, EvaluationSettings(**settings))
+    settings = replace(SETTINGS, min_direction=1, n_replicates=3)
+    replicates = replicate_metrics(predictions, CHECKPOINTS, settings)
     rows = predictions.assign(error=lambda p: (p["confidence"] - p["correct"]) ** 2)
     names = np.unique(rows["question_id"])
-    drawn = draws.draw_sequences(len(names), range(3), seed=SETTINGS["seed"], reach=0).counts
+    drawn = draws.draw_sequences(len(names), range(3), seed=SETTINGS.seed, reach=0).counts
     for b in range(3):
         counts = dict(zip(names, drawn[:, b].tolist(), strict=True))
         repeated = rows.loc[rows.index.repeat(rows["question_id"].map(counts))]

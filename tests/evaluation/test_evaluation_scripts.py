@@ -1,5 +1,7 @@
 """Scripts of evaluation: a job per estimator, contrast sets, empty tables."""
 
+from dataclasses import replace
+
 import pandas as pd
 import pytest
 from collect_results import collect_results
@@ -14,17 +16,11 @@ from persistcal.evaluation.significance import compare_blocks
 from persistcal.store import artifacts
 
 PLACE = {"model": "m", "dataset": "quiz"}
-SETTINGS = {
-    "min_contrast": 5,
-    "min_direction": 5,
-    "n_replicates": 20,
-    "seed": 3,
-    "pairs": "all",
-}
+SETTINGS = EvaluationSettings(min_contrast=5, n_replicates=20, seed=3, pairs="all")
 
 
 def resample(predictions):
-    settings = EvaluationSettings(conditionings=["odds"], **SETTINGS)
+    settings = replace(SETTINGS, conditionings=["odds"])
     made = evaluate_estimator(predictions, checkpoints=CHECKPOINTS, settings=settings)
     return made.replicates.assign(**PLACE)
 
@@ -40,7 +36,7 @@ def test_estimators_of_separate_jobs_are_tested_like_estimators_of_one_job():
     block = [("quiz", name) for name in names]
     tests = compare(parts, block, [("quiz", "elsewhere"), ("quiz", "own")])
     replicates = replicate_metrics(
-        predictions, CHECKPOINTS, EvaluationSettings(conditionings=["odds"], **SETTINGS)
+        predictions, CHECKPOINTS, replace(SETTINGS, conditionings=["odds"])
     )
     expected = compare_blocks(replicates, {"coarse+learnt+own": block})
     assert len(expected)
@@ -51,17 +47,14 @@ def test_the_digest_of_draws_depends_on_every_setting_of_the_draws():
     rows, coarse = (
         make_predictions(90).query(f"estimator == '{e}'") for e in ("own", "coarse")
     )
-    drawn = digest_of_draws(rows, CHECKPOINTS, EvaluationSettings(**SETTINGS))
-    assert (
-        digest_of_draws(coarse.iloc[::-1], CHECKPOINTS, EvaluationSettings(**SETTINGS)) == drawn
-    )
+    drawn = digest_of_draws(rows, CHECKPOINTS, SETTINGS)
+    assert digest_of_draws(coarse.iloc[::-1], CHECKPOINTS, SETTINGS) == drawn
     changes = [{"seed": 4}, {"n_replicates": 21}, {"min_contrast": 6}, {"pairs": "first"}]
     changes.append({"min_direction": 4})
     changed = [
-        digest_of_draws(rows, CHECKPOINTS, EvaluationSettings(**SETTINGS | change))
-        for change in changes
+        digest_of_draws(rows, CHECKPOINTS, replace(SETTINGS, **change)) for change in changes
     ]
-    changed.append(digest_of_draws(rows, CHECKPOINTS[::-1], EvaluationSettings(**SETTINGS)))
+    changed.append(digest_of_draws(rows, CHECKPOINTS[::-1], SETTINGS))
     assert len({drawn, *changed}) == 1 + len(changed)
 
 
@@ -118,7 +111,7 @@ def test_scripts_without_predictions_return_empty_tables_with_warnings(caplog):
 
 def test_metrics_are_also_reported_for_the_configured_conditionings():
     rows = make_predictions(90).query("estimator == 'own'")
-    usual_metrics, crossed_metrics = (
+    usual_rows, extended = (
         evaluate_estimator(
             rows,
             checkpoints=CHECKPOINTS,
@@ -128,11 +121,9 @@ def test_metrics_are_also_reported_for_the_configured_conditionings():
         ).metrics
         for conditionings in (["odds"], ["odds", "cross_fitted"])
     )
-    assert set(usual_metrics["conditioning"]) == {"odds", "fitted"}
-    crossed = crossed_metrics["conditioning"] == "cross_fitted"
-    pd.testing.assert_frame_equal(
-        crossed_metrics[~crossed].reset_index(drop=True), usual_metrics
-    )
+    assert set(usual_rows["conditioning"]) == {"odds", "fitted"}
+    crossed = extended["conditioning"] == "cross_fitted"
+    pd.testing.assert_frame_equal(extended[~crossed].reset_index(drop=True), usual_rows)
     assert crossed.any()
 
 

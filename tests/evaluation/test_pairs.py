@@ -109,9 +109,8 @@ def test_a_pair_without_changed_answers_has_undefined_metrics():
     assert pairs["value"].isna().all() and (pairs["size"] == 0).all()
     assert swept.empty
     printed_sweep = print_sweep(swept, "auc")
-    assert (
-        printed_sweep.rows.empty and "contrast_auc" in printed_sweep.rows
-    )  # the page reads its columns
+    # The page reads the columns.
+    assert printed_sweep.rows.empty and "contrast_auc" in printed_sweep.rows
 
 
 def test_the_distance_of_a_pair_counts_checkpoints():

@@ -1,6 +1,7 @@
 """Intervals over seeds and questions: values by hand, and the coverage of a known truth."""
 
 import statistics
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -14,7 +15,7 @@ from persistcal.evaluation.replicates import replicate_metrics
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.significance import compare_blocks, intervals, recipe_interval
 
-SETTINGS = {"min_contrast": 5, "n_replicates": 40, "seed": 3, "conditionings": ["odds"]}
+SETTINGS = EvaluationSettings(min_contrast=5, n_replicates=40, seed=3, conditionings=["odds"])
 DRAWN = np.array([0.1, 0.2, 0.3])  # variance 0.01
 
 
@@ -81,39 +82,35 @@ def test_an_interval_over_seeds_needs_two_seeds_or_an_estimator_without_seeds():
 
 def test_values_and_noise_by_seed_equal_seeds_evaluated_as_estimators():
     predictions = make_predictions(60).query("estimator in ('learnt', 'own')")
-    settings = SETTINGS | {"n_replicates": 4}  # few, so that some variances are negative
-    replicates = replicate_metrics(predictions, CHECKPOINTS, EvaluationSettings(**settings))
+    settings = replace(SETTINGS, n_replicates=4)  # few, so that some variances are negative
+    joint = replicate_metrics(predictions, CHECKPOINTS, settings)
     names = predictions["estimator"] + predictions["seed"].astype(str)
     separate = replicate_metrics(
-        predictions.assign(estimator=names, seed=0), CHECKPOINTS, EvaluationSettings(**settings)
+        predictions.assign(estimator=names, seed=0), CHECKPOINTS, settings
     )
-    learnt, unseeded = (
-        replicates.estimators.index(("quiz", name)) for name in ("learnt", "own")
-    )
+    learnt, fixed = (joint.estimators.index(("quiz", name)) for name in ("learnt", "own"))
     rows = [separate.estimators.index(("quiz", f"learnt{seed}")) for seed in (17, 18, 19)]
     excess = []
     for key, value in separate.observed.items():
-        by_seed = replicates.by_seed[key][learnt]
-        assert list(by_seed) == [17, 18, 19] and list(replicates.by_seed[key][unseeded]) == [0]
+        by_seed = joint.by_seed[key][learnt]
+        assert list(by_seed) == [17, 18, 19] and list(joint.by_seed[key][fixed]) == [0]
         assert list(by_seed.values()) == pytest.approx(value[rows].tolist(), abs=1e-12)
         on_replicates = separate.replicated[key][rows].var(axis=0, ddof=1).mean()
         excess.append(on_replicates - statistics.variance(by_seed.values()))
-        assert replicates.noise[key][learnt] == pytest.approx(max(0, excess[-1]), abs=1e-12)
-        assert replicates.noise[key][unseeded] == 0
+        assert joint.noise[key][learnt] == pytest.approx(max(0, excess[-1]), abs=1e-12)
+        assert joint.noise[key][fixed] == 0
     assert min(excess) < -1e-6 and max(excess) > 1e-6
 
 
 def test_tables_contain_intervals_over_questions_and_over_seeds():
     predictions = make_predictions(120)
-    replicates = replicate_metrics(predictions, CHECKPOINTS, EvaluationSettings(**SETTINGS))
+    replicates = replicate_metrics(predictions, CHECKPOINTS, SETTINGS)
     noisy = replicates.noise["odds", "full", "auc"] > 0
     assert noisy.tolist() == [name == "learnt" for _, name in replicates.estimators]
     table = intervals(replicates).set_index(["estimator", "scope", "metric"])
-    of_three_seeds, of_one = table.loc["learnt"], table.loc["own"]
-    assert (of_three_seeds["n_seeds"] == 3).all()
-    assert (
-        of_three_seeds["seeds_upper_97_5pct"] > of_three_seeds["upper_97_5pct"]
-    ).mean() > 0.5
+    of_three, of_one = table.loc["learnt"], table.loc["own"]
+    assert (of_three["n_seeds"] == 3).all()
+    assert (of_three["seeds_upper_97_5pct"] > of_three["upper_97_5pct"]).mean() > 0.5
     np.testing.assert_array_equal(of_one["seeds_lower_2_5pct"], of_one["lower_2_5pct"])
     tests = compare_blocks(replicates, {"block": ["learnt", "own"]})
     row = tests.set_index(["scope", "metric"]).loc[("full", "brier")]  # lower is better
@@ -125,12 +122,8 @@ def test_tables_contain_intervals_over_questions_and_over_seeds():
     expected = recipe_interval(row["difference"], claims[worse] - claims[best], sides, noise)
     columns = ["n_seeds", "seeds_lower_2_5pct", "seeds_upper_97_5pct", "seeds_p_value"]
     np.testing.assert_allclose(row[columns].astype(float), expected)
-    single_seed = predictions[~predictions["seed"].isin([18, 19])].query(
-        "estimator == 'learnt'"
-    )
-    single = intervals(
-        replicate_metrics(single_seed, CHECKPOINTS, EvaluationSettings(**SETTINGS))
-    )
+    one_seed = predictions[~predictions["seed"].isin([18, 19])].query("estimator == 'learnt'")
+    single = intervals(replicate_metrics(one_seed, CHECKPOINTS, SETTINGS))
     assert (single["n_seeds"] == 1).all() and single["seeds_lower_2_5pct"].isna().all()
     assert pd.notna(single["lower_2_5pct"]).any()
 
@@ -139,7 +132,6 @@ def test_intervals_over_seeds_contain_the_truth_in_95_percent_of_studies():
     """Intervals over questions do not if seeds differ. The documentation has 300 studies."""
     coverages = coverage(3, worlds=100, seed=1, ratios=[1.0, 3.0])
     assert coverages["seeds"].mean() == pytest.approx(0.95, abs=0.025), coverages
-    assert coverages["seeds"].between(0.88, 1).all(), (
-        coverages
-    )  # P[below .88] = .003 at a coverage of .95
+    # P[below .88] = .003 at a coverage of .95
+    assert coverages["seeds"].between(0.88, 1).all(), coverages
     assert (coverages.loc[coverages["ratio"] == 3, "questions"] < 0.75).all()

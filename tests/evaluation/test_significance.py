@@ -53,12 +53,10 @@ def test_differences_and_intervals_are_values_and_quantiles_of_the_replicates(
     values = metrics.set_index([*KEY, "estimator"])["value"].sort_index()
     for row in tests.itertuples():
         key = MetricKey(row.conditioning, row.scope, row.metric)
-        values_of_metric, lower_is_better = values[key], METRICS[row.metric].lower_is_better
-        assert row.best == (
-            values_of_metric.idxmin() if lower_is_better else values_of_metric.idxmax()
-        )
+        estimates, lower_is_better = values[key], METRICS[row.metric].lower_is_better
+        assert row.best == (estimates.idxmin() if lower_is_better else estimates.idxmax())
         assert row.difference == pytest.approx(
-            abs(values_of_metric[row.best] - values_of_metric[row.other]), abs=1e-9
+            abs(estimates[row.best] - estimates[row.other]), abs=1e-9
         )
         assert row.difference >= 0
         best, rival = (replicates.estimators.index(("quiz", n)) for n in (row.best, row.other))
@@ -80,12 +78,14 @@ def test_differences_and_intervals_are_values_and_quantiles_of_the_replicates(
 
 def test_a_better_estimator_is_significantly_better_and_an_equal_estimator_is_not():
     predictions = make_predictions(400)
-    better, ends = (
+    own_rows, ends = (
         predictions.query(f"estimator == '{name}'") for name in ("own", "end_correct")
     )
-    worse = better.assign(estimator="worse", confidence=1 - better["confidence"])
+    worse = own_rows.assign(estimator="worse", confidence=1 - own_rows["confidence"])
     constant = ends.assign(estimator="never", confidence=0.3)
-    rows_of_all = pd.concat([better, worse, better.assign(estimator="same"), ends, constant])
+    rows_of_all = pd.concat(
+        [own_rows, worse, own_rows.assign(estimator="same"), ends, constant]
+    )
     settings = {"min_contrast": 20, "n_replicates": 300, "conditionings": ["odds"]}
     blocks = {"main": ["own", "same", "worse"], "rounding": ["end_correct", "never"]}
     tests = compare(rows_of_all, CHECKPOINTS, blocks=blocks, **settings)

@@ -26,7 +26,7 @@ def realistic(n, sharpness, seed):
     return 1 / (1 + np.exp(-sharpness * logit)), correct, rng
 
 
-def relplot_of_repeated(confidence, correct, n_times):
+def repeated_smece(confidence, correct, n_times):
     return relplot.smECE(np.repeat(confidence, n_times), np.repeat(correct, n_times))
 
 
@@ -58,9 +58,7 @@ def test_weights_of_smooth_ece_are_repetitions_in_any_order(pairs, data):
     n_times = np.array(data.draw(st.lists(st.integers(0, 4), min_size=n, max_size=n)))
     n_times[0] = max(n_times[0], 1)
     weighted = smooth_ece(confidence, correct, weights=n_times)
-    assert weighted == pytest.approx(
-        relplot_of_repeated(confidence, correct, n_times), abs=1e-9
-    )
+    assert weighted == pytest.approx(repeated_smece(confidence, correct, n_times), abs=1e-9)
     order = np.random.default_rng(0).permutation(n)
     shuffled = smooth_ece(confidence[order], correct[order], weights=n_times[order])
     assert weighted == pytest.approx(shuffled, abs=1e-9)
@@ -78,7 +76,7 @@ def test_replicates_of_smooth_ece_equal_relplot(n, sharpness):
     counts = rng.multinomial(n, np.full(n, 1 / n), size=CHUNK + 50).T.astype(np.uint8)
     values = smooth_ece(confidence, correct, weights=counts)
     for column in range(0, CHUNK + 50, 25):
-        expected = relplot_of_repeated(confidence, correct, counts[:, column])
+        expected = repeated_smece(confidence, correct, counts[:, column])
         assert values[column] == pytest.approx(expected, abs=1e-9)
 
 
@@ -89,13 +87,11 @@ def test_counts_of_equal_answers_do_not_overflow_a_byte():
     counts = np.stack([np.full(600, 2), np.repeat([3, 2, 1], 200)], axis=1).astype(np.uint8)
     values = smooth_ece(confidence, correct, weights=counts)
     for value, n_times in zip(values, counts.T, strict=True):
-        assert value == pytest.approx(
-            relplot_of_repeated(confidence, correct, n_times), abs=1e-9
-        )
+        assert value == pytest.approx(repeated_smece(confidence, correct, n_times), abs=1e-9)
 
 
 def test_smooth_ece_without_weights_is_nan():
     counts = np.array([[0, 1, 3], [0, 0, 1]], np.uint8)
     values = smooth_ece([0.2, 0.7], [0, 1], weights=counts)
     assert np.isnan(values[0])
-    assert values[2] == pytest.approx(relplot_of_repeated([0.2, 0.7], [0.0, 1.0], [3, 1]))
+    assert values[2] == pytest.approx(repeated_smece([0.2, 0.7], [0.0, 1.0], [3, 1]))

@@ -60,16 +60,14 @@ def test_intervals_of_paired_accuracies_equal_values_by_hand():
     # 30 questions with one gain. Wilson: 29/30 in [.8333, .9941], 30/30 in [.8865, 1]. The
     # correlation is 0, because all later answers are right:
     # 1/30 − √(.1135² + .0274²) and 1/30 + √(0² + .1334²)
-    comparison = compare_accuracies(np.arange(30) > 0, np.ones(30, bool))
-    assert comparison[2:] == pytest.approx((1 / 30, -0.0834, 0.1667, 1.0), abs=1e-4)
+    paired = compare_accuracies(np.arange(30) > 0, np.ones(30, bool))
+    assert paired[2:] == pytest.approx((1 / 30, -0.0834, 0.1667, 1.0), abs=1e-4)
     # 20 right at both, 5 lost, 10 gained, 15 wrong at both. φ = (300 − 50 − 25) /
     # √(25 x 25 x 30 x 20) = .3674; Wilson: .5 in [.3664, .6336] and .6 in [.4618, .7239];
     # .1 − √(.1382² − 2 φ .1382 x .1336 + .1336²), .1 + √(.1239² − 2 φ .1239 x .1336 + .1336²)
     cells = [20, 5, 10, 15]
-    comparison = compare_accuracies(
-        np.repeat([1, 1, 0, 0], cells), np.repeat([1, 0, 1, 0], cells)
-    )
-    assert comparison[3:5] == pytest.approx((-0.0529, 0.2450), abs=1e-4)
+    paired = compare_accuracies(np.repeat([1, 1, 0, 0], cells), np.repeat([1, 0, 1, 0], cells))
+    assert paired[3:5] == pytest.approx((-0.0529, 0.2450), abs=1e-4)
 
 
 def test_p_values_of_replicates_equal_values_by_hand():
@@ -118,48 +116,46 @@ def test_replicates_of_checkpoints_equal_metrics_of_repeated_rows(answers):
     common = shared(answers, (0, 1))
     assert len(common) == 117
     states = [State(0, common), State(1, common), State(2, shared(answers, [2]))]
-    resampled = resample_states(answers, states, EvaluationSettings(n_replicates=6, seed=SEED))
+    drawn_metrics = resample_states(
+        answers, states, EvaluationSettings(n_replicates=6, seed=SEED)
+    )
     for replicate in [None, 0, 3, 5]:
         for row, state in enumerate(states):
             for kind, value in metrics_of_repeated_rows(answers, state, replicate).items():
-                values = resampled[kind]
+                metric = drawn_metrics[kind]
                 mine = (
-                    values.observed[row]
+                    metric.observed[row]
                     if replicate is None
-                    else values.replicated[row, replicate]
+                    else metric.replicated[row, replicate]
                 )
                 if kind[2] == "smece" and replicate is not None:  # SmoothECE has no interval
                     assert np.isnan(mine)
                     continue
                 assert mine == pytest.approx(value, abs=1e-9), (kind, row, replicate)
     by_seed = [
-        resampled["quiz", "learnt", "auc", str(seed)].replicated for seed in (17, 18, 19)
+        drawn_metrics["quiz", "learnt", "auc", str(seed)].replicated for seed in (17, 18, 19)
     ]
-    mean = resampled["quiz", "learnt", "auc", "mean"].replicated
+    mean = drawn_metrics["quiz", "learnt", "auc", "mean"].replicated
     np.testing.assert_allclose(mean, np.mean(by_seed, axis=0))
     table, _ = compare_checkpoints(
         answers, [(0, 1)], EvaluationSettings(n_replicates=6, seed=SEED)
     )
     row = table.set_index(["estimator", "metric", "seed"]).loc[("own", "brier", "0")]
-    drawn = resampled["quiz", "own", "brier", "0"].replicated
-    ends = np.quantile(drawn[1] - drawn[0], [0.025, 0.975])
-    assert resampled["", "", "accuracy", ""].replicated.std(axis=1).min() > 0
+    replicated = drawn_metrics["quiz", "own", "brier", "0"].replicated
+    ends = np.quantile(replicated[1] - replicated[0], [0.025, 0.975])
+    assert drawn_metrics["", "", "accuracy", ""].replicated.std(axis=1).min() > 0
     np.testing.assert_allclose([row["lower_2_5pct"], row["upper_97_5pct"]], ends)
 
 
 def test_a_trend_is_the_least_squares_slope_over_checkpoints(answers):
-    table, trends = compare_checkpoints(
-        answers, [(0, 1), (1, 2)], EvaluationSettings(**SETTINGS)
-    )
+    table, trends = compare_checkpoints(answers, [(0, 1), (1, 2)], MODELS["settings"])
     by_all = answers.correct[:, list(shared(answers, range(3)))].mean(axis=1)
     slope = trends.set_index(["metric", "estimator", "seed"]).loc[("accuracy", "", "")]
     # Least squares over -1, 0, 1: (last - first) / 2
     assert slope["slope"] == pytest.approx((by_all[2] - by_all[0]) / 2)
     assert slope["lower_2_5pct"] < slope["slope"] < slope["upper_97_5pct"]
     assert len(table)
-    _, no_trends = compare_checkpoints(
-        join(answers, answers), [(0, 1)], EvaluationSettings(**SETTINGS)
-    )
+    _, no_trends = compare_checkpoints(join(answers, answers), [(0, 1)], MODELS["settings"])
     assert no_trends.empty
 
 

@@ -55,20 +55,19 @@ def test_metrics_of_a_subset_equal_an_evaluation_of_its_rows():
     table = metrics_of_subsets(predictions, CHECKPOINTS, settings, **groups)
     assert list(table["by"].unique()) == ["all", "margin", "reference answer"]
     answered = predictions[predictions["estimator"] == "coarse"]
-    margins_of_all = [margin[row.checkpoint][row.question_id] for row in answered.itertuples()]
-    low, high = np.quantile(margins_of_all, [1 / 3, 2 / 3])
+    margins_seen = [margin[row.checkpoint][row.question_id] for row in answered.itertuples()]
+    low, high = np.quantile(margins_seen, [1 / 3, 2 / 3])
 
-    def level(attribute, checkpoint, question):
-        if attribute == "margin":
+    def level(kind, checkpoint, question):
+        if kind == "margin":
             value = margin[checkpoint][question]
             return 0 if value <= low else 1 if value <= high else 2
-        return int(attribute == "reference answer" and question not in shared)
+        return int(kind == "reference answer" and question not in shared)
 
-    for (attribute, group), rows in table.groupby(["by", "group"], sort=False):
-        number = list(table.loc[table["by"] == attribute, "group"].unique()).index(group)
+    for (kind, group), rows in table.groupby(["by", "group"], sort=False):
+        number = list(table.loc[table["by"] == kind, "group"].unique()).index(group)
         levels = [
-            level(attribute, c, q)
-            for c, q in predictions[["checkpoint", "question_id"]].to_numpy()
+            level(kind, c, q) for c, q in predictions[["checkpoint", "question_id"]].to_numpy()
         ]
         subset = predictions[np.array(levels) == number]
         full = means_over_seeds(subset, CHECKPOINTS)["full"]
@@ -77,8 +76,8 @@ def test_metrics_of_a_subset_equal_an_evaluation_of_its_rows():
         assert np.allclose(rows["accuracy"], run["correct"].mean(), atol=1e-12)
         contrast, n_contrast, n_questions = [], 0, 0
         for pair in [("a", "b"), ("b", "c")]:
-            answers_of_pair = answered[answered["checkpoint"].isin(pair)]
-            labels = answers_of_pair.pivot(
+            pair_rows = answered[answered["checkpoint"].isin(pair)]
+            labels = pair_rows.pivot(
                 index="question_id", columns="checkpoint", values="correct"
             )
             labels = labels.dropna()
@@ -86,16 +85,14 @@ def test_metrics_of_a_subset_equal_an_evaluation_of_its_rows():
             if len(flipped) < 30:
                 continue
             questions = [
-                q for q in labels.index if min(level(attribute, c, q) for c in pair) == number
+                q for q in labels.index if min(level(kind, c, q) for c in pair) == number
             ]
-            flipped_questions = flipped.intersection(questions)
-            n_questions, n_contrast = (
-                n_questions + len(questions),
-                n_contrast + len(flipped_questions),
-            )
-            rows_of_pair = predictions[predictions["checkpoint"].isin(pair)]
-            rows_of_pair = rows_of_pair[rows_of_pair["question_id"].isin(flipped_questions)]
-            contrast.append(means_over_seeds(rows_of_pair, pair)["contrast"])
+            flips = flipped.intersection(questions)
+            n_questions += len(questions)
+            n_contrast += len(flips)
+            pair_rows = predictions[predictions["checkpoint"].isin(pair)]
+            pair_rows = pair_rows[pair_rows["question_id"].isin(flips)]
+            contrast.append(means_over_seeds(pair_rows, pair)["contrast"])
         assert (rows["n_contrast"] == n_contrast).all()
         assert np.allclose(rows["flips"], n_contrast / n_questions)
         expected = {"full": full, "contrast": pd.concat(contrast, axis=1).mean(axis=1)}

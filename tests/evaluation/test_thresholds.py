@@ -160,19 +160,16 @@ def test_the_reported_number_of_labels_decides_with_80_percent_power():
 
 def test_counts_of_questions_add_up_to_the_change_in_errors():
     rng = np.random.default_rng(0)
-    answered_before, answered_after, right_before, right_after = rng.random((4, 500)) < 0.6
+    answered, later_answered, earlier_right, later_right = rng.random((4, 500)) < 0.6
     n = {
         cell[:3]: cell.n_questions
-        for cell in explain_change(answered_before, answered_after, right_before, right_after)
+        for cell in explain_change(answered, later_answered, earlier_right, later_right)
     }
     assert sum(n.values()) == 500
     change = n["both", True, False] - n["both", False, True]
     change += n["later", True, False] + n["later", False, False]
     change -= n["earlier", False, True] + n["earlier", False, False]
-    assert (
-        change
-        == (answered_after & ~right_after).sum() - (answered_before & ~right_before).sum()
-    )
+    assert change == (later_answered & ~later_right).sum() - (answered & ~earlier_right).sum()
 
 
 # v1 is the worked example. At v2, 24 of 32 confident answers are right.
@@ -235,15 +232,11 @@ def test_a_pair_without_a_common_question_has_a_row_without_a_verdict():
 
 def test_questions_of_a_group_count_once():
     """Four copies of each question in a group are as informative as the question."""
-    rows_of_one = two_versions(**WORKED)
-    copies = [
-        rows_of_one.assign(question_id=rows_of_one["question_id"] + f"_{k}") for k in range(4)
-    ]
-    rows = pd.concat(copies).assign(
-        group=pd.concat([rows_of_one["question_id"]] * 4).to_numpy()
-    )
+    single = two_versions(**WORKED)
+    copies = [single.assign(question_id=single["question_id"] + f"_{k}") for k in range(4)]
+    rows = pd.concat(copies).assign(group=pd.concat([single["question_id"]] * 4).to_numpy())
     [row] = check_versions(rows).thresholds.to_dict("records")
-    [expected] = check_versions(rows_of_one).thresholds.to_dict("records")
+    [expected] = check_versions(single).thresholds.to_dict("records")
     columns = ["n_questions", "threshold", "earlier_correct", "later_answered", "verdict"]
     assert [row[name] for name in columns] == [expected[name] for name in columns]
     assert check_versions(rows.assign(group="")).thresholds["n_questions"].item() == 160
@@ -347,29 +340,20 @@ def test_a_label_curve_equals_separately_drawn_sheets():
     )
     assert curve["n_labels"].tolist() == [60, 300]
     for row in curve.itertuples():
-        thresholds_of_sheets = []
+        thresholds = []
         for seed in range(9, 13):
             labelled = draw_order(300, seed)[: row.n_labels]
-            thresholds_of_sheets.append(
+            thresholds.append(
                 certify_threshold(stated, labelled, correct[labelled], precision=0.7)
             )
-        certified_thresholds = [
-            threshold for threshold in thresholds_of_sheets if threshold is not None
-        ]
-        assert row.certified == len(certified_thresholds) / 4
-        if certified_thresholds:
-            assert row.threshold == np.median(certified_thresholds)
-            assert row.precision == np.median(
-                [correct[stated >= t].mean() for t in certified_thresholds]
-            )
-            assert row.coverage == np.median(
-                [(stated >= t).mean() for t in certified_thresholds]
-            )
+        certain = [threshold for threshold in thresholds if threshold is not None]
+        assert row.certified == len(certain) / 4
+        if certain:
+            assert row.threshold == np.median(certain)
+            assert row.precision == np.median([correct[stated >= t].mean() for t in certain])
+            assert row.coverage == np.median([(stated >= t).mean() for t in certain])
             assert row.below_target == np.mean(
-                [
-                    t is not None and correct[stated >= t].mean() < 0.7
-                    for t in thresholds_of_sheets
-                ]
+                [t is not None and correct[stated >= t].mean() < 0.7 for t in thresholds]
             )
     assert (curve["certified"] == 1).any()
 

@@ -82,14 +82,14 @@ def test_shares_of_ten_samples_have_the_ties_of_exact_fractions(pairs, data):
     exact = float(exact_auc(right, wrong))
     assert values["contrast", "auc"] == pytest.approx(exact, abs=1e-12)
     assert values["contrast", "delta0"] == pytest.approx(np.mean(signs), abs=1e-12)
-    shares_and_labels = [
+    answers = [
         (share, (improved[number] == late))
         for number, pair in enumerate(shares)
         for late, share in zip((False, True), pair, strict=True)
     ]
     full = exact_auc(
-        [value for value, is_right in shares_and_labels if is_right],
-        [value for value, is_right in shares_and_labels if not is_right],
+        [share for share, is_right in answers if is_right],
+        [share for share, is_right in answers if not is_right],
     )
     assert values["full", "auc"] == pytest.approx(float(full), abs=1e-12)
 

@@ -89,11 +89,9 @@ def test_a_table_or_figure_needs_a_function_and_an_entry(own_module, tmp_path, m
     artifacts.write_csv(sets, file, artifacts.CONTRAST_SETS)
     monkeypatch.setattr(report, "__path__", [*report.__path__, str(own_module.parent)])
 
-    planned_views = plan(tmp_path, {"contrast_sets": [file], "states": []})
-    assert [*planned_views["table"]] == ["flips_quiz"] and [*planned_views["figure"]] == [
-        "sizes"
-    ]
-    flips, sizes = planned_views["table"]["flips_quiz"], planned_views["figure"]["sizes"]
+    jobs = plan(tmp_path, {"contrast_sets": [file], "states": []})
+    assert [*jobs["table"]] == ["flips_quiz"] and [*jobs["figure"]] == ["sizes"]
+    flips, sizes = jobs["table"]["flips_quiz"], jobs["figure"]["sizes"]
     assert flips["about"]["caption"] == "Flips of Quiz."
     tex, csv = make_plain_table(flips["rows"], table=flips["about"])
     assert tex == "% Quiz: 30"
@@ -117,11 +115,11 @@ def test_an_edit_reruns_the_figures_and_tables_of_its_module(own_module, tmp_pat
     edited = project / own_module.relative_to(tmp_path)
     edited.write_text(FUNCTIONS.replace("% {", "%% {"), encoding="utf-8")
     sources = {"contrast_sets": ["a.csv"]}
-    original_jobs, edited_jobs = (
+    original, changed = (
         plan(folder, sources, views)["table"] for folder in (tmp_path, project)
     )
-    assert edited_jobs["flips_quiz"]["code"] != original_jobs["flips_quiz"]["code"]
-    assert edited_jobs["other_quiz"] == original_jobs["other_quiz"]
+    assert changed["flips_quiz"]["code"] != original["flips_quiz"]["code"]
+    assert changed["other_quiz"] == original["other_quiz"]
 
 
 def test_a_new_figure_reruns_no_other():

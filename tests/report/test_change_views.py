@@ -62,9 +62,8 @@ def test_differences_of_accuracy_are_summarised_in_sentences():
     more = [rows.iloc[:1].assign(earlier="y", later=name, p_holm=0.3) for name in "wv"]
     stages = {"m": {"x": Stage("40%", None), "y": Stage("50%", None)}}
     study = SimpleNamespace(stages=stages, labels=LABELS)
-    read = pd.concat([rows, *more]).replace(
-        {"other_model": {"": None}}
-    )  # a CSV reads "" as None
+    # A CSV reads "" as None.
+    read = pd.concat([rows, *more]).replace({"other_model": {"": None}})
     assert list(of_states(study, read)) == [
         ("Model m, R&D", "1 of 3 pairs of checkpoints differ in accuracy."),
         (
@@ -90,10 +89,8 @@ def test_the_figure_of_checkpoints_shows_differences_with_intervals():
 
 
 def test_the_figure_without_two_comparable_checkpoints_explains_itself():
-    no_states, settings = (
-        artifacts.empty(artifacts.STATES),
-        {"checkpoints": {}, "labels": LABELS},
-    )
+    no_states = artifacts.empty(artifacts.STATES)
+    settings = {"checkpoints": {}, "labels": LABELS}
     figure = change_views.states_figure(no_states, only=[], **settings)
     assert figure.axes[0].get_title() == "No two checkpoints answered a question in common."
     table = change_views.states(no_states, **settings)

@@ -171,12 +171,9 @@ def test_equal_figures_are_equal_files(tmp_path):
         points = full_vs_contrast_figure(intervals(), **LABELS)
         return [files_of(f, tmp_path) for f in (draw_figure([table], figure=entry), points)]
 
-    first_files, second_files = files(), files()
-    assert first_files == second_files
-    assert (
-        first_files[1]["pdf"].startswith(b"%PDF")
-        and b"CreationDate" not in first_files[1]["pdf"]
-    )
+    made, repeated = files(), files()
+    assert made == repeated
+    assert made[1]["pdf"].startswith(b"%PDF") and b"CreationDate" not in made[1]["pdf"]
     with Image.open(tmp_path / "figure.png") as image:
         assert image.width > 400
         assert len(image.convert("RGB").getcolors(1 << 20)) > 10  # not blank

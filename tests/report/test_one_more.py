@@ -130,9 +130,8 @@ def test_an_added_estimator_is_in_catalogue_predictions_table_and_page(extended)
         "answer"
     ]
     predictions = pd.DataFrame(results["predictions"])
-    predictions = predictions[predictions["ask"] == 0].set_index(
-        ["checkpoint", "question_id"]
-    )  # no halves
+    predictions = predictions[predictions["ask"] == 0]  # without halves
+    predictions = predictions.set_index(["checkpoint", "question_id"])
     assert len(predictions) > 100 and set(predictions["estimator"]) == {"brevity"}
     expected = [1 / len(answers[place]) for place in predictions.index]
     assert predictions["confidence"].tolist() == pytest.approx(expected)

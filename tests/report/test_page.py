@@ -222,9 +222,8 @@ def random_part(n=40, n_checkpoints=3, texts=None, seed=0):
 
 
 def test_a_large_study_shows_contrast_questions_and_a_seeded_sample():
-    assert [
-        len(sample) for sample in choose_questions([random_part(), random_part(30)], seed=1)
-    ] == [40, 30]
+    samples = choose_questions([random_part(), random_part(30)], seed=1)
+    assert [len(sample) for sample in samples] == [40, 30]
     whole = random_part(400, n_checkpoints=2)
     contrast = set(whole.pairs[0].questions)
     assert 150 < len(contrast) < 250
@@ -325,10 +324,8 @@ def test_packed_clusters_keep_the_most_probable_answers_and_mark_queued_labels()
     assert flat["probability"] == [500, 250, 125, 62, 31, 1000]
     texts = list(words)
     assert texts[flat["answer"][-1]] == "2"
-    assert [[texts[i] for i in references] for references in packed["references"]] == [
-        ["1"],
-        ["2", "two"],
-    ]
+    references = [[texts[i] for i in row] for row in packed["references"]]
+    assert references == [["1"], ["2", "two"]]
 
 
 def test_grids_have_the_marks_and_the_intervals_of_the_table():
@@ -393,14 +390,11 @@ def test_times_of_jobs_are_added_by_rule():
 
 
 def test_only_configured_analyses_are_reported_as_missing():
-    controlled_study = study_tables(predictions=None, replicates=None, intervals=None)
-    assert absent_analyses(controlled_study, []) == []
-    (line,) = absent_analyses(controlled_study, ["transfer", "weight_similarity", "audit"])
+    tables = study_tables(predictions=None, replicates=None, intervals=None)
+    assert absent_analyses(tables, []) == []
+    (line,) = absent_analyses(tables, ["transfer", "weight_similarity", "audit"])
     assert line.startswith("Analyses (transfer matrices, similarity of weights): ")
-    assert (
-        absent_analyses(replace(controlled_study, transfer=pd.DataFrame([1])), ["transfer"])
-        == []
-    )
+    assert absent_analyses(replace(tables, transfer=pd.DataFrame([1])), ["transfer"]) == []
 
 
 def with_controls(study, *pairs):
@@ -451,10 +445,7 @@ def test_the_page_contains_the_data_of_the_study(texts):
     assert len(facet["points"]) == len(NAMES)
     # Counts of changed answers agree with the packed labels.
     earlier, later = explorer["parts"][0]["correct"][:2]
-    gained = sum(
-        was_right == "0" and is_right == "1"
-        for was_right, is_right in zip(earlier, later, strict=True)
-    )
+    gained = [*zip(earlier, later, strict=True)].count(("0", "1"))
     assert study["parts"][0]["flows"][0]["gained"] == gained > 0
     assert "75% and 100% are the same weights, asked otherwise" in texts[0]
 
@@ -552,12 +543,7 @@ def test_a_checkpoint_without_answers_has_no_clusters(controlled_study):
     }
     [whole] = gathered(controlled_study | {"made": replace(tables, **lacking)}).parts
     clusters = pack(whole, np.arange(60), {})["clusters"]
-    assert [sum(of_checkpoint["n"]) > 0 for of_checkpoint in clusters] == [
-        True,
-        True,
-        False,
-        True,
-    ]
+    assert [sum(entry["n"]) > 0 for entry in clusters] == [True, True, False, True]
 
 
 def test_a_page_discusses_all_estimators_if_none_of_the_main_ones_is_there(controlled_study):

@@ -67,11 +67,8 @@ def test_every_printed_cell_is_identified_by_its_key(cells):
 
 def test_the_whole_paper_is_compared_cell_by_cell(cells, tmp_path):
     numbers = cells.drop_duplicates(STORED[1:])[[*STORED[1:], "paper"]]
-    measured = numbers.rename(columns={"paper": "value", "trained_on": "train_dataset"})
-    measured["lower_2_5pct"], measured["upper_97_5pct"] = (
-        measured["value"] - 0.1,
-        measured["value"] + 0.1,
-    )
+    study = numbers.rename(columns={"paper": "value", "trained_on": "train_dataset"})
+    study["lower_2_5pct"], study["upper_97_5pct"] = (study["value"] - 0.1, study["value"] + 0.1)
     names = [{name: name for name in cells[column]} for column in ("model", "dataset")]
     shown = cells.rename(columns={"paper_bold": "bold", "paper_underline": "underline"})
     shown = shown.assign(value=shown["paper"])
@@ -85,7 +82,7 @@ def test_the_whole_paper_is_compared_cell_by_cell(cells, tmp_path):
     is_changed &= shown["estimator"].eq("self_consistency")
     shown.loc[is_changed, "underline"] = ~shown.loc[is_changed, "underline"]
     labels = {"models": names[0], "datasets": names[1]}
-    comparison = compare(cells, measured, shown, **labels, settings="a: 1")
+    comparison = compare(cells, study, shown, **labels, settings="a: 1")
     artifacts.write_csv(comparison, tmp_path / "comparison.csv", artifacts.PAPER_COMPARISON)
     comparison = artifacts.read_csv(tmp_path / "comparison.csv", artifacts.PAPER_COMPARISON)
     assert len(comparison) == 2042
@@ -208,10 +205,8 @@ def compare_one_cell(lower, upper, marks, labels=LABELS):
 )
 def test_a_cell_is_inside_if_its_interval_contains_the_rounded_number(lower, upper, inside):
     # Incomplete tables and rows that a user's table repeats are not compared by marks.
-    rows_of_users_table = [
-        (name, True, False) for name in ("gcm", "gcm_posthoc", "oracle", "gcm")
-    ]
-    marks = {"multi_vs_single_abridged": [("oracle", True, False)], "gcm": rows_of_users_table}
+    users_rows = [(name, True, False) for name in ("gcm", "gcm_posthoc", "oracle", "gcm")]
+    marks = {"multi_vs_single_abridged": [("oracle", True, False)], "gcm": users_rows}
     comparison = compare_one_cell(lower, upper, marks)
     assert comparison["bold"].isna().all() and set(comparison["settings"]) == {"a: false"}
     assert comparison["table"].tolist() == [

@@ -121,20 +121,18 @@ def test_the_text_on_accuracy_follows_mcnemars_test():
 
 def test_confidence_moves_are_counted_by_direction():
     # Replicates are uniform from .6 to .92: .6 + .025 · .32 = .608, .92 − .025 · .32 = .912
-    replicates = bootstrap(
-        ["own"], delta=[[0.4] * 301], change_auc=[np.linspace(0.6, 0.92, 301)]
-    )
+    drawn = bootstrap(["own"], delta=[[0.4] * 301], change_auc=[np.linspace(0.6, 0.92, 301)])
     moves = (
         "from Version 1 to Version 2 its confidence moved the right way in 3 of 5 gains and 1 "
         "of 2 losses, and stayed equal in 1 (change AUC .760 [.608, .912]; .5 is chance)."
     )
     part = part_of(RIGHT, CONFIDENCE)
-    assert follow(replicates, part) == [f"Own followed (one ask): {moves}"]
-    assert follow(replicates, part, is_greedy=False) == [
+    assert follow(drawn, part) == [f"Own followed (one ask): {moves}"]
+    assert follow(drawn, part, is_greedy=False) == [
         f"Own moved with the labels: {moves} These 7 flips may be chance: ask twice, give "
         "samples, name a control, or say that the answers are greedy."
     ]
-    several = follow(replicates, part_of(RIGHT, CONFIDENCE, seeds=(1, 2)))
+    several = follow(drawn, part_of(RIGHT, CONFIDENCE, seeds=(1, 2)))
     moves = "3 of 5 gains and 1 of 2 losses, and stayed equal in 1 (means of 2 seeds)"
     assert moves in several[0]
 
@@ -144,10 +142,8 @@ def test_confidence_moves_are_counted_by_direction():
     [(0.4, 0.9, "is not shown to have followed"), (0.1, 0.4, "moved against the changes")],
 )
 def test_an_interval_that_contains_chance_shows_no_following(low, high, verdict):
-    replicates = bootstrap(
-        ["own"], delta=[[0.4] * 301], change_auc=[np.linspace(low, high, 301)]
-    )
-    assert follow(replicates, part_of(RIGHT, CONFIDENCE))[0].startswith(f"Own {verdict}: ")
+    drawn = bootstrap(["own"], delta=[[0.4] * 301], change_auc=[np.linspace(low, high, 301)])
+    assert follow(drawn, part_of(RIGHT, CONFIDENCE))[0].startswith(f"Own {verdict}: ")
 
 
 def test_a_shift_of_all_confidences_is_reported_with_both_means():

@@ -18,10 +18,7 @@ from tools import estimate_cost
 JUDGED = {"model": "olmo3-7b", "checkpoint": "step566000", "dataset": "triviaqa"}
 TRAIN, TEST = (
     ("judge_answers", {**JUDGED, "split": "train"}),
-    (
-        "judge_answers",
-        {**JUDGED, "split": "test"},
-    ),
+    ("judge_answers", {**JUDGED, "split": "test"}),
 )
 BIOASQ = ("prepare_questions", {"dataset": "bioasq"})
 
