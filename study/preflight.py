@@ -24,7 +24,7 @@ from persistcal.server.spending import (
 )
 from persistcal.store.replies import Ledger
 from study.inputs import Inputs
-from study.resources import JobResources
+from study.resources import ASKED_OF_SERVERS, JobResources
 from study.study import Study
 
 Jobs = Sequence[tuple[str, Mapping[str, str]]]  # the rule and the wildcards of each
@@ -173,6 +173,51 @@ def judge_lines(
             f"the environment variable {judge['api_key_env']} is empty; put the judge's key "
             "into it (any text for a server without keys), or label without a judge by "
             "`judge: {backend: lexical}`."
+        )
+    return Preflight([line], refusals)
+
+
+def api_lines(
+    inputs: Inputs, planned: Jobs, finished: Jobs, arguments: Sequence[str] = ()
+) -> Preflight:
+    """Return the line on the cost of checkpoints behind an API, and whether it is too high.
+
+    Requests that were paid before are left out as in `plan_judge`.
+    """
+    resources, api = JobResources(inputs.study), inputs.config["api"]
+    wanted, done = (
+        [
+            (job, resources.server_use(rule, job))
+            for rule, job in jobs
+            if rule in ASKED_OF_SERVERS
+        ]
+        for jobs in (planned, finished)
+    )
+    if not wanted:
+        return Preflight([], [])
+    asked = ", ".join(sorted({f"{job['model']}/{job['checkpoint']}" for job, _ in wanted}))
+    total = sum(use.requests for _, use in wanted)
+    if not total:  # a file of questions
+        return Preflight([f"API: requests to {asked}, as many as the questions need."], [])
+    paid, spent = Ledger(f"{inputs.paths.results}/api/spending.csv").total()
+    requests = round(max(0, total - max(0, paid - sum(use.requests for _, use in done))))
+    cost = sum(use.cost for _, use in wanted) * requests / total
+    limit = "none" if api["max_cost"] is None else f"{api['max_cost']:,.0f}"
+    line = (
+        f"API: {requests:,} requests to {asked}, at most about {cost:,.2f} in the currency of "
+        f"the prices; {spent:,.2f} spent so far; ceiling {limit} (api.max_cost)."
+    )
+    refusals = []
+    if paid + requests > api["max_requests"]:
+        refusals.append(
+            f"the requests are above api.max_requests {api['max_requests']:,}; add the line "
+            f"`api: {{max_requests: {paid + requests}}}` to {_own_config(arguments)}."
+        )
+    if api["max_cost"] is not None and spent + cost > api["max_cost"]:
+        enough = -(-int(spent + cost + 1) // 10) * 10
+        refusals.append(
+            "the cost of the API is above the ceiling; to allow it, add the line "
+            f"`api: {{max_cost: {enough}}}` to {_own_config(arguments)}."
         )
     return Preflight([line], refusals)
 
@@ -348,6 +393,7 @@ def preflight(
     parts = [
         Preflight(list(notes), []),
         judge_lines(inputs, planned, finished, arguments),
+        api_lines(inputs, planned, finished, arguments),
         download_lines(inputs.study, planned),
         file_lines(inputs.study, planned),
         python_lines(inputs, planned, **how),

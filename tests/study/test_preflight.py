@@ -183,6 +183,40 @@ def test_a_real_run_imports_vllm_in_its_own_environment(tmp_path, monkeypatch):
     assert "did not import vllm within 1 s; try `" in refusal
 
 
+def test_a_checkpoint_behind_an_api_has_a_cost_and_a_ceiling(tmp_path):
+    """100 questions with 4 samples are 400 requests.
+
+    A prompt has 45 + 5 x 30 = 195 tokens: 400 x 195 = 78,000 tokens in, and 100 x 4 x 10 =
+    4,000 tokens out. By prices of 1,000 and 2,000 per million tokens: 78 + 8 = 86. After 100
+    requests for 20 in total, 300 are left: 86 x 3 / 4 = 64.50.
+    """
+    prices = {"price_input": 1000, "price_output": 2000}
+    checkpoints = {"large": {"api": {"base_url": "http://localhost", "model": "m", **prices}}}
+    decoding = {"strategy": "sample", "n_samples": 4, "max_new_tokens": 10}
+    config = {
+        **PAPER,
+        "results": str(tmp_path),
+        "models": {"served": {"checkpoints": checkpoints, "evaluation": ["large"]}},
+        "datasets": {"quiz": {"source": "atlas", "n_test": 100}},
+        "decoding": PAPER["decoding"] | decoding,
+    }
+    job = {"model": "served", "checkpoint": "large", "dataset": "quiz", "split": "test"}
+
+    def report(**api):
+        study = Study({**config, "api": PAPER["api"] | api})
+        return preflight(Inputs(study, ROOT), [("sample_from_server", job)])
+
+    [line], [] = report(max_cost=90)
+    assert line.startswith("API: 400 requests to served/large, at most about 86.00")
+    (tmp_path / "api").mkdir()
+    Ledger(f"{tmp_path}/api/spending.csv").add("m", 100, 20.0, "asked")
+    [line], [requests, cost] = report(max_cost=80, max_requests=350)
+    assert "API: 300 requests to served/large, at most about 64.50" in line
+    assert "20.00 spent so far; ceiling 80 (api.max_cost)." in line
+    assert "`api: {max_requests: 400}`" in requests
+    assert "`api: {max_cost: 90}`" in cost
+
+
 def test_a_plan_without_files_or_judge_has_an_empty_report(tmp_path):
     report = check_plan(tmp_path, [("compute_metrics", {"model": "m"})])
     assert report.text == "" and not report.refusals
