@@ -122,11 +122,13 @@ SCORED, TWICE = (
         ([line(0, resps=[" Oslo"])], {}, "resps of row 1 is .* a list of one"),
         ([line(0, resps=[])], {}, "resps of row 1 is"),
         ([line(0, resps=[[]])], {}, "resps of row 1 is"),
+        ([line(0, resps={"a": "b"})], {}, "resps of row 1 is {'a': 'b'}"),
         ([line(0, resps=[[None]])], {}, r"resps of row 1 is \[\[None\]\]"),
         ([line(0, doc={"text": "?"})], {}, "document of row 1 has no 'question'"),
         ([line(0, arguments=SCORED)], {}, "row 1 is of a task without free text"),
         ([line(0, arguments=[["prompt", " a"]])], {}, "row 1 is of a task without free text"),
         ([line(0, arguments=TWICE)], {}, "row 1 is of a task without free text"),
+        ([line(0, arguments="x")], {}, "row 1 is of a task without free text"),
         ([line(0, "a"), line(0, "b", resps=[[" c"]])], {}, "two runs or tasks; keep"),
         ([line(0), line(1, "strict")], STRICT, "has 1 documents without a line of the"),
         ([line(0)], STRICT, "has no filter 'strict'; it has none"),
@@ -135,6 +137,7 @@ SCORED, TWICE = (
         ([line(0, "a", **SOLO), line(0, "b", **SOLO)], BY_LOG, "has scores of several"),
         ([line(0, **SOLO, exact_match=0.5)], BY_LOG, "has the scores 'exact_match: 0.5', but"),
         ([line(0, **SOLO, metrics=["f1", "em"])], BY_LOG, "labels: log. needs exact_match"),
+        ([line(0, **SOLO, metrics=[])], BY_LOG, "labels: log. needs exact_match"),
     ],
 )  # fmt: skip
 def test_unclear_logs_are_refused_with_their_row(tmp_path, lines, entry, message):

@@ -201,6 +201,7 @@ POSITIVE = {"option_logprobs": [-1.0, 0.5, -2.0]}
     ("rows", "normalisation", "message"),
     [
         (changed(options=["Oslo", "Lima", "New York"]), "none", r"options of 1 questions of quiz differs .* 'q1', of which row 2 says \('Oslo', 'New York', 'Lima'\) \(row 5: \('Oslo', 'Lima', 'New York'\)\)"),
+        (changed(options=["Oslo", "Lima"], option_logprobs=[-1, -2]), "none", "options of 1 questions of quiz differs"),
         (changed(gold=2), "none", r"gold of 1 questions of .* says 1 \(row 5: 2\)"),
         (changed(question="Who?"), "none", "question of 1 questions of quiz"),
         (changed(gold=3), "none", r"gold is not the place of an option \(row 5: '3'\); .* counted from 0"),

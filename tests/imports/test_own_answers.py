@@ -154,6 +154,7 @@ NO_LOGPROB = drop(valid(), "logprob")
         (valid()[:6], r"m1, checkpoint b has no answer to 1 questions .*\(row 3: 'q1'\)"),
         (valid()[:4], r"no row is of model 'm1', checkpoint 'b', dataset 'quiz'"),
         (change(valid(), logprob=0.5), r"logprob is not valid \(row 6: '0.5'\); give the sum"),
+        (change(valid(), logprob="nan"), r"logprob is not valid \(row 6: 'nan'\)"),
         (change(valid(), logprob="-inf"), r"logprob is not valid \(row 6: '-inf'\)"),
         (change(valid(), logprob=None), r"logprob is missing, but not in every row \(row 6"),
         (change(valid(), sample=0), r"sample 0 of question 'q0' .* there twice .*row 5, row 6"),

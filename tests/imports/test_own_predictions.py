@@ -163,13 +163,16 @@ def test_rows_outside_the_study_are_skipped_and_counted(tmp_path, caplog):
 
 WRONG = [
     ("confidence", 1.5, r"is not valid \(row 3: '?1.5'?\); give a number in \[0, 1\]"),
+    ("confidence", -0.1, r"row 3: '?-0.1"),
     ("confidence", "high", r"confidence is not valid \(row 3: 'high'\)"),
     ("confidence", float("nan"), r"confidence is not valid \(row 3: "),
     ("correct", 2, r"correct is not valid \(row 3: '?2.*give 0 or 1"),
+    ("correct", "perhaps", r"correct is not valid \(row 3: 'perhaps'\)"),
     ("correct", float("nan"), r"correct is not valid \(row 3: "),
     ("seed", 1.5, r"seed is not valid \(row 3: '?1.5'?\); give a whole number"),
     ("seed", 2.0**53, r"seed is not valid \(row 3"),
     ("seed", float("inf"), r"seed is not valid \(row 3"),
+    ("seed", "first", r"seed is not valid \(row 3: 'first'\)"),
     ("question_id", "", r"question_id is empty \(row 3: ''\); fill it in"),
     ("model", None, r"model is empty \(row 3"),
 ]

@@ -177,10 +177,13 @@ def test_calls_in_handwritten_pickles_are_refused(tmp_path, sentinel, content):
     ("value", "message"),
     [
         ([["a"], "b"], "str where a list belongs"),
+        (["a"], "str where a list belongs"),
         ([["a", None]], "NoneType where a string belongs"),
         ([[["a"]]], "list where a string belongs"),
         (None, "NoneType where a list belongs"),
+        ([["a", 1]], "int where a string belongs"),
         ([{"a": "b"}], "dict where a list belongs"),
+        ((["a"],), "tuple where a list belongs"),
     ],
 )
 def test_pickles_of_other_types_are_refused(tmp_path, value, message):
