@@ -112,6 +112,11 @@ class ViewSettings:
         return self._config["datasets"][self._dataset]["min_contrast"]
 
     @property
+    def threshold(self) -> dict[str, float]:
+        """The precision of thresholds, and the probability that a selected one misses it."""
+        return self._config["evaluation"]["threshold"]
+
+    @property
     def changes(self) -> dict[str, list[list[str]]]:
         """The pairs of checkpoints of each named kind of change."""
         return self._study.chosen["pairs"]

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from typing import Any
 
 import pandas as pd
@@ -16,9 +17,8 @@ from persistcal.api.inputs import IMPORTED, PLACE, PredictionTables, stack
 from persistcal.confidence.estimators.catalogue import ESTIMATORS as CATALOGUE
 from persistcal.evaluation.metrics.registry import names as metric_names
 from persistcal.evaluation.settings import EvaluationSettings
+from persistcal.report.catalogue import FIGURES
 from persistcal.report.change_views import states as table_of_states
-from persistcal.report.change_views import states_figure
-from persistcal.report.figures import full_vs_contrast_figure
 from persistcal.report.grid import BEST_SET, Cell, as_csv, fill_cells, lay_out
 from persistcal.report.latex import results_table
 from persistcal.report.layout import Description
@@ -27,11 +27,19 @@ from persistcal.report.page.contents import Contents, Shown, Stage, StudyTables,
 from persistcal.report.page.verdict import Verdict, verdicts
 from persistcal.report.page.verdict_text import verdict_record, verdict_text
 from persistcal.report.tables import calibration, contrast_set_sizes
-from persistcal.report.threshold_views import risk_coverage_figure
 from persistcal.store import artifacts
 from persistcal.store.tables import TableFiles
 
 GIVEN = ("min_contrast", "pairs", "min_direction", "n_replicates", "seed")  # to `compare`
+FIGURE_NAMES = (
+    "full_vs_contrast",
+    "states",
+    "reliability",
+    "confidence_shifts",
+    "threshold_curves",
+    "label_curve",
+    "risk_coverage",
+)
 BLOCK = [*PLACE, "train_dataset"]
 # Display names of the estimators that need only the answers of the evaluated checkpoints
 ESTIMATORS = {
@@ -109,30 +117,33 @@ class Comparison:
         return compose(self._contents, Origin(terms, [], text))
 
     def figure(self, name: str = "full_vs_contrast") -> Figure:
-        """Draw a figure.
+        """Draw a figure of the workflow.
 
         Parameters
         ----------
-        name : {"full_vs_contrast", "states", "risk_coverage"}, default="full_vs_contrast"
-            The change AUC against the AUC on all questions, the differences between
-            checkpoints, both with 95 % intervals, or the risk–coverage curves of the first and
-            the last checkpoint.
+        name : str, default="full_vs_contrast"
+            "full_vs_contrast": the change AUC against the AUC on all questions, and "states":
+            the differences between checkpoints, both with 95 % intervals. Of the first and the
+            last checkpoint: "reliability"; "confidence_shifts", histograms of confidence in
+            gained, lost and unchanged questions; "threshold_curves", precision and coverage at
+            each threshold; "label_curve", how many labels certify a threshold; and
+            "risk_coverage".
         """
-        labels = self.labels
-        shown: dict[str, Any] = {
+        views = {view.name: view for view in FIGURES if view.name in FIGURE_NAMES}
+        if name not in views:
+            raise ValueError(f"name is {name!r}; give one of {', '.join(FIGURE_NAMES)}.")
+        view, labels = views[name], self.labels
+        module, function = view.function.split(".")
+        settings: dict[str, Any] = {
+            **labels,
             "checkpoints": self._checkpoint_names,
             "labels": labels,
             "only": list(labels["estimators"]),
+            "threshold": {k: getattr(self.settings, k) for k in ("precision", "delta")},
         }
-        if name == "full_vs_contrast":
-            return full_vs_contrast_figure(self.tables["intervals"], **labels)
-        if name == "states":
-            return states_figure(self.tables["states"], **shown)
-        if name == "risk_coverage":
-            return risk_coverage_figure(self.inputs.all_predictions, **shown)
-        raise ValueError(
-            f"name is {name!r}; give one of full_vs_contrast, states, risk_coverage."
-        )
+        rows = self.tables.get(view.artifact, self.inputs.all_predictions)
+        draw = getattr(import_module(f"persistcal.report.{module}"), function)
+        return draw(rows, **{key: settings[key] for key in view.settings.split()})
 
     def table(self, *, conditioning: str = "odds") -> Styler:
         """Lay the metrics of all estimators out as the paper's tables do.

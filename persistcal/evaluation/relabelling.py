@@ -22,7 +22,7 @@ from persistcal.evaluation.thresholds import (
     candidates,
     check_target,
     count_above,
-    lowest_passing,
+    passing,
 )
 from persistcal.store.artifacts import LABEL_CURVE
 
@@ -107,10 +107,24 @@ def certify_threshold(
     check_target(precision, delta)
     tested = candidates(confidence)
     n_answers, _ = count_above(tested, confidence, np.ones(len(confidence), bool))
-    n_labels, n_correct = count_above(tested, confidence[position], np.asarray(correct, bool))
+    labels = np.asarray(correct, bool)
+    return _certify(tested, n_answers, confidence[position], labels, precision, delta)
+
+
+def _certify(
+    tested: Array,
+    n_answers: NDArray[np.intp],
+    confidence: Array,
+    correct: Mask,
+    precision: float,
+    delta: float,
+) -> float | None:
+    """Return the lowest of the `tested` thresholds that a sheet's labels certify."""
+    n_labels, n_correct = count_above(tested, confidence, correct)
     n_wrong = np.floor(np.round(n_answers * (1 - precision), 9)).astype(int) + 1
     p_values = hypergeom.cdf(n_labels - n_correct, n_answers, n_wrong, n_labels)
-    return lowest_passing(tested, p_values, n_answers, delta)
+    certified = tested[passing(p_values, n_answers, delta)]
+    return float(certified[0]) if len(certified) else None
 
 
 def curve_sizes(n_answers: int) -> list[int]:
@@ -139,14 +153,17 @@ def measure_label_curve(
     answers at or above the threshold. `below_target` is the share of sheets that certify a
     threshold with a lower precision than the target.
     """
+    check_target(precision, delta)
+    tested = candidates(confidence)
+    n_answers, _ = count_above(tested, confidence, np.ones(len(confidence), bool))
     orders = [draw_order(len(confidence), seed + number) for number in range(n_sheets)]
     rows = []
     for size in n_labels:
         selections = []
         for order in orders:
             labelled = order[:size]
-            certified = certify_threshold(
-                confidence, labelled, correct[labelled], precision=precision, delta=delta
+            certified = _certify(
+                tested, n_answers, confidence[labelled], correct[labelled], precision, delta
             )
             if certified is not None:
                 selections.append(answer_above(certified, confidence, correct))

@@ -144,13 +144,23 @@ def select_threshold(
     >>> select_threshold([0.95] * 36, [1] * 36, precision=0.9).threshold
     0.95
     """
+    tested, passed = certified_candidates(confidence, correct, precision=precision, delta=delta)
+    return answer_above(tested[passed][0], confidence, correct) if passed.any() else None
+
+
+def certified_candidates(
+    confidence: ArrayLike, correct: ArrayLike, *, precision: float, delta: float = 0.1
+) -> tuple[Array, Mask]:
+    """Return the `candidates`, and which of them pass the tests of `select_threshold`.
+
+    With a probability of at least 1 − delta all that pass reach the precision.
+    """
     check_target(precision, delta)
     stated, labels = np.asarray(confidence, float), np.asarray(correct, bool)
     tested = candidates(stated)
     n_answered, n_correct = count_above(tested, stated, labels)
     p_values = binom.cdf(n_answered - n_correct, n_answered, round(1 - precision, 12))
-    lowest = lowest_passing(tested, p_values, n_answered, delta)
-    return None if lowest is None else answer_above(lowest, stated, labels)
+    return tested, passing(p_values, n_answered, delta)
 
 
 def candidates(confidence: ArrayLike) -> Array:
@@ -169,22 +179,19 @@ def candidates(confidence: ArrayLike) -> Array:
     return np.unique(stated[len(stated) * np.arange(MOST_CANDIDATES) // MOST_CANDIDATES])
 
 
-def lowest_passing(
-    thresholds: Array, p_values: Array, n_answered: NDArray[np.intp], delta: float
-) -> float | None:
-    """Return the lowest of the `candidates` that passes multi-start fixed-sequence testing.
+def passing(p_values: Array, n_answered: NDArray[np.intp], delta: float) -> Mask:
+    """Return which of the `candidates` pass multi-start fixed-sequence testing.
 
     All arrays have one entry per candidate, in ascending order. `n_answered` determines where
     the sequences of tests begin: at shares of the answers to all questions.
     """
-    passes = p_values <= delta / len(STARTS)
-    passed = []
+    is_small, passed = p_values <= delta / len(STARTS), np.zeros(len(p_values), bool)
     for share in STARTS:
         place = int(np.flatnonzero(n_answered >= share * n_answered[0])[-1])
-        while place >= 0 and passes[place]:
-            passed.append(place)
+        while place >= 0 and is_small[place]:
+            passed[place] = True
             place -= 1
-    return float(thresholds[min(passed)]) if passed else None
+    return passed
 
 
 def count_above(

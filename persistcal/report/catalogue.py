@@ -47,7 +47,8 @@ FIGURES = (
             "Whether confidence follows each kind of change: Δ₀ᵇ and AUC on the questions "
             "whose correctness it changes, those that the later checkpoints gained (+) and "
             "lost (−). Bars are 95 % intervals over questions, and over seeds where an "
-            "estimator has them. Dashed: confidence that follows nothing."
+            "estimator has them. Dashed: confidence that follows nothing; for the contrast "
+            "AUC, the end-correct baseline."
         ),
     ),
     View(
@@ -87,7 +88,7 @@ FIGURES = (
             "and AUC on all questions (full set). Bars are 95 % bootstrap intervals of single "
             "estimators: the table of the same name marks those that cannot be distinguished "
             "from the best. Colours are families; on the dashed lines, confidence follows "
-            "nothing."
+            "nothing, which for the contrast-set AUC is the end-correct baseline."
         ),
     ),
     View(
@@ -126,7 +127,7 @@ FIGURES = (
         caption=(
             "How well estimators notice a change, over the distance of the two checkpoints of "
             "a pair: means over pairs of that distance, with one standard deviation to either "
-            "side. Dashed: chance."
+            "side. Dashed: chance. For the contrast AUC, chance is the end-correct baseline."
         ),
     ),
     View(
@@ -140,6 +141,60 @@ FIGURES = (
             "all answers (coverage), means over seeds. Dashed: a model's first evaluation "
             "checkpoint; solid: its last one. Lower is better. At most five estimators are "
             "drawn."
+        ),
+    ),
+    View(
+        name="reliability",
+        function="update_figures.reliability_figure",
+        artifact="predictions",
+        label="reliability before and after",
+        settings="checkpoints labels only",
+        caption=(
+            "Is an answer right as often as its confidence says? Accuracy about each "
+            "confidence, smoothed as in SmoothECE, mean over seeds. Dashed: a model's first "
+            "evaluation checkpoint; solid: its last one, with a 95 % bootstrap band. On the "
+            "diagonal, confidence is calibrated. At most five estimators are drawn."
+        ),
+    ),
+    View(
+        name="confidence_shifts",
+        function="update_figures.shifts_figure",
+        artifact="predictions",
+        label="confidence in gained and lost questions",
+        settings="checkpoints labels only",
+        caption=(
+            "Did confidence move the right way? Confidence at a model's first evaluation "
+            "checkpoint (dashed) and at its last one (filled), in questions that were gained, "
+            "lost or unchanged. Confidence that follows knowledge moves to the right in gained "
+            "and to the left in lost questions. At most five estimators are drawn."
+        ),
+    ),
+    View(
+        name="threshold_curves",
+        function="update_figures.threshold_figure",
+        artifact="predictions",
+        label="precision and coverage against the threshold",
+        settings="checkpoints labels only threshold",
+        caption=(
+            "What each threshold gives: the share of right answers among those at or above it "
+            "(precision, thick) and the share of questions that are answered (coverage, thin), "
+            "means over seeds. Dashed: a model's first evaluation checkpoint; "
+            "solid: its last one. Vertical: the thresholds that the first checkpoint selects. "
+            "Shaded: thresholds that the labels of the last checkpoint certify, by Learn then "
+            "Test. At most five estimators are drawn."
+        ),
+    ),
+    View(
+        name="label_curve",
+        function="update_figures.label_curve_figure",
+        artifact="predictions",
+        label="labels that certify a threshold",
+        settings="checkpoints labels only threshold",
+        caption=(
+            "How many labelled answers of a model's last evaluation checkpoint certify a "
+            "threshold: the share of random sheets of each size that certify one, and the "
+            "median share of questions that it answers. An estimator's first seed; at most "
+            "five estimators are drawn."
         ),
     ),
 )

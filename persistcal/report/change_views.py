@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from persistcal.evaluation.contrast import control_model
@@ -324,13 +325,25 @@ def _with_distinct_markers(styles: Mapping[str, drawing.Look]) -> dict[str, draw
     return distinct
 
 
+def _draw_end_correct(axes: Axes, changes: Sequence[Mapping[Hashable, Any]]) -> None:
+    """Draw the contrast AUC of the end-correct baseline in each row of one pair."""
+    for row, change in enumerate(changes):
+        gained, lost = change["improvement"], change["regression"]
+        if change["n_pairs"] == 1 and gained + lost:
+            share = gained / (gained + lost)
+            look: dict[str, Any] = {"color": drawing.GRAY, "linewidth": 0.9}
+            axes.plot([share] * 2, [row - 0.5, row + 0.5], linestyle=(0, (4, 3)), **look)
+
+
 @drawing.house_style()
 def changes_figure(
     measured: pd.DataFrame, *, only: Sequence[str], labels: DisplayNames
 ) -> Figure:
     """Draw metrics of each kind of change: a row per change, a marker per estimator.
 
-    For an estimator that was trained on several datasets, the first is drawn.
+    For an estimator that was trained on several datasets, the first is drawn. The reference of
+    the contrast AUC, for a change of one pair, is the end-correct baseline: it follows nothing,
+    and its contrast AUC is the share of gained questions.
     """
     rows = _with_wider_intervals(measured, only)
     rows = rows.drop_duplicates([*PLACE, "change", "estimator", "metric"])
@@ -350,8 +363,11 @@ def changes_figure(
         positions = {row["change"]: i for i, row in enumerate(changes)}
         for axes, (metric, value, ends) in zip(panel, columns, strict=True):
             is_value = value == "value"
-            reference = _CHANGE_METRICS[metric] if is_value else 0.0
-            drawing.draw_reference(axes, reference, upright=True)
+            if metric == "auc":
+                _draw_end_correct(axes, changes)
+            else:
+                reference = _CHANGE_METRICS[metric] if is_value else 0.0
+                drawing.draw_reference(axes, reference, upright=True)
             of_metric = group[group["metric"] == metric].dropna(subset=[value])
             for row in of_metric.to_dict("records"):
                 style = styles[row["estimator"]]

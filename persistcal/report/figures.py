@@ -25,9 +25,13 @@ _UNITS = ((1e12, "trillion"), (1e9, "billion"), (1e6, "million"), (1e3, "thousan
 
 # Panels: the measure, its title, and its value for confidence that follows nothing
 _FOLLOWS = ("contrast", "delta0_balanced")
+_CONTRAST = ("contrast", "auc")
+BASELINE = (
+    "end_correct"  # follows nothing, yet its contrast AUC is the share of gained questions
+)
 _PANELS = (
     (_FOLLOWS, "Δ₀ᵇ", 0.0),
-    (("contrast", "auc"), "Contrast-set AUC", 0.5),
+    (_CONTRAST, "Contrast-set AUC", 0.5),
     (("full", "auc"), "Full-set AUC", 0.5),
 )
 
@@ -168,9 +172,11 @@ def leaderboard_figure(
     """Draw Δ₀ᵇ, contrast-set AUC and full-set AUC next to each other, with 95 % intervals.
 
     A row per estimator of `leaderboard`, in order of Δ₀ᵇ, undefined ones last. Estimators that
-    were trained on another dataset are left out. Colours are families.
+    were trained on another dataset are left out. Colours are families. The reference of the
+    contrast-set AUC is the end-correct baseline, or .5 if it was not evaluated.
     """
-    rows = in_domain(intervals[intervals["estimator"].isin(leaderboard)])
+    defined = in_domain(intervals)
+    rows = defined[defined["estimator"].isin(leaderboard)]
     groups = {tuple(map(str, place)): group for place, group in rows.groupby(PLACE)}
     places = [(m, d) for m in models for d in own_datasets if (m, d) in groups]
     if not places:
@@ -184,8 +190,11 @@ def leaderboard_figure(
         len(places), len(_PANELS), sharex="col", squeeze=False, height_ratios=heights
     )
     for line, place, names in zip(panels, places, ranked, strict=True):
+        at_place = defined[(defined[PLACE] == list(place)).all(axis=1)]
+        baseline = _measured(at_place, _CONTRAST).get(BASELINE)
         for axes, (measure, title, reference) in zip(line, _PANELS, strict=True):
-            drawing.draw_reference(axes, reference, upright=True)
+            chance = baseline[0] if baseline and measure == _CONTRAST else reference
+            drawing.draw_reference(axes, chance, upright=True)
             measured = _measured(groups[place], measure)
             for height, name in enumerate(names):
                 if name in measured:
@@ -370,6 +379,7 @@ def distance_figure(pairs: pd.DataFrame, *, models: Names, estimators: Names) ->
     Lines are means over the pairs of a distance and the datasets, bands one standard
     deviation to either side where a distance has several pairs. Pairs that are not kept are
     left out, and so are estimators that were trained on another dataset than the evaluated one.
+    The reference of the contrast AUC is the line of the end-correct baseline, if it is drawn.
     """
     in_domain = pairs[(pairs["train_dataset"] == pairs["dataset"]) & pairs["kept"]]
     if in_domain.empty:
@@ -384,7 +394,8 @@ def distance_figure(pairs: pd.DataFrame, *, models: Names, estimators: Names) ->
     for line, model in zip(panels, rows, strict=True):
         for axes, (metric, title) in zip(line, titles.items(), strict=True):
             chosen = in_domain[(in_domain["model"] == model) & (in_domain["metric"] == metric)]
-            drawing.draw_reference(axes, 0.0 if metric == "delta0_balanced" else _CHANCE)
+            if metric != "auc" or BASELINE not in styles:
+                drawing.draw_reference(axes, 0.0 if metric == "delta0_balanced" else _CHANCE)
             for name, style in styles.items():
                 of_name = chosen[chosen["estimator"] == name].groupby("distance")["value"]
                 mean, spread = of_name.mean(), of_name.std()

@@ -12,6 +12,7 @@ from synthetic_predictions import CHECKPOINTS, make_predictions
 
 from persistcal import compare, contrast_sets, evaluate, smooth_ece, threshold
 from persistcal.api.command import compare as command_compare
+from persistcal.api.display import FIGURE_NAMES
 from persistcal.evaluation.evaluate import evaluate as evaluate_one
 from persistcal.evaluation.settings import EvaluationSettings
 
@@ -94,7 +95,8 @@ def test_a_comparison_marks_the_best_estimator_and_its_ties_in_the_table(predict
     aucs = tests[(tests["scope"] == "full") & (tests["metric"] == "auc")]
     assert set(aucs["best"]) == {expected.idxmax()} and len(aucs) == 3
     assert comparison.figure().axes[0].get_ylabel() == "Change AUC"
-    assert comparison.figure("states").axes
+    for name in FIGURE_NAMES:
+        assert comparison.figure(name).axes, name
     with pytest.raises(ValueError, match="name is 'state'; give one of full_vs_contrast, st"):
         comparison.figure("state")
     with pytest.raises(ValueError, match="conditioning is 'none'"):

@@ -145,6 +145,9 @@ def test_the_figure_of_changes_has_a_row_per_kind_and_different_markers():
     assert all(-0.5 < y < 0.5 for _, y in drawn_at(auc))  # the row without flips is empty
     [legend] = figure.legends
     assert len({line.get_marker() for line in legend.get_lines()}) == 2
+    # The end-correct baseline has a contrast AUC of 6 / 9; nothing changed in the second row.
+    assert auc.lines[0].get_xydata().tolist() == [[6 / 9, -0.5], [6 / 9, 0.5]]
+    assert delta.lines[0].get_xdata() == [0, 0]
 
 
 def test_table_and_figure_show_the_change_beyond_its_control():

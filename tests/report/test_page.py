@@ -238,8 +238,8 @@ def test_a_large_study_shows_contrast_questions_and_a_seeded_sample():
     assert len(small_sample) == 100 and set(small_sample) < contrast
 
 
-def test_a_threshold_curve_shows_precision_coverage_and_the_range_of_the_target():
-    """38 of 40 answers at .9 are right, and 20 of 40 answers at .3."""
+def test_a_threshold_curve_shows_precision_coverage_and_certified_thresholds():
+    """40 answers at .9, of which 38 are right, and 40 at .3, of which 20 are right."""
     ids = [f"q{i:02d}" for i in range(80)]
     rows = pd.DataFrame({"question_id": ids, "confidence": [0.9] * 40 + [0.3] * 40})
     rows["correct"] = [True] * 38 + [False] * 2 + [True] * 20 + [False] * 20
@@ -248,17 +248,22 @@ def test_a_threshold_curve_shows_precision_coverage_and_the_range_of_the_target(
     whole = arrange_part(
         frame, Subject("m", "quiz", [], ["c1", "c2"], EvaluationSettings(min_contrast=1))
     )
-    [curve] = threshold_curves(whole, (0, 1), 0.8)
-    earlier_curve, later_curve = curve["curves"]
-    assert earlier_curve == later_curve
-    by_threshold = {row[0]: row[1:] for row in later_curve}
-    assert by_threshold[0.3] == [0.725, 1.0]  # 58 of 80
-    assert by_threshold[0.32] == by_threshold[0.9] == [0.95, 0.5]  # 38 of 40
-    assert by_threshold[0.92] == [None, 0.0]
-    # The lower bounds of 58 of 80 and of 38 of 40 are .631 and .851.
-    assert curve["reached"] == [0.32, 0.9]
-    [curve_of_high_target] = threshold_curves(whole, (0, 1), 0.86)
-    assert curve_of_high_target["reached"] is None
+    [found] = threshold_curves(whole, (0, 1), 0.8)
+    before, after = found["curves"]
+    assert before == after
+    at = {row[0]: row[1:] for row in after}
+    assert at[0.3] == [0.725, 1.0]  # 58 of 80
+    assert at[0.32] == at[0.9] == [0.95, 0.5]  # 38 of 40
+    assert at[0.92] == [None, 0.0]
+    # Two starts of the tests are at .9: P[Binomial(40, .2) ≤ 2] = .0079 is below .1 / 4, and
+    # P[Binomial(80, .2) ≤ 22] = .97 at .3 is not.
+    assert found["certified"] == [(0.32, 0.9)]
+    # P[Binomial(40, .14) ≤ 2] = .06
+    [certain] = threshold_curves(whole, (0, 1), 0.86)
+    assert certain["certified"] == []
+    # With all 80 labels the precision at .9 is known.
+    n_labels, certified, coverage = found["labels"][-1]
+    assert (n_labels, certified, coverage, found["enough"]) == (80, 1.0, 0.5, 60)
 
 
 def test_confident_answers_that_became_wrong_are_listed_by_confidence():
@@ -275,12 +280,35 @@ def test_confident_answers_that_became_wrong_are_listed_by_confidence():
     whole = arrange_part(pd.concat(frames), subject)
     rated = [Rated(("quiz", "a"), "A", follows=Answer("?", "not shown"))]
     update = Update(0, 1, "v1", "v2")
-    listed = _broken(whole, Verdict("", update, 4, 0, 4, Answer("✗", "falls"), rated, None, ""))
-    assert [answer["id"] for answer in listed["broken"]] == ["q1", "q2", "q0"]
-    assert listed["broken"][0]["later"] == ".900"
-    assert listed["broken_note"].startswith(
-        "A gives 3 answers with a confidence of at least .800"
+    verdict = Verdict("", update, 4, 0, 4, Answer("✗", "falls"), rated, None, "")
+    without_thresholds = SimpleNamespace(rows={})
+    broken = _broken(without_thresholds, whole, verdict)
+    assert broken["ids"] == ["q1", "q2", "q0"]
+    assert broken["about"].startswith("A gave these answers a confidence of at least .800")
+
+
+def test_confident_answers_are_above_the_threshold_of_their_own_seed():
+    """Seed 1 has the threshold .9 and seed 2 none: only q1 is at .9 at both checkpoints."""
+    before = {1: [0.85, 0.95, 0.5], 2: [0.9, 0.9, 0.9]}
+    after = {1: [0.95, 0.9, 0.95], 2: [0.9, 0.9, 0.9]}
+    frames = [
+        pd.DataFrame({"question_id": ["q0", "q1", "q2"], "confidence": confidence}).assign(
+            checkpoint=name, train_dataset="quiz", seed=seed, estimator="a", correct=label
+        )
+        for name, label, runs in (("c1", True, before), ("c2", False, after))
+        for seed, confidence in runs.items()
+    ]
+    subject = Subject("m", "quiz", [], ["c1", "c2"], EvaluationSettings(min_contrast=1))
+    whole = arrange_part(pd.concat(frames), subject)
+    rated = [Rated(("quiz", "a"), "A", follows=Answer("?", "not shown"))]
+    update = Update(0, 1, "v1", "v2")
+    verdict = Verdict("", update, 3, 0, 3, Answer("✗", "falls"), rated, 0.8, "")
+    place = {"model": "m", "dataset": "quiz", "earlier": "c1", "later": "c2"}
+    thresholds = pd.DataFrame({"seed": [1, 2], "threshold": [0.9, np.nan]}).assign(
+        train_dataset="quiz", estimator="a", **place
     )
+    broken = _broken(SimpleNamespace(rows={"thresholds": thresholds}), whole, verdict)
+    assert broken["ids"] == ["q1"]
 
 
 def test_questions_are_sorted_by_the_numbers_in_their_ids():

@@ -329,17 +329,59 @@ def test_each_estimator_has_the_curves_of_both_checkpoints(browser, two_by_two):
     run(browser, "document.getElementById('cuts').scrollIntoView({behavior: 'instant'})")
     wait_for_frames(browser)
     assert count(browser, "#cuts svg[role=img]") == 6
+    assert count(browser, "#labels svg[role=img]") == 5  # the baseline needs no labels
+    assert count(browser, "#shifts svg[role=img]") == 6
     lines = "#cuts .small:nth-child(2) path.series"
     assert (count(browser, lines), count(browser, f"{lines}.before")) == (4, 2)
     assert count(browser, "#reliability path.before") >= 4
 
 
-def test_the_verdict_on_a_single_estimator_names_it(tmp_path, browser):
-    write_page(tmp_path, invent(estimators=["self_consistency"], tables=False))
-    visit(browser, tmp_path / "index.html")
+@pytest.fixture(scope="module")
+def one_estimator(tmp_path_factory):
+    """The page of one estimator, and the question whose confident answer broke."""
+    made = invent(estimators=["self_consistency"], tables=False)
+    rows = made["made"].predictions
+    right = rows.pivot_table(index="question_id", columns="checkpoint", values="correct").eq(1)
+    broken = right.index[right["c2"] & ~right["c4"]][0]
+    rows.loc[rows["question_id"] == broken, "confidence"] = 0.99
+    folder = tmp_path_factory.mktemp("one")
+    write_page(folder, made)
+    return folder / "index.html", broken
+
+
+def test_the_verdict_on_a_single_estimator_names_it(browser, one_estimator):
+    visit(browser, one_estimator[0])
     assert count(browser, ".verdicts tbody tr") == 1
     [headline] = visible_headlines(browser)
     assert "Self consistency" in headline
+
+
+def test_the_first_list_are_confident_answers_that_broke(browser, one_estimator):
+    page, broken = one_estimator
+    visit(browser, page)
+    assert n_found(browser) == 1
+    assert f"question {int(broken[1:])}?" in text_of(browser, "#list .row .q")
+    assert "confidence .990 → .990" in text_of(browser, "#list .row .under")
+    run(browser, "document.querySelectorAll('#lists button')[1].click()")
+    assert n_found(browser) == 60
+    run(browser, "document.querySelectorAll('#lists button')[0].click()")
+    choose(browser, "search", "question 5?")  # a filter searches all questions
+    assert n_found(browser) == 1
+    assert text_of(browser, "#lists button[aria-pressed=true]") == "All questions"
+
+
+@pytest.mark.parametrize("width", [420, 1280])
+def test_small_pictures_are_as_wide_as_their_card(browser, one_estimator, width):
+    resize(browser, width, 800)
+    visit(browser, one_estimator[0])
+    widths = run(
+        browser,
+        "return ['reliability', 'shifts', 'pairs', 'risks'].map((id) => {"
+        "const card = document.getElementById(id);"
+        "const width = card.querySelector('svg[role=img]').viewBox.baseVal.width;"
+        "return width / card.clientWidth })",
+    )
+    assert widths == pytest.approx([1] * 4, abs=0.01)
 
 
 @pytest.mark.parametrize("width", [360, 1000, 2000])

@@ -3,32 +3,28 @@
 import math
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import beta
 
 from persistcal.evaluation.contrast import ContrastSet
 from persistcal.evaluation.draws import component
 from persistcal.evaluation.evaluate import compute, count_once, on_contrast_set
 from persistcal.evaluation.predictions import ABSENT
-from persistcal.evaluation.reliability import bootstrap_counts, reliability
+from persistcal.evaluation.reliability import bootstrap_counts
 from persistcal.questions.labels import LABELS
 from persistcal.questions.question_list import truths_of
+from persistcal.report import curves
 from persistcal.report.page.contents import Contents, Part, Texts, title_of
 from persistcal.report.page.tables import as_number
-from persistcal.report.threshold_views import LEAST_ANSWERED, mean_curve
+from persistcal.report.threshold_views import mean_curve
 
-N_BINS = 20
 N_REPLICATES = 200
-CUTS = np.arange(51) / 50  # thresholds of a curve
-TINY = 1e-9  # by which a confidence can be below a threshold that it equals
 N_POINTS = 50  # of a risk–coverage curve
-# Minimum support of a curve; with less, it shows the noise of one or two answers.
-LEAST_SUPPORT = 3.0
 # Questions x checkpoints x estimators on the page: 5,000 x 7 x 12. Above it, the
 # explorer keeps the questions of contrast sets and a sample of the others.
 MOST_CELLS = 420_000
@@ -44,11 +40,9 @@ def calibration(part: Part, *, seed: int) -> list[list[dict[str, Any]]]:
     """Return, by estimator, a diagram and a histogram for each evaluation checkpoint.
 
     `points` of the curve are rows of (confidence, accuracy, lower, upper). `right` and `wrong`
-    count answers in 20 equal bins, mean over seeds, and `gained` and `lost` those of them whose
-    label differs from the first checkpoint's. All estimators share the replicates.
+    count answers in 20 equal bins, mean over seeds. All estimators share the replicates.
     """
     correct = part.answers.correct
-    changed = (correct != correct[0]) & (correct[0] != ABSENT)
     answered = correct != ABSENT
     counts = [
         bootstrap_counts(int(n), n_replicates=N_REPLICATES, seed=seed)
@@ -56,12 +50,7 @@ def calibration(part: Part, *, seed: int) -> list[list[dict[str, Any]]]:
     ]
     return [
         [
-            _diagram(
-                [run[k, mask] for run in runs],
-                correct[k, mask] == 1,
-                counts[k],
-                changed[k, mask],
-            )
+            _diagram([run[k, mask] for run in runs], correct[k, mask] == 1, counts[k])
             for k, mask in enumerate(answered)
         ]
         for runs in part.members.values()
@@ -69,30 +58,34 @@ def calibration(part: Part, *, seed: int) -> list[list[dict[str, Any]]]:
 
 
 def _diagram(
-    runs: Runs,
-    correct: NDArray[np.bool_],
-    counts: NDArray[np.float64],
-    changed: NDArray[np.bool_],
+    runs: Runs, correct: NDArray[np.bool_], counts: NDArray[np.float64]
 ) -> dict[str, Any]:
-    drawn = reliability(runs, correct.astype(float), counts=counts)
-    # Not beyond the confidences that were given, nor where hardly any are.
-    stated, step = np.concatenate(runs), 0.51 / (len(drawn.confidence) - 1)
-    clipped = np.clip(drawn.confidence, stated.min() - step, stated.max() + step)
-    supported = (drawn.support >= LEAST_SUPPORT) & (clipped == drawn.confidence)
-    columns = (drawn.confidence, drawn.accuracy, drawn.lower, drawn.upper)
+    smece, points = curves.reliability_curve(runs, correct, counts)
     return {
-        "smece": round(drawn.smece, 4),
-        "points": np.column_stack(columns)[supported].round(3).tolist(),
-        "right": _histogram(runs, correct),
-        "wrong": _histogram(runs, ~correct),
-        "gained": _histogram(runs, correct & changed),
-        "lost": _histogram(runs, ~correct & changed),
+        "smece": round(smece, 4),
+        "points": points.round(3).tolist(),
+        "right": _rounded(curves.histogram(runs, correct)),
+        "wrong": _rounded(curves.histogram(runs, ~correct)),
     }
 
 
-def _histogram(runs: Runs, mask: NDArray[np.bool_]) -> list[float]:
-    total = sum(np.histogram(run[mask], bins=N_BINS, range=(0, 1))[0] for run in runs)
-    return (np.asarray(total) / len(runs)).round(1).tolist()
+def _rounded(counts: NDArray[np.float64]) -> list[float]:
+    return counts.round(1).tolist()
+
+
+def shifts(part: Part) -> list[list[dict[str, list[list[float]]]]]:
+    """Return, by estimator and pair, histograms of confidence before and after the change."""
+    correct = part.answers.correct
+    return [
+        [
+            {
+                kind: list(map(_rounded, both))
+                for kind, both in curves.shifts(runs, correct, p.earlier, p.later).items()
+            }
+            for p in part.pairs
+        ]
+        for runs in part.members.values()
+    ]
 
 
 def risk_curves(part: Part) -> list[list[Curve]]:
@@ -114,42 +107,25 @@ def threshold_curves(
     """Return, by estimator, what each threshold gives at two checkpoints, means over seeds.
 
     `curves` are, by checkpoint, rows of (threshold, precision, coverage); precision is missing
-    above fewer than ten answers. `reached` is the range of thresholds at which the one-sided
-    95 % lower bound of the later precision reaches the target for every seed, or None.
+    above fewer than ten answers. `certified` are ranges of thresholds, and `labels` rows of
+    (number of labels, share of sheets that certify a threshold, coverage), at the later one,
+    unless the confidence is the same for all questions.
     """
-    return [
-        {
-            "curves": [_threshold_curve(runs, part.answers.correct[k], k) for k in ends],
-            "reached": _reached(runs, part.answers.correct[ends[1]], ends[1], target),
-        }
-        for runs in part.members.values()
-    ]
-
-
-def _answered_at(runs: Runs, correct: NDArray, k: int) -> tuple[NDArray, NDArray]:
-    """Count answers at or above each of `CUTS`, and the right ones: (n_runs, n_cuts) each."""
-    is_known = correct != ABSENT
-    right = correct[is_known] == 1
-    above = np.array([run[k, is_known] >= CUTS[:, None] - TINY for run in runs])
-    return above.sum(axis=2), (above & right).sum(axis=2)
-
-
-def _threshold_curve(runs: Runs, correct: NDArray, k: int) -> Curve:
-    answered, right = _answered_at(runs, correct, k)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        precision = np.where(answered >= LEAST_ANSWERED, right / answered, np.nan)
-    coverage = answered / max(1, int((correct != ABSENT).sum()))
-    rows = zip(CUTS, precision.mean(axis=0), coverage.mean(axis=0), strict=True)
-    return [[as_number(value) for value in row] for row in rows]
-
-
-def _reached(runs: Runs, correct: NDArray, k: int, target: float | None) -> list[float] | None:
-    if target is None:
-        return None
-    answered, right = _answered_at(runs, correct, k)
-    lower = np.where(answered > 0, beta.ppf(0.05, right, answered - right + 1), 0.0)
-    reached = CUTS[(np.nan_to_num(lower) >= target).all(axis=0)]
-    return [float(reached[0]), float(reached[-1])] if len(reached) else None
+    answers, shown = part.answers, []
+    for runs in part.members.values():
+        drawn = [curves.threshold_curve(runs, answers.correct, k) for k in ends]
+        rows = [[[as_number(v) for v in row] for row in curve] for curve in drawn]
+        shown.append({"curves": rows, "certified": [], "labels": [], "enough": None})
+        if target is not None and np.nanstd(runs[0][ends[1]]) > 0:
+            settings = replace(part.subject.settings, precision=target)
+            curve = curves.label_curve(answers, runs, ends[1], settings)
+            columns = curve[["n_labels", "certified", "coverage"]].to_numpy(float)
+            shown[-1] |= {
+                "certified": curves.certified_ranges(answers, runs, ends[1], settings),
+                "labels": [[as_number(v) for v in row] for row in columns],
+                "enough": curves.labels_that_certify(curve),
+            }
+    return shown
 
 
 def _thinned(coverage: NDArray[np.float64], risk: NDArray[np.float64]) -> Curve:

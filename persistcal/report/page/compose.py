@@ -25,13 +25,14 @@ import pandas as pd
 
 from persistcal.evaluation.blocks import Member
 from persistcal.models.checkpoint import Checkpoint
+from persistcal.report.curves import TINY
 from persistcal.report.drawing import Look, looks
 from persistcal.report.grid import lay_out
 from persistcal.report.page import charts, overview, tables
 from persistcal.report.page.contents import Contents, Part, Shown
 from persistcal.report.page.sentences import claims_about
 from persistcal.report.page.tables import as_number
-from persistcal.report.page.verdict import MEANING, Verdict, chance_of, verdicts
+from persistcal.report.page.verdict import MEANING, Verdict, chance_of, threshold_rows, verdicts
 from persistcal.report.threshold_views import percent
 from persistcal.store.tables import TableFiles
 
@@ -39,7 +40,6 @@ _ASSETS = jinja2.PackageLoader("persistcal.report.page", "assets")
 # These files are joined into one script, in this order.
 _SCRIPTS = ("base.js", "charts.js", "explorer.js", "main.js")
 SURE = 0.8  # confidence that counts as high without a threshold
-MOST_BROKEN, LONGEST = 12, 200  # questions in a list, and characters of each
 WIDTH = 100  # characters of the summary's lines
 PACKAGES = ("snakemake", "torch", "transformers", "peft", "numpy", "scipy", "pandas", "pyarrow")
 # The values of an estimator in the first chart, by label
@@ -224,49 +224,43 @@ def _first_screens(
                 "low": min(0.4, *(np.floor(10 * v) / 10 for v in lowest if v == v), 0.4),
                 "precision": verdict.target,
                 "target": "" if verdict.target is None else percent(verdict.target),
-                **_broken(part, verdict),
                 "facts": overview.pairs_that_differ(study, part),
             }
         )
     return screens
 
 
-def _broken(part: Part, verdict: Verdict) -> dict[str, Any]:
-    """List the best estimator's confident answers that broke, the surest first."""
-    rated = [row for row in verdict.rows if not row.is_baseline]
-    if not rated:
-        return {"broken": [], "broken_note": ""}
+def _broken(study: Contents, part: Part, verdict: Verdict | None) -> dict[str, Any] | None:
+    """List the best estimator's confident answers that broke, the surest first, by id.
+
+    An answer is confident if a seed gives it, at both checkpoints, at least the confidence of
+    the seed's threshold. Without a threshold, the mean confidence must be at least .8.
+    """
+    rated = [row for row in verdict.rows if not row.is_baseline] if verdict else []
+    if not rated or verdict is None:
+        return None
     best, (earlier, later, *names) = rated[0], verdict.update
-    cut = max(best.thresholds, default=SURE)
-    confidence = np.mean(part.members[best.member], axis=0)[[earlier, later]]
-    was_right, is_right = part.answers.correct[[earlier, later]]
-    is_broken = (confidence >= cut).all(axis=0) & (was_right == 1) & (is_right == 0)
-    positions = np.flatnonzero(is_broken)
-    positions = positions[np.argsort(-confidence[1, positions], kind="stable")]
-    texts: dict[str, str] = {}
-    if part.texts is not None:
-        asked = part.texts.questions
-        texts = dict(zip(asked["question_id"], asked["question"], strict=True))
-    shown = positions[:MOST_BROKEN]
-    ids = [str(part.answers.questions[position]) for position in shown]
-    order = (
-        "The surest first." if len(positions) <= MOST_BROKEN else f"The {MOST_BROKEN} surest:"
-    )
-    note = (
-        f"{best.label} gives {len(positions):,} answers with a confidence of at least "
-        f"{tables.short(cut)} at both checkpoints that were right at {names[0]} and are wrong "
-        f"at {names[1]}. {order}"
-    )
-    broken = [
-        {
-            "id": question,
-            "text": texts.get(question, question)[:LONGEST],
-            "earlier": tables.short(confidence[0, position]),
-            "later": tables.short(confidence[1, position]),
-        }
-        for question, position in zip(ids, shown, strict=True)
-    ]
-    return {"broken": broken, "broken_note": note}
+    ends = [earlier, later]
+    runs = {s.seed: c[ends] for s, c in part.answers.confidence.items() if s[:2] == best.member}
+    seeds = threshold_rows(study, part, verdict.update).get(best.member, [])
+    cuts = {row["seed"]: row["threshold"] for row in seeds if row["threshold"] > 0}
+    mean = np.mean(list(runs.values()), axis=0)
+    chosen = [(runs[seed], cut) for seed, cut in cuts.items()] or [(mean, SURE)]
+    is_sure = np.any([(run >= cut - TINY).all(axis=0) for run, cut in chosen], axis=0)
+    was_right, is_right = part.answers.correct[ends]
+    positions = np.flatnonzero(is_sure & (was_right == 1) & (is_right == 0))
+    if not len(positions):
+        return None
+    positions = positions[np.argsort(-mean[1, positions], kind="stable")]
+    lowest, highest = (tables.short(end(cut for _, cut in chosen)) for end in (min, max))
+    least = lowest if lowest == highest else f"{lowest} to {highest}, by seed,"
+    several = " (the list shows means over seeds)" if len(chosen) > 1 else ""
+    return {
+        "ids": [str(part.answers.questions[position]) for position in positions],
+        "about": f"{best.label} gave these answers a confidence of at least {least} at both "
+        f"checkpoints{several}. They were right at {names[0]} and are wrong at {names[1]}.",
+        "member": list(part.members).index(best.member),
+    }
 
 
 def _hero(study: Contents) -> list[dict[str, Any]]:
@@ -377,6 +371,9 @@ def _part(part: Part, study: Contents, verdict: Verdict | None) -> dict[str, Any
         ],
         "calibration": charts.calibration(part, seed=study.seed),
         "pair_metrics": charts.pair_metrics(part),
+        "shifts": charts.shifts(part),
+        "update": list(verdict.update[:2]) if verdict else None,
+        "broken": _broken(study, part, verdict),
         "risks": charts.risk_curves(part),
         "thresholds": _threshold_data(part, verdict),
     }

@@ -12,6 +12,7 @@ from persistcal.answers.clusters import label_predictions, take_predictions
 from persistcal.evaluation.blocks import Member
 from persistcal.evaluation.contrast import ContrastSet, contrast_sets
 from persistcal.evaluation.predictions import ABSENT, AnswerArrays, arrange
+from persistcal.evaluation.reliability import CheckpointCalibration, checkpoint_calibration
 from persistcal.evaluation.replicates import Replicates, from_table
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.models.checkpoint import Checkpoint
@@ -113,7 +114,7 @@ class Part(NamedTuple):
     `checkpoints` are the checkpoints with labels; the first `n_earlier` are training
     checkpoints. `correct` has shape (n_checkpoints, n_questions). `answers` and `pairs` belong
     to the evaluation checkpoints. `texts` is None if a study has only predictions. `order`
-    lists the estimators that come first.
+    lists the estimators that come first, and `tested` keeps what `calibration_at` computed.
     """
 
     subject: Subject
@@ -124,6 +125,19 @@ class Part(NamedTuple):
     pairs: list[ContrastSet]
     texts: Texts | None
     order: tuple[str, ...]
+    tested: dict[tuple[Member, int], CheckpointCalibration]
+
+    def calibration_at(self, member: Member, k: int) -> CheckpointCalibration:
+        """Test the calibration of an estimator at an evaluation checkpoint, once."""
+        if (member, k) not in self.tested:
+            answered = self.answers.correct[k] != ABSENT
+            self.tested[member, k] = checkpoint_calibration(
+                [run[k, answered] for run in self.answers.estimators[member]],
+                self.answers.correct[k, answered] == 1,
+                self.answers.groups[answered],
+                seed=self.subject.settings.seed,
+            )
+        return self.tested[member, k]
 
     @property
     def members(self) -> dict[Member, list[NDArray[np.float64]]]:
@@ -163,6 +177,7 @@ def arrange_part(
         contrast_sets(answers.correct, answers.checkpoints, subject.settings),
         texts,
         tuple(order),
+        {},
     )
 
 

@@ -18,7 +18,7 @@ from persistcal.evaluation.evaluate import DECIMALS
 from persistcal.evaluation.metrics.registry import METRICS, MetricKey
 from persistcal.evaluation.predictions import ABSENT
 from persistcal.evaluation.proportions import compare_accuracies
-from persistcal.evaluation.reliability import CheckpointCalibration, checkpoint_calibration
+from persistcal.evaluation.reliability import CheckpointCalibration
 from persistcal.evaluation.replicates import Estimator, Replicates
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.significance import (
@@ -514,18 +514,10 @@ def calibration_texts(
     chosen: Mapping[str, tuple[Estimator, str]],
 ) -> list[str]:
     """Describe the best estimators that are not calibrated at the later checkpoint, at 5 %."""
-    texts, ends = [], list(update[:2])
+    texts = []
     for name in best_estimators(standings)[:MOST]:
         member, label = chosen[name]
-        earlier, later = (
-            checkpoint_calibration(
-                [run[k, correct != ABSENT] for run in part.members[member]],
-                correct[correct != ABSENT] == 1,
-                part.answers.groups[correct != ABSENT],
-                seed=part.subject.settings.seed,
-            )
-            for k, correct in zip(ends, part.answers.correct[ends], strict=True)
-        )
+        earlier, later = (part.calibration_at(member, k) for k in update[:2])
         if not later.p_calibrated < LEVEL:
             continue
         seeds = [series.seed for series in part.answers.confidence if series.member == member]

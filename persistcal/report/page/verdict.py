@@ -25,7 +25,6 @@ from persistcal.evaluation.claims import (
 )
 from persistcal.evaluation.predictions import ABSENT
 from persistcal.evaluation.proportions import compare_accuracies, exact_interval
-from persistcal.evaluation.reliability import checkpoint_calibration
 from persistcal.evaluation.thresholds import BROKEN, KEPT, UNDECIDED, rank_verdicts
 from persistcal.report.change_views import LEVEL
 from persistcal.report.page.contents import Contents, Part
@@ -160,7 +159,7 @@ def _verdict(study: Contents, part: Part) -> Verdict | None:
         return None
     gained, lost = map(len, changed_positions(part, update))
     chosen = {m: runs for m, runs in part.members.items() if m[1] in study.main}
-    thresholds = _thresholds(study, part, update)
+    thresholds = threshold_rows(study, part, update)
     claims = claims_about(study, part)
     rows = []
     for member, runs in chosen.items():
@@ -168,7 +167,7 @@ def _verdict(study: Contents, part: Part) -> Verdict | None:
         if not all(_is_constant(run[k]) for run in runs for k in update[:2]):
             row = row._replace(
                 follows=_follows(claim_of(claims, member)),
-                calibrated=_calibrated(part, member, update, study.seed),
+                calibrated=_calibrated(part, member, update.later),
             )
             if member in thresholds:
                 answer, values = _threshold(thresholds[member])
@@ -251,17 +250,8 @@ def _follows(claim: Claim) -> Answer:
     return Answer(mark, word, value, float(low), float(high), text)
 
 
-def _calibrated(part: Part, member: Member, update: Update, seed: int) -> Answer:
-    correct = part.answers.correct[update.later]
-    answered = correct != ABSENT
-    right = correct[answered] == 1
-    runs = part.members[member]
-    tested = checkpoint_calibration(
-        [run[update.later, answered] for run in runs],
-        right,
-        part.answers.groups[answered],
-        seed=seed,
-    )
+def _calibrated(part: Part, member: Member, later: int) -> Answer:
+    tested = part.calibration_at(member, later)
     mark, word = OPEN, "no error shown"
     if tested.p_calibrated < LEVEL:
         mark, word = OPPOSITE, "not calibrated"
@@ -270,14 +260,15 @@ def _calibrated(part: Part, member: Member, update: Update, seed: int) -> Answer
             and abs(tested.confidence - tested.accuracy) > tested.bias_reach
         ):
             word = f"{'over' if tested.confidence > tested.accuracy else 'under'}-confident"
-    low, high = exact_interval(int(right.sum()), len(right))
+    labels = part.answers.correct[later]
+    low, high = exact_interval(int((labels == 1).sum()), int((labels != ABSENT).sum()))
     brief = f"says {short(tested.confidence)}, right {short(tested.accuracy)}"
     text = f"{brief} {short_interval(low, high)}"
     bias = tested.confidence - tested.accuracy
     return Answer(mark, word, bias, text=text, brief=brief)
 
 
-def _thresholds(
+def threshold_rows(
     study: Contents, part: Part, update: Update
 ) -> dict[Member, list[dict[str, Any]]]:
     """Return the rows of the table THRESHOLDS of an update, the seeds of each estimator."""

@@ -184,9 +184,9 @@ function contrastMatrix(names, pairs) {
     h('tbody', {}, names.slice(0, -1).map((name, i) => h('tr', {}, h('th', { scope: 'row' }, name), names.slice(1).map((_, j) => cell(i, j + 1))))));
 }
 
-// A square of two axes from 0 to 1, which most small pictures share.
+// Two axes from 0 to 1, as wide as their card, which most small pictures share.
 function square(width, names) {
-  const size = Math.min(width, 420), left = 40, top = 8, high = size * 0.72, right = 8;
+  const size = width, left = 40, top = 8, high = Math.min(size * 0.72, 300), right = 8;
   const x = scale(0, 1, left, size - right), y = scale(0, 1, top + high, top);
   const nodes = [0, 0.5, 1].flatMap((tick) => [line(x(0), y(tick), x(1), y(tick), 'gridline'), line(x(tick), y(0), x(tick), y(1), 'gridline'), text(left - 6, y(tick) + 4, tick, { 'text-anchor': 'end' }), text(x(tick), top + high + 16, tick, { 'text-anchor': tick === 1 ? 'end' : 'middle' })]);
   nodes.push(text((left + size) / 2, top + high + 32, names[0], { 'text-anchor': 'middle' }), text(-(top + high / 2), 12, names[1], { 'text-anchor': 'middle', transform: 'rotate(-90)' }));
@@ -195,7 +195,7 @@ function square(width, names) {
 
 function reliabilityPanel(label, look, diagram, before, names) {
   const draw = (width) => {
-    const size = Math.min(width, 330), left = 34, top = 8, high = size * 0.8, low = 62, right = 8;
+    const size = width, left = 34, top = 8, high = Math.min(size * 0.8, 320), low = 62, right = 8;
     const x = scale(0, 1, left, size - right), y = scale(0, 1, top + high, top);
     const nodes = [];
     for (const tick of [0, 0.5, 1]) nodes.push(line(x(0), y(tick), x(1), y(tick), 'gridline'), line(x(tick), y(0), x(tick), y(1), 'gridline'), text(left - 6, y(tick) + 4, tick, { 'text-anchor': 'end' }));
@@ -212,10 +212,9 @@ function reliabilityPanel(label, look, diagram, before, names) {
     const most = Math.max(1, ...diagram.right, ...diagram.wrong), tall = scale(0, most, 0, low / 2);
     for (let b = 0; b < bins; b++) {
       const at = x(b / bins) + 0.5, wide = x(1 / bins) - x(0) - 1;
-      const about = `Confidence ${(b / bins).toFixed(2)} to ${((b + 1) / bins).toFixed(2)}\n${count(diagram.right[b])} correct, ${count(diagram.wrong[b])} incorrect${before ? `\nof these ${count(diagram.gained[b])} gained, ${count(diagram.lost[b])} lost since ${names[0]}` : ''}`;
-      nodes.push(s('rect', { x: at, width: wide, y: middle - tall(diagram.right[b]), height: tall(diagram.right[b]), class: before ? 'right same' : 'right' }));
-      nodes.push(s('rect', { x: at, width: wide, y: middle, height: tall(diagram.wrong[b]), class: before ? 'wrong same' : 'wrong' }));
-      if (before) nodes.push(s('rect', { x: at, width: wide, y: middle - tall(diagram.gained[b]), height: tall(diagram.gained[b]), class: 'right' }), s('rect', { x: at, width: wide, y: middle, height: tall(diagram.lost[b]), class: 'wrong' }));
+      const about = `Confidence ${(b / bins).toFixed(2)} to ${((b + 1) / bins).toFixed(2)}\n${count(diagram.right[b])} correct, ${count(diagram.wrong[b])} incorrect`;
+      nodes.push(s('rect', { x: at, width: wide, y: middle - tall(diagram.right[b]), height: tall(diagram.right[b]), class: 'right' }));
+      nodes.push(s('rect', { x: at, width: wide, y: middle, height: tall(diagram.wrong[b]), class: 'wrong' }));
       nodes.push(s('rect', { x: at, width: wide, y: middle - low / 2, height: low, class: 'hit', 'data-tip': about }));
     }
     nodes.push(line(x(0), middle, x(1), middle, 'axis'));
@@ -245,8 +244,8 @@ function riskPanel(label, look, curves, names) {
 function thresholdPanel(label, look, data, selected, target, names) {
   const draw = (width) => {
     const { x, y, nodes, size, height } = square(width, ['threshold', 'share']);
-    if (data.reached) nodes.push(s('rect', { x: x(data.reached[0]), width: Math.max(2, x(data.reached[1]) - x(data.reached[0])), y: y(1), height: y(0) - y(1), class: 'reached' }));
-    if (target !== null) nodes.push(line(x(0), y(target), x(1), y(target), 'chance'), text(x(0) + 3, y(target) - 4, `target ${percent(target)}`, {}));
+    for (const [low, high] of data.certified) nodes.push(s('rect', { x: x(low), width: Math.max(2, x(high) - x(low)), y: y(1), height: y(0) - y(1), class: 'reached' }));
+    if (target !== null) nodes.push(line(x(0), y(target), x(1), y(target), 'chance'));
     for (const cut of selected) nodes.push(line(x(cut), y(0), x(cut), y(1), 'cut'));
     data.curves.forEach((points, k) => {
       for (const [column, kind] of [[1, 'series'], [2, 'series thin']]) {
@@ -258,18 +257,61 @@ function thresholdPanel(label, look, data, selected, target, names) {
     return s('svg', { viewBox: `0 0 ${size} ${height}`, class: look.class, height, preserveAspectRatio: 'xMinYMin' }, nodes);
   };
   const rows = data.curves[1].map((p, i) => [short(p[0]), ...data.curves.flatMap((of) => [short(of[i][1]), short(of[i][2])])]).filter((_, i) => i % 5 === 0);
-  return h('div', { class: 'small' }, h('h4', {}, sign(look), h('span', {}, label)), h('p', { class: 'value' }, selected.length ? `threshold ${[...new Set(selected.map(short))].join(', ')}` : 'no threshold'), chart(draw, `Precision and coverage of ${label} against the threshold`),
+  return h('div', { class: 'small' }, h('h4', {}, sign(look), h('span', {}, label)), h('p', { class: 'value' }, `${selected.length ? `threshold ${[...new Set(selected.map(short))].join(', ')}` : 'no threshold'}${target === null ? '' : ` for ${percent(target)}`}`), chart(draw, `Precision and coverage of ${label} against the threshold`),
     numbers(`Thresholds of ${label}`, ['Threshold', ...names.flatMap((name) => [`Precision, ${name}`, `Coverage, ${name}`])], rows));
+}
+
+// How many labels of the later checkpoint certify a threshold, by random sheets of each size.
+function labelPanel(label, look, data, name) {
+  const sizes = data.labels.map((row) => row[0]);
+  const draw = (width) => {
+    const left = 40, top = 8, high = Math.min(width * 0.5, 200), right = 14;
+    const x = scale(0, Math.max(1, sizes.length - 1), left + 10, width - right), y = scale(0, 1, top + high, top);
+    const nodes = [0, 0.5, 1].flatMap((tick) => [line(left, y(tick), width - right, y(tick), 'gridline'), text(left - 6, y(tick) + 4, percent(tick), { 'text-anchor': 'end' })]);
+    sizes.forEach((n, i) => nodes.push(text(x(i), top + high + 16, count(n), { 'text-anchor': 'middle', class: n === data.enough ? 'strong' : '' })));
+    nodes.push(text((left + width) / 2, top + high + 32, `labelled answers of ${name}`, { 'text-anchor': 'middle' }));
+    if (data.enough) nodes.push(line(x(sizes.indexOf(data.enough)), y(0), x(sizes.indexOf(data.enough)), y(1), 'cut'));
+    for (const [column, kind] of [[1, 'series'], [2, 'series thin']]) nodes.push(s('path', { d: path(data.labels.map((row, i) => [x(i), row[column] === null || row[1] < 0.5 && column === 2 ? null : y(row[column])]).filter((p) => p[1] !== null)), class: kind }));
+    data.labels.forEach((row, i) => nodes.push(s('circle', { cx: x(i), cy: y(row[1]), r: 10, class: 'hit', 'data-tip': `${count(row[0])} labels\n${percent(row[1])} of the sheets certify a threshold${row[2] === null ? '' : `,\nwhich answers ${percent(row[2])} of questions`}` })));
+    return s('svg', { viewBox: `0 0 ${width} ${top + high + 38}`, class: look.class, height: top + high + 38 }, nodes);
+  };
+  const words = !data.enough ? 'not even all labels certify a threshold' : data.enough === sizes.at(-1) ? `only all ${count(data.enough)} labels certify a threshold` : `about ${count(data.enough)} labels certify a threshold`;
+  return h('div', { class: 'small' }, h('h4', {}, sign(look), h('span', {}, label)), h('p', { class: 'value' }, words), chart(draw, `Labels that certify a threshold of ${label}`),
+    numbers(`Labels and thresholds of ${label}`, ['Labels', 'Sheets that certify a threshold', 'Coverage'], data.labels.map((row) => [count(row[0]), ...row.slice(1).map(short)])));
+}
+
+// Histograms of confidence before (outline) and after (filled), by what became of the questions.
+function shiftPanel(label, look, groups, names) {
+  const kinds = [['gained', 'up', '▲'], ['lost', 'down', '▼'], ['unchanged', 'known', '']];
+  const total = (bins) => Math.round(bins.reduce((a, b) => a + b, 0));
+  const draw = (width) => {
+    const left = 4, right = 4, tall = 62, height = kinds.length * (tall + 20) + 38;
+    const x = scale(0, 1, left, width - right), nodes = [];
+    kinds.forEach(([kind, style, mark], k) => {
+      const [before, after] = groups[kind], base = (k + 1) * (tall + 20) + 4, bins = after.length;
+      const y = scale(0, Math.max(1, ...before, ...after), 0, tall), wide = x(1 / bins) - x(0);
+      after.forEach((n, b) => nodes.push(s('rect', { x: x(b / bins) + 0.5, width: wide - 1, y: base - y(n), height: y(n), class: `${style} soft` })));
+      nodes.push(s('path', { d: `${path(before.flatMap((n, b) => [[x(b / bins), base - y(n)], [x((b + 1) / bins), base - y(n)]]))}`, class: 'outline' }));
+      nodes.push(line(left, base, width - right, base, 'axis'), text(left, base - tall - 5, `${mark} ${count(total(after))} ${kind}`.trim(), { class: 'strong' }));
+      after.forEach((n, b) => nodes.push(s('rect', { x: x(b / bins), width: wide, y: base - tall, height: tall, class: 'hit', 'data-tip': `${kind}, confidence ${(b / bins).toFixed(2)} to ${((b + 1) / bins).toFixed(2)}\n${names[0]}: ${count(before[b])}\n${names[1]}: ${count(n)}` })));
+    });
+    for (const tick of [0, 0.5, 1]) nodes.push(text(x(tick), height - 18, tick, { 'text-anchor': ['start', 'middle', 'end'][2 * tick] }));
+    nodes.push(text(width / 2, height - 4, 'confidence', { 'text-anchor': 'middle' }));
+    return canvas(width, height, nodes);
+  };
+  const mean = (bins) => bins.reduce((a, n, b) => a + n * (b + 0.5) / bins.length, 0) / Math.max(1, total(bins));
+  return h('div', { class: 'small' }, h('h4', {}, sign(look), h('span', {}, label)), chart(draw, `Confidence of ${label} in gained, lost and unchanged questions, at ${names[0]} and at ${names[1]}`),
+    numbers(`Confidence of ${label}, middle of its bins`, ['', 'Questions', `Mean, ${names[0]}`, `Mean, ${names[1]}`], kinds.map(([kind]) => [kind, count(total(groups[kind][1])), ...groups[kind].map((bins) => short(mean(bins)))])));
 }
 
 function pairPanel(label, look, dots, value, names, open) {
   const draw = (width) => {
-    const size = Math.min(width, 330), left = 44, top = 8, bottom = 38, right = 8;
-    const x = scale(0, 1000, left, size - right), y = scale(0, 1000, size - bottom, top);
+    const size = width, height = Math.min(width, 380), left = 44, top = 8, bottom = 38, right = 8;
+    const x = scale(0, 1000, left, size - right), y = scale(0, 1000, height - bottom, top);
     const nodes = [];
-    for (const tick of [0, 500, 1000]) nodes.push(line(x(0), y(tick), x(1000), y(tick), 'gridline'), line(x(tick), y(0), x(tick), y(1000), 'gridline'), text(left - 6, y(tick) + 4, tick / 1000, { 'text-anchor': 'end' }), text(x(tick), size - bottom + 16, tick / 1000, { 'text-anchor': tick === 1000 ? 'end' : 'middle' }));
+    for (const tick of [0, 500, 1000]) nodes.push(line(x(0), y(tick), x(1000), y(tick), 'gridline'), line(x(tick), y(0), x(tick), y(1000), 'gridline'), text(left - 6, y(tick) + 4, tick / 1000, { 'text-anchor': 'end' }), text(x(tick), height - bottom + 16, tick / 1000, { 'text-anchor': tick === 1000 ? 'end' : 'middle' }));
     nodes.push(line(x(0), y(0), x(1000), y(1000), 'chance'));
-    nodes.push(text((left + size) / 2, size - 6, `confidence at ${names[0]}`, { 'text-anchor': 'middle' }), s('text', { transform: `translate(10 ${(top + size - bottom) / 2}) rotate(-90)`, 'text-anchor': 'middle' }, `at ${names[1]}`));
+    nodes.push(text((left + size) / 2, height - 6, `confidence at ${names[0]}`, { 'text-anchor': 'middle' }), s('text', { transform: `translate(10 ${(top + height - bottom) / 2}) rotate(-90)`, 'text-anchor': 'middle' }, `at ${names[1]}`));
     // Confidences of few samples have few values: questions at one place are one larger point.
     const places = new Map();
     for (const d of dots) places.set(`${d.before} ${d.after} ${d.up}`, [...(places.get(`${d.before} ${d.after} ${d.up}`) || []), d]);
@@ -281,7 +323,7 @@ function pairPanel(label, look, dots, value, names, open) {
       if (some.length > 1) shape.setAttribute('data-tip', `${count(some.length)} questions`);
       nodes.push(shape);
     }
-    const picture = s('svg', { viewBox: `0 0 ${size} ${size}`, height: size, preserveAspectRatio: 'xMinYMin' }, nodes);
+    const picture = s('svg', { viewBox: `0 0 ${size} ${height}`, height, preserveAspectRatio: 'xMinYMin' }, nodes);
     picture.addEventListener('click', (event) => { const q = event.target.getAttribute('data-question'); if (q !== null) open(Number(q)); });
     return picture;
   };

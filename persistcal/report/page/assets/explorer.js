@@ -16,8 +16,8 @@ class Explorer {
       const row = event.target.closest('.row');
       if (row) this.show(Number(row.dataset.question));
     });
-    for (const id of ['category', 'from', 'to', 'change', 'who', 'verdict', 'side', 'waiting']) byId(id).addEventListener('change', () => this.filter());
-    for (const id of ['search', 'above']) byId(id).addEventListener('input', () => this.filter());
+    for (const id of ['category', 'from', 'to', 'change', 'who', 'verdict', 'side', 'waiting']) byId(id).addEventListener('change', () => this.pick(false));
+    for (const id of ['search', 'above']) byId(id).addEventListener('input', () => this.pick(false));
     byId('clear').addEventListener('click', () => this.clear());
     document.addEventListener('keydown', (event) => this.key(event));
   }
@@ -74,13 +74,25 @@ class Explorer {
     byId('who').replaceChildren(...options([['', 'any confidence'], ...about.estimators.map((e, i) => [String(i), e.label])]));
     byId('waiting-label').hidden = !this.prepare().waiting.some(Boolean);
     this.card.replaceChildren(h('p', { class: 'empty-card' }, 'Choose a question.'));
-    this.clear();
+    const { broken } = about;
+    byId('lists').replaceChildren(chips([[true, `Confident answers that broke (${count(broken ? broken.ids.length : 0)})`], [false, 'All questions']], true, (chosen) => this.clear(chosen), 'List'), h('span', { class: 'note' }, broken && broken.about));
+    this.clear(true);
   }
 
-  clear() {
+  clear(broken = false) {
     byId('search').value = '';
     for (const id of ['category', 'change', 'who']) byId(id).value = '';
     byId('waiting').checked = false;
+    this.pick(broken);
+  }
+
+  // Lists the confident answers that broke, or the questions that pass the filters.
+  pick(broken) {
+    const { broken: some } = this.about;
+    this.broken = broken && some ? some.ids.map((id) => this.columns.ids.indexOf(id)).filter((i) => i >= 0) : null;
+    byId('lists').hidden = !some;
+    byId('lists').querySelectorAll('button').forEach((button, k) => button.setAttribute('aria-pressed', String(k === (this.broken ? 0 : 1))));
+    byId('lists').lastChild.hidden = !this.broken;
     this.filter();
   }
 
@@ -95,7 +107,7 @@ class Explorer {
     const { n_earlier: first } = this.about;
     const stated = (i) => ready.confidence[Number(who)].some((row, k) => columns.correct[first + k][i] === said && row[i] >= 0 && (above ? row[i] > limit : row[i] < limit));
     const found = [];
-    for (let i = 0; i < n; i++) {
+    for (let i = 0; i < n && !this.broken; i++) {
       if (category && columns.category[i] !== Number(category)) continue;
       if (kinds && !kinds.includes(from[i] + to[i])) continue;
       if (waits && !ready.waiting[i]) continue;
@@ -103,11 +115,11 @@ class Explorer {
       if (search && !ready.text[i].includes(search)) continue;
       found.push(i);
     }
-    this.found = found;
-    byId('count').textContent = `${count(found.length)} of ${count(n)} questions`;
+    this.found = this.broken || found;
+    byId('count').textContent = `${count(this.found.length)} of ${count(n)} questions`;
     this.list.scrollTop = 0;
     this.list.replaceChildren(h('div', { style: undefined }));
-    this.list.firstChild.style.height = `${found.length * ROW}px`;
+    this.list.firstChild.style.height = `${this.found.length * ROW}px`;
     this.drawn = new Map();
     this.drawRows();
   }
@@ -120,6 +132,11 @@ class Explorer {
       correct.map((row, k) => [k === first && k > 0 && h('i', { class: 'gap' }), h('i', { class: { 1: 'ok', 0: 'bad' }[row[i]] || '' })]));
   }
 
+  sureness(i) {
+    const { broken: { member }, update } = this.about;
+    return `confidence ${update.map((k) => short(this.columns.confidence[member][k][i] / 1000)).join(' → ')}`;
+  }
+
   drawRows() {
     if (!this.drawn) return;
     const top = Math.max(0, Math.floor(this.list.scrollTop / ROW) - 4), end = Math.min(this.found.length, Math.ceil((this.list.scrollTop + this.list.clientHeight) / ROW) + 4);
@@ -129,7 +146,7 @@ class Explorer {
       const i = this.found[place];
       const row = h('div', { class: 'row', role: 'option', id: `row-${i}`, 'aria-selected': String(i === this.open), 'aria-setsize': this.found.length, 'aria-posinset': place + 1, 'data-question': i },
         h('div', { class: 'q', dir: 'auto' }, this.questionText(i).slice(0, 300)),
-        h('div', { class: 'under' }, this.strip(i), h('span', {}, this.columns.category ? this.data.texts[this.columns.category[i]] : '')));
+        h('div', { class: 'under' }, this.strip(i), h('span', {}, this.broken ? this.sureness(i) : this.columns.category ? this.data.texts[this.columns.category[i]] : '')));
       row.style.top = `${place * ROW}px`;
       this.drawn.set(place, row);
       this.list.append(row);

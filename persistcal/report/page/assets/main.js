@@ -113,29 +113,35 @@ function drawRisks(part, study) {
     byId('risks').replaceChildren(...chosen.map(([e, k]) => riskPanel(e.label, study.looks[e.estimator], part.risks[k], names)));
     const cuts = part.thresholds;
     byId('cuts').replaceChildren(...(cuts ? chosen : []).map(([e, k]) => thresholdPanel(e.label, study.looks[e.estimator], cuts.estimators[k], cuts.selected[k], cuts.target, cuts.names)));
+    byId('labels').replaceChildren(...(cuts ? chosen : []).filter(([, k]) => cuts.estimators[k].labels.length).map(([e, k]) => labelPanel(e.label, study.looks[e.estimator], cuts.estimators[k], cuts.names[1])));
+    byId('labels').parentElement.hidden = !byId('labels').firstChild;
   };
-  if (evaluation.length < 2) { byId('risks').replaceChildren(h('p', { class: 'note' }, 'There is only one checkpoint.')); byId('risks-controls').replaceChildren(); byId('cuts').replaceChildren(); return; }
+  if (evaluation.length < 2) { byId('risks').replaceChildren(h('p', { class: 'note' }, 'There is only one checkpoint.')); byId('risks-controls').replaceChildren(); byId('cuts').replaceChildren(); byId('labels').parentElement.hidden = true; return; }
   const which = anyMain && part.estimators.some((e) => !e.main);
-  byId('risks-controls').replaceChildren(...(which ? [chips([[false, 'Main estimators'], [true, 'All']], false, draw, 'Estimators')] : []), h('span', { class: 'note' }, `Dashed: ${names[0]}. Solid: ${names[1]}.`));
+  byId('risks-controls').replaceChildren(...(which ? [chips([[false, 'Main estimators'], [true, 'All']], false, draw, 'Estimators')] : []), h('span', { class: 'note' }, `Dashed: ${names[0]}. Solid: ${names[1]}. `, part.broken && h('a', { href: '#questions' }, `${count(part.broken.ids.length)} confident answer${part.broken.ids.length === 1 ? '' : 's'} broke`)));
   draw(!anyMain);
 }
 
 function drawPairs(part, columns, study, explorer) {
   const evaluation = part.checkpoints.slice(part.n_earlier);
   const usable = part.pairs.map((p, i) => [p, i]).filter(([p]) => p.size);
-  if (!usable.length) { byId('pairs').replaceChildren(h('p', { class: 'note' }, 'No question changed between two checkpoints.')); byId('pairs-controls').replaceChildren(); return; }
+  if (!usable.length) { byId('pairs').replaceChildren(h('p', { class: 'note' }, 'No question changed between two checkpoints.')); byId('pairs-controls').replaceChildren(); byId('shifts').replaceChildren(); return; }
   const anyMain = part.estimators.some((e) => e.main);
   const largest = usable.reduce((a, b) => (Math.min(b[0].improvement, b[0].regression) > Math.min(a[0].improvement, a[0].regression) ? b : a));
-  const state = { pair: largest[1], all: !anyMain };
+  // The pair of the verdict comes first, if its confidences are here.
+  const first = usable.find(([p]) => part.update && p.earlier === part.update[0] && p.later === part.update[1]);
+  const state = { pair: (first || largest)[1], all: !anyMain };
   const draw = () => {
     const pair = part.pairs[state.pair], names = [evaluation[pair.earlier].label, evaluation[pair.later].label];
     const [was, is] = [pair.earlier, pair.later].map((k) => columns.correct[part.n_earlier + k]);
     const questions = columns.ids.map((_, i) => i).filter((i) => was[i] !== '-' && is[i] !== '-' && was[i] !== is[i]);
-    byId('pairs').replaceChildren(...part.estimators.map((e, k) => [e, k]).filter(([e]) => state.all || e.main).map(([e, k]) => {
+    const chosen = part.estimators.map((e, k) => [e, k]).filter(([e]) => state.all || e.main);
+    byId('shifts').replaceChildren(...chosen.map(([e, k]) => shiftPanel(e.label, study.looks[e.estimator], part.shifts[k][state.pair], names)));
+    byId('pairs').replaceChildren(...chosen.map(([e, k]) => {
       const dots = questions.map((i) => ({ question: i, up: is[i] === '1', before: columns.confidence[k][pair.earlier][i], after: columns.confidence[k][pair.later][i] })).sort((a, b) => (a.question * 7919) % 101 - (b.question * 7919) % 101);
       return pairPanel(e.label, study.looks[e.estimator], dots, part.pair_metrics[k][state.pair], names, (i) => explorer.show(i, { focus: true }));
     }));
-    byId('pairs-note').textContent = `${count(pair.size)} questions: ${count(pair.improvement)} improvements, ${count(pair.regression)} regressions.${questions.length < pair.size ? ` The points are a sample of ${count(questions.length)}.` : ''}`;
+    byId('pairs-note').textContent = `${count(pair.size)} questions: ${count(pair.improvement)} gained, ${count(pair.regression)} lost.${questions.length < pair.size ? ` The points are a sample of ${count(questions.length)}.` : ''}`;
   };
   const select = h('select', { 'aria-label': 'Pair of checkpoints', onchange: (event) => { state.pair = Number(event.target.value); draw(); } }, options(usable.map(([p, i]) => [String(i), `${evaluation[p.earlier].label} → ${evaluation[p.later].label}${p.kept ? '' : ' (too small to be used)'}`])));
   select.value = String(state.pair);
@@ -170,7 +176,7 @@ async function start() {
   drawAnalyses(study);
   const drawPart = (k) => {
     const part = study.parts[k];
-    document.querySelectorAll('.verdict, .broken').forEach((node) => { node.hidden = Number(node.dataset.part) !== k; });
+    document.querySelectorAll('.verdict').forEach((node) => { node.hidden = Number(node.dataset.part) !== k; });
     document.querySelectorAll('.part-name').forEach((node) => { node.textContent = study.parts.length > 1 ? part.label : ''; });
     drawAccuracy(study, part);
     byId('flows').replaceChildren(...(part.flows.length ? flowChart(part.checkpoints, part.flows) : [h('p', { class: 'note' }, 'There is only one checkpoint.')]));

@@ -1,0 +1,168 @@
+"""Curves of confidence at one or two checkpoints: data of the page's charts and of figures."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from persistcal.evaluation.predictions import ABSENT, AnswerArrays, drop_noise
+from persistcal.evaluation.relabelling import curve_sizes, measure_label_curve
+from persistcal.evaluation.reliability import reliability
+from persistcal.evaluation.settings import EvaluationSettings
+from persistcal.evaluation.thresholds import (
+    certified_candidates,
+    one_per_group,
+    select_threshold,
+)
+from persistcal.report.threshold_views import LEAST_ANSWERED
+
+CUTS = np.arange(51) / 50  # thresholds of a curve
+N_BINS = 20
+LEAST_SUPPORT = 3.0  # of a reliability curve: below, it shows the noise of one or two answers
+OFTEN = 0.8  # share of the sheets that certify a threshold, to name a number of labels
+TINY = 1e-9  # by which a confidence can be below a threshold that it equals
+
+Array = NDArray[np.float64]
+Runs = Sequence[Array]  # confidences of each seed, (n_checkpoints, n_questions)
+Labels = NDArray[np.int8]
+
+
+def reliability_curve(
+    runs: Sequence[Array], correct: NDArray[np.bool_], counts: Array
+) -> tuple[float, Array]:
+    """Return SmoothECE, and rows of (confidence, accuracy, lower, upper), at one checkpoint.
+
+    The curve stays within the confidences that were given, and ends where there are hardly any.
+    """
+    drawn = reliability(runs, correct.astype(float), counts=counts)
+    stated, step = np.concatenate(runs), 0.51 / (len(drawn.confidence) - 1)
+    clipped = np.clip(drawn.confidence, stated.min() - step, stated.max() + step)
+    supported = (drawn.support >= LEAST_SUPPORT) & (clipped == drawn.confidence)
+    columns = (drawn.confidence, drawn.accuracy, drawn.lower, drawn.upper)
+    return drawn.smece, np.column_stack(columns)[supported]
+
+
+def histogram(runs: Sequence[Array], mask: NDArray[np.bool_]) -> Array:
+    """Return the number of answers in 20 equal bins of confidence, the mean over seeds.
+
+    A bin begins with its lower end: .6, the confidence of 3 in 5 samples, is in [.6, .65).
+    """
+    stated = [np.minimum(run[mask] + TINY, 1) for run in runs]
+    total = sum(np.histogram(run, bins=N_BINS, range=(0, 1))[0] for run in stated)
+    return np.asarray(total) / len(runs)
+
+
+def shifts(runs: Runs, correct: Labels, earlier: int, later: int) -> dict[str, list[Array]]:
+    """Return the histograms of confidence before and after, by what became of the questions.
+
+    `gained` are the questions that only the later checkpoint answers correctly, `lost` those
+    that only the earlier one does, and `unchanged` the others that both answered.
+
+    >>> correct = np.array([[0, 1, 1], [1, 0, 1]], np.int8)
+    >>> run = np.array([[0.1, 0.9, 0.9], [0.9, 0.1, 0.9]])
+    >>> {k: [int(h.argmax()) for h in pair] for k, pair in shifts([run], correct, 0, 1).items()}
+    {'gained': [2, 18], 'lost': [18, 2], 'unchanged': [18, 18]}
+    """
+    first, second = correct[earlier], correct[later]
+    both = (first != ABSENT) & (second != ABSENT)
+    groups = {
+        "gained": both & (first < second),
+        "lost": both & (first > second),
+        "unchanged": both & (first == second),
+    }
+    return {
+        name: [histogram([run[k] for run in runs], mask) for k in (earlier, later)]
+        for name, mask in groups.items()
+    }
+
+
+def threshold_curve(runs: Runs, correct: Labels, k: int) -> Array:
+    """Return rows of (threshold, precision, coverage) at one checkpoint, means over seeds.
+
+    Precision is NaN above fewer than ten answers.
+    """
+    is_known = correct[k] != ABSENT
+    right = correct[k, is_known] == 1
+    above = np.array([run[k, is_known] >= CUTS[:, None] - TINY for run in runs])
+    answered, n_right = above.sum(axis=2), (above & right).sum(axis=2)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        precision = np.where(answered >= LEAST_ANSWERED, n_right / answered, np.nan)
+    coverage = answered / max(1, len(right))
+    return np.column_stack([CUTS, precision.mean(axis=0), coverage.mean(axis=0)])
+
+
+def _labelled(answers: AnswerArrays, ends: Sequence[int], seed: int) -> NDArray[np.intp]:
+    """Return the questions with an answer at each of some checkpoints, one of each group."""
+    known = np.flatnonzero((answers.correct[list(ends)] != ABSENT).all(axis=0))
+    return one_per_group(answers.groups, known, seed=seed)
+
+
+def selected_thresholds(
+    answers: AnswerArrays, runs: Runs, ends: tuple[int, int], settings: EvaluationSettings
+) -> list[float]:
+    """Return the thresholds that the first of two checkpoints selects, as `check_thresholds`.
+
+    There is one for each seed that has a threshold.
+    """
+    chosen = _labelled(answers, ends, settings.seed)
+    right = answers.correct[ends[0], chosen] == 1
+    selections = [
+        select_threshold(
+            drop_noise(run[ends[0], chosen]),
+            right,
+            precision=settings.precision,
+            delta=settings.delta,
+        )
+        for run in runs
+    ]
+    return [selection.threshold for selection in selections if selection]
+
+
+def certified_ranges(
+    answers: AnswerArrays, runs: Runs, k: int, settings: EvaluationSettings
+) -> list[tuple[float, float]]:
+    """Return the ranges of thresholds that a checkpoint's labels certify for every seed.
+
+    By Learn then Test, see `select_threshold`: with a probability of 1 − delta, all thresholds
+    of a seed reach the precision. A threshold stands for the next confidence that was tested.
+    """
+    chosen = _labelled(answers, [k], settings.seed)
+    right = answers.correct[k, chosen] == 1
+    reached = np.ones(len(CUTS), bool)
+    for run in runs:
+        stated = drop_noise(run[k, chosen])
+        tested, passed = certified_candidates(
+            stated, right, precision=settings.precision, delta=settings.delta
+        )
+        places = np.searchsorted(tested, CUTS - TINY)
+        reached &= np.append(passed, False)[places]
+    edges = np.flatnonzero(np.diff(np.concatenate([[False], reached, [False]]).astype(int)))
+    pairs = edges.reshape(-1, 2)
+    return [(float(CUTS[start]), float(CUTS[stop - 1])) for start, stop in pairs]
+
+
+def label_curve(
+    answers: AnswerArrays, runs: Runs, k: int, settings: EvaluationSettings
+) -> pd.DataFrame:
+    """Return the table LABEL_CURVE of an estimator's first seed at one checkpoint."""
+    chosen = _labelled(answers, [k], settings.seed)
+    return measure_label_curve(
+        drop_noise(runs[0][k, chosen]),
+        answers.correct[k, chosen] == 1,
+        precision=settings.precision,
+        delta=settings.delta,
+        n_labels=curve_sizes(len(chosen)),
+        seed=settings.seed,
+    )
+
+
+def labels_that_certify(curve: pd.DataFrame) -> int | None:
+    """Return the smallest measured number of labels that certifies a threshold in 80 %.
+
+    >>> rows = {"n_labels": [30, 60, 120], "certified": [0.1, 0.82, 1.0]}
+    >>> labels_that_certify(pd.DataFrame(rows))
+    60
+    """
+    enough = curve.loc[curve["certified"] >= OFTEN, "n_labels"]
+    return int(enough.min()) if len(enough) else None
