@@ -21,7 +21,7 @@ from persistcal.report.layout import DisplayNames, Names, place_title
 from persistcal.report.threshold_views import MOST_CURVES, percent
 
 N_REPLICATES = 200  # of a band
-_CERTIFIED = {"facecolor": "#d8efe4", "linewidth": 0}
+_CERTIFIED: dict[str, Any] = {"facecolor": "#d8efe4", "linewidth": 0}
 _COLOURS = {"gained": "#1a8f63", "lost": "#cf4436", "unchanged": "#8b8f98"}
 
 
@@ -101,10 +101,9 @@ def _end_handles(panels: Sequence[_Panel]) -> list[Line2D]:
     named = {panel.ends for panel in panels}
     ends = next(iter(named)) if len(named) == 1 else ("first checkpoint", "last checkpoint")
     look: dict[str, Any] = {"color": drawing.GRAY, "linewidth": 1.5}
-    dashes = [(0, (3, 2)), "solid"]
     return [
-        Line2D([], [], label=end, linestyle=dash, **look)
-        for end, dash in zip(ends, dashes, strict=True)
+        Line2D([], [], label=ends[0], linestyle=(0, (3, 2)), **look),
+        Line2D([], [], label=ends[1], **look),
     ]
 
 
@@ -162,7 +161,7 @@ def threshold_figure(
     Vertical lines are the thresholds that the first checkpoint selects. Thresholds that the
     labels of the last checkpoint certify are shaded. `threshold` has `precision` and `delta`.
     """
-    settings = EvaluationSettings(**threshold)
+    settings = EvaluationSettings(precision=threshold["precision"], delta=threshold["delta"])
     chosen = list(_choose(predictions, checkpoints, labels, only))
     if not chosen:
         return drawing.only_text(_ONE)
@@ -255,7 +254,7 @@ def label_curve_figure(
     Lines belong to an estimator's first seed, and each point to 50 random sheets of labels. The
     median coverage is drawn if at least half of the sheets certify a threshold.
     """
-    settings = EvaluationSettings(**threshold)
+    settings = EvaluationSettings(precision=threshold["precision"], delta=threshold["delta"])
     chosen = list(_choose(predictions, checkpoints, labels, only))
     if not chosen:
         return drawing.only_text(_ONE)

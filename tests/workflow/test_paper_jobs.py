@@ -43,8 +43,8 @@ STUDY = {
     # contrast sets
     "make_plain_table": 8 + 3,
     "compare_with_paper": 1,
-    # states, accuracy, risk and coverage, and the full set against contrast sets
-    "draw_figure": 4,
+    # states, accuracy, full set against contrast sets, and five of predictions
+    "draw_figure": 8,
     "make_page": 1,
 }
 
@@ -92,7 +92,7 @@ ALL = {
     "correlate_variance": 1,
     "measure_confounds": 1,
     "measure_headroom": 6,
-    "draw_figure": 4 + 2 + 1,  # two transfer matrices, and the headroom of the verifier
+    "draw_figure": 8 + 2 + 1,  # two transfer matrices, and the headroom of the verifier
     "compare_weights": 3,
     # also similarities of weights, Jeopardy's categories, BioASQ's examples
     "make_plain_table": 11 + 3,

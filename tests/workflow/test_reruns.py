@@ -16,7 +16,8 @@ SHOWN = {
     "compare_study": 1,
     "make_claims": 1,
     "measure_subsets": 1,
-    "draw_figure": 3,  # states, risk and coverage, and the full set against contrast sets
+    # states, full set against contrast sets, and five of predictions
+    "draw_figure": 7,
     "make_page": 1,
 }
 # Jobs that follow a change of any predictions
@@ -175,7 +176,7 @@ def test_another_version_of_a_checkpoint_reruns_only_its_answers(study, tmp_path
         **evaluated(5),
         **FROM_LABELS,
         "make_plain_table": 9,  # the table of accuracies is the ninth
-        "draw_figure": 4,  # the figure of accuracies is the fourth
+        "draw_figure": 8,  # the figure of accuracies is the eighth
     }
 
 
@@ -191,7 +192,7 @@ def test_one_more_checkpoint_keeps_the_answers_of_the_others(study, tmp_path):
         **evaluated(5),
         **FROM_LABELS,
         "make_plain_table": 9,
-        "draw_figure": 5,  # with five evaluation checkpoints also a figure over their distance
+        "draw_figure": 9,  # with five evaluation checkpoints also a figure over their distance
     }
 
 
@@ -218,7 +219,7 @@ def test_only_one_more_checkpoint_is_asked_about_its_answers(study, tmp_path):
 
 FOLDERS = ["atlas", "config", "envs", "persistcal", "profiles", "study", "tools", "workflow"]
 # All tables and figures share modules with SmoothECE.
-EVERYTHING = {**evaluated(5), "make_plain_table": 9, "draw_figure": 4, "list_contrast_sets": 1}
+EVERYTHING = {**evaluated(5), "make_plain_table": 9, "draw_figure": 8, "list_contrast_sets": 1}
 
 
 @pytest.mark.parametrize(

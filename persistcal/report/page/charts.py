@@ -111,7 +111,7 @@ def threshold_curves(
     (number of labels, share of sheets that certify a threshold, coverage), at the later one,
     unless the confidence is the same for all questions.
     """
-    answers, shown = part.answers, []
+    answers, shown = part.answers, list[dict[str, Any]]()
     for runs in part.members.values():
         drawn = [curves.threshold_curve(runs, answers.correct, k) for k in ends]
         rows = [[[as_number(v) for v in row] for row in curve] for curve in drawn]
