@@ -42,6 +42,7 @@ def test_lost_answers_are_counted_and_compared_by_category():
         "forget": {"known": 4, "gone_first": 3, "gone_second": 2, "gone_both": 2},
         "retain": {"known": 1, "gone_first": 0, "gone_second": 0, "gone_both": 0},
     }
+
     all_questions, forget, retain = rows["kappa"]
     # Observed agreement 4/5; by chance 3/5 2/5 + 2/5 3/5 = 12/25: (20 - 12) / (25 - 12) = 8/13.
     assert all_questions == pytest.approx(8 / 13)

@@ -122,6 +122,7 @@ def test_the_table_of_confounds_has_a_row_per_attribute():
         measure_confounds(
             UNTRAINED.assign(model="m", dataset="d", answer=None), *tables, **shared
         )
+
     # The 8 train questions have the reference "x". The rarity of "rare" is 1, and of "x" it is
     # 1 / (1 + 8), so rarity separates all changes.
     texts = ANSWERS["correct"].map({True: "rare", False: "x"})

@@ -115,9 +115,11 @@ def test_the_headroom_figure_has_a_point_per_model_and_dataset_with_a_headroom()
     [axes] = figure.axes
     points = [tuple(points_drawn.get_offsets()[0]) for points_drawn in axes.collections]
     assert points == [(40.0, 0.02), (60.0, 0.2)]
+
     _, first, second = axes.lines
     assert first.get_xydata().tolist() == [[40, -0.01], [40, 0.05]]
     assert second.get_xydata().tolist() == [[60, 0.1], [60, 0.3]]
+
     [legend] = figure.legends
     shown = [text.get_text() for text in legend.get_texts()]
     assert shown == ["Model m", "Model n", "Quiz", "Exam"]

@@ -89,6 +89,7 @@ def test_a_transfer_matrix_equals_a_count_over_all_pairs():
     settings = {"dataset": "quiz", "checkpoints": CHECKPOINTS, "sets": NAMES}
     matrix = measure_transfer(pd.concat(answered), pd.concat(scored), **settings)
     assert set(matrix["n"]) == {n - 1}
+
     aucs = matrix.set_index(["recipe", "trained_on", "checkpoint"])["auc"].to_dict()
     assert aucs == pytest.approx(expected)
 

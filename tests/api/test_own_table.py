@@ -82,16 +82,20 @@ def test_a_comparison_marks_the_best_estimator_and_its_ties_in_the_table(predict
     comparison = compare(predictions, CHECKPOINTS, **SETTINGS, n_replicates=200)
     metrics, tests = comparison.tables["metrics"], comparison.tables["significance"]
     pd.testing.assert_frame_equal(metrics, evaluate(predictions, CHECKPOINTS, **SETTINGS))
+
     table = comparison.table()
     means = metrics[(metrics["seed"] == "mean") & (metrics["conditioning"] == "odds")]
     auc = means[(means["scope"] == "full") & (means["metric"] == "auc")]
     column = table.data["full", "auc"]
     assert len(column) == 4
+
     expected = auc.set_index("estimator")["value"]
     assert column.droplevel([0, 1, 2]).to_dict() == expected.to_dict()
+
     html = table.to_html()
     best = f"{expected.max():.3f}"
     assert "font-weight: bold" in html and "text-decoration: underline" in html and best in html
+
     aucs = tests[(tests["scope"] == "full") & (tests["metric"] == "auc")]
     assert set(aucs["best"]) == {expected.idxmax()} and len(aucs) == 3
     assert comparison.figure().axes[0].get_ylabel() == "Change AUC"

@@ -14,6 +14,7 @@ def plan(words):
 def test_a_plan_from_guessed_rates_agrees_with_the_normal_approximation(capsys):
     guess = "--accuracy 0.6 --changed 200 200 --agreement 0.75 --difference 0.1"
     assert plan(f"--questions 2000 {guess}") == 0
+
     heading, accuracy, delta, auc, *needed = capsys.readouterr().out.splitlines()
     assert heading == "Found in 80 % of studies of 2,000 questions:"
     # 2.80 √(0.2 / 2000) = 0.028, by the normal approximation
@@ -21,16 +22,20 @@ def test_a_plan_from_guessed_rates_agrees_with_the_normal_approximation(capsys):
     # 2.80 √(0.25 (1/200 + 1/200)) = 0.140; pseudo-questions add 2 / 200 to each variance of 1
     assert float(delta.split(": ")[1]) == pytest.approx(0.141, abs=0.002)
     assert 0 < float(auc.split(": ")[1]) < 0.14
+
     # (2.8016 / 0.1)² (4 x 0.25 - 0.1²) / 4 (1 / 0.1 + 1 / 0.1) = 3,886
     name, number = needed[0].split(": ")
     assert name == "questions for a Δ₀ᵇ of 0.1"
     assert int(number.replace(",", "")) == pytest.approx(3886, rel=0.03)
+
     capsys.readouterr()
     assert plan(f"--questions 2000 --estimators 5 {guess}") == 0
+
     among_five = capsys.readouterr().out.splitlines()[2]
     # Five estimators need the quantile 2.81 instead of 1.96: (2.81 + 0.84) / (1.96 + 0.84)
     assert float(among_five.split(": ")[1]) == pytest.approx(0.141 * 3.65 / 2.80, abs=0.003)
     assert plan("--questions 2000 --changed 200 200 --agreement 0.96 --difference 0.1") == 0
+
     lines = capsys.readouterr().out.splitlines()
     assert lines[-2] == "questions for a Δ₀ᵇ of 0.1: impossible by this guess"
 

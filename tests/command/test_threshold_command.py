@@ -49,6 +49,7 @@ def test_the_exit_code_of_a_release_gate_follows_the_verdict(
     gate = ["--fail-if", fail_if] if fail_if else []
     words = ["--precision", 0.8, "--out", tmp_path / "out", *gate]
     assert run("threshold", versions["v1"], versions[later], *words) == code
+
     printed = capsys.readouterr().out
     reached, verdict = {
         "kept": ("97 % [83, 100]", "kept. No confident answer"),
@@ -59,9 +60,11 @@ def test_the_exit_code_of_a_release_gate_follows_the_verdict(
         f"threshold .90 promised 80 % precision on v1 (90 % sure); on {later} it reaches "
         f"{reached} at a coverage of .75 (before: .75): {verdict}"
     ) in printed
+
     [row] = pd.read_csv(tmp_path / "out/thresholds.csv").to_dict("records")
     assert row["verdict"] == later
     assert (tmp_path / "out/threshold_cells.csv").exists()
+
     selective = pd.read_csv(tmp_path / "out/selective.csv").set_index(["checkpoint", "metric"])
     # Errors at v1 by coverage: 30 tied answers share one error, and 10 errors follow.
     errors = [0, *np.linspace(0, 1, 31)[1:], *range(2, 12)]

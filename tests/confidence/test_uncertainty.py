@@ -150,6 +150,7 @@ def test_summaries_of_token_distributions_equal_lm_polygraph_and_uqlm():
     entropy, certainty, margin, least = (summary[0] / torch.tensor([3, 3, 3, 1])).tolist()
     stats = {"greedy_log_probs": [list(logprobs.numpy())]}
     assert -certainty == pytest.approx(peer_value("self_certainty", "SelfCertainty", stats))
+
     listed = [
         {"logprob": logprob, "top_logprobs": [{"logprob": x} for x in row]}
         for logprob, row in zip(chosen.tolist(), logprobs.tolist(), strict=True)
@@ -161,6 +162,7 @@ def test_summaries_of_token_distributions_equal_lm_polygraph_and_uqlm():
     )
     assert single["min_probability"] == pytest.approx([np.exp(least)])
     assert all_tokens["probability_margin"] == pytest.approx([margin])
+
     stats = {"entropy": [-(logprobs.exp() * logprobs).nansum(dim=1).numpy()]}
     assert entropy == pytest.approx(peer_value("token_entropy", "MeanTokenEntropy", stats))
 

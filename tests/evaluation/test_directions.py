@@ -132,6 +132,7 @@ def test_too_few_gains_or_losses_give_no_interval_and_no_test(caplog):
     rows = pd.concat([predictions_of(change, improvement), second_estimator])
     drawn = replicate_metrics(rows, ["a", "b"], replace(SETTINGS, min_direction=5))
     assert "gains 30 and loses 4 questions: fewer than 5 of either give no" in caplog.text
+
     table = intervals(drawn).set_index(["estimator", "metric"])
     ends = [name for name in table if "_2_5pct" in name or "_97_5pct" in name]
     tests = compare_blocks(drawn, {"both": ["e", "f"]}).set_index("metric")
@@ -144,6 +145,7 @@ def test_too_few_gains_or_losses_give_no_interval_and_no_test(caplog):
         assert tests.loc[metric, "significant"]  # the paper's mark stays as it is
     assert table.loc[("f", "delta0"), ends[:2]].notna().all()
     assert table.loc[("e", "delta0"), ends].isna().all()  # all signs are 1: it does not vary
+
     enough = replicate_metrics(rows, ["a", "b"], replace(SETTINGS, min_direction=4))
     assert not np.isnan(enough.for_claims(KEY)).any()
 
@@ -156,6 +158,7 @@ def test_replicates_of_an_estimator_do_not_depend_on_other_estimators_or_on_memo
     row = replicates.estimators.index(("quiz", "own"))
     separate = replicate_metrics(predictions.query("estimator == 'own'"), CHECKPOINTS, settings)
     assert set(replicates.claims) == {key for key in replicates.observed if key[2] != "smece"}
+
     balanced = ("delta0_balanced", "delta_balanced", "change_auc")
     assert set(replicates.fewest) == {
         MetricKey("odds", "contrast", metric) for metric in balanced
@@ -164,6 +167,7 @@ def test_replicates_of_an_estimator_do_not_depend_on_other_estimators_or_on_memo
         np.testing.assert_allclose(separate.claims[key][0], claims[row], atol=1e-12)
         np.testing.assert_array_equal(restored.for_claims(key), claims)
     assert (restored.fewest, restored.by_seed) == (replicates.fewest, replicates.by_seed)
+
     weights_of_e, weights_of_f = (
         draws.pseudo_weights(["quiz", e], 5, seed=3, expected=0.5) for e in "ef"
     )

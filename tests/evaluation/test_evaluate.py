@@ -46,14 +46,18 @@ def test_metrics_equal_values_by_hand():
     # Both answers to a question have the same error: 1/17, 1/2, 1/5.
     assert contrast["brier"] == pytest.approx((1 / 17**2 + 1 / 4 + 1 / 25) / 3)
     assert contrast["smece"] == pytest.approx(smooth_ece([1 / 17, 1 / 2, 4 / 5], [0, 0, 1]))
+
     full = values(evaluation, "full")
     # Right answers 0.8 0.9 0.8 0.5 0.6; wrong answers 0.2 0.5 0.5: 15 pairs with two ties.
     assert full["auc"] == pytest.approx(14 / 15)
+
     errors = [0.2, 0.5, 0.2, 0.1, 0.2, 0.5, 0.5, 0.4]
     assert full["brier"] == pytest.approx(np.mean(np.square(errors)))
+
     at_a = smooth_ece([0.2, 0.5, 0.8, 0.9], [0, 0, 1, 1])
     at_b = smooth_ece([0.8, 0.5, 0.5, 0.6], [1, 1, 0, 1])
     assert full["smece"] == pytest.approx((at_a + at_b) / 2)
+
     pair = sets_of(BY_HAND, ["a", "b"], min_contrast=1).iloc[0]
     assert pair.tolist() == ["a", "b", 3, 2, 1, True]
 

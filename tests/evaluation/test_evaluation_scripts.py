@@ -96,6 +96,7 @@ def test_contrast_sets_are_listed_by_pair_and_by_question():
         assert gained == {**pair, "improvement": True, **texts}
         artifacts.check(listed, artifacts.CONTRAST_QUESTIONS, "contrast_sets")
         assert len(listed) == 2
+
     _, unknown = list_contrast_sets(answers, clusters[:0].assign(members=[]), **settings)
     assert unknown["same_answers"].isna().all()
 

@@ -35,11 +35,13 @@ def test_the_sweep_over_min_contrast_equals_a_study_for_each_value():
     all_pairs = metrics_of_pairs(predictions(), CHECKPOINTS, EvaluationSettings(min_contrast=1))
     sizes = sorted(set(all_pairs["size"]))
     assert len(sizes) > 3
+
     pairs = metrics_of_pairs(
         predictions(), CHECKPOINTS, EvaluationSettings(min_contrast=sizes[2])
     )
     assert len(pairs) == 6 * 2 * len(names("contrast"))  # pairs, estimators
     assert (pairs["kept"] == (pairs["size"] >= sizes[2])).all()
+
     swept = sweep_min_contrast(pairs, chosen=sizes[1] + 1)
     assert sorted(set(swept["min_contrast"])) == sizes
     for min_contrast, rows in swept.groupby("min_contrast"):
@@ -52,6 +54,7 @@ def test_the_sweep_over_min_contrast_equals_a_study_for_each_value():
             pd.testing.assert_series_equal(swept_metrics[column], expected_column, atol=1e-12)
         # `chosen` marks the smallest size that the configured value keeps: the third.
         assert swept_metrics["chosen"].eq(min_contrast == sizes[2]).all()
+
     swept_exactly = sweep_min_contrast(pairs, chosen=sizes[1])
     assert set(swept_exactly.loc[swept_exactly["chosen"], "min_contrast"]) == {sizes[1]}
     assert not sweep_min_contrast(pairs, chosen=sizes[-1] + 1)["chosen"].any()

@@ -107,11 +107,13 @@ def test_tables_contain_intervals_over_questions_and_over_seeds():
     replicates = replicate_metrics(predictions, CHECKPOINTS, SETTINGS)
     noisy = replicates.noise["odds", "full", "auc"] > 0
     assert noisy.tolist() == [name == "learnt" for _, name in replicates.estimators]
+
     table = intervals(replicates).set_index(["estimator", "scope", "metric"])
     of_three, of_one = table.loc["learnt"], table.loc["own"]
     assert (of_three["n_seeds"] == 3).all()
     assert (of_three["seeds_upper_97_5pct"] > of_three["upper_97_5pct"]).mean() > 0.5
     np.testing.assert_array_equal(of_one["seeds_lower_2_5pct"], of_one["lower_2_5pct"])
+
     tests = compare_blocks(replicates, {"block": ["learnt", "own"]})
     row = tests.set_index(["scope", "metric"]).loc[("full", "brier")]  # lower is better
     key = MetricKey("odds", "full", "brier")
@@ -122,6 +124,7 @@ def test_tables_contain_intervals_over_questions_and_over_seeds():
     expected = recipe_interval(row["difference"], claims[worse] - claims[best], sides, noise)
     columns = ["n_seeds", "seeds_lower_2_5pct", "seeds_upper_97_5pct", "seeds_p_value"]
     np.testing.assert_allclose(row[columns].astype(float), expected)
+
     one_seed = predictions[~predictions["seed"].isin([18, 19])].query("estimator == 'learnt'")
     single = intervals(replicate_metrics(one_seed, CHECKPOINTS, SETTINGS))
     assert (single["n_seeds"] == 1).all() and single["seeds_lower_2_5pct"].isna().all()

@@ -47,6 +47,7 @@ def test_differences_and_intervals_are_values_and_quantiles_of_the_replicates(
     """Replicates are compared with resampled rows in test_bootstrap."""
     artifacts.check(tests.assign(model="m", dataset="quiz"), artifacts.SIGNIFICANCE, "here")
     assert (tests.groupby(KEY).size() == 3).all()  # estimators other than the best
+
     metrics = evaluate(predictions, CHECKPOINTS, EvaluationSettings(min_contrast=5)).query(
         "seed == 'mean'"
     )
@@ -97,8 +98,10 @@ def test_a_better_estimator_is_significantly_better_and_an_equal_estimator_is_no
         assert rounding.loc[metric, "lower_5pct"] == 0
         assert not rounding.loc[metric, "significant"]
         assert not rounding.loc[metric, "p_value"] < 0.2
+
     worse, same = tests.loc["main", "worse"], tests.loc["main", "same"]
     assert worse["significant"].all() and not same["significant"].any()
+
     worse, same = (rows.drop("smece", level="metric") for rows in (worse, same))  # no p-value
     assert (worse["p_value"] == 2 / 301).all() and not (same["p_value"] < 0.2).any()
     # Holm multiplies by one, or by two if the equal estimator has a p-value.

@@ -115,6 +115,7 @@ def metrics_of_repeated_rows(answers, state, replicate):
 def test_replicates_of_checkpoints_equal_metrics_of_repeated_rows(answers):
     common = shared(answers, (0, 1))
     assert len(common) == 117
+
     states = [State(0, common), State(1, common), State(2, shared(answers, [2]))]
     drawn_metrics = resample_states(
         answers, states, EvaluationSettings(n_replicates=6, seed=SEED)
@@ -132,11 +133,13 @@ def test_replicates_of_checkpoints_equal_metrics_of_repeated_rows(answers):
                     assert np.isnan(mine)
                     continue
                 assert mine == pytest.approx(value, abs=1e-9), (kind, row, replicate)
+
     by_seed = [
         drawn_metrics["quiz", "learnt", "auc", str(seed)].replicated for seed in (17, 18, 19)
     ]
     mean = drawn_metrics["quiz", "learnt", "auc", "mean"].replicated
     np.testing.assert_allclose(mean, np.mean(by_seed, axis=0))
+
     table, _ = compare_checkpoints(
         answers, [(0, 1)], EvaluationSettings(n_replicates=6, seed=SEED)
     )
@@ -170,22 +173,27 @@ def test_pairs_of_checkpoints_and_last_checkpoints_of_models_are_compared(caplog
     # n lacks the first ten questions.
     shared = "m and n share 70 of 80 questions and are compared on these"
     assert caplog.messages == [f"quiz: the last checkpoints of {shared}"]
+
     check(states, STATES, "states")
     check(trends, TRENDS, "trends")
     across = states[states["other_model"] == "n"]
     assert set(across["estimator"]) == {"", "learnt", "own", "end_correct"}
     assert set(zip(across["earlier"], across["later"], strict=True)) == {("c", "c")}
+
     accuracy = across[across["metric"] == "accuracy"].iloc[0]
     last = predictions[(predictions["checkpoint"] == "c") & (predictions["estimator"] == "own")]
     assert accuracy["earlier_value"] == last[last["question_id"] > "q0009"]["correct"].mean()
+
     comparisons_of_m = states[(states["model"] == "m") & (states["metric"] == "accuracy")]
     pairs = comparisons_of_m[comparisons_of_m["other_model"] == ""].sort_values("p_value")
     # Holm's correction for three pairs of a model
     assert pairs["p_holm"].iloc[0] == pytest.approx(min(1, 3 * pairs["p_value"].iloc[0]))
+
     tables = persistcal.compare(rows.assign(dataset="quiz"), CHECKPOINTS, **SETTINGS).tables
     for name, table in (("states", states), ("trends", trends)):
         expected = table[tables[name].columns]
         pd.testing.assert_frame_equal(tables[name], expected, check_dtype=False)
+
     on_other, _ = compare_states(rows, dataset="other", **MODELS)
     assert "own (trained on quiz)" in set(on_other["estimator"])
 

@@ -151,10 +151,12 @@ def test_metrics_by_training_overlap_or_category_equal_values_by_hand(attribute,
     table = measure_example(questions, by_category=True)
     rows = table.drop_duplicates(["by", "group"]).set_index(["by", "group"])
     assert list(rows.loc[attribute].index) == sorted([first, second])
+
     counts = ["n_answers", "accuracy", "n_contrast", "flips"]
     # q1 and q3 at two checkpoints: 3 of 4 answers are correct, and only q1 flips.
     assert rows.loc[(attribute, first), counts].tolist() == [4, 0.75, 1, 0.5]
     assert rows.loc[(attribute, second), counts].tolist() == [2, 0.5, 1, 1]
+
     value = table.set_index(["by", "group", "scope", "metric"])["value"]
     # Confidence rises for the gained q1 and falls for the lost q2.
     assert value[attribute, first, "contrast", "delta0"] == 1
@@ -164,6 +166,7 @@ def test_metrics_by_training_overlap_or_category_equal_values_by_hand(attribute,
     assert value[attribute, first, "full", "auc"] == 1
     # Every margin is 0.5, so all are in the lowest third.
     assert rows.loc["margin"].index.tolist() == ["low: up to 0.500"]
+
     settings = {"by": {"group": "Group"}, "columns": [("full", "auc")]}
     tex = print_table(table[table["by"] == attribute], **settings)
     assert rf"{first} & oracle & 1.000 \\" in tex

@@ -335,10 +335,12 @@ def test_a_label_curve_equals_separately_drawn_sheets():
     stated = rng.beta(3, 1, 300)
     correct = rng.random(300) < stated
     assert curve_sizes(300) == [30, 60, 120, 250, 300]
+
     curve = measure_label_curve(
         stated, correct, precision=0.7, n_labels=[60, 300], n_sheets=4, seed=9
     )
     assert curve["n_labels"].tolist() == [60, 300]
+
     for row in curve.itertuples():
         thresholds = []
         for seed in range(9, 13):
@@ -436,6 +438,7 @@ def test_risk_coverage_curves_are_means_over_seeds_from_ten_answers():
     assert coverage.tolist() == [10 / 12, 11 / 12, 1]
     # Errors with seeds 1 and 2: 1 and 2 among 10 answers, 1 and 2 among 11, 2 and 2 among 12
     assert risk.tolist() == pytest.approx([0.15, 1.5 / 11, 2 / 12])
+
     curve = pd.DataFrame({"checkpoint": "a", "question_id": [f"q{i:02}" for i in range(12)]})
     runs = [curve.assign(confidence=c[:12], seed=s) for s, c in ((1, falling), (2, rising))]
     columns = {"model": "m", "dataset": "d", "train_dataset": "d", "estimator": "e"}
@@ -453,5 +456,6 @@ def test_risk_coverage_curves_are_means_over_seeds_from_ten_answers():
     # Errors at b: 9 and 8 among 10 answers, 10 and 9 among 11, 10 and 10 among 12
     assert last == pytest.approx([0.85, 9.5 / 11, 10 / 12])
     assert [line.get_linestyle() for line in axes.lines] == ["--", "-"]
+
     legend = [text.get_text() for text in figure.legends[0].get_texts()]
     assert legend == ["E", "first checkpoint: v1", "last checkpoint: v2"]

@@ -213,9 +213,11 @@ def test_a_cell_shows_how_many_pairs_define_it():
     filled = fill_cells(metrics, tested.tables["significance"], table, **place)
     pairs = dict(zip(filled["metric"], filled["pairs"], strict=True))
     assert pairs == {"delta0_balanced": "1 of 3", "delta0": "", "auc": ""}
+
     [grid] = lay_out(filled, table, labels={}, intervals=tested.tables["intervals"])
     tex = results_table([grid], caption="All.", label="t")
     assert tex.count(r"{\scriptsize(1/3)}") == 2 and "mean over one of three pairs" in tex
+
     balanced, signs, full = next(grid.rows()).cells
     # From a to b the signs of gains are 1 (q1) and 0 (q2), of the loss 0 (q3): (1/2 + 0) / 2
     assert printed(balanced) == ".250 (1/3)" and about(balanced).endswith("; 1 of 3 pairs")

@@ -189,8 +189,10 @@ def test_verdicts_are_counted_by_change_and_compared_with_the_control():
     assert tuning["confident_regressions"] == 5
     assert tuning["confident_regressions_above_control"] == 3.5
     assert control["control"] == "" and pd.isna(control["coverage_change_above_control"])
+
     line = r"Tuning & Oracle & 1 & 1 & 1 & 1 & 0.800 & 0.067 & 0.037 & 5.0 & 3.5 \\"
     assert line in printed.tex
+
     without_control = thresholds_by_change(
         checked, changes=changes, controls={}, only=[], labels=LABELS
     )

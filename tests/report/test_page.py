@@ -239,7 +239,7 @@ def test_a_large_study_shows_contrast_questions_and_a_seeded_sample():
 
 
 def test_a_threshold_curve_shows_precision_coverage_and_certified_thresholds():
-    """40 answers at .9, of which 38 are right, and 40 at .3, of which 20 are right."""
+    """38 of 40 answers at .9 are right, and 20 of 40 answers at .3."""
     ids = [f"q{i:02d}" for i in range(80)]
     rows = pd.DataFrame({"question_id": ids, "confidence": [0.9] * 40 + [0.3] * 40})
     rows["correct"] = [True] * 38 + [False] * 2 + [True] * 20 + [False] * 20
@@ -248,22 +248,22 @@ def test_a_threshold_curve_shows_precision_coverage_and_certified_thresholds():
     whole = arrange_part(
         frame, Subject("m", "quiz", [], ["c1", "c2"], EvaluationSettings(min_contrast=1))
     )
-    [found] = threshold_curves(whole, (0, 1), 0.8)
-    before, after = found["curves"]
-    assert before == after
-    at = {row[0]: row[1:] for row in after}
-    assert at[0.3] == [0.725, 1.0]  # 58 of 80
-    assert at[0.32] == at[0.9] == [0.95, 0.5]  # 38 of 40
-    assert at[0.92] == [None, 0.0]
+    [curve] = threshold_curves(whole, (0, 1), 0.8)
+    earlier_curve, later_curve = curve["curves"]
+    assert earlier_curve == later_curve
+    by_threshold = {row[0]: row[1:] for row in later_curve}
+    assert by_threshold[0.3] == [0.725, 1.0]  # 58 of 80
+    assert by_threshold[0.32] == by_threshold[0.9] == [0.95, 0.5]  # 38 of 40
+    assert by_threshold[0.92] == [None, 0.0]
     # Two starts of the tests are at .9: P[Binomial(40, .2) ≤ 2] = .0079 is below .1 / 4, and
     # P[Binomial(80, .2) ≤ 22] = .97 at .3 is not.
-    assert found["certified"] == [(0.32, 0.9)]
+    assert curve["certified"] == [(0.32, 0.9)]
     # P[Binomial(40, .14) ≤ 2] = .06
-    [certain] = threshold_curves(whole, (0, 1), 0.86)
-    assert certain["certified"] == []
+    [curve_of_high_target] = threshold_curves(whole, (0, 1), 0.86)
+    assert curve_of_high_target["certified"] == []
     # With all 80 labels the precision at .9 is known.
-    n_labels, certified, coverage = found["labels"][-1]
-    assert (n_labels, certified, coverage, found["enough"]) == (80, 1.0, 0.5, 60)
+    n_labels, certified, coverage = curve["labels"][-1]
+    assert (n_labels, certified, coverage, curve["enough"]) == (80, 1.0, 0.5, 60)
 
 
 def test_confident_answers_that_became_wrong_are_listed_by_confidence():
@@ -346,12 +346,15 @@ def test_packed_clusters_keep_the_most_probable_answers_and_mark_queued_labels()
     words = {}
     packed = pack(random_part(2, texts=texts), np.array([0, 1]), words)
     assert packed["clusters"][0] is None and packed["clusters"][2] is None
+
     flat = packed["clusters"][1]
     assert flat["n"] == [5, 1] and flat["more"] == [2, 0]
     assert flat["label"] == [-2, 1, -1, -1, -1, 0]
     assert flat["probability"] == [500, 250, 125, 62, 31, 1000]
+
     texts = list(words)
     assert texts[flat["answer"][-1]] == "2"
+
     references = [[texts[i] for i in row] for row in packed["references"]]
     assert references == [["1"], ["2", "two"]]
 
@@ -375,9 +378,11 @@ def test_grids_have_the_marks_and_the_intervals_of_the_table():
     assert grid.title == "Model · Quiz"
     assert group_heads(grid) == [("Contrast sets", 1), ("All questions", 1)]
     assert [c.measure.heading + c.measure.arrow for c in grid.columns] == ["AUC↑", "ECE↓"]
+
     (block,) = grid.blocks
     first, second = block.rows
     assert (block.title, first.label, second.label) == ("Main", "The oracle", "GCM")
+
     best, undefined = first.cells
     assert best == Cell(0.8123, best=True, lower=0.7, upper=0.9)
     assert (marks(best), about(best)) == ("best", "95 % interval .700 to .900")

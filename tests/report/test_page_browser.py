@@ -156,6 +156,7 @@ def test_filters_agree_with_the_predictions(open_page, study):
     }.items():
         choose(open_page, "change", kind)
         assert n_found(open_page) == expected.sum() > 0
+
     choose(open_page, "change", "")
     oracle = predictions[predictions["estimator"] == "oracle"]
     mean = oracle.groupby(["question_id", "checkpoint"])[["confidence", "correct"]].mean()
@@ -411,15 +412,18 @@ def test_many_estimators_become_rows_and_long_names_are_not_cut(tmp_path, browse
     resize(browser, 1200, 900)
     visit(browser, tmp_path / "index.html")
     assert count(browser, "#hero svg g[data-tip]") == len(NAMES)  # points
+
     run(browser, "document.querySelectorAll('#hero-controls button')[1].click()")
     wait_for_frames(browser)
     assert count(browser, "#hero svg g[data-tip]") == 3 * len([*NAMES, *more])
+
     cells = run(
         browser,
         "return [...document.querySelectorAll('#hero tbody td:nth-child(2)')]"
         ".map((n) => parseFloat(n.textContent.replace('−', '-')))",
     )
     assert cells == sorted(cells, reverse=True) and len(set(cells)) > 3
+
     dashes = run(
         browser,
         "location.hash = '#q=q00007'; return new Promise((done) => setTimeout(() => done("

@@ -87,12 +87,15 @@ def test_the_whole_paper_is_compared_cell_by_cell(cells, tmp_path):
     comparison = artifacts.read_csv(tmp_path / "comparison.csv", artifacts.PAPER_COMPARISON)
     assert len(comparison) == 2042
     assert comparison["inside"].all() and set(comparison["settings"]) == {"a: 1"}
+
     unmarked = comparison["bold"].isna()
     assert (unmarked == comparison["underline"].isna()).all()
     assert unmarked.sum() == 3 == column.sum()  # the whole column
     assert set(comparison.loc[unmarked, "table"]) == {"gcm"}
+
     marked = comparison[~unmarked]
     assert (marked["bold"] == marked["paper_bold"]).all()
+
     wrong = marked[marked["underline"] != marked["paper_underline"]]
     assert wrong[["table", "model", "train_dataset", "estimator"]].to_numpy().tolist() == [
         ["domain_transfer", "Olmo 3 7B", "Jeopardy", "self_consistency"]

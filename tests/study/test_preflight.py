@@ -104,8 +104,10 @@ def test_downloads_are_listed_with_size_repository_and_token(tmp_path, monkeypat
     downloads, token = check_plan(tmp_path, [fetch]).lines
     assert downloads.startswith("Downloads: 64 GB of allenai/Olmo-3-1125-32B;")
     assert token == "HF_TOKEN is not set; only gated repositories need it."
+
     (tmp_path / "token").write_text("hf_test")
     assert check_plan(tmp_path, [fetch]).lines[1] == "HF_TOKEN is set."
+
     # Earlier downloads of the repository, and too little space for the rest
     blobs = tmp_path / "hub" / "models--allenai--Olmo-3-1125-32B" / "blobs"
     blobs.mkdir(parents=True)
@@ -117,6 +119,7 @@ def test_downloads_are_listed_with_size_repository_and_token(tmp_path, monkeypat
     assert downloads.endswith(
         "too little; set the environment variable HF_HOME to a folder on a larger disk."
     )
+
     monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=53e9))
     assert "too little" not in check_plan(tmp_path, [fetch]).lines[0]
 
