@@ -70,7 +70,7 @@ rule study:
     input:
         rules.collect_results.output,
         rules.compare_study.output,
-        rules.compare_with_paper.output if OF_PAPER else [],
+        rules.compare_with_paper.output if SHARES_PAPER else [],
         tables_made(TABLES),
         reports(),
         rules.make_page.output.page,

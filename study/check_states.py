@@ -146,15 +146,15 @@ def _check_drift(key: str, pretraining: dict[str, Any]) -> None:
             f"config: {key}.drift has phases until {ends}; let until rise and end at 1.0."
         )
     n_sets = pretraining.get("fact_sets", {}).get("n", 0)
-    for place, phase in enumerate(phases):
+    for number, phase in enumerate(phases):
         rare = phase.get("rare", [])
         if unknown := [number for number in rare if number > n_sets]:
             raise ConfigError(
-                f"config: {key}.drift.{place}.rare names set {unknown[0]}, but there are "
+                f"config: {key}.drift.{number}.rare names set {unknown[0]}, but there are "
                 f"{n_sets} sets of facts; raise {key}.fact_sets.n."
             )
         if rare and len(rare) == n_sets:
             raise ConfigError(
-                f"config: {key}.drift.{place}.rare names every set of facts, so none would be "
+                f"config: {key}.drift.{number}.rare names every set of facts, so none would be "
                 "met more than another; leave one out."
             )

@@ -149,7 +149,7 @@ def refuse_misread(paths: Iterable[str | Path]) -> None:
         _refuse_below(path, yaml.compose(Path(path).read_text(encoding="utf-8"), Loader=LOADER))
 
 
-def _refuse_below(path: str | Path, node: yaml.Node | None, *place: str) -> None:
+def _refuse_below(path: str | Path, node: yaml.Node | None, *keys: str) -> None:
     if isinstance(node, yaml.ScalarNode):
         is_number = node.tag.endswith((":int", ":float"))
         if is_number and _ODD_NUMBER.fullmatch(node.value):
@@ -160,15 +160,15 @@ def _refuse_below(path: str | Path, node: yaml.Node | None, *place: str) -> None
             )
     if isinstance(node, yaml.SequenceNode):
         for number, item in enumerate(node.value):
-            _refuse_below(path, item, *place, str(number))
+            _refuse_below(path, item, *keys, str(number))
     lines: dict[str, int] = {}
     for key, value in node.value if isinstance(node, yaml.MappingNode) else []:
         name, line = str(key.value), key.start_mark.line + 1
         if name in lines:
             raise ConfigError(
-                f"{path}: {'.'.join((*place, name))} stands in line {lines[name]} and again in "
+                f"{path}: {'.'.join((*keys, name))} stands in line {lines[name]} and again in "
                 f"line {line}, and only the last would count; write it once."
             )
         lines[name] = line
-        _refuse_below(path, key, *place)
-        _refuse_below(path, value, *place, name)
+        _refuse_below(path, key, *keys)
+        _refuse_below(path, value, *keys, name)

@@ -1,8 +1,11 @@
-"""Inputs and settings of rules, as functions of wildcards."""
+"""The files that jobs read and the settings that they receive, as functions of wildcards.
+
+`study.study` decides what is evaluated, trained and answered. A method belongs here if it names
+files, or makes the parameters of a job.
+"""
 
 import re
 from collections.abc import Mapping
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +18,12 @@ from persistcal.judge.human_labels import human_labels_digest
 from persistcal.judge.messages import ONE, TOGETHER, split_prompt
 from persistcal.models.checkpoint import local_digests
 from persistcal.questions.labels import JudgeError
-from persistcal.questions.splits import HALVES, split_of_questions
+from persistcal.questions.splits import split_of_questions
 from persistcal.questions.templates import check_fields
 from persistcal.store.code import code_digest
 from persistcal.store.files import Digests
 from study.paths import Paths
-from study.study import PRICES, Answered, AnswerSet, Config, Scores, Study
+from study.study import PRICES, Config, Study, split_scored
 from study.wildcards import of_each, one_of
 
 Files = list[str]
@@ -36,11 +39,6 @@ OF_VLLM = 128  # questions that vLLM decodes together if `batch_size` is auto
 NOT_OF_SOURCES = ("label", "source", "min_contrast", "train_datasets")
 
 
-def split_scored(answers: str) -> str:
-    """Return the split of the answers in a file of scores, see `Scores`."""
-    return answers if answers in ("train", *HALVES) else "test"
-
-
 def existing(path: str, remedy: str) -> str:
     """Return `path` if it exists. Snakemake's own message would list every output."""
     if not Path(path).exists():
@@ -49,7 +47,7 @@ def existing(path: str, remedy: str) -> str:
 
 
 class Inputs:
-    """Inputs and settings of the jobs of one study."""
+    """Files and settings of the jobs of one study."""
 
     def __init__(self, study: Study, root: Path) -> None:
         self.study, self.root = study, root
@@ -127,16 +125,6 @@ class Inputs:
         """Return the digests of the files of a source."""
         return self.contents_of(*self.source_files(dataset))
 
-    def least_questions(self, dataset: str) -> dict[str, int]:
-        """Return the smallest number of questions of each split that the study needs."""
-        study = self.study
-        trains = any(
-            (study.recipe_of(row.estimator) or study.learns(row.estimator))
-            and dataset in study.train_datasets(row.dataset)
-            for row in study.evaluated
-        )
-        return {"few_shot": study.examples_needed, "train": int(trains)}
-
     def context_file(self, model: str, checkpoint: str) -> str:
         """Return the user's file of the passages of a checkpoint."""
         key = f"models.{model}.checkpoints.{checkpoint}.context.file"
@@ -204,29 +192,14 @@ class Inputs:
         """Return the facts of the datasets of the pre-training."""
         return expand(self.paths.facts, dataset=self.pretraining(model)["datasets"])
 
-    def previous_checkpoint(self, model: str, checkpoint: str) -> str | None:
-        """Return the checkpoint before `checkpoint` in the pre-training, None for the first."""
-        names = self.study.pretrained(model)
-        place = names.index(checkpoint)
-        return names[place - 1] if place else None
-
     def previous_weights(self, model: str, checkpoint: str) -> dict[str, Any]:
         """Return the files of the previous checkpoint; empty for the first."""
-        name = self.previous_checkpoint(model, checkpoint)
+        name = self.study.previous_checkpoint(model, checkpoint)
         if not name:
             return {}
         weights, *further_files = self.made_files(model, name)
         record = self.paths.checkpoint.format(model=model, checkpoint=name)
         return {"previous": weights, "beside_previous": [*further_files, record]}
-
-    def step_before(self, model: str, checkpoint: str) -> int:
-        """Return the step before `checkpoint` in the pre-training; 0 for the first."""
-        previous = self.previous_checkpoint(model, checkpoint)
-        return self.study.catalogue(model)[previous]["step"] if previous else 0
-
-    def last_step(self, model: str) -> int:
-        """Return the last step of the pre-training."""
-        return self.study.catalogue(model)[self.study.pretrained(model)[-1]]["step"]
 
     def checkpoint_to_change(self, model: str, checkpoint: str) -> dict[str, Any]:
         """Return the record of the checkpoint that is changed, and its files if made here."""
@@ -257,9 +230,9 @@ class Inputs:
     def few_shot(self, model: str, checkpoint: str, dataset: str) -> Config:
         """Return the settings of the few-shot prompt."""
         state = self.study.state(model, checkpoint)
-        place = state.get("examples", 0)
+        example_set = state.get("examples", 0)
         return {
-            **({"place": place} if place else {}),  # the first set has no key
+            **({"place": example_set} if example_set else {}),  # the first set has no key
             "n_examples": self.config["prompts"]["few_shot"],
             "by_category": self.study.source(dataset).examples_by_category,
             "chat": state["chat"],
@@ -316,33 +289,26 @@ class Inputs:
 
     def human_labels(self, model: str, checkpoint: str, dataset: str, split: str) -> str:
         """Return a digest of a person's labels since the job first ran."""
-        place = {"model": model, "checkpoint": checkpoint, "dataset": dataset, "split": split}
+        wildcards = {
+            "model": model,
+            "checkpoint": checkpoint,
+            "dataset": dataset,
+            "split": split,
+        }
         return human_labels_digest(
             f"{self.paths.results}/judge/queue.csv",
-            self.paths.consulted.format(**place),
+            self.paths.consulted.format(**wildcards),
             stop=self.config["judge"].get("undecided") == "stop",
         )
 
-    def checkpoints_audited(self, model: str) -> list[str]:
-        """Return the first and the last evaluation checkpoint: the widest contrast set."""
-        names = self.study.evaluation(model)
-        return [names[0], names[-1]]
-
     # Adapters and their scores
-
-    def data_checkpoints(self, model: str, recipe: str, trained_on: str) -> list[str]:
-        """Return the checkpoints that provide the training answers of an adapter."""
-        sets, data = self.study.training_sets(model, recipe), self.study.recipe(recipe)["data"]
-        if data == "pooled":
-            return list(dict.fromkeys(c for names in sets.values() for c in names))
-        return sets[trained_on][:1] if data == "first" else sets[trained_on]
 
     def training_plan(self, model: str, recipe: str, trained_on: str) -> Config:
         """Return the answers that adapters learn from, and their checkpoints."""
         settings = self.study.recipe(recipe)
         return {
             "checkpoints": self.study.trained_on(model, recipe, trained_on),
-            "sources": self.data_checkpoints(model, recipe, trained_on),
+            "sources": self.study.data_checkpoints(model, recipe, trained_on),
             "prompt": self.confidence_prompt(),
             **{key: settings[key] for key in ("seeds", "data", "labels", "n_answers")},
         }
@@ -360,8 +326,8 @@ class Inputs:
         """Return the answers that a file of scores is about."""
         rows = self.study.scorings(model, checkpoint, dataset, recipe, answers)
         names = dict.fromkeys(row["answers_of"] for row in rows)
-        place = {"model": model, "dataset": dataset, "split": split_scored(answers)}
-        return expand(self.paths.clusters, checkpoint=names, **place)
+        wildcards = {"model": model, "dataset": dataset, "split": split_scored(answers)}
+        return expand(self.paths.clusters, checkpoint=names, **wildcards)
 
     def adapters_that_score(
         self, model: str, checkpoint: str, dataset: str, recipe: str, answers: str
@@ -384,43 +350,11 @@ class Inputs:
             "dtype": self.config["training"]["dtype"],
         }
 
-    def scores_needed(self, model: str, estimator: str) -> list[Scores]:
-        """Return all scores that an estimator reads, in the order calibration, evaluation."""
-        study = self.study
-        posthoc = self.config["estimators"][estimator].get("posthoc")
-        recipe = study.recipe_of(estimator) or estimator
-        train = [Scores(c, recipe, "train") for c in (study.earlier(model) if posthoc else [])]
-        used = [
-            study.scores_used(model, estimator, c, split)[0]
-            for split in study.splits_rated(estimator)
-            for c in study.evaluation(model)
-        ]
-        return list(dict.fromkeys([*train, *used]))
-
     def scores_read(self, model: str, dataset: str, estimator: str) -> Files:
         """Return the files of `scores_needed`."""
-        place = {"model": model, "dataset": dataset}
-        rows = self.scores_needed(model, estimator)
-        return [self.paths.scores.format(**place, **row._asdict()) for row in rows]
-
-    def uses(self, model: str, estimator: str) -> list[dict[str, str]]:
-        """Return the origin of an estimator's scores for each split and evaluation checkpoint.
-
-        Keys: split and checkpoint (that are rated), scored_at (the checkpoint that scores),
-        answers (see `Scores`) and answers_of (the checkpoint that answered).
-        """
-        rows = []
-        for split in self.study.splits_rated(estimator):
-            for checkpoint in self.study.evaluation(model):
-                used = self.study.scores_used(model, estimator, checkpoint, split)
-                scores, answers_of = used
-                row = {"split": split, "checkpoint": checkpoint, "answers": scores.answers}
-                rows.append(row | {"scored_at": scores.checkpoint, "answers_of": answers_of})
-        return rows
-
-    def copies(self, estimator: str) -> bool:
-        """Return whether the confidences are another checkpoint's in its own answers."""
-        return "answers_of" in self.config["estimators"][estimator]
+        wildcards = {"model": model, "dataset": dataset}
+        rows = self.study.scores_needed(model, estimator)
+        return [self.paths.scores.format(**wildcards, **row._asdict()) for row in rows]
 
     def transfer_scores(self, model: str, dataset: str) -> Files:
         """Return every adapter's scores of a checkpoint's own answers, by checkpoint."""
@@ -433,65 +367,14 @@ class Inputs:
             answers="transfer",
         )
 
-    def transfer_sets(self, model: str) -> dict[str, dict[str, list[str]]]:
-        """Return the training sets of each recipe of the transfer matrices."""
-        recipes = self.config["analyses"]["transfer"]["recipes"]
-        return {recipe: self.study.training_sets(model, recipe) for recipe in recipes}
-
-    def transfer_set_names(self, model: str) -> dict[str, list[str]]:
-        """Return the names of `transfer_sets`."""
-        return {recipe: list(sets) for recipe, sets in self.transfer_sets(model).items()}
-
-    def models_analysed(self, analysis: str) -> list[str]:
-        """Return the study's models that an analysis is about."""
-        named = self.config["analyses"][analysis]["models"]
-        return [model for model in self.study.chosen["models"] if model in named]
-
-    def variances(self) -> list[Answered]:
-        """Return the answers for the variance of hidden states."""
-        recipe = self.config["analyses"]["hidden_state_variance"]["recipe"]
-        return [
-            Answered(model, checkpoint, dataset, "test")
-            for model, dataset in self.study.analysed("hidden_state_variance")
-            for checkpoint in self.study.training_sets(model, recipe)
-        ]
-
     # Estimators
-
-    def answers_read_at(
-        self, model: str, estimator: str, checkpoint: str, answers: str
-    ) -> list[AnswerSet]:
-        """Return the answers that an estimator reads to rate `answers` of one checkpoint."""
-        rated = AnswerSet(checkpoint, split_scored(answers))
-        return self.study.answers_read(model, estimator, rated)
-
-    def answers_rated_at(
-        self, model: str, estimator: str, checkpoint: str, answers: str
-    ) -> list[AnswerSet]:
-        """Return the `answers` of one checkpoint, and those that the estimator is fitted on."""
-        rated = AnswerSet(checkpoint, split_scored(answers))
-        return self.study.answers_rated(model, estimator, rated)
-
-    def answers_labelled_at(
-        self, model: str, estimator: str, checkpoint: str, answers: str
-    ) -> list[AnswerSet]:
-        """Return the answers with labels that an estimator is fitted on at one checkpoint."""
-        rated = AnswerSet(checkpoint, split_scored(answers))
-        return self.study.answers_labelled(model, estimator, rated)
-
-    def read_at(self, model: str, estimator: str, checkpoint: str) -> list[str]:
-        """Return the checkpoints that an estimator reads to rate one of them."""
-        entry = self.config["estimators"][estimator]
-        groups = [name for name in entry["reads"] if name != "evaluation"]
-        groups += ["earlier"] if entry.get("fitted") else []
-        return self.study.in_groups(model, groups, checkpoint)
 
     def verifier_files(self, verifier: str) -> dict[str, Any]:
         """Return the checkpoint that judges, its files if made here, and its adapter."""
         entry = self.config["verifiers"][verifier]
-        place = {"model": entry["model"], "checkpoint": entry["checkpoint"]}
-        files: dict[str, Any] = {"checkpoint": self.paths.checkpoint.format(**place)}
-        files["pretrained"] = self.made_files(**place)
+        wildcards = {"model": entry["model"], "checkpoint": entry["checkpoint"]}
+        files: dict[str, Any] = {"checkpoint": self.paths.checkpoint.format(**wildcards)}
+        files["pretrained"] = self.made_files(**wildcards)
         if entry.get("adapter"):
             files["adapter"] = self.paths.verifier_adapter.format(verifier=verifier)
         return files
@@ -524,7 +407,7 @@ class Inputs:
         if entry.get("reads_weights"):
             names = self.study.checkpoints_read(model, estimator)
             if checkpoint:
-                names = self.read_at(model, estimator, checkpoint)
+                names = self.study.read_at(model, estimator, checkpoint)
             if rater := self.study.rater(model, estimator):
                 names = list(dict.fromkeys([*names, rater]))
             read["questions"] = self.questions_of_each(model, names, dataset)
@@ -533,8 +416,8 @@ class Inputs:
             uses_model = self.study.compares_by_model and not self.study.has_own_options
             read["entailment_model"] = self.paths.entailment_model if uses_model else []
         if "verifier" in entry:
-            place = {"model": model, "dataset": dataset, "verifier": entry["verifier"]}
-            read["verified"] = self.paths.verified.format(**place)
+            wildcards = {"model": model, "dataset": dataset, "verifier": entry["verifier"]}
+            read["verified"] = self.paths.verified.format(**wildcards)
         return read
 
     def estimator_digest(self, estimator: str, checkpoint: str = "") -> list[str]:
@@ -592,7 +475,7 @@ class Inputs:
         self, model: str, checkpoint: str, dataset: str, estimator: str, answers: str
     ) -> Config:
         """Return the settings of a job that rates the answers of one checkpoint."""
-        read = self.read_at(model, estimator, checkpoint)
+        read = self.study.read_at(model, estimator, checkpoint)
         return {
             **self.estimation(model, dataset, estimator),
             "read": read,
@@ -619,9 +502,9 @@ class Inputs:
         """Return the replies of each rated checkpoint; empty if an estimator asks nothing."""
         if "asks" not in self.config["estimators"][estimator]:
             return []
-        place = {"model": model, "dataset": dataset, "estimator": estimator}
+        wildcards = {"model": model, "dataset": dataset, "estimator": estimator}
         rows = self.study.answers_rated(model, estimator)
-        return [self.paths.replies.format(**place, **row._asdict()) for row in rows]
+        return [self.paths.replies.format(**wildcards, **row._asdict()) for row in rows]
 
     # Evaluation, tables and the page
 
@@ -630,12 +513,6 @@ class Inputs:
         rows = [row for row in self.study.evaluated if row.dataset == dataset]
         kept = [row for row in rows if model in ("", row.model)]
         return of_each(self.paths.predictions, kept)
-
-    def comparisons(self, table: str) -> list[Any]:
-        """Return the comparisons of a table, block by block."""
-        rows = self.study.shown(table)
-        places = dict.fromkeys((row.model, row.dataset) for row in rows)
-        return [[m, d, self.study.blocks(table, m, d)] for m, d in places]
 
     def replicates_compared(self, table: str) -> Files:
         """Return the replicates of the estimators of a table."""
@@ -650,47 +527,13 @@ class Inputs:
         names = dict.fromkeys([dataset, *self.study.train_datasets(dataset)])
         return expand(self.paths.questions, dataset=names)
 
-    def wants_categories(self, dataset: str) -> bool:
-        """Return whether metrics are also by the category of questions."""
-        return dataset in self.config["evaluation"]["by_category"]
-
-    def datasets_shown(self, table: str) -> dict[str, list[str]]:
-        """Return the datasets of a table, with the datasets that their estimators train on."""
-        return self.study.datasets_shown(self.study.tables[table])
-
-    def labels_shown(self, table: str) -> dict[str, dict[str, str]]:
-        """Return display names; another estimator's name must not make the table again."""
-        rows = {row.estimator for row in self.study.shown(table)}
-        names = sorted(rows) if self.study.estimates else sorted(self.config["estimators"])
-        labels = self.study.labels
-        return {**labels, "estimators": {name: labels["estimators"][name] for name in names}}
-
-    @cached_property
-    def answers_on_page(self) -> list[Answered]:
-        """The answers that the page shows.
-
-        Training checkpoints answer the study's own datasets only.
-        """
-        study = self.study
-        if study.chosen["predictions"]:
-            return []
-        datasets = study.chosen["datasets"]
-        return [
-            Answered(model, checkpoint, dataset, split)
-            for model, dataset in dict.fromkeys((e.model, e.dataset) for e in study.collected)
-            for checkpoint in (study.checkpoints if dataset in datasets else study.evaluation)(
-                model
-            )
-            for split in study.splits_shown(model, checkpoint, dataset)
-        ]
-
     def shown_on_page(self, pattern: str) -> Files:
         """Fill `pattern` for the answers that the page shows."""
-        return list(dict.fromkeys(of_each(pattern, self.answers_on_page)))
+        return list(dict.fromkeys(of_each(pattern, self.study.answers_on_page)))
 
     def weights_on_page(self, pattern: str) -> Files:
         """Fill `pattern` for each checkpoint on the page that is run here."""
-        rows = self.answers_on_page if self.study.runs_models else []
+        rows = self.study.answers_on_page if self.study.runs_models else []
         local_rows = [row for row in rows if not self.study.api(row.model, row.checkpoint)]
         return list(dict.fromkeys(of_each(pattern, local_rows)))
 
@@ -712,8 +555,8 @@ class Inputs:
         return {
             "datasets": list(self.config["datasets"]),
             "places": [
-                dict(zip(("model", "checkpoint", "dataset"), place, strict=True))
-                for place in study.places_answered
+                dict(zip(("model", "checkpoint", "dataset"), row, strict=True))
+                for row in study.checkpoints_asked
             ],
             "needed": {
                 m: {c: study.splits_needed(m, c) for c in study.checkpoints(m)}

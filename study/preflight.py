@@ -284,11 +284,11 @@ def profile_lines(arguments: Sequence[str]) -> Preflight:
     """Return the line on account and partitions of the SLURM profile in the `arguments`."""
     named = [b for a, b in pairwise(arguments) if a == "--profile"]
     named += [a.partition("=")[2] for a in arguments if a.startswith("--profile=")]
-    places = [Path(), Path("~/.config/snakemake").expanduser(), Path("/etc/xdg/snakemake")]
+    folders = [Path(), Path("~/.config/snakemake").expanduser(), Path("/etc/xdg/snakemake")]
     files = [
-        place / name / file
+        folder / name / file
         for name in named
-        for place in places
+        for folder in folders
         for file in ("profile.yaml", "config.yaml")
     ]
     file = next((path for path in files if path.exists()), None)

@@ -17,16 +17,16 @@ def settings_compared(config: Mapping[str, Any], project: Path) -> str:
     For imported results only the choices of steps that run here are returned.
     """
     chosen = {}
-    for place in _places(load_configfile(project / OVERLAY)):
+    for path in _key_paths(load_configfile(project / OVERLAY)):
         value: Any = config
-        for key in place:
+        for key in path:
             value = value.get(key) if isinstance(value, Mapping) else None
-        chosen[place] = value
+        chosen[path] = value
     study = config["study"]
     if study["predictions"]:
         return f"study.predictions: {study['predictions']}"
     if study["source"] == "release":
-        chosen = {place: value for place, value in chosen.items() if "posthoc" in place}
+        chosen = {path: value for path, value in chosen.items() if "posthoc" in path}
     return "; ".join(f"{'.'.join(path)}: {json.dumps(value)}" for path, value in chosen.items())
 
 
@@ -44,9 +44,9 @@ def shares_cells(labels: Mapping[str, Mapping[str, str]], printed: Path) -> bool
         )
 
 
-def _places(node: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+def _key_paths(node: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
     for key, value in node.items():
         if isinstance(value, Mapping):
-            yield from ((key, *place) for place in _places(value))
+            yield from ((key, *path) for path in _key_paths(value))
         else:
             yield (key,)

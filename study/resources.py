@@ -247,15 +247,15 @@ class JobResources:
             questions = self.n_questions(job["dataset"], split)
             n_bytes = adapters * questions * BYTES_PER_SCORE / shards
         elif row == "score_with_verifier":
-            place = (job["verifier"], job["model"], job["dataset"])
-            splits_judged = study.splits_to_verify(*place)
+            names = (job["verifier"], job["model"], job["dataset"])
+            splits_judged = study.splits_to_verify(*names)
             answers = sum(self.n_questions(job["dataset"], s) for s in splits_judged.values())
             n_bytes = answers * BYTES_PER_SCORE
         return n_bytes / 1e9
 
     def server_use(self, rule: str, job: Wildcards) -> ServerUse:
         """Return the requests and tokens of a job of a rule in `ASKED_OF_SERVERS`."""
-        config, place = self.config, (job["model"], job["checkpoint"])
+        config, names = self.config, (job["model"], job["checkpoint"])
         if rule == "sample_from_server":
             replies, splits = config["decoding"], [job["split"]]
             prompt = QUESTION_TOKENS + EXAMPLE_TOKENS * config["prompts"]["few_shot"]
@@ -263,7 +263,7 @@ class JobResources:
             replies = config["estimators"][job["estimator"]]["asks"]
             splits = [job["split"]]
             prompt = REQUEST_TOKENS + QUESTION_TOKENS + CANDIDATE_TOKENS
-        api, questions = self.study.api(*place), self.n_questions(job["dataset"], *splits)
+        api, questions = self.study.api(*names), self.n_questions(job["dataset"], *splits)
         requests = questions * ceil(replies["n_samples"] / api.get("samples_per_request", 1))
         answers = questions * replies["n_samples"] * replies["max_new_tokens"]
         prices: Config = {key: api.get(key, 0) for key in PRICES}

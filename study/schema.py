@@ -103,10 +103,10 @@ def _sentence(error: jsonschema.ValidationError) -> str:
     if error.validator == "additionalProperties" and isinstance(error.instance, dict):
         properties = schema.get("properties", {})
         unknown = next(name for name in error.instance if name not in properties)
-        place = f"{key}.{unknown}" if key else unknown
-        if instead := next((REMOVED[old] for old in REMOVED if fnmatch(place, old)), ""):
-            return f"config: {place} is no longer a key; {instead}."
-        return f"config: {place} is not a known key; {_nearest(unknown, properties)}"
+        path = f"{key}.{unknown}" if key else unknown
+        if instead := next((REMOVED[old] for old in REMOVED if fnmatch(path, old)), ""):
+            return f"config: {path} is no longer a key; {instead}."
+        return f"config: {path} is not a known key; {_nearest(unknown, properties)}"
     if error.validator == "required" and "then" in error.absolute_schema_path:
         instance: dict[str, Any] = error.instance  # type: ignore[assignment]
         needed: list[str] = error.validator_value  # type: ignore[assignment]

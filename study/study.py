@@ -1,4 +1,7 @@
-"""The meaning of a config: checkpoints, recipes, estimators and tables of a study."""
+"""The meaning of a config: what a study evaluates, trains and answers. It names no file.
+
+Files and settings of jobs are in `study.inputs`.
+"""
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
@@ -15,7 +18,7 @@ from persistcal.training.methods import METHODS, Method
 
 Config = dict[str, Any]
 
-IMPORTED = "imported"  # takes an estimator's place if one file has all confidences
+IMPORTED = "imported"  # instead of an estimator if one file has all confidences
 OF_MODEL = ("repo", "chat", "dtype")  # keys of a model that each checkpoint can override
 # Keys that make two checkpoints of the same weights files differ
 BESIDE_WEIGHTS = "chat dtype examples seed context adapter quantization".split()
@@ -26,7 +29,7 @@ PRICES = ("price_input", "price_output")
 DECIDES = ("base_url", "model", "request", "logprobs", "samples_per_request", "reasoning")
 
 
-class Place(NamedTuple):
+class ModelDataset(NamedTuple):
     """The answers of one model to one dataset."""
 
     model: str
@@ -68,6 +71,11 @@ class Scores(NamedTuple):
     checkpoint: str  # that scores
     recipe: str  # or the name of an estimator without a recipe that works `by_checkpoint`
     answers: str
+
+
+def split_scored(answers: str) -> str:
+    """Return the split of the answers in a file of scores, see `Scores`."""
+    return answers if answers in ("train", *HALVES) else "test"
 
 
 def estimators_in_rows(table: Config) -> list[str]:
@@ -242,6 +250,26 @@ class Study:
         """Return the checkpoints that the pre-training of `model` passes."""
         return [c for c, entry in self.catalogue(model).items() if "step" in entry]
 
+    def previous_checkpoint(self, model: str, checkpoint: str) -> str | None:
+        """Return the checkpoint before `checkpoint` in the pre-training, None for the first."""
+        names = self.pretrained(model)
+        position = names.index(checkpoint)
+        return names[position - 1] if position else None
+
+    def step_before(self, model: str, checkpoint: str) -> int:
+        """Return the step before `checkpoint` in the pre-training; 0 for the first."""
+        previous = self.previous_checkpoint(model, checkpoint)
+        return self.catalogue(model)[previous]["step"] if previous else 0
+
+    def last_step(self, model: str) -> int:
+        """Return the last step of the pre-training."""
+        return self.catalogue(model)[self.pretrained(model)[-1]]["step"]
+
+    def checkpoints_audited(self, model: str) -> list[str]:
+        """Return the first and the last evaluation checkpoint: the widest contrast set."""
+        names = self.evaluation(model)
+        return [names[0], names[-1]]
+
     # Checkpoints behind an API
 
     def api(self, model: str, checkpoint: str) -> Config:
@@ -315,6 +343,15 @@ class Study:
                 needed.setdefault("test", f"estimators.{name}")
         return needed
 
+    def least_questions(self, dataset: str) -> dict[str, int]:
+        """Return the smallest number of questions of each split that the study needs."""
+        trains = any(
+            (self.recipe_of(row.estimator) or self.learns(row.estimator))
+            and dataset in self.train_datasets(row.dataset)
+            for row in self.evaluated
+        )
+        return {"few_shot": self.examples_needed, "train": int(trains)}
+
     def splits_asked(self, model: str) -> list[str]:
         """Return the splits that a checkpoint can be asked; a verifier's model answers one."""
         return ["train", "test"] if model in self.chosen["models"] else ["test"]
@@ -379,6 +416,13 @@ class Study:
     def trained_on(self, model: str, recipe: str, trained_on: str) -> list[str]:
         """Return the checkpoints of the training set that is named `trained_on`."""
         return self.training_sets(model, recipe)[trained_on]
+
+    def data_checkpoints(self, model: str, recipe: str, trained_on: str) -> list[str]:
+        """Return the checkpoints that provide the training answers of an adapter."""
+        sets, data = self.training_sets(model, recipe), self.recipe(recipe)["data"]
+        if data == "pooled":
+            return list(dict.fromkeys(c for names in sets.values() for c in names))
+        return sets[trained_on][:1] if data == "first" else sets[trained_on]
 
     def adapter_used_at(self, model: str, recipe: str, checkpoint: str) -> str:
         """Return the name of the training set that `recipe` uses at `checkpoint`."""
@@ -552,6 +596,65 @@ class Study:
             return Scores(scored_at, recipe, answers), self.group(model, answers)[0]
         return Scores(scored_at, recipe, "evaluation"), checkpoint
 
+    def scores_needed(self, model: str, estimator: str) -> list[Scores]:
+        """Return all scores that an estimator reads, in the order calibration, evaluation."""
+        posthoc = self.config["estimators"][estimator].get("posthoc")
+        recipe = self.recipe_of(estimator) or estimator
+        train = [Scores(c, recipe, "train") for c in (self.earlier(model) if posthoc else [])]
+        used = [
+            self.scores_used(model, estimator, c, split)[0]
+            for split in self.splits_rated(estimator)
+            for c in self.evaluation(model)
+        ]
+        return list(dict.fromkeys([*train, *used]))
+
+    def uses(self, model: str, estimator: str) -> list[dict[str, str]]:
+        """Return the origin of an estimator's scores for each split and evaluation checkpoint.
+
+        Keys: split and checkpoint (that are rated), scored_at (the checkpoint that scores),
+        answers (see `Scores`) and answers_of (the checkpoint that answered).
+        """
+        rows = []
+        for split in self.splits_rated(estimator):
+            for checkpoint in self.evaluation(model):
+                used = self.scores_used(model, estimator, checkpoint, split)
+                scores, answers_of = used
+                row = {"split": split, "checkpoint": checkpoint, "answers": scores.answers}
+                rows.append(row | {"scored_at": scores.checkpoint, "answers_of": answers_of})
+        return rows
+
+    def copies(self, estimator: str) -> bool:
+        """Return whether the confidences are another checkpoint's in its own answers."""
+        return "answers_of" in self.config["estimators"][estimator]
+
+    def answers_read_at(
+        self, model: str, estimator: str, checkpoint: str, answers: str
+    ) -> list[AnswerSet]:
+        """Return the answers that an estimator reads to rate `answers` of one checkpoint."""
+        rated = AnswerSet(checkpoint, split_scored(answers))
+        return self.answers_read(model, estimator, rated)
+
+    def answers_rated_at(
+        self, model: str, estimator: str, checkpoint: str, answers: str
+    ) -> list[AnswerSet]:
+        """Return the `answers` of one checkpoint, and those that the estimator is fitted on."""
+        rated = AnswerSet(checkpoint, split_scored(answers))
+        return self.answers_rated(model, estimator, rated)
+
+    def answers_labelled_at(
+        self, model: str, estimator: str, checkpoint: str, answers: str
+    ) -> list[AnswerSet]:
+        """Return the answers with labels that an estimator is fitted on at one checkpoint."""
+        rated = AnswerSet(checkpoint, split_scored(answers))
+        return self.answers_labelled(model, estimator, rated)
+
+    def read_at(self, model: str, estimator: str, checkpoint: str) -> list[str]:
+        """Return the checkpoints that an estimator reads to rate one of them."""
+        entry = self.config["estimators"][estimator]
+        groups = [name for name in entry["reads"] if name != "evaluation"]
+        groups += ["earlier"] if entry.get("fitted") else []
+        return self.in_groups(model, groups, checkpoint)
+
     @property
     def judge(self) -> type[Backend]:
         """The back end that labels answers."""
@@ -623,7 +726,7 @@ class Study:
         named = table.get("datasets", self.chosen["datasets"])
         return {d: self.train_elsewhere(d) for d in self.datasets if d in named}
 
-    def places_shown(self, table: Config) -> set[tuple[str, str]]:
+    def model_datasets_shown(self, table: Config) -> set[tuple[str, str]]:
         """Return model and dataset of each section of `table`."""
         table_sections = sections(table, self.chosen["models"], self.datasets_shown(table))
         return {(section.model, section.dataset) for section in table_sections}
@@ -644,7 +747,7 @@ class Study:
         return {
             name: table
             for name, table in tables.items()
-            if self.places_shown(table)
+            if self.model_datasets_shown(table)
             and (not self.has_own_answers or set(estimators_in_rows(table)) <= own)
         }
 
@@ -664,12 +767,12 @@ class Study:
             named = [name for name in named if name in (EVERY, *self.chosen["estimators"])]
         if EVERY in named:
             named = self.chosen["estimators"]
-        places = self.places_shown(description)
+        pairs = self.model_datasets_shown(description)
         return [
             Evaluated(model, dataset, estimator)
             for model in self.chosen["models"]
             for dataset in self.datasets
-            if (model, dataset) in places
+            if (model, dataset) in pairs
             for estimator in dict.fromkeys(named)
             if self.is_evaluated(model, dataset, estimator)
         ]
@@ -677,14 +780,14 @@ class Study:
     @cached_property
     def evaluated(self) -> list[Evaluated]:
         """Model, dataset and estimator of each evaluation of the study itself."""
-        places = [(m, d) for m in self.chosen["models"] for d in self.chosen["datasets"]]
+        pairs = [(m, d) for m in self.chosen["models"] for d in self.chosen["datasets"]]
         if not self.estimates:
-            return [Evaluated(*place, IMPORTED) for place in places]
+            return [Evaluated(*pair, IMPORTED) for pair in pairs]
         return [
-            Evaluated(*place, estimator)
-            for place in places
+            Evaluated(*pair, estimator)
+            for pair in pairs
             for estimator in self.chosen["estimators"]
-            if self.is_evaluated(*place, estimator)
+            if self.is_evaluated(*pair, estimator)
         ]
 
     @cached_property
@@ -703,26 +806,47 @@ class Study:
         training = self.train_elsewhere(dataset)
         return comparison_blocks({table: description}, model, dataset, training)
 
+    def comparisons(self, table: str) -> list[Any]:
+        """Return the comparisons of a table, block by block."""
+        rows = self.shown(table)
+        pairs = dict.fromkeys((row.model, row.dataset) for row in rows)
+        return [[m, d, self.blocks(table, m, d)] for m, d in pairs]
+
+    def datasets_of_table(self, table: str) -> dict[str, list[str]]:
+        """Return the datasets of a table, with the datasets that their estimators train on."""
+        return self.datasets_shown(self.tables[table])
+
+    def labels_shown(self, table: str) -> dict[str, dict[str, str]]:
+        """Return display names; another estimator's name must not make the table again."""
+        rows = {row.estimator for row in self.shown(table)}
+        names = sorted(rows) if self.estimates else sorted(self.config["estimators"])
+        labels = self.labels
+        return {**labels, "estimators": {name: labels["estimators"][name] for name in names}}
+
+    def wants_categories(self, dataset: str) -> bool:
+        """Return whether metrics are also by the category of questions."""
+        return dataset in self.config["evaluation"]["by_category"]
+
     @cached_property
     def answered(self) -> list[Answered]:
         """The answers that the study shows, in the order of the tables."""
         return [
-            Answered(*place, split)
-            for place in self.places_answered
-            for split in self.splits_shown(*place)
+            Answered(model, checkpoint, dataset, split)
+            for model, checkpoint, dataset in self.checkpoints_asked
+            for split in self.splits_shown(model, checkpoint, dataset)
         ]
 
     @cached_property
     def answers_in_files(self) -> list[Answered]:
         """All answers of imported files; a split without rows has an empty file."""
         return [
-            Answered(*place, split)
-            for place in self.places_answered
-            for split in self.splits(place[-1])
+            Answered(model, checkpoint, dataset, split)
+            for model, checkpoint, dataset in self.checkpoints_asked
+            for split in self.splits(dataset)
         ]
 
     @cached_property
-    def places_answered(self) -> list[tuple[str, str, str]]:
+    def checkpoints_asked(self) -> list[tuple[str, str, str]]:
         """Model, checkpoint and dataset of the answers to the study's own datasets."""
         return [
             (model, checkpoint, dataset)
@@ -731,13 +855,54 @@ class Study:
             for dataset in self.chosen["datasets"]
         ]
 
-    def analysed(self, analysis: str) -> list[Place]:
+    @cached_property
+    def answers_on_page(self) -> list[Answered]:
+        """The answers that the page shows.
+
+        Training checkpoints answer the study's own datasets only.
+        """
+        if self.chosen["predictions"]:
+            return []
+        datasets = self.chosen["datasets"]
+        return [
+            Answered(model, checkpoint, dataset, split)
+            for model, dataset in dict.fromkeys((e.model, e.dataset) for e in self.collected)
+            for checkpoint in (self.checkpoints if dataset in datasets else self.evaluation)(
+                model
+            )
+            for split in self.splits_shown(model, checkpoint, dataset)
+        ]
+
+    def analysed(self, analysis: str) -> list[ModelDataset]:
         """Return the models and datasets of the study that the `analysis` is about."""
         entry = self.config["analyses"][analysis]
         return [
-            Place(model, dataset)
+            ModelDataset(model, dataset)
             for model in self.chosen["models"]
             if model in entry["models"]
             for dataset in self.chosen["datasets"]
             if dataset in entry["datasets"]
+        ]
+
+    def models_analysed(self, analysis: str) -> list[str]:
+        """Return the study's models that an analysis is about."""
+        named = self.config["analyses"][analysis]["models"]
+        return [model for model in self.chosen["models"] if model in named]
+
+    def transfer_sets(self, model: str) -> dict[str, dict[str, list[str]]]:
+        """Return the training sets of each recipe of the transfer matrices."""
+        recipes = self.config["analyses"]["transfer"]["recipes"]
+        return {recipe: self.training_sets(model, recipe) for recipe in recipes}
+
+    def transfer_set_names(self, model: str) -> dict[str, list[str]]:
+        """Return the names of `transfer_sets`."""
+        return {recipe: list(sets) for recipe, sets in self.transfer_sets(model).items()}
+
+    def variances(self) -> list[Answered]:
+        """Return the answers for the variance of hidden states."""
+        recipe = self.config["analyses"]["hidden_state_variance"]["recipe"]
+        return [
+            Answered(model, checkpoint, dataset, "test")
+            for model, dataset in self.analysed("hidden_state_variance")
+            for checkpoint in self.training_sets(model, recipe)
         ]

@@ -89,7 +89,7 @@ class ViewSettings:
     @property
     def all_checkpoints(self) -> dict[str, dict[str, str]]:
         """The display names of all checkpoints of each model of the analysis `files`."""
-        return {m: self._study.labels_of(m) for m in self._inputs.models_analysed(self._files)}
+        return {m: self._study.labels_of(m) for m in self._study.models_analysed(self._files)}
 
     @property
     def evaluation(self) -> dict[str, list[str]]:
@@ -129,7 +129,7 @@ class ViewSettings:
     @property
     def transfer_sets(self) -> dict[str, dict[str, dict[str, list[str]]]]:
         """The training sets of the recipes of the transfer matrices, by model."""
-        return {m: self._inputs.transfer_sets(m) for m in self.all_checkpoints}
+        return {m: self._study.transfer_sets(m) for m in self.all_checkpoints}
 
     @property
     def transfer_recipes(self) -> dict[str, str]:

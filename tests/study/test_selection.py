@@ -93,7 +93,7 @@ def test_a_recipe_trains_on_the_sets_of_checkpoints_that_it_names(recipe, sets):
 def test_an_adapter_learns_answers_of_its_own_or_the_configured_checkpoints(
     recipe, trained_on, data
 ):
-    assert INPUTS.data_checkpoints("m", recipe, trained_on) == data
+    assert STUDY.data_checkpoints("m", recipe, trained_on) == data
 
 
 def test_each_checkpoint_uses_the_adapter_of_its_recipe():
@@ -125,10 +125,10 @@ def test_a_scoring_job_contains_the_adapters_seeds_and_answers_that_are_needed()
 
 
 def test_an_estimator_reads_scores_of_the_checkpoints_that_rate_its_answers():
-    assert INPUTS.scores_needed("m", "joint") == [Scores(c, "joint", "own") for c in "cde"]
-    assert INPUTS.scores_needed("m", "surrogate") == [Scores("b", "non_oracle", "evaluation")]
-    assert INPUTS.scores_needed("m", "copy") == [Scores("b", "non_oracle", "own")]
-    assert INPUTS.scores_needed("m", "calibrated") == [
+    assert STUDY.scores_needed("m", "joint") == [Scores(c, "joint", "own") for c in "cde"]
+    assert STUDY.scores_needed("m", "surrogate") == [Scores("b", "non_oracle", "evaluation")]
+    assert STUDY.scores_needed("m", "copy") == [Scores("b", "non_oracle", "own")]
+    assert STUDY.scores_needed("m", "calibrated") == [
         *(Scores(c, "non_oracle", "train") for c in "ab"),
         *(Scores(c, "non_oracle", "own") for c in "cde"),
     ]
@@ -137,7 +137,7 @@ def test_an_estimator_reads_scores_of_the_checkpoints_that_rate_its_answers():
 def test_joint_surrogate_and_copied_confidences_use_the_right_weights_and_answers():
     def used(estimator):
         keys = ("checkpoint", "scored_at", "answers", "answers_of")
-        return ["".join(use[key][0] for key in keys) for use in INPUTS.uses("m", estimator)]
+        return ["".join(use[key][0] for key in keys) for use in STUDY.uses("m", estimator)]
 
     # Letters: checkpoint, source of the weights, [o]wn or [e]valuation, source of the answers
     assert used("joint") == ["ccoc", "ddod", "eeoe"]
@@ -199,10 +199,10 @@ def test_fitted_estimators_are_not_evaluated_on_a_dataset_without_training():
 
 
 def test_each_checkpoint_continues_pretraining_from_the_previous_one():
-    assert INPUTS.previous_checkpoint("m", "a") is None
-    assert INPUTS.step_before("m", "a") == 0
-    assert INPUTS.previous_checkpoint("m", "d") == "c"
-    assert INPUTS.step_before("m", "d") == 30
+    assert STUDY.previous_checkpoint("m", "a") is None
+    assert STUDY.step_before("m", "a") == 0
+    assert STUDY.previous_checkpoint("m", "d") == "c"
+    assert STUDY.step_before("m", "d") == 30
 
 
 def test_a_verifier_rates_the_splits_that_its_estimators_read():
@@ -227,15 +227,15 @@ def test_a_verifier_rates_the_splits_that_its_estimators_read():
 def test_a_study_needs_questions_for_few_shot_examples_and_training():
     prompts = {"prompts": {"few_shot": 5}}
     inputs = Inputs(Study({**CONFIG, **prompts}), Path())
-    assert inputs.least_questions("quiz") == {"few_shot": 5, "train": 1}
+    assert inputs.study.least_questions("quiz") == {"few_shot": 5, "train": 1}
     chosen = {**CONFIG["study"], "estimators": ["sc"]}
     inputs = Inputs(Study({**CONFIG, **prompts, "study": chosen}), Path())
-    assert inputs.least_questions("quiz") == {"few_shot": 5, "train": 0}
+    assert inputs.study.least_questions("quiz") == {"few_shot": 5, "train": 0}
     # The third set of five examples needs 15 questions.
     later = {**CONFIG["models"]["m"], "checkpoints": {"d": {"examples": 2}}}
     models = {**CONFIG["models"], "m": later}
     inputs = Inputs(Study({**CONFIG, **prompts, "models": models}), Path())
-    assert inputs.least_questions("quiz")["few_shot"] == 15
+    assert inputs.study.least_questions("quiz")["few_shot"] == 15
 
 
 def test_only_a_paid_judge_can_skip_candidates_that_nothing_reads():

@@ -1,14 +1,12 @@
 """Keys of checkpoints: sources of weights, defaults of the model, merges and changes."""
 
 import copy
-from pathlib import Path
 
 import pytest
 from configs import cases, overlaid, pretraining
 from snakemake.utils import update_config
 
 from study.check import check_config
-from study.inputs import Inputs
 from study.schema import ConfigError
 from study.study import Study
 
@@ -155,7 +153,7 @@ def test_checkpoints_that_others_are_derived_from_are_made_too():
     assert made.pop("p100") == "pretraining"
     assert list(made.values()) == ["change", "change", "retraining", "merge"]
     assert [study.parts("atlas", c) for c in CHANGED] == [["p100"], ["full"], [], ["npo"]]
-    assert Inputs(study, Path()).last_step("atlas") == 620
+    assert study.last_step("atlas") == 620
 
 
 REFUSED_CHANGES = """

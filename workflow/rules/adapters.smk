@@ -15,8 +15,8 @@ for recipe in study.recipes:
         input:
             checkpoints=for_each(study.trained_on, paths.checkpoint),
             questions=per_job(inputs.questions_of_training),
-            clusters=for_each(inputs.data_checkpoints, paths.clusters, split="train"),
-            labels=for_each(inputs.data_checkpoints, paths.labels, split="train"),
+            clusters=for_each(study.data_checkpoints, paths.clusters, split="train"),
+            labels=for_each(study.data_checkpoints, paths.labels, split="train"),
         output:
             adapters=with_seeds("adapter_model.safetensors", settings),
             configs=with_seeds("adapter_config.json", settings),

@@ -45,7 +45,7 @@ rule measure_confounds:
         "../../envs/cpu.yaml"
     params:
         settings={d: study.settings_drawn(d) for d in DATASETS_CONFOUNDED},
-        labels=PLACES,
+        labels=LABELS,
     script:
         "../scripts/analyses/measure_confounds.py"
 
@@ -78,7 +78,7 @@ rule measure_agreement:
     params:
         reference=AGREEMENT["reference"],
         pairs=AGREEMENT["pairs"],
-        labels=PLACES,
+        labels=LABELS,
         checkpoints={model: study.labels_of(model) for model, _ in AGREED},
     script:
         "../scripts/analyses/measure_agreement.py"
@@ -96,13 +96,13 @@ rule measure_transfer:
         "../../envs/cpu.yaml"
     params:
         checkpoints=per_job(study.checkpoints),
-        sets=per_job(inputs.transfer_set_names),
+        sets=per_job(study.transfer_set_names),
     script:
         "../scripts/analyses/measure_transfer.py"
 
 
 VARIANCE_RECIPE = config["analyses"]["hidden_state_variance"]["recipe"]
-VARIANCES_MEASURED = inputs.variances()
+VARIANCES_MEASURED = study.variances()
 
 
 rule measure_variance:
@@ -146,7 +146,7 @@ rule correlate_variance:
     conda:
         "../../envs/cpu.yaml"
     params:
-        labels=PLACES,
+        labels=LABELS,
         last_layer=config["analyses"]["hidden_state_variance"]["last_layer"],
     script:
         "../scripts/analyses/correlate_variance.py"

@@ -64,7 +64,7 @@ if any(
         "leave it out and set `results` in the module's config."
     )
 # Display names, but not of estimators, which only rules that show them receive
-PLACES = {kind: study.labels[kind] for kind in ("models", "datasets")}
+LABELS = {kind: study.labels[kind] for kind in ("models", "datasets")}
 TABLES = study.tables_made
 
 RULES = workflow.current_basedir  # the folder of this file and of all other rule files
@@ -83,12 +83,12 @@ def rerun_on_edits():
             each.set_params(code=code_digest(script, ROOT))
 
 
-def of_dataset(key, **default):
+def dataset_setting(key, **default):
     """Return the config's `datasets.<dataset>.<key>` for each job."""
     return lookup(f"{{dataset}}/{key}", within=config["datasets"], **default)
 
 
-def of_checkpoint(key, default=None):
+def checkpoint_setting(key, default=None):
     """Return the config's key of a checkpoint, or of its model, for each job."""
 
     def value(wildcards):
@@ -149,15 +149,13 @@ def with_seeds(name, settings):
 
 def rated_at_each(model):
     """The confidences in the answers of each evaluated checkpoint of `model`."""
-    places = places_rated(model)
+    rows = answers_rated(model)
     return [
-        p
-        for place in places
-        for p in expand(paths.confidences, **place, allow_missing=True)
+        p for row in rows for p in expand(paths.confidences, **row, allow_missing=True)
     ]
 
 
-def places_rated(model):
+def answers_rated(model):
     """Checkpoint and split of each file of `rated_at_each`; halves can be empty."""
     names, splits = study.evaluation(model), ("test", *study.halves)
     return [{"checkpoint": c, "split": split} for split in splits for c in names]

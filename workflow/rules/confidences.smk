@@ -127,10 +127,10 @@ rule score_with_verifier:
 rule rate_at_checkpoint:
     input:
         unpack(per_job(inputs.further_files)),
-        beams=for_each(inputs.answers_read_at, paths.beams),
-        clusters=for_each(inputs.answers_read_at, paths.clusters),
-        rated=for_each(inputs.answers_rated_at, paths.clusters),
-        answers=for_each(inputs.answers_labelled_at, paths.answers),
+        beams=for_each(study.answers_read_at, paths.beams),
+        clusters=for_each(study.answers_read_at, paths.clusters),
+        rated=for_each(study.answers_rated_at, paths.clusters),
+        answers=for_each(study.answers_labelled_at, paths.answers),
     output:
         scores=paths.scores.replace("{recipe}", "{estimator}"),
     log:
@@ -223,8 +223,8 @@ for model in MODELS:
         conda:
             "../../envs/cpu.yaml"
         params:
-            confidences_of=places_rated(model),
-            uses=per_job(inputs.uses),
+            confidences_of=answers_rated(model),
+            uses=per_job(study.uses),
             posthoc=lookup("{estimator}/posthoc", within=ESTIMATORS, default=None),
         script:
             "../scripts/confidences/gather_confidences.py"
@@ -252,7 +252,7 @@ for model in MODELS:
         resources:
             **ON_GPU,
         params:
-            confidences_of=places_rated(model),
+            confidences_of=answers_rated(model),
             estimation=per_job(inputs.estimation_of_all),
             code=per_job(inputs.estimator_digest),
         script:
@@ -279,7 +279,7 @@ for model in MODELS:
         conda:
             "../../envs/cpu.yaml"
         params:
-            confidences_of=places_rated(model),
+            confidences_of=answers_rated(model),
             estimation=per_job(inputs.estimation_of_all),
             code=per_job(inputs.estimator_digest),
         script:
@@ -298,7 +298,7 @@ rule join_labels:
     conda:
         "../../envs/cpu.yaml"
     params:
-        copies=per_job(inputs.copies),
+        copies=per_job(study.copies),
         splits=per_job(study.splits_rated),
     script:
         "../scripts/confidences/join_labels.py"

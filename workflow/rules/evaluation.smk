@@ -55,7 +55,7 @@ rule compare_table:
     conda:
         "../../envs/cpu.yaml"
     params:
-        comparisons=per_job(inputs.comparisons),
+        comparisons=per_job(study.comparisons),
     script:
         "../scripts/evaluation/compare_table.py"
 
@@ -117,7 +117,7 @@ rule measure_subsets:
     params:
         checkpoints=per_job(study.evaluation),
         settings=per_job(study.settings_drawn),
-        by_category=per_job(inputs.wants_categories),
+        by_category=per_job(study.wants_categories),
     script:
         "../scripts/evaluation/measure_subsets.py"
 

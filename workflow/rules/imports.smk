@@ -1,17 +1,17 @@
 """Import predictions or answers from a user's files or the authors' release."""
 
-PLACES_ANSWERED = [place._asdict() for place in study.answers_in_files]
-PLACES_EVALUATED = [
+ANSWERS_READ = [row._asdict() for row in study.answers_in_files]
+ANSWERS_EVALUATED = [
     p
-    for p in PLACES_ANSWERED
+    for p in ANSWERS_READ
     if p["checkpoint"] in study.evaluation(p["model"]) and p["split"] == "test"
 ]
-PLACES_PREDICTED = [{"model": m, "dataset": d} for m in MODELS for d in DATASETS]
-OF_DATASETS = [{"dataset": dataset} for dataset in DATASETS]
+MODEL_DATASETS = [{"model": m, "dataset": d} for m in MODELS for d in DATASETS]
+EACH_DATASET = [{"dataset": dataset} for dataset in DATASETS]
 IMPORTS = [
-    paths.predictions.format(**place, estimator=IMPORTED) for place in PLACES_PREDICTED
+    paths.predictions.format(**names, estimator=IMPORTED) for names in MODEL_DATASETS
 ]
-EVALUATED_ANSWERS = [paths.answers.format(**place) for place in PLACES_EVALUATED]
+ANSWER_FILES = [paths.answers.format(**row) for row in ANSWERS_EVALUATED]
 
 if study.chosen["predictions"]:
 
@@ -22,15 +22,15 @@ if study.chosen["predictions"]:
             ),
         output:
             predictions=IMPORTS,
-            answers=EVALUATED_ANSWERS,
+            answers=ANSWER_FILES,
         log:
             f"{LOGS}/import_predictions.log",
         conda:
             "../../envs/cpu.yaml"
         params:
             datasets=DATASETS,
-            predictions_of=PLACES_PREDICTED,
-            answers_of=PLACES_EVALUATED,
+            predictions_of=MODEL_DATASETS,
+            answers_of=ANSWERS_EVALUATED,
             checkpoints={
                 m: study.allows_identical(m, study.evaluation(m)) for m in MODELS
             },
@@ -73,11 +73,11 @@ if study.has_own_options:
             contents=inputs.contents_of(*ANSWER_FILES),
             normalisation=config["decoding"]["normalisation"],
             known=KNOWN,
-            questions_of=uncompared(OF_DATASETS),
-            beams_of=uncompared(PLACES_ANSWERED),
-            clusters_of=uncompared(PLACES_ANSWERED),
-            labels_of=uncompared(PLACES_ANSWERED),
-            answers_of=uncompared(PLACES_ANSWERED),
+            questions_of=uncompared(EACH_DATASET),
+            beams_of=uncompared(ANSWERS_READ),
+            clusters_of=uncompared(ANSWERS_READ),
+            labels_of=uncompared(ANSWERS_READ),
+            answers_of=uncompared(ANSWERS_READ),
             wanted=uncompared(inputs.answers_wanted),
         script:
             "../scripts/imports/import_options.py"
@@ -102,9 +102,9 @@ elif study.has_own_answers:
             strategy=config["decoding"]["strategy"],
             known=KNOWN,
             # A new estimator must not import the answers again.
-            questions_of=uncompared(OF_DATASETS),
-            beams_of=uncompared(PLACES_ANSWERED),
-            labels_of=uncompared(OF_DATASETS),
+            questions_of=uncompared(EACH_DATASET),
+            beams_of=uncompared(ANSWERS_READ),
+            labels_of=uncompared(EACH_DATASET),
             wanted=uncompared(inputs.answers_wanted),
             computed=uncompared(inputs.computed_estimators),
         script:
@@ -114,11 +114,11 @@ elif study.has_own_answers:
 if study.chosen["source"] == "release":
     TRANSFERRED = [
         {
-            **dict(zip(("model", "checkpoint", "dataset"), place)),
+            **dict(zip(("model", "checkpoint", "dataset"), names)),
             "answers": "transfer",
             "recipe": recipe,
         }
-        for place in study.places_answered
+        for names in study.checkpoints_asked
         for recipe in list(config["analyses"]["transfer"]["recipes"])
     ]
 
@@ -135,9 +135,9 @@ if study.chosen["source"] == "release":
             beams=of_each(paths.beams, study.answers_in_files),
             clusters=of_each(paths.clusters, study.answers_in_files),
             labels=of_each(paths.labels, study.answers_in_files),
-            scores=[paths.scores.format(**place) for place in TRANSFERRED],
+            scores=[paths.scores.format(**row) for row in TRANSFERRED],
             predictions=IMPORTS,
-            answers=EVALUATED_ANSWERS,
+            answers=ANSWER_FILES,
             missing=f"{RESULTS}/release/missing.csv",
         log:
             f"{LOGS}/import_release.log",
@@ -148,13 +148,13 @@ if study.chosen["source"] == "release":
         params:
             contents=inputs.contents_of(study.chosen["archive"]),
             models={name: inputs.release_model(name) for name in MODELS},
-            questions_of=OF_DATASETS,
-            beams_of=PLACES_ANSWERED,
-            clusters_of=PLACES_ANSWERED,
-            labels_of=PLACES_ANSWERED,
+            questions_of=EACH_DATASET,
+            beams_of=ANSWERS_READ,
+            clusters_of=ANSWERS_READ,
+            labels_of=ANSWERS_READ,
             scores_of=TRANSFERRED,
-            predictions_of=PLACES_PREDICTED,
-            answers_of=PLACES_EVALUATED,
+            predictions_of=MODEL_DATASETS,
+            answers_of=ANSWERS_EVALUATED,
             datasets={name: inputs.release_dataset(name) for name in DATASETS},
             recipes=list(config["analyses"]["transfer"]["recipes"]),
             seeds=config["training"]["seeds"],

@@ -45,7 +45,7 @@ rule judge_answers:
 rule draw_audit:
     input:
         questions=paths.questions,
-        answers=for_each(inputs.checkpoints_audited, paths.answers, split="test"),
+        answers=for_each(study.checkpoints_audited, paths.answers, split="test"),
     output:
         # Kept before the job, which refuses to write over a person's entries.
         sheet=update(f"{RESULTS}/audit/{{model}}/{{dataset}}.csv"),
@@ -64,7 +64,7 @@ if AUDIT["filled"]:
     rule summarise_audit:
         input:
             sheet=AUDIT["filled"],
-            answers=for_each(inputs.checkpoints_audited, paths.answers, split="test"),
+            answers=for_each(study.checkpoints_audited, paths.answers, split="test"),
         output:
             agreements=f"{RESULTS}/audit_agreements/{{model}}/{{dataset}}.csv",
         log:
@@ -79,7 +79,7 @@ if AUDIT["filled"]:
     rule correct_results:
         input:
             sheet=AUDIT["filled"],
-            answers=for_each(inputs.checkpoints_audited, paths.answers, split="test"),
+            answers=for_each(study.checkpoints_audited, paths.answers, split="test"),
             predictions=per_job(inputs.predictions),
         output:
             corrections=f"{RESULTS}/corrections/{{model}}/{{dataset}}.csv",
@@ -89,7 +89,7 @@ if AUDIT["filled"]:
             "../../envs/cpu.yaml"
         params:
             **DRAWN,
-            checkpoints=per_job(inputs.checkpoints_audited),
+            checkpoints=per_job(study.checkpoints_audited),
             contents=inputs.contents_of(AUDIT["filled"]),
         script:
             "../scripts/judgements/correct_results.py"

@@ -22,7 +22,7 @@ rule change_checkpoint:
     resources:
         **ON_GPU,
     params:
-        change=of_checkpoint("change"),
+        change=checkpoint_setting("change"),
     script:
         "../scripts/laboratory/change_checkpoint.py"
 
@@ -47,7 +47,7 @@ rule retrain_checkpoint:
     resources:
         mem_mb=2000,
     params:
-        end_step=per_job(inputs.last_step),
+        end_step=per_job(study.last_step),
         settings=per_job(inputs.retraining),
         confidence_prompt=per_job(inputs.pretraining_prompt),
     script:

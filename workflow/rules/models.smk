@@ -26,7 +26,7 @@ rule pretrain_checkpoint:
     resources:
         mem_mb=2000,
     params:
-        start_step=per_job(inputs.step_before),
+        start_step=per_job(study.step_before),
         end_step=lookup(
             "{model}/checkpoints/{checkpoint}/step", within=config["models"]
         ),
@@ -48,13 +48,15 @@ rule resolve_checkpoint:
     conda:
         "../../envs/cpu.yaml"
     params:
-        repo=of_checkpoint("repo"),
-        revision=of_checkpoint("revision"),
+        repo=checkpoint_setting("repo"),
+        revision=checkpoint_setting("revision"),
         # By content, so that a touch of local files reruns nothing.
         files=per_job(inputs.local_files),
         # The earlier record, which is kept during the job and compared with the new one.
         record=paths.checkpoint,
-        allow_identical_weights=of_checkpoint("allow_identical_weights", default=False),
+        allow_identical_weights=checkpoint_setting(
+            "allow_identical_weights", default=False
+        ),
         beside_weights=per_job(study.beside_weights),
     script:
         "../scripts/models/resolve_checkpoint.py"
@@ -76,7 +78,7 @@ rule fetch_checkpoint:
     resources:
         download=1,
     params:
-        dtype=of_checkpoint("dtype"),
+        dtype=checkpoint_setting("dtype"),
     script:
         "../scripts/models/fetch_checkpoint.py"
 
@@ -96,8 +98,8 @@ rule merge_checkpoints:
     conda:
         "../../envs/cpu.yaml"
     params:
-        merge=of_checkpoint("merge"),
-        dtype=of_checkpoint("dtype"),
+        merge=checkpoint_setting("merge"),
+        dtype=checkpoint_setting("dtype"),
         beside_weights=per_job(study.beside_weights),
         key="models.{model}.checkpoints.{checkpoint}.merge",
         files=per_job(inputs.local_files),

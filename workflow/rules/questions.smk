@@ -24,13 +24,13 @@ rule prepare_atlas:
         "../../envs/cpu.yaml"
     params:
         **LIMIT,
-        n_few_shot=of_dataset("n_few_shot"),
-        n_train=of_dataset("n_train"),
-        n_test=of_dataset("n_test"),
-        seed=of_dataset("seed"),
-        min_city_population=of_dataset("min_city_population"),
-        groups=of_dataset("groups", default={}),
-        edits=of_dataset("edits", default=[]),
+        n_few_shot=dataset_setting("n_few_shot"),
+        n_train=dataset_setting("n_train"),
+        n_test=dataset_setting("n_test"),
+        seed=dataset_setting("seed"),
+        min_city_population=dataset_setting("min_city_population"),
+        groups=dataset_setting("groups", default={}),
+        edits=dataset_setting("edits", default=[]),
     script:
         "../scripts/questions/prepare_atlas.py"
 
@@ -48,9 +48,9 @@ rule prepare_elements:
         "../../envs/cpu.yaml"
     params:
         **LIMIT,
-        n_few_shot=of_dataset("n_few_shot"),
-        n_test=of_dataset("n_test"),
-        seed=of_dataset("seed"),
+        n_few_shot=dataset_setting("n_few_shot"),
+        n_test=dataset_setting("n_test"),
+        seed=dataset_setting("seed"),
     script:
         "../scripts/questions/prepare_elements.py"
 
@@ -75,11 +75,11 @@ rule prepare_questions:
         "../../envs/cpu.yaml"
     params:
         **LIMIT,
-        source=of_dataset("source"),
+        source=dataset_setting("source"),
         settings=per_job(inputs.source_settings),
         contents=per_job(inputs.source_contents),
         # A new estimator must not read the questions again.
-        least=uncompared(inputs.least_questions),
+        least=uncompared(study.least_questions),
         states=uncompared(study.checkpoint_names),
     script:
         "../scripts/questions/prepare_questions.py"

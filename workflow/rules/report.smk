@@ -17,8 +17,8 @@ rule make_table:
     params:
         description=lookup("{table}", within=study.tables),
         models=MODELS,
-        datasets=per_job(inputs.datasets_shown),
-        labels=per_job(inputs.labels_shown),
+        datasets=per_job(study.datasets_of_table),
+        labels=per_job(study.labels_shown),
         missing_ok=study.chosen["source"] == "release",
     script:
         "../scripts/report/make_table.py"
@@ -28,7 +28,7 @@ PRINTED = inputs.find_file("resources/paper/results.csv")
 
 
 # A study is compared with the paper if they share a model and a dataset.
-OF_PAPER = shares_cells(study.labels, Path(PRINTED))
+SHARES_PAPER = shares_cells(study.labels, Path(PRINTED))
 
 HAS_PAIRS = any(len(study.evaluation(m)) > 1 for m in MODELS)
 HAS_TEXTS = not study.chosen["predictions"]
@@ -42,7 +42,7 @@ IS_AUDITED = study.estimates and not study.has_own_options and AUDIT["filled"]
 CURVES = (
     [row for table in TABLES[:1] for row in study.shown(table)] if HAS_PAIRS else []
 )
-COMPARED = inputs.models_analysed("weight_similarity") if study.runs_models else []
+COMPARED = study.models_analysed("weight_similarity") if study.runs_models else []
 HEADROOMS = (
     of_each(rules.measure_headroom.output.headroom, study.analysed("gcm_headroom"))
     if study.runs_models
@@ -100,7 +100,7 @@ ROWS = {
     "changes": rules.compare_study.output.changes if NAMED_PAIRS else [],
     "threshold_changes": (rules.compare_study.output.thresholds if NAMED_PAIRS else []),
     "subsets": subsets_of(DATASETS),
-    "subsets_by_category": subsets_of(filter(inputs.wants_categories, DATASETS)),
+    "subsets_by_category": subsets_of(filter(study.wants_categories, DATASETS)),
     "accuracies": rules.compute_accuracies.output.accuracies if HAS_TEXTS else [],
     "unsaid": of_each(paths.unsaid, IN_WORDS),
     "corrections": (

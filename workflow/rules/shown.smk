@@ -4,9 +4,9 @@
 def transfers():
     """Return the transfer matrices of each dataset."""
     found = {}
-    for place in study.analysed("transfer") if study.runs_models else []:
-        matrix = of_each(rules.measure_transfer.output.transfer, [place])
-        found.setdefault(place.dataset, []).extend(matrix)
+    for pair in study.analysed("transfer") if study.runs_models else []:
+        matrix = of_each(rules.measure_transfer.output.transfer, [pair])
+        found.setdefault(pair.dataset, []).extend(matrix)
     return found
 
 
