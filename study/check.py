@@ -20,6 +20,7 @@ def check_config(config: dict[str, Any]) -> None:
     study = Study(config)
     for name in config["study"]["models"]:
         _check_model(study, name)
+    _check_again(study)
     for name in study.datasets:
         _check_dataset(study, name)
     _check_agreement(study)
@@ -85,6 +86,31 @@ def _check_study(config: dict[str, Any]) -> None:
         raise ConfigError(
             f"config: study.{sources[0]} and study.{sources[1]} are two sources of results; "
             "keep one."
+        )
+
+
+def _check_again(study: Study) -> None:
+    """Refuse a second ask of a study that has none after other examples."""
+    if not study.chosen.get("again"):
+        return
+    if not study.runs_models:
+        raise ConfigError(
+            "config: study.again asks checkpoints, but this study reads files; give files of a "
+            "second ask (persistcal compare --again) or predictions with a column ask, and "
+            "leave again out."
+        )
+    if study.config["decoding"]["strategy"] != "beams":
+        raise ConfigError(
+            "config: study.again is for beams; samples are asked twice by "
+            "decoding.n_samples of 4 or more, so leave it out."
+        )
+    sources = {d: study.config["datasets"][d].get("source") for d in study.chosen["datasets"]}
+    tied = [d for d, s in sources.items() if s and SOURCES[s].examples_by_category]
+    if tied:
+        raise ConfigError(
+            "config: study.again needs other few-shot examples, but those of "
+            f"datasets.{tied[0]} are tied to the type of a question; leave again out, or this "
+            "dataset."
         )
 
 
@@ -297,9 +323,9 @@ def _check_dataset(study: Study, name: str) -> None:
     available = dataset.get("n_few_shot", SOURCES[dataset["source"]].kept_for_prompts)
     if available is not None and available < asked:
         raise ConfigError(
-            f"config: prompts.few_shot and the checkpoints' examples ask for {asked} questions "
-            f"before others, but datasets.{name} keeps {available} for prompts; raise its "
-            "n_few_shot or lower prompts.few_shot."
+            f"config: prompts.few_shot, the checkpoints' examples and study.again ask for "
+            f"{asked} questions before others, but datasets.{name} keeps {available} for "
+            "prompts; raise its n_few_shot or lower prompts.few_shot."
         )
 
 

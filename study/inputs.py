@@ -18,7 +18,7 @@ from persistcal.judge.human_labels import human_labels_digest
 from persistcal.judge.messages import ONE, TOGETHER, split_prompt
 from persistcal.models.checkpoint import local_digests
 from persistcal.questions.labels import JudgeError
-from persistcal.questions.splits import split_of_questions
+from persistcal.questions.splits import AGAIN, split_of_questions
 from persistcal.questions.templates import check_fields
 from persistcal.store.code import code_digest
 from persistcal.store.files import Digests
@@ -227,10 +227,13 @@ class Inputs:
 
     # Answers and their labels
 
-    def few_shot(self, model: str, checkpoint: str, dataset: str) -> Config:
-        """Return the settings of the few-shot prompt."""
+    def few_shot(
+        self, model: str, checkpoint: str, dataset: str, split: str = "test"
+    ) -> Config:
+        """Return the settings of the few-shot prompt; a second ask has other examples."""
         state = self.study.state(model, checkpoint)
         example_set = state.get("examples", 0)
+        example_set += self.study.sets_of_examples if split == AGAIN else 0
         return {
             **({"place": example_set} if example_set else {}),  # the first set has no key
             "n_examples": self.config["prompts"]["few_shot"],
@@ -467,7 +470,7 @@ class Inputs:
             "read": self.study.checkpoints_read(model, estimator),
             "earlier": self.study.earlier(model),
             "evaluation": self.study.evaluation(model),
-            "halves": list(self.study.splits_rated(estimator))[1:],
+            "further_asks": list(self.study.splits_rated(estimator))[1:],
             "posthoc": self.config["estimators"][estimator].get("posthoc"),
         }
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from math import ceil
 from typing import Any, NamedTuple
 
-from persistcal.questions.splits import HALVES, split_of_questions
+from persistcal.questions.splits import FURTHER_ASKS, split_of_questions
 from study.study import PRICES, Config, Study
 
 Wildcards = Mapping[str, str]
@@ -212,7 +212,7 @@ class JobResources:
         if not self.study.judge.asks_server:
             return 0
         questions = self.n_questions(job["dataset"], job["split"])
-        if job["split"] in HALVES or judge.get("together"):
+        if job["split"] in FURTHER_ASKS or judge.get("together"):
             return questions
         return questions * self.judged_candidates()
 

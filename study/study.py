@@ -12,7 +12,14 @@ from persistcal.confidence.estimators.catalogue import registration_of
 from persistcal.evaluation.blocks import EVERY
 from persistcal.judge.backends import BACKENDS, Backend
 from persistcal.questions.catalogue import SOURCES, QuestionSource
-from persistcal.questions.splits import HALVES, LEAST_SAMPLES, SPLITS, split_of_questions
+from persistcal.questions.splits import (
+    AGAIN,
+    FURTHER_ASKS,
+    HALVES,
+    LEAST_SAMPLES,
+    SPLITS,
+    split_of_questions,
+)
 from persistcal.report.layout import comparison_blocks, expand_tables, sections
 from persistcal.training.methods import METHODS, Method
 
@@ -63,8 +70,8 @@ class Evaluated(NamedTuple):
 class Scores(NamedTuple):
     """A file of scores, made by the adapters of one recipe at one checkpoint.
 
-    Answers are "own" (the checkpoint's, on the test split), a half of own samples, "train" (on
-    the train split), "transfer" (own, scored by every adapter of the recipe), or a group of
+    Answers are "own" (the checkpoint's, on the test split), a further ask, "train" (on the
+    train split), "transfer" (own, scored by every adapter of the recipe), or a group of
     checkpoints.
     """
 
@@ -75,7 +82,7 @@ class Scores(NamedTuple):
 
 def split_scored(answers: str) -> str:
     """Return the split of the answers in a file of scores, see `Scores`."""
-    return answers if answers in ("train", *HALVES) else "test"
+    return answers if answers in ("train", *FURTHER_ASKS) else "test"
 
 
 def estimators_in_rows(table: Config) -> list[str]:
@@ -135,14 +142,19 @@ class Study:
         is_enough = self.has_own_answers or decoding["n_samples"] >= LEAST_SAMPLES
         return HALVES if is_enough else ()
 
+    @property
+    def further_asks(self) -> tuple[str, ...]:
+        """The splits of further asks of the test questions."""
+        return (AGAIN,) if self.chosen.get("again") else self.halves
+
     def splits_rated(self, estimator: str) -> tuple[str, ...]:
-        """Return the splits of answers that an estimator rates: test and halves of its samples.
+        """Return the splits of answers that an estimator rates: test and further asks.
 
         A verifier, and adapters with another checkpoint's weights or answers, rate one ask.
         """
         once = {"verifier", "weights_of", "answers_of"}
         is_once = once & self.config["estimators"][estimator].keys()
-        return ("test",) if is_once else ("test", *self.halves)
+        return ("test",) if is_once else ("test", *self.further_asks)
 
     def rated_at_each(self, model: str, estimator: str) -> list[AnswerSet]:
         """Return the answers of evaluation checkpoints that an estimator rates."""
@@ -321,14 +333,20 @@ class Study:
         return self.train_elsewhere(dataset) or [dataset]
 
     @cached_property
-    def examples_needed(self) -> int:
-        """Number of questions that the prompts of all answering checkpoints are made of."""
+    def sets_of_examples(self) -> int:
+        """Number of sets of few-shot examples that checkpoints are asked after at first."""
         sets = [
             self.state(model, checkpoint).get("examples", 0)
             for model in self.chosen["models"]
             for checkpoint in self.checkpoints(model)
         ]
-        return (1 + max(sets, default=0)) * self.config["prompts"]["few_shot"]
+        return 1 + max(sets, default=0)
+
+    @property
+    def examples_needed(self) -> int:
+        """Number of questions that the prompts of all answering checkpoints are made of."""
+        asks = 2 if self.chosen.get("again") else 1
+        return asks * self.sets_of_examples * self.config["prompts"]["few_shot"]
 
     def splits_needed(self, model: str, checkpoint: str) -> dict[str, str]:
         """Return the splits that a checkpoint must answer, and which config key needs each."""
@@ -438,7 +456,7 @@ class Study:
 
         Keys answers_of (a checkpoint), recipe, trained_on, train_dataset and seed.
         """
-        is_own = answers in ("own", "train", "transfer", *HALVES)
+        is_own = answers in ("own", "train", "transfer", *FURTHER_ASKS)
         scored = [checkpoint] if is_own else self.group(model, answers)
         if answers == "transfer":
             sets = list(self.training_sets(model, recipe))
@@ -517,7 +535,7 @@ class Study:
         """Return the answers that an estimator without adapters reads.
 
         It reads the test answers of its groups of checkpoints, to rate those of `evaluation`
-        and their halves; or the split of the answers that are `rated`, if its jobs rate one
+        by each ask; or the split of the answers that are `rated`, if its jobs rate one
         checkpoint. Labelled train answers of the training checkpoints fit it, and train answers
         of each rated checkpoint fit a probe at each.
         """
@@ -666,8 +684,8 @@ class Study:
         return self.config["equivalence"]["backend"] == "nli"
 
     def clusters_judged(self, split: str) -> int | None:
-        """Return `judged_clusters`; of halves of samples the predictions are enough."""
-        return 1 if split in HALVES else self.judged_clusters
+        """Return `judged_clusters`; of further asks the predictions are enough."""
+        return 1 if split in FURTHER_ASKS else self.judged_clusters
 
     @property
     def judged_clusters(self) -> int | None:

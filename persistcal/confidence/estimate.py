@@ -27,7 +27,7 @@ from persistcal.confidence.evidence import (
 from persistcal.confidence.predictions import RATED, RUN
 from persistcal.models.checkpoint import Checkpoint
 from persistcal.questions.question_list import asked_by
-from persistcal.questions.splits import HALVES
+from persistcal.questions.splits import FURTHER_ASKS
 from persistcal.store import artifacts
 
 log = logging.getLogger(__name__)
@@ -49,7 +49,7 @@ class Estimation(EntrySettings):
     evaluation: Sequence[str]  # checkpoints that it rates
     equivalence: Mapping[str, Any]  # the config's section, for estimators that compare answers
     split: str = "test"  # of the rated answers
-    halves: Sequence[str] = ()  # splits that are rated in the same way, as further asks
+    further_asks: Sequence[str] = ()  # splits that are rated in the same way
     posthoc: str | None = None  # calibration on the earlier checkpoints' train answers
     compares_answers: bool = False
     # Registered: the function's module in `estimators`, and what it needs of the answers
@@ -65,7 +65,7 @@ class AnswerTables:
     QUESTIONS are followed by CONTEXTS if the estimator asks a checkpoint with contexts. `beams`
     and `clusters` belong to the checkpoints that it reads, and `rated` contains the clusters of
     the answers that it rates or is fitted on. Only the earlier checkpoints' `answers` have
-    labels, and only an estimator that is fitted needs them. Halves of samples are splits.
+    labels, and only an estimator that is fitted needs them. Further asks are splits.
     """
 
     questions: artifacts.Questions
@@ -94,8 +94,8 @@ class AnswerTables:
         return pd.concat(taken, ignore_index=True)[columns]
 
     def of_ask(self, checkpoints: Sequence[str], split: str) -> "AnswerTables":
-        """Return the tables with one ask of `checkpoints`: the test answers, or a half."""
-        others = {"test", *HALVES} - {split} if split in HALVES else {*HALVES}
+        """Return the tables with one ask of `checkpoints`: test, or a further one."""
+        others = {*FURTHER_ASKS} - {split} | ({"test"} if split in FURTHER_ASKS else set())
 
         def keep(table: pd.DataFrame) -> pd.DataFrame:
             if "split" not in table:
@@ -191,17 +191,17 @@ def estimate(settings: Estimation, tables: AnswerTables, *, threads: int = 1) ->
 def estimate_asks(
     settings: Estimation, tables: AnswerTables, *, threads: int = 1
 ) -> pd.DataFrame:
-    """Return `estimate` of the test answers, and of the halves if all checkpoints have them."""
-    halves = []
-    for split in settings.halves:
+    """Return `estimate` of the test answers, and of further asks that all checkpoints have."""
+    further_asks = []
+    for split in settings.further_asks:
         there = set(tables.predictions(settings.evaluation, split)["checkpoint"])
         if lacking := [name for name in settings.evaluation if name not in there]:
             log.info("Not cross-asked: too few samples of %s", ", ".join(lacking))
             break
-        halves.append(split)
+        further_asks.append(split)
     parts = [
         estimate(replace(settings, split=split), tables, threads=threads)
-        for split in ("test", *halves)
+        for split in ("test", *further_asks)
     ]
     return pd.concat(parts, ignore_index=True)
 

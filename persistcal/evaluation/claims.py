@@ -3,6 +3,7 @@
 A claim is a word that rests on one basis. It is never the better of two tries:
 
 - *cross*: two independent asks are crossed (`persistcal.evaluation.cross_asking`).
+- *other examples*: beams after two sets of few-shot examples are crossed in the same way.
 - *control*: Δ_K next to the same weights, asked again (`persistcal.evaluation.control`).
 - *one ask*: answers that are known or declared to be deterministic, so that no flip is chance.
 - *samples*: one ask of answers that can be samples. Chance flips move confidence, too, so
@@ -16,7 +17,8 @@ import numpy as np
 import pandas as pd
 
 from persistcal.evaluation.contrast import contrast_sets
-from persistcal.evaluation.cross_asking import METRICS, Directed, cross_ask
+from persistcal.evaluation.cross_asking import METRICS, OTHER_EXAMPLES, Directed, cross_ask
+from persistcal.evaluation.metrics.registry import METRICS as REGISTERED
 from persistcal.evaluation.metrics.registry import MetricKey
 from persistcal.evaluation.predictions import Array, arrange
 from persistcal.evaluation.replicates import Replicates
@@ -33,6 +35,7 @@ AGAINST = "moved against"
 TOO_FEW = "too few changed questions"
 
 CROSS, CONTROL, ONE_ASK, SAMPLES = "cross", "control", "one ask", "samples"
+EXAMPLES = "other examples"
 CHANCE = {"delta0_balanced": 0.0, "change_auc": 0.5}  # of confidence that follows nothing
 _COUNTS = ("improvement", "regression", "other_improvement", "other_regression")
 
@@ -65,7 +68,7 @@ def word_of(balance: Bounds, order: Bounds, basis: str) -> str:
         The change AUC: whether confidence changes more favourably in gained than in lost
         questions. It is not affected by a shift of all confidences. For a control the
         numerator of AUC_K, plus ½.
-    basis : {"cross", "control", "one ask", "samples"}
+    basis : {"cross", "other examples", "control", "one ask", "samples"}
         What the intervals rest on.
 
     Examples
@@ -120,10 +123,15 @@ class MeasuredEstimator(NamedTuple):
         )
 
     def bounds(self, metric: str, level: float = LEVEL) -> Bounds:
-        """Return a metric with its interval over questions, and over seeds if there are any."""
+        """Return a metric with its interval over questions, and over seeds if there are any.
+
+        Few seeds give ends outside the metric's range. The range contains the truth, so
+        clipping changes no level.
+        """
         value = self.value[metric]
         sample = self.replicated[metric], self.by_seed[metric], self.noise[metric]
-        return Bounds(value, *claim_interval(value, *sample, level))
+        ends = claim_interval(value, *sample, level)
+        return Bounds(value, *np.clip(ends, *REGISTERED[metric].bounds).tolist())
 
 
 def make_claims(
@@ -189,7 +197,9 @@ def table_of_claims(
                 n for role in zip(crossed.gained, crossed.lost, strict=True) for n in role
             ]
             asked.append((CROSS, measured, [*by_role, crossed.n_left_out]))
-        basis = CROSS if len(asked) > 1 else ONE_ASK if is_greedy else SAMPLES
+        basis = ONE_ASK if is_greedy else SAMPLES
+        if crossed and len(asked) > 1:
+            basis = EXAMPLES if crossed.asks == OTHER_EXAMPLES else CROSS
         for asks, measured, counted in asked:
             together = [measured.bounds(name, LEVEL / n_compared) for name in METRICS]
             claim = ["", ""]

@@ -15,6 +15,9 @@ If both checkpoints have the same distribution of answers and confidences for ea
 then B's pair of confidences is exchangeable given A. Therefore Δ₀ᵇ has the mean 0 and the
 change AUC has the mean ½, whatever A selects. Both roles have the same weights of questions in
 each replicate, because their statistics share the questions.
+
+Beams have no independent second ask. To ask again after other few-shot examples checks
+robustness: the examples are common to all questions, so the null is not exact.
 """
 
 import logging
@@ -37,7 +40,7 @@ log = logging.getLogger(__name__)
 
 METRICS = ("delta0_balanced", "change_auc")
 # The asks that are crossed: halves of the samples, or the usual answers and a second ask
-HALVES, REPEATED = (1, 2), (0, 2)
+HALVES, REPEATED, OTHER_EXAMPLES = (1, 2), (0, 2), (0, 3)
 Part = tuple[ContrastSet, Mapping[Series, Array]]  # and the confidences on it, by run
 
 
@@ -60,6 +63,7 @@ class Directed(NamedTuple):
     gained: tuple[int, ...] = ()
     lost: tuple[int, ...] = ()
     n_left_out: int = 0
+    asks: tuple[int, int] = REPEATED
 
 
 def asks_to_cross(predictions: pd.DataFrame) -> tuple[int, int] | None:
@@ -69,7 +73,8 @@ def asks_to_cross(predictions: pd.DataFrame) -> tuple[int, int] | None:
     [(1, 2), (0, 2), None]
     """
     present = set(predictions["ask"].unique()) if "ask" in predictions else {0}
-    return next((asks for asks in (HALVES, REPEATED) if present.issuperset(asks)), None)
+    possible = (HALVES, REPEATED, OTHER_EXAMPLES)
+    return next((asks for asks in possible if present.issuperset(asks)), None)
 
 
 def cross_ask(
@@ -101,7 +106,8 @@ def cross_ask(
     measured = measure_directions(parts, first, settings)
     counts = np.array([[role.counts[1:] for role in roles] for roles in kept])
     gained, lost = counts.reshape(-1, 2, 2).sum(axis=0).T.tolist()
-    return measured._replace(gained=tuple(gained), lost=tuple(lost), n_left_out=n_left_out)
+    counted = {"gained": tuple(gained), "lost": tuple(lost), "n_left_out": n_left_out}
+    return measured._replace(**counted, asks=asks)
 
 
 def align(first: AnswerArrays, second: AnswerArrays) -> tuple[AnswerArrays, AnswerArrays, int]:

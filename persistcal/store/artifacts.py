@@ -75,8 +75,8 @@ SHARED = {
     "seeds_upper_97_5pct": "ends of the 95 % interval over seeds and questions",
     "size": "questions in the contrast set",
     "split": (
-        "train, test, few_shot or unused; of answers also half1 and half2, the halves of the "
-        "samples of test"
+        "train, test, few_shot or unused; of answers also half1 and half2 (halves of the "
+        "samples of test) and again (test, asked after other examples)"
     ),
     "target": "required precision above the threshold, in (0, 1)",
     "text": "generated text",
@@ -246,7 +246,7 @@ PREDICTIONS = Table.parse(
     place="model dataset estimator",
     ask=(
         "0 for the answers of all other results; 1 and 2 for halves of their samples, 2 "
-        "without 1 for a second ask"
+        "without 1 for a second ask, 3 for one after other examples"
     ),
     group="name shared by questions about one fact or document; empty for none",
 )
@@ -369,7 +369,7 @@ CLAIMS = Table.parse(
     other_improvement="gained questions of the second ask",
     other_regression="lost questions of the second ask",
     left_out="answers without a label in one of the asks",
-    basis="what the word rests on: cross, one ask or samples; empty in other rows",
+    basis="what the word rests on: cross, other examples, one ask or samples; empty elsewhere",
     word="claim about the estimator; empty in rows on which it does not rest",
 )
 Claims = Annotated[pd.DataFrame, CLAIMS]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm, t
 
-from persistcal.evaluation.claims import Bounds, word_of
+from persistcal.evaluation.claims import Bounds, MeasuredEstimator, word_of
 from persistcal.evaluation.significance import claim_interval
 
 ABOVE, CHANCE, BELOW = (0.1, 0.3), (-0.1, 0.2), (-0.3, -0.1)
@@ -44,6 +44,22 @@ def test_the_interval_of_a_claim_includes_the_variation_of_seeds():
         (0.5 - reach, 0.5 + reach), abs=1e-3
     )
     assert claim_interval(0.5, replicates, {17: 0.5}) == pytest.approx((0.304, 0.696), abs=1e-3)
+
+
+def test_the_interval_of_a_claim_over_two_seeds_stays_in_the_range_of_the_metric():
+    """Two seeds have one degree of freedom: .842 ± 12.7 × .03 leaves [0, 1]."""
+    auc, balance = ({17: middle - 0.03, 18: middle + 0.03} for middle in (0.842, -0.9))
+    replicates = np.linspace(-0.1, 0.1, 400)
+    measured = MeasuredEstimator(
+        {"change_auc": 0.842, "delta0_balanced": -0.9},
+        {"change_auc": 0.842 + replicates, "delta0_balanced": -0.9 + replicates},
+        {"change_auc": auc, "delta0_balanced": balance},
+        {"change_auc": 0.0, "delta0_balanced": 0.0},
+    )
+    assert claim_interval(0.842, 0.842 + replicates, auc)[1] > 1
+    order, moved = (measured.bounds(name) for name in ("change_auc", "delta0_balanced"))
+    assert order.upper == 1 and 0 < order.lower < 0.842
+    assert moved.lower == -1 and -0.9 < moved.upper < 0
 
 
 @pytest.mark.parametrize("n_seeds", [3, 5])

@@ -7,8 +7,10 @@ import pandas as pd
 import pytest
 
 from benchmarks.asked_twice import TwoAsks, claims
+from persistcal.evaluation.claims import make_claims
 from persistcal.evaluation.cross_asking import asks_to_cross, cross_ask
-from persistcal.evaluation.replicates import digest_of_draws
+from persistcal.evaluation.evaluate import prepare_predictions
+from persistcal.evaluation.replicates import digest_of_draws, replicate
 from persistcal.evaluation.settings import EvaluationSettings
 
 SETTINGS = EvaluationSettings(min_contrast=1, min_direction=1, n_replicates=300, seed=3)
@@ -119,6 +121,22 @@ def test_estimators_with_one_and_two_asks_share_their_draws(random_asks):
     one_ask = two_asks[two_asks["ask"] == 0].drop(columns="ask")
     digests = {digest_of_draws(rows, CHECKPOINTS, SETTINGS) for rows in (one_ask, two_asks)}
     assert len(digests) == 1
+
+
+@pytest.mark.parametrize(
+    ("asks", "basis"), [((1, 2), "cross"), ((0, 2), "cross"), ((0, 3), "other examples")]
+)
+def test_the_basis_of_a_claim_names_the_kind_of_the_second_ask(random_asks, asks, basis):
+    predictions = table(*random_asks, asks=asks)
+    if asks == (1, 2):
+        usual = predictions[predictions["ask"] == 1].assign(ask=0)
+        predictions = pd.concat([predictions, usual])
+    settings = EvaluationSettings(**SETTINGS)
+    replicates = replicate(prepare_predictions(predictions, CHECKPOINTS, settings), settings)
+    claims = make_claims(predictions, replicates, CHECKPOINTS, settings, is_greedy=True)
+    crossed = claims[claims["asks"] == "cross"]
+    assert set(crossed["basis"]) == {basis} and crossed["word"].ne("").all()
+    assert set(claims.loc[claims["asks"] == "one ask", "basis"]) == {""}
 
 
 def test_a_single_ask_is_not_crossed():

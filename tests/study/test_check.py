@@ -260,10 +260,20 @@ study: {tables: [gcm], estimators: [self_consistency]}
 > study\.tables names 'gcm', but study\.estimators contains no estimator of the table; add
 > one \(gcm, gcm_posthoc, oracle\) or drop the table
 prompts: {few_shot: 11}
-> few_shot and the checkpoints' examples ask for 11 questions .* datasets\.triviaqa keeps 10
+> examples and study.again ask for 11 questions .* datasets\.triviaqa keeps 10
 models: {marin-8b: {checkpoints: {phoenix: {examples: 2}}}}
 study: {models: [marin-8b]}
-> few_shot and the checkpoints' examples ask for 15 questions .* datasets\.triviaqa keeps 10
+> examples and study.again ask for 15 questions .* datasets\.triviaqa keeps 10
+study: {again: true, datasets: [triviaqa, jeopardy, bioasq]}
+> study\.again needs other few-shot examples, but those of datasets\.bioasq are tied
+study: {again: true, datasets: [triviaqa], tables: []}
+prompts: {few_shot: 6}
+> study\.again ask for 12 questions .* datasets\.triviaqa keeps 10
+study: {again: true, datasets: [triviaqa], tables: []}
+decoding: {strategy: sample}
+> study\.again is for beams; samples are asked twice by decoding\.n_samples of 4
+study: {again: true, predictions: mine.csv}
+> study\.again asks checkpoints, but this study reads files
 models: {marin-8b: {checkpoints: {phoenix: {seed: 3}}}}
 > marin-8b\.checkpoints\.phoenix\.seed is for samples, but decoding\.strategy is beams
 study: {models: [qwen3-8b]}

@@ -204,6 +204,28 @@ def test_adapters_score_both_halves_and_copied_confidences_none():
     ]
 
 
+def test_a_second_ask_has_other_examples_than_every_checkpoint_at_first():
+    models = {"m": {**CONFIG["models"]["m"]}}
+    models["m"]["checkpoints"] = {**models["m"]["checkpoints"], "b": {"examples": 1}}
+    again = {**BEAMS, "models": models, "study": {**CONFIG["study"], "again": True}}
+    inputs = Inputs(Study(again), Path())
+    places = {
+        (checkpoint, split): inputs.few_shot("m", checkpoint, "exam", split).get("place", 0)
+        for checkpoint in "bc"
+        for split in ("train", "test", "again")
+    }
+    # b has the second set at first, so that a second ask has the third or the fourth one
+    assert places == {
+        **{("b", "train"): 1, ("b", "test"): 1, ("b", "again"): 3},
+        **{("c", "train"): 0, ("c", "test"): 0, ("c", "again"): 2},
+    }
+    assert inputs.study.examples_needed == 4 * 5
+    read = inputs.study.answers_read("m", "sc")
+    assert [f"{row.checkpoint}/{row.split}" for row in read] == [
+        *("b/test", "b/again", "c/test", "c/again")
+    ]
+
+
 @pytest.mark.parametrize(
     "changes", [{"n_samples": 3}, {"temperature": 0}, {"strategy": "beams"}]
 )

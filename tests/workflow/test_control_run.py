@@ -5,7 +5,7 @@ import pytest
 import yaml
 from own_rows import write_rows
 from tiny_models import save_tiny
-from workflow_runs import snakemake
+from workflow_runs import planned, snakemake
 
 from persistcal.store import artifacts
 
@@ -75,3 +75,41 @@ def test_flips_between_states_of_the_same_weights_are_their_contrast_set(tmp_pat
     assert {("once", "again"), ("once", "redrawn")} <= set(
         zip(pairs["earlier"], pairs["later"], strict=True)
     )
+
+
+@pytest.mark.slow
+def test_beams_are_asked_again_after_other_examples(tmp_path):
+    """A finished study answers nothing anew for it but the second ask."""
+    decoding = {"strategy": "beams", "n_beams": 3, "max_new_tokens": 2}
+    models = {"tiny": {**CONFIG["models"]["tiny"], "evaluation": ["once", "again"]}}
+    models["tiny"]["checkpoints"] = {"once": SAME, "again": {"revision": "other"}}
+    config = {**CONFIG, "models": models, "decoding": decoding, "prompts": {"few_shot": 2}}
+    save_tiny(tmp_path / "models" / "base")
+    save_tiny(tmp_path / "models" / "other", seed=1)
+    write_quiz(tmp_path, {})
+    path = tmp_path / "config.yaml"
+    how = {"configs": [path]}
+    path.write_text(yaml.safe_dump(config))
+    snakemake(tmp_path, "--cores", "2", "out/claims.csv", **how)
+    once = artifacts.read_csv(tmp_path / "out/claims.csv", artifacts.CLAIMS)
+    assert set(once["asks"]) == {"one ask"}
+    config["study"] = {**config["study"], "again": True}
+    path.write_text(yaml.safe_dump(config))
+    made = planned(snakemake(tmp_path, "--cores", "2", "out/claims.csv", **how))
+    assert made["generate_beams"] == made["judge_answers"] == 2
+    assert not made.keys() & {"prepare_questions", "fetch_checkpoint"}
+    first, second = (
+        artifacts.read(tmp_path / f"out/beams/tiny/once/quiz/{split}.parquet", artifacts.BEAMS)
+        for split in ("test", "again")
+    )
+    assert set(first["question_id"]) == set(second["question_id"])
+    assert first["logprob"].tolist() != second["logprob"].tolist()
+    rated = artifacts.read(
+        tmp_path / "out/predictions/tiny/quiz/self_consistency.parquet", artifacts.PREDICTIONS
+    )
+    assert set(rated["ask"]) == {0, 3}
+    twice = artifacts.read_csv(tmp_path / "out/claims.csv", artifacts.CLAIMS)
+    assert set(twice["asks"]) == {"one ask", "cross"}
+    own = twice[twice["asks"] == "one ask"].reset_index(drop=True)
+    words = ["basis", "word"]
+    assert own.drop(columns=words).equals(once.drop(columns=words))

@@ -11,7 +11,7 @@ OF_SERVERS = [
     for model, names in study.served.items()
 ]
 AT_SERVER = "|".join(OF_SERVERS) or "(?!)"
-ASKED = "train|test"  # splits that a checkpoint answers; halves are of its answers
+ASKED = one_of(["train", "test", AGAIN])  # halves are parts of these answers
 
 
 if study.served:

@@ -5,7 +5,7 @@ import re
 import sys
 from pathlib import Path
 
-from persistcal.questions.splits import HALVES, SPLITS
+from persistcal.questions.splits import AGAIN, FURTHER_ASKS, HALVES, SPLITS
 from persistcal.store.code import code_digest
 from snakemake.exceptions import WorkflowError
 from snakemake.settings.types import DeploymentMethod, SharedFSUsage
@@ -157,7 +157,7 @@ def rated_at_each(model):
 
 def answers_rated(model):
     """Checkpoint and split of each file of `rated_at_each`; halves can be empty."""
-    names, splits = study.evaluation(model), ("test", *study.halves)
+    names, splits = study.evaluation(model), ("test", *study.further_asks)
     return [{"checkpoint": c, "split": split} for split in splits for c in names]
 
 
@@ -207,7 +207,15 @@ wildcard_constraints:
     verifier=one_of(config["verifiers"]),
     recipe=one_of(study.recipes),
     answers=one_of(
-        ["own", "train", *HALVES, "transfer", "evaluation", "earlier", "last_earlier"]
+        [
+            "own",
+            "train",
+            *FURTHER_ASKS,
+            "transfer",
+            "evaluation",
+            "earlier",
+            "last_earlier",
+        ]
     ),
     estimator=one_of(config["estimators"] if study.estimates else [IMPORTED]),
     table=one_of(study.tables),

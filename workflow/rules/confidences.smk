@@ -139,7 +139,7 @@ rule rate_at_checkpoint:
         f"{LOGS}/rate_at_checkpoint/{{model}}/{{checkpoint}}/{{dataset}}/{{estimator}}/{{answers}}.tsv"
     wildcard_constraints:
         estimator=one_of(BY_CHECKPOINT),
-        answers=one_of(["own", "train", *HALVES]),
+        answers=one_of(["own", "train", *FURTHER_ASKS]),
     conda:
         "../../envs/gpu.yaml"
     resources:

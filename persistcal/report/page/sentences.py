@@ -390,12 +390,15 @@ def claim_text(claim: Claim, label: str, part: Part, update: Update) -> str:
     area += f" over {n_pairs} pairs of checkpoints" if n_pairs > 1 else ""
     if basis == words.ONE_ASK and word in (words.FOLLOWED, words.IN_ORDER):
         said += " (one ask)"
+    if basis == words.EXAMPLES and word in (words.FOLLOWED, words.IN_ORDER):
+        said += ", also under other examples"
     if word in (words.IN_ORDER, words.MOVED_IN_ORDER):
         text = f"{said}: {_common_shift(runs, part, update)} ({area}; .5 is chance)"
-    elif basis == words.CROSS and word != words.TOO_FEW:
+    elif basis in (words.CROSS, words.EXAMPLES) and word != words.TOO_FEW:
+        asked = "twice" if basis == words.CROSS else "again after other examples"
         first, second = (f"{int(order[g]):,} and {int(order[x]):,}" for g, x in _ROLES)
         text = (
-            f"{said}: asked twice, the confidence of one ask has a {area} and a Δ₀ᵇ of "
+            f"{said}: asked {asked}, the confidence of one ask has a {area} and a Δ₀ᵇ of "
             f"{short(balance['value'])} {_ends(balance)} on the questions that the other ask "
             f"gains and loses ({first}; {second}); .5 and 0 are chance"
         )

@@ -14,6 +14,7 @@ import pandas as pd
 from persistcal.evaluation.blocks import Member
 from persistcal.evaluation.claims import (
     AGAINST,
+    EXAMPLES,
     FOLLOWED,
     IN_ORDER,
     MOVED,
@@ -239,13 +240,14 @@ def _follows(claim: Claim) -> Answer:
     if order is None:
         return Answer(OPEN, TOO_FEW)
     word, value = order["word"], order["value"]
-    # An interval over few seeds can leave the range of an AUC.
-    low, high = np.clip([order["simultaneous_lower"], order["simultaneous_upper"]], 0, 1)
+    low, high = order["simultaneous_lower"], order["simultaneous_upper"]
     if word == TOO_FEW:
         return Answer(OPEN, TOO_FEW, value)
     mark = {FOLLOWED: SHOWN, IN_ORDER: SHOWN, AGAINST: OPPOSITE}.get(word, OPEN)
     if order["basis"] == ONE_ASK and mark == SHOWN:
         word += " (one ask)"
+    if order["basis"] == EXAMPLES and mark == SHOWN:
+        word += " (other examples, too)"
     text = f"change AUC {short(value)} {short_interval(low, high)}"
     return Answer(mark, word, value, float(low), float(high), text)
 

@@ -12,6 +12,7 @@ from persistcal.models.batches import Work, in_order
 from persistcal.models.checkpoint import Checkpoint
 from persistcal.models.prompts import FewShot, few_shot_prompts
 from persistcal.models.vllm import open_vllm
+from persistcal.questions.splits import split_of_questions
 from persistcal.store import artifacts
 from persistcal.store.artifacts import Beams, Questions
 from persistcal.store.jobs import run_with
@@ -33,7 +34,9 @@ def generate_beams(
     For questions with options, each option is a beam.
     """
     questions = questions.sort_values("index")
-    asked = questions[(questions["split"] == split) & ~questions["excluded"]]
+    asked = questions[
+        (questions["split"] == split_of_questions(split)) & ~questions["excluded"]
+    ]
     if asked.empty:
         return artifacts.empty(artifacts.BEAMS)
     options = questions.set_index("question_id")["options"] if has_options(questions) else None

@@ -9,7 +9,7 @@ from persistcal.store.jobs import run
 def estimate_confidences(
     tables: AnswerTables, *, estimation: Estimation, threads: int
 ) -> Confidences:
-    """Return the confidences of an estimator in the test answers, and in their halves."""
+    """Return the confidences of an estimator in the test answers of each ask."""
     return estimate_asks(estimation, tables, threads=threads)[["split", *RATED]]
 
 

@@ -17,7 +17,7 @@ def gather_confidences(
 ) -> Confidences:
     """Return the confidences of `estimator` in the answers of the evaluated checkpoints.
 
-    `uses` selects the scores for each of them and each split: test, and halves of its samples.
+    `uses` selects the scores for each of them and each split, which is an ask of its own.
     `posthoc` is fitted on the labelled `answers` of the earlier checkpoints.
     """
     splits = dict.fromkeys(use["split"] for use in uses)

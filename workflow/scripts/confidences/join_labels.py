@@ -3,6 +3,7 @@
 import pandas as pd
 
 from persistcal.confidence.predictions import RATED, join_predictions
+from persistcal.questions.splits import ASKS
 from persistcal.store.artifacts import Answers, Confidences, Predictions
 from persistcal.store.jobs import log, run
 
@@ -17,16 +18,16 @@ def join_labels(
 ) -> Predictions:
     """Return the labelled answers to each of `splits`, with the confidences of `estimator`.
 
-    The split test is ask 0, and the halves of its samples are asks 1 and 2, if all checkpoints
-    have them. `copies` is True for confidences of another checkpoint in its own answers.
+    Each split is an ask of its own. Halves of samples are there if all checkpoints have them.
+    `copies` is True for confidences of another checkpoint in its own answers.
     """
     parts: list[pd.DataFrame] = []
-    for ask, split in enumerate(splits):
+    for split in splits:
         rated, labelled = (table[table["split"] == split] for table in (confidences, answers))
-        if ask and set(labelled["checkpoint"]) != set(parts[0]["checkpoint"]):
+        if parts and set(labelled["checkpoint"]) != set(parts[0]["checkpoint"]):
             break
         joined = join_predictions(labelled, rated[RATED], estimator, copies=copies)
-        parts.append(joined.assign(ask=ask))
+        parts.append(joined.assign(ask=ASKS[split]))
         log.info("%s: %d predictions of %d answers", split, len(joined), len(labelled))
     return pd.concat(parts)
 

@@ -9,7 +9,7 @@ from persistcal.store.jobs import run
 def read_confidences(
     tables: AnswerTables, *, estimation: Estimation
 ) -> tuple[Confidences, Unsaid]:
-    """Return these confidences in the test answers and their halves, and missing ones of test.
+    """Return these confidences in the test answers of each ask, and counts of missing ones.
 
     Confidences come from replies of the checkpoints that the estimator asks, or with answers.
     """
