@@ -36,4 +36,4 @@ def fact_tables(
         gold=None,
         truths=None,
     )
-    return table[QUESTIONS.schema.names], table[FACTS.schema.names]
+    return table.assign(group="")[QUESTIONS.schema.names], table[FACTS.schema.names]

@@ -403,7 +403,9 @@ def page(
 def plan(
     questions: Annotated[
         int,
-        typer.Option(min=2, help="Questions that the study asks."),
+        typer.Option(
+            min=2, help="Questions that the study asks; of those about one fact count one."
+        ),
     ],
     changed: Annotated[
         tuple[int, int] | None,

@@ -20,7 +20,8 @@ from persistcal.evaluation.predictions import (
 )
 from persistcal.evaluation.settings import MIN_REPLICATES, EvaluationSettings, Pairs
 from persistcal.evaluation.thresholds import check_target
-from persistcal.imports.asks import SECOND, check_asks, check_groups, join_asks, number_asks
+from persistcal.imports.asks import SECOND, check_asks, join_asks, number_asks
+from persistcal.questions.groups import check_groups
 from persistcal.store import artifacts
 from persistcal.store.user_files import round_narrow
 

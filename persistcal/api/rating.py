@@ -22,7 +22,7 @@ from persistcal.confidence.estimate import (
 )
 from persistcal.confidence.estimators.catalogue import registration_of
 from persistcal.confidence.evidence import check_needs
-from persistcal.confidence.predictions import RATED, join_predictions
+from persistcal.confidence.predictions import RATED, join_predictions, with_groups
 from persistcal.confidence.registry import SEVERAL
 from persistcal.imports.answers import (
     Wanted,
@@ -364,7 +364,7 @@ def _rate(
                 for checkpoint, n in lacking.groupby("checkpoint", sort=False).size().items()
             ]
             answers = select_rows(inputs.answers, place)
-            rows = join_predictions(answers, rated[RATED], name)
+            rows = with_groups(join_predictions(answers, rated[RATED], name), tables.questions)
             inputs.predictions[model, dataset, name] = stack([(rows, place)], PREDICTIONS)
     lacking = pd.concat(unsaid, ignore_index=True)
     if len(lacking) and missing is None:

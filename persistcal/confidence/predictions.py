@@ -30,3 +30,9 @@ def join_predictions(
         )
     joined.loc[empty, "confidence"] = 0.0
     return joined.assign(estimator=estimator)[artifacts.PREDICTIONS.but("ask", "group")]
+
+
+def with_groups(predictions: pd.DataFrame, questions: pd.DataFrame) -> pd.DataFrame:
+    """Return PREDICTIONS with the group of each question."""
+    groups = dict(zip(questions["question_id"], questions["group"], strict=True))
+    return predictions.assign(group=predictions["question_id"].map(groups))

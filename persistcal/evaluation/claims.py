@@ -130,8 +130,10 @@ class MeasuredEstimator(NamedTuple):
         """
         value = self.value[metric]
         sample = self.replicated[metric], self.by_seed[metric], self.noise[metric]
-        ends = claim_interval(value, *sample, level)
-        return Bounds(value, *np.clip(ends, *REGISTERED[metric].bounds).tolist())
+        ends = np.array(claim_interval(value, *sample, level))
+        least, most = REGISTERED[metric].bounds or (-np.inf, np.inf)
+        low, high = np.clip(ends, least, most).tolist()
+        return Bounds(value, low, high)
 
 
 def make_claims(

@@ -106,8 +106,9 @@ def cross_ask(
     measured = measure_directions(parts, first, settings)
     counts = np.array([[role.counts[1:] for role in roles] for roles in kept])
     gained, lost = counts.reshape(-1, 2, 2).sum(axis=0).T.tolist()
-    counted = {"gained": tuple(gained), "lost": tuple(lost), "n_left_out": n_left_out}
-    return measured._replace(**counted, asks=asks)
+    return measured._replace(
+        gained=tuple(gained), lost=tuple(lost), n_left_out=n_left_out, asks=asks
+    )
 
 
 def align(first: AnswerArrays, second: AnswerArrays) -> tuple[AnswerArrays, AnswerArrays, int]:

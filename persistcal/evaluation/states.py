@@ -67,13 +67,15 @@ def shared(answers: AnswerArrays, checkpoints: Iterable[int]) -> tuple[int, ...]
 def resample_states(
     answers: AnswerArrays, states: Sequence[State], settings: EvaluationSettings
 ) -> dict[MeasuredSeries, Resampled]:
-    """Evaluate states on the same bootstrap replicates.
+    """Evaluate states on the same bootstrap replicates, which draw whole groups of questions.
 
     The full-set metrics of each series that all states have and, with seed "mean", each state's
     mean over its own seeds; and with an empty estimator the accuracy. Replicates are NaN if
     they lack a class, or if the metric has no interval.
     """
     n_questions, series = len(answers.questions), list(answers.confidence)
+    _, groups = np.unique(answers.groups, return_inverse=True)
+    n_groups = int(groups.max(initial=-1)) + 1
     n_replicates = settings.n_replicates
     shape = (len(states), n_replicates + 1)  # the data are in the first column
     accuracy = np.empty(shape)
@@ -99,7 +101,7 @@ def resample_states(
             chosen, drawn = metrics, np.ones((n_questions, 1), np.uint8)
         else:
             chosen = with_interval
-            drawn = draw_sequences(n_questions, block, seed=settings.seed, reach=0).counts
+            drawn = draw_sequences(n_groups, block, seed=settings.seed, reach=0).counts[groups]
         for row, state in enumerate(states):
             counts = drawn[list(state.questions)]
             accuracy[row, columns] = mean_gap(labels[row].astype(float), weights=counts)
@@ -155,13 +157,15 @@ def compare_checkpoints(
         dict.fromkeys([*(state for ends in compared.values() for state in ends), *along])
     )
     resampled = resample_states(answers, states, settings)
+    # McNemar's test needs independent questions
+    has_groups = len(np.unique(answers.groups)) < len(answers.groups)
     differences, slopes = [], []
     for pair, ends in compared.items():
         first, second = map(states.index, ends)
         right = answers.correct[np.ix_(pair, questions[pair])] == 1
         place = [answers.checkpoints[k] for k in pair]
         for kind, (observed, replicated) in resampled.items():
-            if kind.metric == ACCURACY:
+            if kind.metric == ACCURACY and not has_groups:
                 test = compare_accuracies(*right)
             else:
                 drawn = replicated[second] - replicated[first]

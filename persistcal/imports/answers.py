@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from persistcal.confidence.evidence import check_needs
+from persistcal.questions.groups import check_groups
 from persistcal.questions.labels import LABELS, normalise
 from persistcal.store.artifacts import BEAMS, GIVEN_LABELS, QUESTIONS
 from persistcal.store.user_files import (
@@ -28,7 +29,7 @@ log = logging.getLogger(__name__)
 
 NAMES = ("model", "checkpoint", "dataset", "question_id")
 NEEDED = (*NAMES, "question", "references", "answer")
-OPTIONAL = ("sample", "logprob", "token_logprobs", "label", "split")
+OPTIONAL = ("sample", "logprob", "token_logprobs", "label", "split", "group")
 KNOWN = (*NEEDED, *OPTIONAL)
 LISTS = ("references", "token_logprobs")  # JSON lists in a CSV file
 CHOICES = {"label": (LABELS, ""), "split": (("train", "test"), "test")}  # and the default
@@ -69,7 +70,7 @@ def tidy_answers(rows: pd.DataFrame, *, file: str = "") -> pd.DataFrame:
     tidy["stated"] = _stated(tidy, {new: rows[name].tolist() for name, new in stated.items()})
     for name in CHOICES:
         add_choice(tidy, rows, name)
-    return tidy
+    return tidy.assign(group=texts(rows, "group"))
 
 
 def named_rows(rows: pd.DataFrame, file: str, unit: str) -> pd.DataFrame:
@@ -195,6 +196,7 @@ def question_table(rows: pd.DataFrame) -> pd.DataFrame:
         references=references,
         any_of=references.map(len) > 1,
         category=first["category"] if "category" in first else "",
+        group=first["group"],
         excluded=False,
         options=None,
         gold=None,
@@ -377,6 +379,7 @@ def check_answers(
 
 
 def _check_questions(rows: pd.DataFrame, dataset: str) -> None:
+    check_groups(rows["group"], rows["question_id"])
     for name in ("question", "references", "split"):
         first = rows.groupby("question_id")[name].transform("first")
         if (differs := rows[name] != first).any():

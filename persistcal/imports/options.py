@@ -357,7 +357,7 @@ class ScoredOptions:
                 excluded=False,
                 truths=None,
             )
-            questions[dataset] = table[QUESTIONS.schema.names]
+            questions[dataset] = QUESTIONS.fill(table)[QUESTIONS.schema.names]
             yield QUESTIONS, {"dataset": dataset}, questions[dataset]
         for named, parts in self._scored.items():
             place = dict(zip(PLACE, named, strict=True))

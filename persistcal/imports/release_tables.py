@@ -339,7 +339,7 @@ def questions(dataset: Dataset, excluded: Mapping[str, Flags]) -> pd.DataFrame:
         part["references"] = [[] for _ in index]
         unknown = dict.fromkeys(("options", "gold", "truths"))
         parts.append(part.assign(excluded=excluded[split], **unknown))
-    return pd.concat(parts, ignore_index=True)[QUESTIONS.schema.names]
+    return QUESTIONS.fill(pd.concat(parts, ignore_index=True))[QUESTIONS.schema.names]
 
 
 def _calibrated(

@@ -76,7 +76,7 @@ def number_questions(
         (f"{name}-few-shot-{i}", i, "few_shot", *asked) for i, asked in enumerate(few_shot)
     ]
     columns = ["question_id", "index", "split", *Question._fields]
-    return pd.DataFrame(rows, columns=columns)[QUESTIONS.schema.names]
+    return QUESTIONS.fill(pd.DataFrame(rows, columns=columns))[QUESTIONS.schema.names]
 
 
 def draw_splits(n: int, *, n_few_shot: int, n_train: int, n_test: int, seed: int) -> np.ndarray:
@@ -183,7 +183,7 @@ def with_passages(
         return known[question] if not passage else known[question].join(parts)
 
     texts_asked = questions["question_id"].map(put)
-    return questions.assign(question=texts_asked)[QUESTIONS.schema.names]
+    return QUESTIONS.fill(questions.assign(question=texts_asked))[QUESTIONS.schema.names]
 
 
 def limit_questions(questions: pd.DataFrame, n: int | None) -> pd.DataFrame:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from persistcal.questions.groups import check_groups
 from persistcal.questions.labels import benchmark_form
 from persistcal.questions.question_list import (
     N_FEW_SHOT,
@@ -258,7 +259,7 @@ def bioasq_questions(entries: Sequence[dict[str, Any]]) -> pd.DataFrame:
 SPLITS = ("train", "test", "few_shot", "unused")
 NEEDED = ("question", "answers")
 OF_CHOICE = ("question", "options", "gold")  # needed of multiple choice, instead of `NEEDED`
-OPTIONAL = ("category", "id", "split")
+OPTIONAL = ("category", "id", "split", "group")
 KNOWN = sorted({*NEEDED, *OF_CHOICE, *OPTIONAL})
 LISTS = ("options",)  # columns that a CSV file gives as JSON lists
 DEFAULT = "default"  # the checkpoint of answers that are right at all others
@@ -324,6 +325,7 @@ def tidy_questions(
         raise UserTableError(
             "no question is of the split test; add a column 'split' or set the dataset's n_test"
         )
+    check_groups(tidy["group"], tidy["id"])
     tidy = tidy.rename(columns={"id": "question_id"})
     tidy = tidy.assign(index=range(len(tidy)), any_of=answers > 1, excluded=False)
     return tidy[QUESTIONS.schema.names]

@@ -46,6 +46,7 @@ SHARED = {
     ),
     "excluded": "whether training and metrics leave the question out",
     "gold": "number of the right option, from 0",
+    "group": "name shared by questions about one fact or document; empty for none",
     "improvement": "gained questions, which only the later checkpoint answers correctly",
     "index": "position, from 0",
     "kappa": "Cohen's κ, in [−1, 1]",
@@ -95,7 +96,7 @@ QUESTIONS = Table.parse(
     "questions",
     "prepare_questions, prepare_atlas or prepare_elements",
     "dataset@ question_id! index:int split question references:texts any_of:flag category "
-    "excluded:flag options?:texts gold?:int truths?",
+    "excluded:flag options?:texts gold?:int truths? group=",
 )
 Questions = Annotated[pd.DataFrame, QUESTIONS]
 
@@ -248,7 +249,6 @@ PREDICTIONS = Table.parse(
         "0 for the answers of all other results; 1 and 2 for halves of their samples, 2 "
         "without 1 for a second ask, 3 for one after other examples"
     ),
-    group="name shared by questions about one fact or document; empty for none",
 )
 Predictions = Annotated[pd.DataFrame, PREDICTIONS]
 

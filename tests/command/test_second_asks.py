@@ -6,6 +6,7 @@ import pytest
 from command_line import run
 
 from persistcal.answers.halves import halve_samples
+from persistcal.api.files import Reading, read_study
 
 
 @pytest.fixture
@@ -69,6 +70,20 @@ def test_groups_with_missing_or_constant_values_are_refused(groups, message, ask
         )
     assert run("compare", "v1.csv", "v2.csv") == 1
     assert message in capsys.readouterr().err
+
+
+def test_answers_bring_the_groups_of_their_questions_to_predictions(asks):
+    for version in ("v1", "v2"):
+        rows = [
+            {"question_id": f"q{q}", "question": f"{q}?", "references": "a"}
+            | {"answer": text, "checkpoint": version, "group": f"fact {q // 2}"}
+            for q in range(24)
+            for text in ("a" if (q % 3 == 0) == (version == "v1") else "b", "a")
+        ]
+        pd.DataFrame(rows).to_csv(f"{version}.csv", index=False)
+    inputs = read_study(["v1.csv", "v2.csv"], Reading(beams=False))
+    of_question = inputs.all_predictions.set_index("question_id")["group"]
+    assert of_question["q5"].unique().tolist() == ["fact 2"]
 
 
 @pytest.mark.parametrize("n_samples", [2, 4])

@@ -108,11 +108,14 @@ USES = [
 def labelled(answers, scores):
     """Return predictions of an adapter for the answers of all samples and of the halves."""
     confidences = gather_confidences(scores, estimator="mine", uses=USES)
-    return join_labels(confidences, answers, estimator="mine", copies=False, splits=SPLITS)
+    questions = pd.DataFrame({"question_id": ["q1", "q2"], "group": ["one fact", ""]})
+    settings = {"estimator": "mine", "copies": False, "splits": SPLITS}
+    return join_labels(questions, confidences, answers, **settings)
 
 
 def test_each_half_of_the_samples_is_an_ask_with_its_own_answer_and_confidence(halved):
     predictions = labelled(*halved)
+    assert set(predictions["group"]) == {"one fact"}
     columns = ["ask", "checkpoint", "confidence", "correct"]
     assert predictions[columns].to_numpy().tolist() == [
         [0, "b", 0.1, True],

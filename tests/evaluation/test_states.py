@@ -16,7 +16,7 @@ import persistcal
 from benchmarks.checkpoint_tests import levels, simulate_tests
 from persistcal.evaluation.draws import question_blocks
 from persistcal.evaluation.pipeline import compare_checkpoints_of
-from persistcal.evaluation.predictions import arrange
+from persistcal.evaluation.predictions import AnswerArrays, arrange
 from persistcal.evaluation.proportions import compare_accuracies, compare_replicates, wilson
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.states import (
@@ -54,6 +54,39 @@ def test_comparisons_of_accuracies_equal_statsmodels(answers):
     )
     ends = proportion_confint(first.sum(), len(first), method="wilson")
     assert wilson(first.mean(), len(first)) == pytest.approx(ends, abs=1e-12)
+
+
+def answers_in_groups(labels, size):
+    """Return labels at two checkpoints; each group is right or wrong at both as one."""
+    n_groups = len(labels[0])
+    names = np.array([f"q{number:04}" for number in range(n_groups * size)], object)
+    copied = np.array(labels, np.int8).repeat(size, axis=1)
+    return AnswerArrays(("a", "b"), names, copied, {}, np.repeat(np.arange(n_groups), size))
+
+
+def p_of_accuracies(answers):
+    table, _ = compare_checkpoints(answers, [(0, 1)], EvaluationSettings(**SETTINGS))
+    return table.loc[table["metric"] == "accuracy", "p_value"].item()
+
+
+def test_copies_of_questions_in_a_group_are_no_further_evidence():
+    """McNemar's test counts each copy; the bootstrap draws the group as one question."""
+    # Of 80 facts 20 are gained and 12 lost: McNemar's p is .215, of 8 copies of each < .0001.
+    labels = np.repeat([[0, 1, 1, 0], [1, 0, 1, 0]], [20, 12, 24, 24], axis=1)
+    eight = answers_in_groups(labels, 8)
+    alone = eight._replace(groups=np.arange(640))
+    assert p_of_accuracies(answers_in_groups(labels, 1)) == pytest.approx(0.215, abs=1e-3)
+    assert p_of_accuracies(eight) == pytest.approx(0.215, abs=0.1)
+    assert p_of_accuracies(alone) < 1e-4
+
+
+def test_equal_checkpoints_rarely_differ_if_questions_share_their_facts():
+    rng = np.random.default_rng(0)
+    claimed = [
+        p_of_accuracies(answers_in_groups(rng.integers(0, 2, (2, 60)), 4)) < 0.05
+        for _ in range(150)
+    ]
+    assert np.mean(claimed) <= 0.09  # 5 % and two standard errors
 
 
 def test_intervals_of_paired_accuracies_equal_values_by_hand():

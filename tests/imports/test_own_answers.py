@@ -84,6 +84,19 @@ def test_answers_are_imported_exactly_from_every_format(tmp_path, kind):
     ]
 
 
+@pytest.mark.parametrize("kind", ["jsonl", "csv", "parquet"])
+def test_questions_of_answers_keep_their_group(tmp_path, kind):
+    facts = {"q0": "Peru", "q1": "Norway"}
+    rows = [row | {"group": facts[row["question_id"]]} for row in valid()]
+    questions, _, _ = run(tmp_path, rows, kind=kind)
+    assert questions["group"].tolist() == ["Peru", "Norway"]
+
+
+def test_a_question_of_answers_without_a_group_is_refused_if_others_have_one(tmp_path):
+    with pytest.raises(ValueError, match="group is empty in 7 rows, first for question 'q0'"):
+        run(tmp_path, change(valid(), group="Norway"))
+
+
 def test_token_logprobs_are_summed(tmp_path):
     rows = [row | {"token_logprobs": [-0.5, -0.125]} for row in drop(valid(), "logprob")]
     _, beams, _ = run(tmp_path, rows, kind="csv")

@@ -184,6 +184,15 @@ def test_a_wrong_row_is_refused_with_its_number_and_a_remedy(tmp_path, change, m
         read(tmp_path / "q.jsonl", jsonl([ROWS[0], {**ROWS[1], **change}, ROWS[2]]))
 
 
+def test_questions_keep_the_group_that_their_file_gives_to_each_of_them(tmp_path):
+    facts = ["Peru", "snow", "Peru"]
+    rows = [{**row, "group": fact} for row, fact in zip(ROWS, facts, strict=True)]
+    assert read(tmp_path / "q.jsonl", jsonl(rows))["group"].tolist() == facts
+    assert set(read(tmp_path / "q.jsonl", jsonl(ROWS))["group"]) == {""}
+    with pytest.raises(ValueError, match="group is empty in 1 rows, first for question '2'"):
+        read(tmp_path / "q.jsonl", jsonl([rows[0], ROWS[1], rows[2]]))
+
+
 def test_impossible_splits_and_repeated_ids_are_refused(tmp_path):
     path, bare = tmp_path / "q.jsonl", [{"question": f"{n}?", "answers": "x"} for n in range(5)]
     with pytest.raises(ValueError, match="is 6, but there are only 5 questions; lower n_train"):

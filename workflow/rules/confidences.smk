@@ -288,6 +288,7 @@ for model in MODELS:
 
 rule join_labels:
     input:
+        questions=paths.questions,
         confidences=for_each(study.rated_at_each, paths.confidences),
         answers=for_each(study.rated_at_each, paths.answers),
     output:

@@ -2,13 +2,14 @@
 
 import pandas as pd
 
-from persistcal.confidence.predictions import RATED, join_predictions
+from persistcal.confidence.predictions import RATED, join_predictions, with_groups
 from persistcal.questions.splits import ASKS
-from persistcal.store.artifacts import Answers, Confidences, Predictions
+from persistcal.store.artifacts import Answers, Confidences, Predictions, Questions
 from persistcal.store.jobs import log, run
 
 
 def join_labels(
+    questions: Questions,
     confidences: Confidences,
     answers: Answers,
     *,
@@ -16,7 +17,7 @@ def join_labels(
     copies: bool,
     splits: list[str],
 ) -> Predictions:
-    """Return the labelled answers to each of `splits`, with the confidences of `estimator`.
+    """Return the labelled answers to each of `splits`, with confidences and groups.
 
     Each split is an ask of its own. Halves of samples are there if all checkpoints have them.
     `copies` is True for confidences of another checkpoint in its own answers.
@@ -29,7 +30,7 @@ def join_labels(
         joined = join_predictions(labelled, rated[RATED], estimator, copies=copies)
         parts.append(joined.assign(ask=ASKS[split]))
         log.info("%s: %d predictions of %d answers", split, len(joined), len(labelled))
-    return pd.concat(parts)
+    return with_groups(pd.concat(parts), questions)
 
 
 if __name__ == "__main__":
