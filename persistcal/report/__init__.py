@@ -5,6 +5,7 @@ Modules
 analysis_tables: tables of the analyses, and of metrics on groups of questions, as LaTeX
 catalogue: all figures and plain tables, with captions and settings; the Snakefile imports it
 change_views: tables and figures of changes: between checkpoints, by kind, after an audit
+curves: curves of confidence and thresholds, before and after an update
 drawing: style, looks of estimators, panels, markers and legends of all figures
 figures: figures of metrics and accuracies over estimators, checkpoints and their distance
 grid: the cells of a table of results, their marks, and their layout
@@ -15,4 +16,5 @@ paper: the paper's printed numbers under this project's names, compared with a s
 paper_numbers: the paper's other printed numbers, such as sizes and accuracies, compared
 tables: tables that compare no estimators: a function from rows to LaTeX and a CSV's rows
 threshold_views: thresholds in sentences, for the terminal, the page and notebooks
+update_figures: figures of confidence and thresholds before and after an update
 """
