@@ -73,4 +73,5 @@ def test_dry_runs_need_no_package_but_snakemake(site, tmp_path):
     ]
     runs = json.dumps([[*words, *overlay] for overlay in overlays])
     output = python("-S", "-c", RUNS, runs, PYTHONPATH=str(site))
-    assert len(re.findall(r"^total +\d+$", output, re.MULTILINE)) == len(CONFIGS)
+    # a dry run lists its jobs at the beginning and at the end
+    assert len(re.findall(r"^total +\d+$", output, re.MULTILINE)) == 2 * len(CONFIGS)

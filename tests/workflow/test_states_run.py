@@ -81,6 +81,7 @@ def test_one_more_state_adds_its_answers_and_jobs_over_all_states(folder):
         "train_oracle": 1,
         "score_answers": 3,
         "gather_confidences": 2,
+        "join_labels": 2,
     }
     written(folder)
 
