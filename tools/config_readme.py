@@ -165,9 +165,7 @@ def estimators(defaults: dict[str, Any]) -> str:
         f"{definition(name, entry)}"
         for name, entry in defaults["estimators"].items()
     ]
-    text = (
-        "## Estimators\n\nNames for `study.estimators`, with what each returns and needs.\n\n"
-    )
+    text = "## Estimators by name\n\nNames for `study.estimators`, with what each returns and needs.\n\n"
     return text + "\n".join(lines) + "\n"
 
 
