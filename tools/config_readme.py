@@ -165,8 +165,9 @@ def estimators(defaults: dict[str, Any]) -> str:
         f"{definition(name, entry)}"
         for name, entry in defaults["estimators"].items()
     ]
-    text = "## Estimators by name\n\nNames for `study.estimators`, with what each returns and needs.\n\n"
-    return text + "\n".join(lines) + "\n"
+    heading = "## Estimators by name\n\n"
+    text = "Names for `study.estimators`, with what each returns and needs.\n\n"
+    return heading + text + "\n".join(lines) + "\n"
 
 
 def page() -> str:
