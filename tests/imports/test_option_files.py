@@ -297,7 +297,7 @@ def test_two_logs_of_the_harness_are_two_checkpoints(tmp_path):
 
 def test_logs_of_the_installed_harness_have_its_accuracy(tmp_path):
     """The logs next to this file were made in the same way."""
-    pytest.importorskip("lm_eval.evaluator", reason="lm_eval is not installed")
+    pytest.importorskip("lm_eval.evaluator", reason="sacrebleu is not installed")
     write(tmp_path, [line["doc"] for line in read_lines(CHOICE[0])], name="docs")
     metrics = "".join(f"  - {{metric: {m}}}\n" for m in ("acc", "acc_norm", "acc_mutual_info"))
     (tmp_path / "choice.yaml").write_text(
