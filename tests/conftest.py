@@ -13,6 +13,7 @@ from workflow_runs import ATLAS, ROOT, snakemake
 
 collect_ignore = ["helpers/absent_packages"]  # the start of other Pythons
 WHOLE_PAPER = ROOT / "config" / "whole_paper.yaml"
+SMOKE = ROOT / "config" / "smoke.yaml"
 # With --no-loadscope-reorder, workers take files in this order, the longest first.
 LONGEST = ["test_slurm.py", "test_paper_mini.py", "test_workflow.py", "test_under_pretence.py"]
 LONGEST += ["test_one_gpu.py", "test_own_answers_run.py", "test_runs.py", "test_ranks.py"]
@@ -99,9 +100,9 @@ def study(tmp_path_factory, worker_id):
 
 @pytest.fixture(scope="session")
 def paper_dry_runs(tmp_path_factory, worker_id):
-    """Dry runs of the paper's study: a table, the default target, and `all` of the whole paper.
+    """Dry runs of the paper: a table, the default target, a smoke run, and all of the paper.
 
-    The first two use the profile `slurm` by name, like the README.
+    All but the last use the profile `slurm` by name, like the README.
     """
 
     def make(folder):
@@ -114,6 +115,7 @@ def paper_dry_runs(tmp_path_factory, worker_id):
                 profile="slurm",
             ),
             "study": snakemake(folder, "--dry-run", configs=paper, profile="slurm"),
+            "smoke": snakemake(folder, "--dry-run", configs=[SMOKE], profile="slurm"),
             "all": snakemake(folder, "--dry-run", "all", configs=[*paper, WHOLE_PAPER]),
         }
         (folder / "plans.json").write_text(json.dumps(plans))

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from configs import PAPER
 from snakemake.exceptions import WorkflowError
-from workflow_runs import ROOT
+from workflow_runs import ROOT, planned
 
 from persistcal.store.replies import Ledger
 from study.inputs import Inputs
@@ -62,6 +62,18 @@ def test_the_papers_first_table_costs_less_than_the_ceiling_and_the_study_more(
     assert "Judge: 453,600 requests" in lines["study"]
     assert "add the line `judge: {max_cost: 6" in lines["study"]
     assert "the line `study: {datasets: [triviaqa, jeopardy]" in lines["study"]
+
+
+def test_the_smoke_run_of_the_paper_has_every_rule_of_the_study(paper_dry_runs):
+    smoke, study = (planned(paper_dry_runs[name]) for name in ("smoke", "study"))
+    assert smoke.keys() == study.keys()
+    # 1 earlier and 2 evaluation checkpoints x 2 datasets x 2 splits x 3 models
+    assert smoke["generate_beams"] == smoke["judge_answers"] == 3 * 2 * 2 * 3
+    report = paper_dry_runs["smoke"].split("of execution.")[-1]
+    assert "BioASQ is left out, because data/bioasq/training14b.json is missing." in report
+    # 3 checkpoints x (7.3 + 8.03 + 32.2) billion weights x 2 bytes
+    assert "Downloads: 285 GB" in report
+    assert "Judge:" not in report and "OPENAI_API_KEY" not in report
 
 
 def test_a_run_above_the_ceiling_is_refused_with_the_line_that_allows_it(tmp_path):
