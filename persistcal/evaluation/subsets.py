@@ -9,7 +9,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from persistcal.evaluation.claims import CONTROL, Bounds, word_of
+from persistcal.evaluation.claims import (
+    AGAINST,
+    CONTROL,
+    CROSS,
+    NOT_SHOWN,
+    Bounds,
+    MeasuredEstimator,
+    word_of,
+)
 from persistcal.evaluation.contrast import (
     ContrastSet,
     choose_pairs,
@@ -17,6 +25,8 @@ from persistcal.evaluation.contrast import (
     control_model,
 )
 from persistcal.evaluation.control import compare_with_control
+from persistcal.evaluation.cross_asking import METRICS as OF_CROSS_ASKING
+from persistcal.evaluation.cross_asking import cross_ask
 from persistcal.evaluation.draws import component
 from persistcal.evaluation.evaluate import (
     compute,
@@ -52,6 +62,7 @@ BEYOND = [
     *("beyond_control", "beyond_lower_2_5pct", "beyond_upper_97_5pct"),
     *("of_knowledge", "of_knowledge_lower_2_5pct", "of_knowledge_upper_97_5pct"),
 ]
+CROSSED = ["crossed", "crossed_lower_2_5pct", "crossed_upper_97_5pct"]
 OF_CHANGES = ("delta0_balanced", "change_auc", "auc")  # the metrics of a kind of change
 
 
@@ -312,9 +323,11 @@ def metrics_of_changes(
     whatever their size; if all of a kind are empty, its metrics are NaN. `lost_before` and
     `lost_after` are mean confidences in the answers to lost questions: the earlier checkpoint's
     answers, which are right, and the later checkpoint's. For kinds with a
-    control `beyond_control` is the numerator of Δ_K or AUC_K with its 95 % interval,
-    `of_knowledge` the ratio, and `word` the claim, see `persistcal.evaluation.control`. They
-    are missing if a pair of the change, or the control, has too few gained or lost questions.
+    control `beyond_control` is the numerator of Δ_K or AUC_K with its 95 % interval, and
+    `of_knowledge` the ratio, see `persistcal.evaluation.control`. They are missing if a pair of
+    the change, or the control, has too few gained or lost questions. `crossed` is the
+    cross-asked metric of predictions of two asks. The claim `word` rests on it if there is one,
+    else on the control, as `basis` shows.
     """
     named = predictions.assign(
         checkpoint=predictions["model"] + SEP + predictions["checkpoint"]
@@ -348,7 +361,10 @@ def metrics_of_changes(
         rows = rows[(rows["scope"] == "contrast") & rows["metric"].isin(OF_CHANGES)]
         rows = rows.merge(_in_lost_answers(found), how="left")
         rows = rows.merge(_beyond_control(found, control_pairs, settings), how="left")
-        rows["word"] = rows["word"].fillna("")
+        crossed = _cross_ask(named[named["checkpoint"].isin(sum(pairs, ()))], pairs, settings)
+        rows = rows.merge(crossed, how="left", on=[*MEMBER, "metric"], suffixes=("", "_cross"))
+        for name in ("word", "basis"):
+            rows[name] = rows.pop(f"{name}_cross").combine_first(rows[name]).fillna("")
         counts = np.sum([pair.counts for pair in found.sets], axis=0)
         tables.append(
             rows.assign(
@@ -411,10 +427,40 @@ def _beyond_control(
         bounds = {metric: Bounds(m.numerator, *m.interval()) for metric, m in measured.items()}
         balance, order = (bounds[metric] for metric in ("delta0_balanced", "change_auc"))
         word = word_of(balance, Bounds(*(0.5 + end for end in order)), CONTROL)
+        if word == AGAINST and not measured["change_auc"].surplus:
+            word = (
+                NOT_SHOWN  # a change with fewer chance flips than its control looks like this
+            )
         for metric, controlled in measured.items():
-            rows.append((*member, metric, *bounds[metric], *controlled.estimate(), word))
-    table = pd.DataFrame(rows, columns=[*MEMBER, "metric", *BEYOND, "word"])
-    return table.astype({**dict.fromkeys([*MEMBER, "metric", "word"], str)})
+            claim = word, CONTROL
+            rows.append((*member, metric, *bounds[metric], *controlled.estimate(), *claim))
+    return _claimed(rows, BEYOND)
+
+
+def _cross_ask(
+    predictions: pd.DataFrame, pairs: Sequence[tuple[str, str]], settings: EvaluationSettings
+) -> pd.DataFrame:
+    """Return the cross-asked metrics of each estimator, and its word; no rows with one ask."""
+    chosen = replace(settings, pairs=pairs, min_contrast=1)
+    crossed = cross_ask(predictions, list(dict.fromkeys(sum(pairs, ()))), chosen)
+    rows: list[tuple[object, ...]] = []
+    for number, member in enumerate(crossed.estimators if crossed else ()):
+        assert crossed
+        measured = MeasuredEstimator.of_cross_asking(crossed, number)
+        balance, order = bounds = [measured.bounds(metric) for metric in OF_CROSS_ASKING]
+        claim = word_of(balance, order, CROSS), CROSS
+        for metric, of_metric in zip(OF_CROSS_ASKING, bounds, strict=True):
+            rows.append((*member, metric, *of_metric, *claim))
+    return _claimed(rows, CROSSED)
+
+
+def _claimed(rows: Sequence[tuple[object, ...]], columns: Sequence[str]) -> pd.DataFrame:
+    """Return a table of numbers, and of a claim and its basis, by estimator and metric."""
+    names = [*MEMBER, "metric", *columns, "word", "basis"]
+    table = pd.DataFrame(rows, columns=names)
+    return table.astype(dict.fromkeys(columns, float)).astype(
+        dict.fromkeys([*MEMBER, "metric"], str)
+    )
 
 
 def _in_lost_answers(drawn: Drawn) -> pd.DataFrame:

@@ -37,6 +37,7 @@ _CORRECTED_COUNTS = {
 # Named kinds of change: the value of each metric for confidence that follows nothing
 _CHANGE_METRICS = {"delta0_balanced": 0.0, "change_auc": 0.5, "auc": 0.5}
 _OF_KNOWLEDGE = {"delta0_balanced": r"$\Delta_K$", "change_auc": r"AUC$_K$"}
+_CROSSED_ENDS = ["crossed_lower_2_5pct", "crossed_upper_97_5pct"]
 _OF_KNOWLEDGE_ENDS = ["of_knowledge_lower_2_5pct", "of_knowledge_upper_97_5pct"]
 _NO_THRESHOLD = "none"
 _VERDICTS = [KEPT, UNDECIDED, BROKEN, _NO_THRESHOLD]
@@ -201,6 +202,7 @@ def by_change(measured: pd.DataFrame, *, only: Sequence[str], labels: DisplayNam
     """Tabulate metrics of each estimator on each kind of change, with intervals."""
     rows = _with_wider_intervals(measured, only)
     controls = ", ".join(dict.fromkeys(escape(c) for c in rows["control"] if c))
+    is_crossed = bool(rows["crossed"].notna().any())
 
     def cells(records: list[dict[Hashable, Any]]) -> tuple[list[str], list[str]]:
         first, by_metric = records[0], {row["metric"]: row for row in records}
@@ -212,6 +214,12 @@ def by_change(measured: pd.DataFrame, *, only: Sequence[str], labels: DisplayNam
                 _with_interval(by_metric[metric], "of_knowledge", _OF_KNOWLEDGE_ENDS)
                 for metric in _OF_KNOWLEDGE
             ]
+        if is_crossed:
+            values += [
+                _with_interval(by_metric[metric], "crossed", _CROSSED_ENDS)
+                for metric in _OF_KNOWLEDGE
+            ]
+        if controls or is_crossed:
             values.append(escape(first["word"]) or MISSING)
         in_lost = MISSING
         if first["regression"]:
@@ -220,7 +228,9 @@ def by_change(measured: pd.DataFrame, *, only: Sequence[str], labels: DisplayNam
         return [*map(escape, change)], [escape(trained_name(first, labels)), *values, in_lost]
 
     metric_heads = [latex.metric_head(metric) for metric in _CHANGE_METRICS]
-    metric_heads += [*_OF_KNOWLEDGE.values(), "Claim"] if controls else []
+    metric_heads += _OF_KNOWLEDGE.values() if controls else []
+    metric_heads += [f"{latex.metric_head(m)}, crossed" for m in _OF_KNOWLEDGE if is_crossed]
+    metric_heads += ["Claim"] if controls or is_crossed else []
     heads = ["Change", "Gained", "Lost", "Estimator", *metric_heads, "In lost ones"]
     groups = latex.nested(rows, cells, ["change"], span=len(heads), labels=labels)
     caption = (
@@ -236,7 +246,14 @@ def by_change(measured: pd.DataFrame, *, only: Sequence[str], labels: DisplayNam
             f" The control ({controls}) changes answers, but no knowledge. $\\Delta_K$ and "
             "AUC$_K$ are the metrics without its share of chance flips; they are missing if a "
             "direction is not shown to have more flips than the control, or has fewer than "
-            "`evaluation.min_direction`. The claim rests on their numerators."
+            "`evaluation.min_direction`."
+        )
+        if not is_crossed:
+            caption += " The claim rests on their numerators."
+    if is_crossed:
+        caption += (
+            " Crossed metrics take the flips of one ask and the confidences of the other, so "
+            "that they are at chance if no knowledge changed. The claim rests on them."
         )
     body = latex.tabular("lrrl" + "c" * (len(heads) - 4), [latex.line(heads)], groups)
     return Printed(latex.floating(body, caption=caption, label="by-change", shrink=True), rows)

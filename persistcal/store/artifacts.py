@@ -615,7 +615,8 @@ CHANGES = Table.parse(
     "improvement:int regression:int lost_before?:real lost_after?:real metric! value?:real "
     f"{INTERVAL} {OVER_SEEDS} control control_model beyond_control?:real "
     "beyond_lower_2_5pct?:real beyond_upper_97_5pct?:real of_knowledge?:real "
-    "of_knowledge_lower_2_5pct?:real of_knowledge_upper_97_5pct?:real word",
+    "of_knowledge_lower_2_5pct?:real of_knowledge_upper_97_5pct?:real crossed?:real "
+    "crossed_lower_2_5pct?:real crossed_upper_97_5pct?:real word basis",
     change="kind of change, a key of `study.pairs`",
     n_pairs="pairs of this kind",
     questions="questions in their contrast sets",
@@ -631,7 +632,11 @@ CHANGES = Table.parse(
     of_knowledge="Δ_K or AUC_K: the metric without the control's share of chance flips",
     of_knowledge_lower_2_5pct="ends of its Fieller interval, never clipped",
     of_knowledge_upper_97_5pct="ends of its Fieller interval, never clipped",
-    word="claim about the estimator; empty without a control",
+    crossed="the cross-asked metric, if there are two asks",
+    crossed_lower_2_5pct="ends of its 95 % interval over seeds and questions",
+    crossed_upper_97_5pct="ends of its 95 % interval over seeds and questions",
+    word="claim about the estimator; empty without a second ask and without a control",
+    basis="what the claim rests on: cross or control",
 )
 Changes = Annotated[pd.DataFrame, CHANGES]
 

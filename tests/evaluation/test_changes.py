@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from synthetic_predictions import CHECKPOINTS, make_predictions, table_of_arrays
 
+from persistcal.evaluation.cross_asking import cross_ask
 from persistcal.evaluation.evaluate import evaluate
 from persistcal.evaluation.pipeline import measure_changes
 from persistcal.evaluation.replicates import replicate_metrics
@@ -168,3 +169,45 @@ def test_a_control_with_too_few_flips_gives_no_claim(flips):
     assert rows["control"].eq("Control").all() and rows["value"].notna().all()
     assert rows.filter(like="beyond").isna().all(axis=None)
     assert rows["word"].eq("").all()
+
+
+def test_a_change_asked_twice_is_claimed_by_its_cross_asked_metrics():
+    rng = np.random.default_rng(0)
+
+    def ask():
+        correct = {name: rng.integers(0, 2, 60) for name in ("base", "changed")}
+        return predictions_of(correct, {name: rng.random(60) for name in correct})
+
+    both = pd.concat([ask().assign(ask=0), ask().assign(ask=2)], ignore_index=True)
+    table = measure(both).set_index("metric")
+    settings = EvaluationSettings(
+        pairs=[("base", "changed")], min_contrast=1, n_replicates=200, seed=1
+    )
+    crossed = cross_ask(both, ["base", "changed"], settings)
+    for metric, [value] in crossed.observed.items():
+        assert table.loc[metric, "crossed"] == pytest.approx(value)
+        low, high = table.loc[metric, ["crossed_lower_2_5pct", "crossed_upper_97_5pct"]]
+        assert low < value < high
+    claimed = table.loc[list(crossed.observed), ["word", "basis"]].drop_duplicates()
+    assert claimed.to_numpy().tolist() == [["not shown to have followed", "cross"]]
+
+
+def test_a_change_with_fewer_flips_than_its_control_is_not_said_to_move_against():
+    """Each confidence follows its label; the control flips 60 answers, the change 32."""
+    numbers = np.arange(300)
+    base = numbers % 2
+    is_changed = (numbers < 12) | ((numbers >= 260) & (base == 0))
+    is_repeated = (numbers >= 100) & (numbers < 160)
+    correct = {
+        "base": base,
+        "changed": np.where(is_changed, 1 - base, base),
+        "repeated": np.where(is_repeated, 1 - base, base),
+    }
+    confidence = {name: np.where(labels, 0.9, 0.1) for name, labels in correct.items()}
+    table = measure(predictions_of(correct, confidence)).set_index(["change", "metric"])
+    row = table.loc["Change", "delta0_balanced"]
+    # 26 gains and 6 losses, all the right way, minus 30 of the control in each direction:
+    # ((26 − 30) / 26 + (6 − 30) / 6) / 2 = −2.08
+    assert row["beyond_control"] == pytest.approx(((26 - 30) / 26 + (6 - 30) / 6) / 2)
+    assert row["beyond_upper_97_5pct"] < 0
+    assert row["word"] == "not shown to have followed"

@@ -109,11 +109,12 @@ def changes(control=""):
         (*first, "verbalised", "change_auc", 0.9, None, None, 0, None, None),
         *((*unchanged, "oracle", m, *[None] * 3, 3, None, None) for m in METRICS),
     ]
-    beyond = (0.1, -0.1, 0.3, 0.2, -0.2, 0.7)
-    above = [(control, "m", *beyond, "followed")] * 2
-    above += [(control, "m", 0.3, 0.2, 0.4, None, None, None, "moved against")] * 2
+    beyond = (0.1, -0.1, 0.3, 0.2, -0.2, 0.7, *[None] * 3)
+    above = [(control, "m", *beyond, "followed", "control")] * 2
+    alone = (0.3, 0.2, 0.4, *[None] * 6)
+    above += [(control, "m", *alone, "moved against", "control")] * 2
     above += [above[0], above[-1]]
-    missing = [("", "", *[None] * 6, "")] * len(rows)
+    missing = [("", "", *[None] * 9, "", "")] * len(rows)
     added = [*above, *missing[6:]] if control else missing
     columns = artifacts.CHANGES.but(*PLACE)
     columns.insert(7, columns.pop(columns.index("estimator")))
@@ -161,6 +162,15 @@ def test_table_and_figure_show_the_change_beyond_its_control():
     *_, of_knowledge = changes_figure(rows, only=[], labels=LABELS).axes
     assert of_knowledge.get_xlabel() == "Δ_K, beyond chance flips"
     assert [x for x, _ in drawn_at(of_knowledge)] == [0.2]
+
+
+def test_the_table_of_changes_shows_cross_asked_metrics_and_their_claim():
+    ends = {"crossed_lower_2_5pct": 0.01, "crossed_upper_97_5pct": 0.22}
+    rows = changes().assign(crossed=0.11, **ends, word="followed", basis="cross")
+    tex, _ = by_change(rows, only=[], labels=LABELS)
+    oracle = next(line for line in tex.splitlines() if "Oracle" in line)
+    assert oracle.count("0.110 [0.010, 0.220]") == 2  # Δ₀ᵇ and change AUC
+    assert "followed" in oracle and "crossed" in tex and r"$\Delta_K$" not in tex
 
 
 def test_verdicts_are_counted_by_change_and_compared_with_the_control():
