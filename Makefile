@@ -66,7 +66,7 @@ lab: $(VENV)/ready  ## make and evaluate edited, unlearned and further states of
 	@echo "  figure   results/lab/figures/changes.png (.pdf)"
 	@echo "  page     results/lab/report/index.html"
 
-lab-real: $(VENV)/smollm2  ## the laboratory with real weights, SmolLM2-135M (40 min)
+lab-real: $(VENV)/smollm2  ## the laboratory with real weights, SmolLM2-135M (hours)
 	@$(RUN)/python -m tools.real_lab
 	@$(RUN)/python tools/fork_jobs.py --profile profiles/laptop --configfile config/lab_real.yaml \
 	  --quiet rules
