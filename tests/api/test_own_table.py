@@ -171,6 +171,8 @@ def test_checkpoints_can_be_numbers(predictions):
     [
         ({"pairs": [("a", "zz")]}, "names the checkpoint 'zz', which is none of a, b, c"),
         ({"pairs": "every"}, "pairs is 'every', but it must be .all."),
+        ({"pairs": ["ab"]}, "pairs is .'ab'., but it must be .all."),
+        ({"pairs": [("a", "b", "c")]}, "but it must be .all."),
         ({"pairs": [("b", "a")]}, "the earlier one first"),
         *(
             ({"pairs": pairs}, rf"^pairs is {re.escape(repr(pairs))}, but it must be .all.")
@@ -180,6 +182,7 @@ def test_checkpoints_can_be_numbers(predictions):
         ({"min_contrast": float("nan")}, "min_contrast is nan; give a whole number"),
         ({"min_contrast": 0}, "min_contrast is 0"),
         ({"min_contrast": 2.5}, "min_contrast is 2.5"),
+        ({"min_contrast": "5"}, "min_contrast is '5'"),
         ({"checkpoints": "abc"}, "is the text 'abc'"),
         ({"checkpoints": ["a", "b", "b"]}, "each evaluation checkpoint once"),
         ({"checkpoints": []}, "each evaluation checkpoint once"),

@@ -507,6 +507,7 @@ def test_a_file_named_like_a_checkpoint_of_another_file_is_refused(tmp_path, cap
         ("compare a.csv --labels mine", 2, "--labels is 'mine'"),
         ("compare a.csv --columns conf", 2, "write it as confidence=conf"),
         ("compare a.csv --pairs a-b", 2, "--pairs is 'a-b'"),
+        ("compare a.csv --names x y", 1, "gives x, y for 1 files"),
         ("compare answers.csv --names x", 1, "--names has no meaning"),
         ("compare a.csv --min-contrast 0", 2, "--min-contrast"),
         ("guess", 2, "guess"),

@@ -63,6 +63,7 @@ def test_a_plan_from_a_small_study_scales_its_simultaneous_interval(tmp_path, ca
         ("--questions 100 --results nowhere 100", 1, "nowhere/significance.csv"),
         ("--questions 100 --results nowhere -5", 1, "asked is -5; give a whole number"),
         ("--questions 100 --results here", 2, "2 arguments"),
+        ("--questions 1", 2, "--questions"),
         ("--questions 100000000000", 2, "--questions is 100,000,000,000; give at most"),
     ],
 )

@@ -101,6 +101,7 @@ def test_wrong_options_of_threshold_are_refused_before_anything_is_written(
         (("--fail-if", "kept"), "give 'broken' or 'undecided'"),
         (("--estimator", "x"), "there is no estimator 'x'; choose from confidence"),
         (("--sheet", 20, 41), "41 labels are asked for; give a number from 1 to 40"),
+        (("--labels", sheet), "no such file; give a sheet"),
         (("--labels", versions["v1"]), "v1.csv: the first line must name the columns order"),
         (("--sheet", 20, "--fail-if", "undecided"), "so --fail-if has no meaning"),
         (("--sheet", 20, "--labels", sheet), "so --labels has no meaning"),

@@ -171,6 +171,7 @@ second_estimator = BY_HAND.assign(estimator="f")
     "predictions, message",
     [
         (with_change(2, confidence=1.2), r"not a number in \[0, 1\] in 1 row.*row 2:.*q3.*1.2"),
+        (with_change(5, confidence=np.nan), r"not a number in \[0, 1\] in 1 row.*row 5:.*nan"),
         (with_change(1, correct=2), r"neither 0 nor 1 in 1 row.*row 1:.*correct 2"),
         (
             with_change(1, checkpoint="c"),

@@ -190,7 +190,7 @@ def test_a_trend_is_the_least_squares_slope_over_checkpoints(answers):
     # Least squares over -1, 0, 1: (last - first) / 2
     assert slope["slope"] == pytest.approx((by_all[2] - by_all[0]) / 2)
     assert slope["lower_2_5pct"] < slope["slope"] < slope["upper_97_5pct"]
-    assert len(table)
+    assert set(table["metric"]) == {"accuracy", "auc", "brier", "smece"}
     _, no_trends = compare_checkpoints(join(answers, answers), [(0, 1)], MODELS["settings"])
     assert no_trends.empty
 

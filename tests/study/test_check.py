@@ -134,8 +134,6 @@ judge: {labels: {yes: correct, no: incorrect}}
 > judge\.labels has the word True, which YAML does not read as text; put it in quotes
 study: {pairs: [[phoenix, starlin]]}
 > study.pairs names 'starlin'; did you mean 'starling'
-study: {pairs: [[starling, phoenix]]}
-> lists \[starling, phoenix\], but starling is not before phoenix in models\.marin
 study: {pairs: {Fine-tuning: [[phoenix, starling]], Back: [[starling, phoenix]]}}
 > study.pairs.Back lists \[starling, phoenix\], but starling is not before phoenix
 study: {pairs: {Tuned: [[phoenix, starling]]}, control: Tunned}
@@ -231,8 +229,6 @@ models: {marin-8b: {earlier: []}}
 > posthoc needs earlier checkpoints, but models\.marin-8b\.earlier is empty
 datasets: {triviaqa: {test: [4000, 9961]}}
 > datasets\.triviaqa\.train \[0, 5000\] and test \[4000, 9961\] overlap
-recipes: {mine: {train_on: [phoenx, starling]}}
-> recipes\.mine\.train_on names 'phoenx'; did you mean 'phoenix'
 estimators: {oracle: {recipe: {train_on: [phoenx, starling]}}}
 > estimators\.oracle\.recipe\.train_on names 'phoenx'; did you mean 'phoenix'
 recipes: {oracle: {train_on: all}}
@@ -276,6 +272,9 @@ study: {again: true, predictions: mine.csv}
 > study\.again asks checkpoints, but this study reads files
 models: {marin-8b: {checkpoints: {phoenix: {seed: 3}}}}
 > marin-8b\.checkpoints\.phoenix\.seed is for samples, but decoding\.strategy is beams
+estimators: {non_oracle_copy: {recipe: orakle}}
+study: {estimators: [non_oracle_copy]}
+> estimators\.non_oracle_copy\.recipe names 'orakle'; did you mean 'oracle'
 study: {models: [qwen3-8b]}
 > models\.qwen3-8b lacks the key evaluation; add the checkpoints to evaluate
 verifiers: {gcm: {checkpoint: mian}}

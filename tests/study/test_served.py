@@ -82,7 +82,6 @@ def test_a_model_can_have_served_and_local_checkpoints():
 
 
 PRICES = {"price_input": 1, "price_output": 2}
-PASSAGES = {"file": "passages.csv", "prompt": "passage.txt"}
 
 
 @pytest.mark.parametrize(
@@ -111,17 +110,12 @@ PASSAGES = {"file": "passages.csv", "prompt": "passage.txt"}
             {"models": {"s": {"checkpoints": {"a": {"revision": "main"}}}}},
             "checkpoints.a has api and also revision; a checkpoint has one source",
         ),
-        (
-            {"models": {"s": {"checkpoints": {"a": {"context": PASSAGES}}}}},
-            "checkpoints.a has api and also context; a checkpoint has one",
-        ),
         ({"models": {"s": {"checkpoints": {"a": {"api": None}}}}}, "checkpoints.a.api is None"),
         (
             {"analyses": {"weight_similarity": {"models": ["s"]}}},
             "analyses.weight_similarity.models names 's', but its weights are behind an API",
         ),
         (study_of(estimators=["oracle"]), "estimators.oracle needs the weights .*s.ch.*z is"),
-        (study_of(estimators=["p_true"]), "estimators.p_true needs the weights of checkpoints"),
         (
             study_of(estimators=["perplexity"]),
             "perplexity needs the .* set models.s.checkpoints.z.api.logprobs to true if the",
