@@ -706,7 +706,7 @@ def _read_answers(
     failed: dict[str, list[str]] = {}
     ignored: list[str] = []
     matched: dict[str, str] = {}
-    several = len(sources) > 1
+    several, is_greedy = len(sources) > 1, True
     for source in sources:
         lacking: list[bool] = []
         prepare = partial(
@@ -722,6 +722,7 @@ def _read_answers(
             entry |= {name: getattr(reading, name)} if getattr(reading, name) else {}
         rows = read_answers(entry, several=several, defaults=_names_of(source), prepare=prepare)
         failed[source.file] = rows.attrs.pop("failed")
+        is_greedy &= rows.attrs.pop("greedy")
         rows["no_label"] = lacking or False
         parts.append(_pooled(rows, source))
     _check_names(sources, unnamed, parts)
@@ -738,6 +739,9 @@ def _read_answers(
             is_deployed=bool(reading.deployed),
             missing=reading.missing,
         )
+    if is_greedy and not inputs.is_greedy and not inputs.samples_differ:
+        inputs.is_greedy = True
+        notes = ["Answers are greedy: the logs have the temperature 0.", *notes]
     inputs.notes += [
         *notes,
         *left_out,

@@ -59,10 +59,10 @@ def read_answers(
             )
         elif not is_inspect:
             rows = prepare(rows)
-        failed = rows.attrs.get("failed", [])
+        read = {"failed": [], "greedy": False, **rows.attrs}
         rows = _named(rows, entry, used, defaults or {})
         tidy = tidy_answers(rows, file=Path(file).name if several else "")
-        tidy.attrs["failed"] = failed
+        tidy.attrs |= {name: read[name] for name in ("failed", "greedy")}
         return tidy
 
 

@@ -7,7 +7,7 @@ lm-evaluation-harness writes ``samples_*.jsonl``; OLMES, olmo-eval and DataDecid
 import ast
 import logging
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -77,7 +77,20 @@ def lm_eval_rows(
         asked = (line["doc_id"], line["doc"]["question"], _references(line))
         rows += [(*asked, text, sample, label) for sample, text in enumerate(answers)]
     names = ["question_id", "question", "references", "answer", "sample", "label"]
-    return pd.DataFrame(rows, columns=names, dtype=object)
+    made = pd.DataFrame(rows, columns=names, dtype=object)
+    made.attrs["greedy"] = all(_is_greedy(_requests(line)[0][1]) for line in lines)
+    return made
+
+
+def _is_greedy(settings: Mapping[str, Any]) -> bool:
+    """Return whether the settings of a generation say that it does not sample.
+
+    >>> [_is_greedy(s) for s in ({"temperature": 0}, {"do_sample": False}, {"until": ["."]})]
+    [True, True, False]
+    """
+    if (temperature := settings.get("temperature")) is not None:
+        return float(temperature) == 0
+    return settings.get("do_sample") is False
 
 
 def _lines_of(log: pd.DataFrame) -> list[Line]:

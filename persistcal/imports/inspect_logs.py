@@ -10,7 +10,7 @@ from persistcal.questions.labels import CORRECT, INCORRECT, NOT_ATTEMPTED
 from persistcal.store.user_files import UserTableError
 
 if TYPE_CHECKING:
-    from inspect_ai.log import EvalSample
+    from inspect_ai.log import EvalLog, EvalSample
     from inspect_ai.model import ChatCompletionChoice
 
 STATED = "stated_confidence"  # a scorer of this name gives the confidence of an answer
@@ -76,12 +76,21 @@ def inspect_rows(
             for number in range(1, most + 1)
         ]
     )
-    rows.attrs["failed"] = sorted(failed_ids)
+    failures = sorted(failed_ids)
     if "token_logprobs" in rows and rows["token_logprobs"].isna().all():
         rows = rows.drop(columns="token_logprobs")
     if not any(STATED in (sample.scores or {}) for sample in samples):
         rows = rows.drop(columns="confidence", errors="ignore")
-    return rows if labelled else rows.drop(columns="label", errors="ignore")
+    rows = rows if labelled else rows.drop(columns="label", errors="ignore")
+    rows.attrs |= {"failed": failures, "greedy": is_greedy(log)}
+    return rows
+
+
+def is_greedy(log: "EvalLog") -> bool:
+    """Return whether the log says that answers were generated at temperature 0."""
+    configs = [log.plan.config, log.eval.model_generate_config]
+    given = [c.temperature for c in configs if c is not None and c.temperature is not None]
+    return bool(given) and given[0] == 0
 
 
 def _refuse_failed(sample: "EvalSample") -> None:

@@ -1,12 +1,13 @@
 """Logs of Inspect, written by Inspect itself with its mock model."""
 
 import sys
+from types import SimpleNamespace
 
 import pytest
 
 from persistcal.api.files import Reading, read_study
 from persistcal.imports.answer_files import read_answers
-from persistcal.imports.inspect_logs import inspect_rows
+from persistcal.imports.inspect_logs import inspect_rows, is_greedy
 from persistcal.store.user_files import UserTableError
 
 SUBJECT = {"model": "m1", "checkpoint": "a", "dataset": "quiz"}
@@ -68,6 +69,19 @@ def log_of(folder, samples, solver, **task):
     options = {"log_dir": str(folder), "display": "none", "max_samples": 1}
     (log,) = inspect_ai.eval(task, model="mockllm/model", **options)
     return log.location.removeprefix("file://")
+
+
+@pytest.mark.parametrize(
+    ("of_plan", "of_model", "greedy"),
+    [(0.0, None, True), (None, 0.0, True), (0.7, 0.0, False), (None, None, False)],
+)
+def test_a_log_is_greedy_if_its_run_had_temperature_0(of_plan, of_model, greedy):
+    """The settings of the run come before those of the model."""
+    plan, model = (SimpleNamespace(temperature=given) for given in (of_plan, of_model))
+    log = SimpleNamespace(
+        plan=SimpleNamespace(config=plan), eval=SimpleNamespace(model_generate_config=model)
+    )
+    assert is_greedy(log) == greedy
 
 
 def test_each_epoch_of_each_sample_is_read(tmp_path):

@@ -8,6 +8,7 @@ from import_answers import import_answers
 from own_rows import ONE as NAMED
 from own_rows import wanted, write_rows
 
+from persistcal.api.files import read_study
 from persistcal.imports.answer_files import read_answers
 from persistcal.store.user_files import UserTableError
 
@@ -97,6 +98,25 @@ def test_arguments_are_found_by_their_names(tmp_path):
     request = {"arg_1": {"until": ["\n"]}, "arg_0": "prompt"}
     rows = read(tmp_path, [line(0, arguments={"gen_args_0": request})])
     assert rows["answer"].tolist() == ["Oslo", "Lima"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "greedy"),
+    [
+        ({"temperature": 0.0}, True),
+        ({"do_sample": False}, True),
+        ({"do_sample": True, "temperature": 0.7}, False),
+        ({}, False),
+    ],
+)
+def test_logs_of_temperature_0_are_greedy_without_an_option(tmp_path, settings, greedy):
+    request = {"gen_args_0": {"arg_0": "prompt", "arg_1": {"until": ["."], **settings}}}
+    for version, text in (("v1", " a"), ("v2", " b")):
+        lines = [line(n, resps=[[text]], arguments=request) for n in range(3)]
+        write_rows(tmp_path / f"{version}.jsonl", lines)
+    inputs = read_study([str(tmp_path / f"{version}.jsonl") for version in ("v1", "v2")])
+    assert inputs.is_greedy == greedy
+    assert any("temperature 0" in note for note in inputs.notes) == greedy
 
 
 def test_logs_of_older_versions_are_read(tmp_path):
