@@ -69,7 +69,7 @@ def missing_verdicts(thresholds: pd.DataFrame) -> list[str]:
     for row in thresholds.to_dict("records"):
         if row["verdict"] in (KEPT, BROKEN):
             continue
-        reason = row["verdict"] or "no threshold is certain"
+        reason = row["verdict"] or f"no threshold is {chance(1 - row['delta'])} sure"
         reason = reason if row["n_questions"] else "no question in common"
         pair = f"{row['earlier']} → {row['later']}"
         place = f"{row['model']}, {row['dataset']}, {pair}, {row['estimator']}"
@@ -108,12 +108,12 @@ def _sentence(rows: list[dict[Hashable, Any]], labels: Names) -> str:
         reach = (
             "not even the most confident answers reach it"
             if np.isnan(abstention)
-            else f"it is observed, without certainty, if {percent(float(abstention))} of the "
+            else f"it is observed, without a guarantee, if {percent(float(abstention))} of the "
             "answers are withheld"
         )
         return (
-            f"{name}: no threshold is certain to reach {target} precision on the "
-            f"{first['n_questions']:,} answers of {first['earlier']}; {reach}."
+            f"{name}: no threshold reaches {target} precision on the {first['n_questions']:,} "
+            f"answers of {first['earlier']} ({chance(1 - first['delta'])} sure); {reach}."
         )
     verdict = rank_verdicts([row["verdict"] for row in selected])
     promise = (

@@ -329,9 +329,11 @@ def test_later_answers_need_neither_labels_nor_references_for_a_sheet(tmp_path, 
 @pytest.mark.parametrize("missing", ["", float("nan")])
 def test_an_estimator_that_never_reaches_the_target_is_reported(missing):
     row = {"earlier": "p40", "later": "p100", "train_dataset": "d", "estimator": "oracle"}
-    row |= {"target": 0.8, "n_questions": 800, "least_abstention": 0.4, "verdict": missing}
+    row |= {"target": 0.8, "delta": 0.1, "n_questions": 800, "least_abstention": 0.4}
+    row["verdict"] = missing
     [text] = threshold_sentences(pd.DataFrame([row]), {"oracle": "Oracle training"})
-    assert text.startswith("Oracle training: no threshold is certain to reach 80 % precision")
+    assert text.startswith("Oracle training: no threshold reaches 80 % precision")
+    assert "800 answers of p40 (90 % sure); it is observed, without a guarantee, if" in text
 
 
 def test_seeds_are_summarised_in_one_sentence():

@@ -253,7 +253,7 @@ def lede(study: Contents) -> str:
         f"Several {kind} of {owner} answered the same questions, and their knowledge differs. "
         "A good confidence changes with the knowledge. A confidence that only separates hard "
         "from easy questions can look as good on all questions, but it is at chance on "
-        "questions with changed knowledge."
+        "questions whose answers became right or wrong."
     )
 
 
