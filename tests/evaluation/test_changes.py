@@ -178,12 +178,12 @@ def test_a_change_asked_twice_is_claimed_by_its_cross_asked_metrics():
         correct = {name: rng.integers(0, 2, 60) for name in ("base", "changed")}
         return predictions_of(correct, {name: rng.random(60) for name in correct})
 
-    both = pd.concat([ask().assign(ask=0), ask().assign(ask=2)], ignore_index=True)
-    table = measure(both).set_index("metric")
+    asks = pd.concat([ask().assign(ask=0), ask().assign(ask=2)], ignore_index=True)
+    table = measure(asks).set_index("metric")
     settings = EvaluationSettings(
         pairs=[("base", "changed")], min_contrast=1, n_replicates=200, seed=1
     )
-    crossed = cross_ask(both, ["base", "changed"], settings)
+    crossed = cross_ask(asks, ["base", "changed"], settings)
     for metric, [value] in crossed.observed.items():
         assert table.loc[metric, "crossed"] == pytest.approx(value)
         low, high = table.loc[metric, ["crossed_lower_2_5pct", "crossed_upper_97_5pct"]]

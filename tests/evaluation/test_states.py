@@ -69,15 +69,15 @@ def p_of_accuracies(answers):
     return table.loc[table["metric"] == "accuracy", "p_value"].item()
 
 
-def test_copies_of_questions_in_a_group_are_no_further_evidence():
+def test_copies_of_questions_in_a_group_add_no_evidence():
     """McNemar's test counts each copy; the bootstrap draws the group as one question."""
-    # Of 80 facts 20 are gained and 12 lost: McNemar's p is .215, of 8 copies of each < .0001.
+    # 20 of 80 facts are gained and 12 lost: McNemar's p = .215. With 8 copies of each: < .0001.
     labels = np.repeat([[0, 1, 1, 0], [1, 0, 1, 0]], [20, 12, 24, 24], axis=1)
-    eight = answers_in_groups(labels, 8)
-    alone = eight._replace(groups=np.arange(640))
+    copies = answers_in_groups(labels, 8)
+    ungrouped = copies._replace(groups=np.arange(640))
     assert p_of_accuracies(answers_in_groups(labels, 1)) == pytest.approx(0.215, abs=1e-3)
-    assert p_of_accuracies(eight) == pytest.approx(0.215, abs=0.1)
-    assert p_of_accuracies(alone) < 1e-4
+    assert p_of_accuracies(copies) == pytest.approx(0.215, abs=0.1)
+    assert p_of_accuracies(ungrouped) < 1e-4
 
 
 def test_equal_checkpoints_rarely_differ_if_questions_share_their_facts():

@@ -289,13 +289,13 @@ def test_confident_answers_that_became_wrong_are_listed_by_confidence():
 
 def test_confident_answers_are_above_the_threshold_of_their_own_seed():
     """Seed 1 has the threshold .9 and seed 2 none: only q1 is at .9 at both checkpoints."""
-    before = {1: [0.85, 0.95, 0.5], 2: [0.9, 0.9, 0.9]}
-    after = {1: [0.95, 0.9, 0.95], 2: [0.9, 0.9, 0.9]}
+    earlier = {1: [0.85, 0.95, 0.5], 2: [0.9, 0.9, 0.9]}
+    later = {1: [0.95, 0.9, 0.95], 2: [0.9, 0.9, 0.9]}
     frames = [
         pd.DataFrame({"question_id": ["q0", "q1", "q2"], "confidence": confidence}).assign(
             checkpoint=name, train_dataset="quiz", seed=seed, estimator="a", correct=label
         )
-        for name, label, runs in (("c1", True, before), ("c2", False, after))
+        for name, label, runs in (("c1", True, earlier), ("c2", False, later))
         for seed, confidence in runs.items()
     ]
     subject = Subject("m", "quiz", [], ["c1", "c2"], EvaluationSettings(min_contrast=1))

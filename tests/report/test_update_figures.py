@@ -9,7 +9,7 @@ from persistcal.evaluation.predictions import arrange
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.report import curves, update_figures
 
-ABOUT = {"model": "m", "dataset": "d", "train_dataset": "d"}
+PLACE = {"model": "m", "dataset": "d", "train_dataset": "d"}
 LABELS = {
     "models": {"m": "Model m"},
     "datasets": {"d": "Quiz"},
@@ -28,7 +28,7 @@ def predictions(estimator, seed=0, **confidence):
         )
         for name, stated in confidence.items()
     ]
-    return pd.concat(frames).assign(seed=seed, **ABOUT)
+    return pd.concat(frames).assign(seed=seed, **PLACE)
 
 
 @pytest.fixture
@@ -39,8 +39,8 @@ def sure():
 
 
 @pytest.fixture
-def both(sure):
-    """Return also the answers of an estimator that always says .5."""
+def two_estimators(sure):
+    """Return also the answers of an estimator with a constant confidence of .5."""
     return pd.concat([sure, predictions("flat", a=0.5, b=0.5)])
 
 
@@ -48,8 +48,8 @@ def panels(figure):
     return {axes.get_title(loc="left"): axes for axes in figure.axes}
 
 
-def test_histograms_show_where_confidence_was_and_where_it_went(both):
-    figure = update_figures.shifts_figure(both, **SHOWN)
+def test_histograms_show_confidence_before_and_after_the_update(two_estimators):
+    figure = update_figures.shifts_figure(two_estimators, **SHOWN)
     axes = panels(figure)["Sure"]
     names = [label.get_text() for label in axes.get_yticklabels()]
     assert names == ["unchanged\n60", "lost\n10", "gained\n30"]
@@ -62,15 +62,17 @@ def test_histograms_show_where_confidence_was_and_where_it_went(both):
     assert np.argmax(lost_after.get_data().values) == 3
 
 
-def test_precision_and_coverage_are_drawn_with_the_old_threshold_and_the_certified_range(both):
-    figure = update_figures.threshold_figure(both, **SHOWN, threshold=THRESHOLD)
+def test_precision_and_coverage_are_drawn_with_old_threshold_and_certified_range(
+    two_estimators,
+):
+    figure = update_figures.threshold_figure(two_estimators, **SHOWN, threshold=THRESHOLD)
     sure, flat = (panels(figure)[name] for name in ("Sure", "Flat"))
-    target, old, before, _, after, coverage = sure.lines
+    target, old, earlier_precision, _, later_precision, coverage = sure.lines
     assert target.get_ydata() == [0.8, 0.8]
     assert old.get_xdata() == [0.95, 0.95]  # all 60 answers there are right
     # Above .15, all answers are right; all answers: 60 and 80 of 100.
-    assert before.get_ydata()[[0, 20]].tolist() == [0.6, 1]
-    assert after.get_ydata()[[0, 20]].tolist() == [0.8, 1]
+    assert earlier_precision.get_ydata()[[0, 20]].tolist() == [0.6, 1]
+    assert later_precision.get_ydata()[[0, 20]].tolist() == [0.8, 1]
     assert coverage.get_ydata()[[0, 20]].tolist() == [1, 0.8]
     [certified] = sure.patches
     low, high = certified.get_x(), certified.get_x() + certified.get_width()
@@ -89,20 +91,22 @@ def test_a_range_is_certified_only_if_every_seed_certifies_it(sure):
     assert curves.certified_ranges(answers, runs[:1], 1, settings) == [(0.16, 0.94)]
 
 
-def test_reliability_of_both_checkpoints_is_in_one_panel(both):
-    figure = update_figures.reliability_figure(both, **SHOWN)
-    diagonal, before, after = panels(figure)["Sure"].lines
+def test_reliability_of_both_checkpoints_is_in_one_panel(two_estimators):
+    figure = update_figures.reliability_figure(two_estimators, **SHOWN)
+    diagonal, earlier_curve, later_curve = panels(figure)["Sure"].lines
     assert diagonal.get_xydata().tolist() == [[0, 0], [1, 1]]
-    assert before.get_linestyle() == "--" and after.get_linestyle() == "-"
+    assert earlier_curve.get_linestyle() == "--" and later_curve.get_linestyle() == "-"
     # All answers at .95 are right, and those at .15 wrong.
-    assert [after.get_ydata()[0], after.get_ydata()[-1]] == pytest.approx([0, 1], abs=0.01)
+    assert [later_curve.get_ydata()[0], later_curve.get_ydata()[-1]] == pytest.approx(
+        [0, 1], abs=0.01
+    )
     flat = panels(figure)["Flat"].lines[2]
     assert flat.get_ydata() == pytest.approx(0.8)
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["v1", "v2"]
 
 
-def test_a_label_curve_begins_at_sheets_that_certify_nothing(both):
-    figure = update_figures.label_curve_figure(both, **SHOWN, threshold=THRESHOLD)
+def test_a_label_curve_begins_at_sheets_that_certify_nothing(two_estimators):
+    figure = update_figures.label_curve_figure(two_estimators, **SHOWN, threshold=THRESHOLD)
     certified, coverage = figure.axes
     sure, flat = certified.lines
     assert sure.get_xdata().tolist() == [30, 60, 100]
@@ -112,10 +116,10 @@ def test_a_label_curve_begins_at_sheets_that_certify_nothing(both):
     assert certified.get_title(loc="left") == "Sheets that certify 80 % precision"
 
 
-def test_one_checkpoint_has_no_figure_of_an_update(both):
-    alone = {**SHOWN, "checkpoints": {"m": {"a": "v1"}}}
-    rows = both[both["checkpoint"] == "a"]
-    figure = update_figures.shifts_figure(rows, **alone)
+def test_the_figure_of_an_update_needs_two_checkpoints(two_estimators):
+    settings = {**SHOWN, "checkpoints": {"m": {"a": "v1"}}}
+    rows = two_estimators[two_estimators["checkpoint"] == "a"]
+    figure = update_figures.shifts_figure(rows, **settings)
     assert figure.axes[0].get_title().startswith("There is only one checkpoint")
 
 
