@@ -27,7 +27,7 @@ def test_the_notebook_runs_and_its_statements_are_true(monkeypatch):
     assert isinstance(table, Styler)
     aucs = table.data.droplevel([0, 1, 2])["contrast", "auc"]
     # The notebook claims chance for the estimator that does not see the checkpoint.
-    assert abs(aucs["fixed"] - 0.5) < 0.02 and aucs["following"] > 0.7
+    assert abs(aucs["question_difficulty"] - 0.5) < 0.02 and aucs["self_consistency"] > 0.7
     assert len(figure.axes) == 1 and 0 < calibration < 0.5
 
 

@@ -321,7 +321,8 @@ def make_example():
         correct = rng.random(n) < 1 / (1 + np.exp(-3 * knowledge))
         answers["correct"] = correct.astype(int)
         noisy = {seed: 1.5 * knowledge + rng.normal(0, 2, n) for seed in (17, 18)}
-        logits = {("fixed", 0): 1.5 * ease, **{("following", s): x for s, x in noisy.items()}}
+        logits = {("question_difficulty", 0): 1.5 * ease}
+        logits |= {("self_consistency", seed): logit for seed, logit in noisy.items()}
         for (estimator, seed), logit in logits.items():
             confidence = np.round(1 / (1 + np.exp(-logit)), 4)
             parts.append(answers.assign(estimator=estimator, seed=seed, confidence=confidence))

@@ -201,7 +201,7 @@ def test_a_bias_is_claimed_for_the_recipe_only_if_seeds_agree():
     for stated, start in (
         (
             (0.9, 0.5, 0.2),
-            "The 3 adapters of Own are not calibrated, with no bias shown for the",
+            "The 3 seeds of Own are not calibrated, with no bias that they share,",
         ),
         ((0.88, 0.9, 0.92), "Own is over-confident at Version 2"),
     ):

@@ -356,5 +356,5 @@ def _missing_of(part: Part) -> list[str]:
             "there may be both; study.pairs names the pairs that are compared."
         )
     if part.texts is None:
-        lines.append("texts of questions and answers: the files have predictions alone.")
+        lines.append("no texts of answers, because the files have predictions alone.")
     return lines

@@ -548,8 +548,10 @@ def calibration_verdict(
         return label, f"is {way}-confident"
     subject, is_plural = name_recipe(label, n_seeds)
     if n_seeds > 1:
-        subject, is_plural = f"The {n_seeds} adapters of {label}", True
-        return subject, "are not calibrated, with no bias shown for the training,"
+        return (
+            f"The {n_seeds} seeds of {label}",
+            "are not calibrated, with no bias that they share,",
+        )
     be = "are" if is_plural else "is"
     if later.p_mean < LEVEL:
         return subject, f"{be} {way}-confident"

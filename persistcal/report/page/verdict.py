@@ -133,12 +133,14 @@ _CLAUSES = {
 
 
 def _names(labels: Sequence[str]) -> str:
-    """Return labels in one list, the first four by name.
+    """Return labels in one list, the first four by name; one with a comma is quoted.
 
     >>> _names(["A", "B"]), _names(["A", "B", "C", "D", "E", "F"])
     ('A and B', 'A, B, C, D and 2 more')
+    >>> _names(["A", "A, post-hoc"])
+    'A and “A, post-hoc”'
     """
-    shown = [*labels[:MOST_NAMED]]
+    shown = [f"“{label}”" if "," in label else label for label in labels[:MOST_NAMED]]
     if len(labels) > MOST_NAMED:
         shown.append(f"{len(labels) - MOST_NAMED} more")
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
