@@ -102,8 +102,7 @@ def rate_answers(
         *([_NOTES["deployed"]] if is_deployed else []),
         "Answers were grouped lexically: they mean the same if they match as an answer matches "
         "a reference, without case, accents, articles and punctuation.",
-        f"Of {len(tables['labels']):,} groups of answers {lexical:,} were labelled lexically, "
-        "by a match with the references; the others by labels that came with them.",
+        _labelled_by(lexical, len(tables["labels"])),
         f"Rated by {', '.join(functions)}.",
         *left_out,
     ]
@@ -211,6 +210,22 @@ def _weighting(rows: pd.DataFrame, beams: bool | None) -> str:
         )
     check_weights(rows, "beams" if beams else "sample")
     return "softmax" if beams else "equal"
+
+
+def _labelled_by(lexical: int, n_groups: int) -> str:
+    """Return where the labels come from.
+
+    >>> _labelled_by(2, 8)
+    'Labels of 2 of 8 groups of answers are matches with the references; the others were given.'
+    """
+    if lexical == n_groups:
+        return "Labels are matches of the answers with the references."
+    if not lexical:
+        return "All labels came with the answers."
+    return (
+        f"Labels of {lexical:,} of {n_groups:,} groups of answers are matches with the "
+        "references; the others were given."
+    )
 
 
 def _functions(

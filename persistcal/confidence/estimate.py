@@ -212,13 +212,13 @@ def _check_said(estimator: str, checkpoints: pd.Series, unsaid: NDArray[np.bool_
     for checkpoint, n, answers in counts.agg(["sum", "size"]).itertuples():
         if n == answers:
             raise ValueError(
-                f"estimators.{estimator}: about none of the {n} answers of checkpoint "
-                f"{checkpoint!r} was a confidence said that can be read; correct its prompt or "
-                "its column, or drop it from study.estimators"
+                f"estimators.{estimator}: none of the {n} answers of checkpoint {checkpoint!r} "
+                "has a readable confidence; correct its prompt or its column, or drop it from "
+                "study.estimators"
             )
         if n:
             log.warning(
-                "%s: about %d of %d answers of %s no confidence was said; these count as %g",
+                "%s: %d of %d answers of %s have no readable confidence; these count as %g",
                 *(estimator, n, answers, checkpoint, NEITHER),
             )
 

@@ -314,7 +314,7 @@ TABLES = (
         function="tables.unsaid",
         artifact="unsaid",
         settings="checkpoints labels",
-        caption="Answers about which a checkpoint said no confidence that can be read.",
+        caption="Answers without a readable stated confidence.",
     ),
     View(
         name="weight_similarity",

@@ -119,8 +119,8 @@ def unsaid(counts: pd.DataFrame, *, checkpoints: DisplayNames, labels: DisplayNa
 
     groups = latex.by_place(counts, cells, span=len(heads), labels=labels)
     caption = (
-        "Test answers, and those about which a checkpoint said no confidence that can be read: "
-        "there it counts as 0.5."
+        "Test answers, and how many of them have no readable stated confidence; these count as "
+        "0.5."
     )
     body = latex.tabular("llrr", [latex.line(heads)], groups)
     tex = latex.floating(body, caption=caption, label="unsaid")

@@ -127,7 +127,7 @@ def test_logs_are_named_by_their_folders_and_keep_their_labels(tmp_path, capsys)
     assert run("metrics", *files, *options) == 0
 
     printed = capsys.readouterr()
-    assert "Of 8 groups of answers 0 were labelled lexically" in printed.err
+    assert "All labels came with the answers." in printed.err
     assert "model,dataset,dataset,end_correct,odds,contrast,auc,mean" in printed.out
     assert run("page", *files, "--out", out, "--replicates", "200", "--min-contrast", "1") == 0
 

@@ -396,5 +396,5 @@ def test_a_stated_confidence_is_the_mean_over_the_predictions_cluster():
     assert rate_samples("stated", {"m": STATED}, estimator="other") == pytest.approx([0.2])
     # Only K2 has a confidence at n, and it is not the prediction.
     silent = [None, None, '{"mine": 0.1}', None, None]
-    with pytest.raises(ValueError, match="about none of the 1 answers of checkpoint 'n'"):
+    with pytest.raises(ValueError, match="none of the 1 answers of checkpoint 'n'"):
         rate_samples("stated", {"m": STATED, "n": silent})

@@ -187,8 +187,8 @@ def test_unreadable_replies_are_left_out_of_means_and_counted(caplog):
     confidences, counts = rated("said_probability", replies)
     assert confidences == pytest.approx([0.9, 0.7, 0.5, 0.0])
     assert counts == [{"checkpoint": "m", "answers": 4, "unsaid": 1}]
-    assert "mine: about 1 of 4 answers of m no confidence was said" in caplog.text
-    with pytest.raises(ValueError, match=r"mine: about none of the 4 answers of .*'m'"):
+    assert "mine: 1 of 4 answers of m have no readable confidence" in caplog.text
+    with pytest.raises(ValueError, match=r"mine: none of the 4 answers of .*'m'"):
         rated("said_probability", ["hm"] * 4)
 
 
