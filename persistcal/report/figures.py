@@ -124,13 +124,15 @@ def full_vs_contrast_figure(
         for axes, model in zip(line, columns, strict=True):
             chosen = points[(points["model"] == model) & (points["dataset"] == dataset)]
             drawing.draw_reference(axes, 0.5)
+            axes.margins(y=0.14)  # room for the words
             axes.annotate(
                 "chance, if no answer flips by itself",
                 (1, 0.5),
                 xycoords=("axes fraction", "data"),
-                xytext=(0, 2),
+                xytext=(0, -2),
                 textcoords="offset points",
                 ha="right",
+                va="top",
                 color=drawing.GRAY,
                 fontsize=7,
             )

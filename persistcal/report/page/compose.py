@@ -32,7 +32,14 @@ from persistcal.report.page import charts, overview, tables
 from persistcal.report.page.contents import Contents, Part, Shown
 from persistcal.report.page.sentences import claims_about
 from persistcal.report.page.tables import as_number
-from persistcal.report.page.verdict import MEANING, Verdict, chance_of, threshold_rows, verdicts
+from persistcal.report.page.verdict import (
+    MEANING,
+    Verdict,
+    chance_of,
+    is_constant,
+    threshold_rows,
+    verdicts,
+)
 from persistcal.report.threshold_views import percent
 from persistcal.store.tables import TableFiles
 
@@ -354,8 +361,9 @@ def _part(part: Part, study: Contents, verdict: Verdict | None) -> dict[str, Any
                 "estimator": member[1],
                 "label": subject.name(member, study.labels),
                 "main": member[1] in study.main,
+                "baseline": all(is_constant(run[k]) for run in runs for k in range(len(run))),
             }
-            for member in part.members
+            for member, runs in part.members.items()
         ],
         "flows": charts.flows(part.correct),
         "pairs": [

@@ -167,7 +167,7 @@ def _verdict(study: Contents, part: Part) -> Verdict | None:
     rows = []
     for member, runs in chosen.items():
         row = Rated(member, part.subject.name(member, study.labels))
-        if not all(_is_constant(run[k]) for run in runs for k in update[:2]):
+        if not all(is_constant(run[k]) for run in runs for k in update[:2]):
             row = row._replace(
                 follows=_follows(claim_of(claims, member)),
                 calibrated=_calibrated(part, member, update.later),
@@ -208,7 +208,8 @@ def _or(answer: Answer | None, default: float) -> float:
     return default if answer is None or np.isnan(answer.value) else answer.value
 
 
-def _is_constant(confidence: np.ndarray) -> bool:
+def is_constant(confidence: np.ndarray) -> bool:
+    """Return whether a confidence is the same for all questions that were answered."""
     known = confidence[~np.isnan(confidence)]
     return not known.size or bool(np.ptp(known) == 0)
 

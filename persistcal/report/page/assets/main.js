@@ -92,12 +92,17 @@ function drawAccuracy(study, part) {
   byId('accuracy-legend').replaceChildren(...of.datasets.map((d, k) => h('span', {}, dash(k), d.label)), ...[['earlier', 'earlier checkpoint (training)'], ['evaluation', 'evaluation checkpoint']].filter(([role]) => roles.has(role)).map(([role, name]) => h('span', {}, h('i', { class: `swatch role-${role}` }), name)));
 }
 
+// Baselines, whose confidence is the same for all questions of a checkpoint, have no pictures.
+const pictured = (part, all) => {
+  const shown = part.estimators.map((e, k) => [e, k]).filter(([e]) => all || e.main);
+  return shown.every(([e]) => e.baseline) ? shown : shown.filter(([e]) => !e.baseline);
+};
+
 function drawCalibration(part, study) {
   const evaluation = part.checkpoints.slice(part.n_earlier);
   const anyMain = part.estimators.some((e) => e.main);
   const state = { checkpoint: evaluation.length - 1, all: !anyMain };
-  const shown = () => part.estimators.map((e, k) => [e, k]).filter(([e]) => state.all || e.main);
-  const draw = () => byId('reliability').replaceChildren(...shown().map(([e, k]) => reliabilityPanel(e.label, study.looks[e.estimator], part.calibration[k][state.checkpoint], state.checkpoint ? part.calibration[k][0] : null, [evaluation[0].label, evaluation[state.checkpoint].label])));
+  const draw = () => byId('reliability').replaceChildren(...pictured(part, state.all).map(([e, k]) => reliabilityPanel(e.label, study.looks[e.estimator], part.calibration[k][state.checkpoint], state.checkpoint ? part.calibration[k][0] : null, [evaluation[0].label, evaluation[state.checkpoint].label])));
   const which = anyMain && part.estimators.some((e) => !e.main);
   byId('reliability-controls').replaceChildren(
     chips(evaluation.map((c, i) => [i, c.label]), state.checkpoint, (i) => { state.checkpoint = i; draw(); }, 'Checkpoint'),
@@ -109,7 +114,7 @@ function drawRisks(part, study) {
   const evaluation = part.checkpoints.slice(part.n_earlier), names = [evaluation[0], evaluation.at(-1)].map((c) => c.label);
   const anyMain = part.estimators.some((e) => e.main);
   const draw = (all) => {
-    const chosen = part.estimators.map((e, k) => [e, k]).filter(([e]) => all || e.main);
+    const chosen = pictured(part, all);
     byId('risks').replaceChildren(...chosen.map(([e, k]) => riskPanel(e.label, study.looks[e.estimator], part.risks[k], names)));
     const cuts = part.thresholds;
     byId('cuts').replaceChildren(...(cuts ? chosen : []).map(([e, k]) => thresholdPanel(e.label, study.looks[e.estimator], cuts.estimators[k], cuts.selected[k], cuts.target, cuts.names)));
@@ -135,7 +140,7 @@ function drawPairs(part, columns, study, explorer) {
     const pair = part.pairs[state.pair], names = [evaluation[pair.earlier].label, evaluation[pair.later].label];
     const [was, is] = [pair.earlier, pair.later].map((k) => columns.correct[part.n_earlier + k]);
     const questions = columns.ids.map((_, i) => i).filter((i) => was[i] !== '-' && is[i] !== '-' && was[i] !== is[i]);
-    const chosen = part.estimators.map((e, k) => [e, k]).filter(([e]) => state.all || e.main);
+    const chosen = pictured(part, state.all);
     byId('shifts').replaceChildren(...chosen.map(([e, k]) => shiftPanel(e.label, study.looks[e.estimator], part.shifts[k][state.pair], names)));
     byId('pairs').replaceChildren(...chosen.map(([e, k]) => {
       const dots = questions.map((i) => ({ question: i, up: is[i] === '1', before: columns.confidence[k][pair.earlier][i], after: columns.confidence[k][pair.later][i] })).sort((a, b) => (a.question * 7919) % 101 - (b.question * 7919) % 101);
