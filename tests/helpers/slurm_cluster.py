@@ -1,7 +1,7 @@
 """A SLURM cluster of some nodes on this machine, with pretended GPUs.
 
 `make test-packages` installs its programs. The daemons stay in the foreground as
-children of the process that starts them, and end with it.
+children of the process that starts them, and end with it, also if it is killed.
 """
 
 import contextlib
@@ -19,6 +19,8 @@ CONF = Path(__file__).parent / "slurm" / "slurm.conf"
 # The folder that SLURM reads: Snakemake's jobs do not inherit SLURM_CONF.
 ETC = Path("/etc/slurm")
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scancel")
+
+UNTIL_DEATH = ["--pdeathsig", "TERM"]  # the signal at the death of the process that starts one
 
 
 def why_not():
@@ -106,7 +108,7 @@ def _munge_command(state):
         os.chown(path, user.pw_uid, user.pw_gid)
     files = {"key-file": "key", "socket": "socket", "pid-file": "pid"}
     files |= {"log-file": "log", "seed-file": "seed"}
-    as_user = ["setpriv", "--reuid=munge", "--regid=munge", "--clear-groups"]
+    as_user = ["setpriv", "--reuid=munge", "--regid=munge", "--clear-groups", *UNTIL_DEATH]
     options = [f"--{option}={folder / name}" for option, name in files.items()]
     return [*as_user, "munged", "--foreground", *options]
 
@@ -139,7 +141,7 @@ def cluster(*, nodes=("node1",), cpus=4, memory_mb=64_000, gpus=4):
             daemons.append(
                 subprocess.Popen(
                     # before other tests, because jobs run one after the other and mostly wait
-                    ["nice", "-n", "-10", *command],
+                    ["setpriv", *UNTIL_DEATH, "nice", "-n", "-10", *command],
                     stdout=log,
                     stderr=log,
                     stdin=subprocess.DEVNULL,
