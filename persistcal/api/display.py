@@ -13,7 +13,7 @@ from pandas.io.formats.style import Styler
 
 from persistcal.analyses.accuracy import accuracies
 from persistcal.answers.options import has_options
-from persistcal.api.inputs import IMPORTED, PLACE, PredictionTables, stack
+from persistcal.api.inputs import IMPORTED, SUBJECT, PredictionTables, stack
 from persistcal.confidence.estimators.catalogue import ESTIMATORS as CATALOGUE
 from persistcal.evaluation.metrics.registry import names as metric_names
 from persistcal.evaluation.settings import EvaluationSettings
@@ -40,7 +40,7 @@ FIGURE_NAMES = (
     "label_curve",
     "risk_coverage",
 )
-BLOCK = [*PLACE, "train_dataset"]
+BLOCK = [*SUBJECT, "train_dataset"]
 # Display names of the estimators that need only the answers of the evaluated checkpoints
 ESTIMATORS = {
     name: registration.label
@@ -207,9 +207,11 @@ class Comparison:
     def labels(self) -> dict[str, dict[str, str]]:
         """The display names of models, datasets and estimators."""
         rows = self.inputs.all_predictions
-        places = {f"{kind}s": {name: name for name in rows[kind].unique()} for kind in PLACE}
+        subjects = {
+            f"{kind}s": {name: name for name in rows[kind].unique()} for kind in SUBJECT
+        }
         estimators = {name: ESTIMATORS.get(name, name) for name in rows["estimator"].unique()}
-        return {**places, "estimators": estimators}
+        return {**subjects, "estimators": estimators}
 
     @property
     def _checkpoint_names(self) -> dict[str, dict[str, str]]:

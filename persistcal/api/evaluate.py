@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from persistcal.api.display import Comparison
 from persistcal.api.inputs import (
-    PLACE,
+    SUBJECT,
     PredictionTables,
     make_settings,
     read_predictions,
@@ -184,12 +184,12 @@ def compute_metrics(
 def count_contrast_sets(inputs: PredictionTables, settings: EvaluationSettings) -> pd.DataFrame:
     """Return the table CONTRAST_SETS of all models and datasets."""
     parts = []
-    for place in inputs.places():
-        names = inputs.checkpoints[place["model"]]
-        answers, clusters = (select_rows(t, place) for t in (inputs.answers, inputs.clusters))
+    for subject in inputs.subjects():
+        names = inputs.checkpoints[subject["model"]]
+        answers, clusters = (select_rows(t, subject) for t in (inputs.answers, inputs.clusters))
         sets = describe_contrast_sets(answers, names, settings).sizes
         same = count_same_answers(sets, answers, clusters)
-        parts.append((sets.assign(same_answers=pd.array(same, "Int64")), place))
+        parts.append((sets.assign(same_answers=pd.array(same, "Int64")), subject))
     return stack(parts, artifacts.CONTRAST_SETS)
 
 
@@ -216,7 +216,7 @@ def compare_inputs(
     )
     comparisons = [
         (str(model), str(dataset), [[(t, EVERY)] for t in rows["train_dataset"].unique()])
-        for (model, dataset), rows in drawn.groupby(PLACE, sort=False)
+        for (model, dataset), rows in drawn.groupby(SUBJECT, sort=False)
     ]
     tests = compare_table(drawn, comparisons)
     predictions = inputs.all_predictions

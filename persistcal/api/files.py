@@ -18,7 +18,7 @@ import pyarrow as pa
 from persistcal.api.inputs import (
     DEFAULTS,
     IMPORTED,
-    PLACE,
+    SUBJECT,
     PredictionTables,
     checkpoints_by_model,
     distinct_rows,
@@ -296,8 +296,8 @@ def _sources(
                 )
         tasks_of[argument] = set(tasks)
         for task, file in tasks.items():
-            of_file = (DEFAULTS["dataset"], task) if pool else (task, "")
-            sources.append(VersionFile(file, names[argument], *of_file))
+            names_of_file = (DEFAULTS["dataset"], task) if pool else (task, "")
+            sources.append(VersionFile(file, names[argument], *names_of_file))
     every = set.union(*tasks_of.values())
     for argument, present in tasks_of.items():
         if lacking := sorted(every - present):
@@ -409,9 +409,9 @@ def _differing_parts(names: Sequence[str]) -> list[str]:
     words = [re.split(r"_+", name) for name in names]
     if len(names) == 1:
         return list(names)
-    for place in (0, -1):
-        while min(map(len, words)) > 1 and len({name[place] for name in words}) == 1:
-            words = [name[1:] if place == 0 else name[:-1] for name in words]
+    for subject in (0, -1):
+        while min(map(len, words)) > 1 and len({name[subject] for name in words}) == 1:
+            words = [name[1:] if subject == 0 else name[:-1] for name in words]
     return ["_".join(name) for name in words]
 
 
@@ -602,13 +602,13 @@ def _read_predictions(
     checkpoints, predictions = checkpoints_by_model(rows), {}
     with name_files_in_errors(*files):
         own_predictions.check_spelling(rows)
-        for model, dataset in distinct_rows(rows, PLACE):
+        for model, dataset in distinct_rows(rows, SUBJECT):
             may_be_equal = dict.fromkeys(checkpoints[model], False)
             own_predictions.check_predictions(rows, [dataset], {model: may_be_equal})
-            place = {"model": model, "dataset": dataset}
-            chosen = select_rows(rows, place)
+            subject = {"model": model, "dataset": dataset}
+            chosen = select_rows(rows, subject)
             predictions[model, dataset, IMPORTED] = stack(
-                [(chosen, place)], artifacts.PREDICTIONS
+                [(chosen, subject)], artifacts.PREDICTIONS
             )
     notes += [*_note_matched(matched), *_note_ignored(ignored)]
     return PredictionTables(checkpoints, predictions, imported_answers(rows), notes=notes)
@@ -626,7 +626,7 @@ def _complete(rows: pd.DataFrame, missing: str | None) -> tuple[pd.DataFrame, li
     if missing != "drop":
         kept.loc[is_lacking, "confidence"] = float(missing)
         return kept, [f"{counts['confidence']:,} missing confidences count as {missing}."]
-    key = [*PLACE, "checkpoint", "question_id"]
+    key = [*SUBJECT, "checkpoint", "question_id"]
     answers = pd.MultiIndex.from_frame(rows[key].astype(str))
     left_out = answers.isin(answers[is_lacking])
     if left_out.all():
@@ -756,10 +756,10 @@ def _borrow_references(parts: Sequence[pd.DataFrame]) -> None:
     """Give questions without references those that other files have, in place."""
     key = ["dataset", "question_id", "references"]
     rows = [row for part in parts for row in part[key].itertuples(index=False, name=None)]
-    known = {row[:2]: row[2] for row in rows if row[2] != (GIVEN,)}
+    known = {(dataset, id_): texts for dataset, id_, texts in rows if texts != (GIVEN,)}
     for part in parts:
         own = part[key].itertuples(index=False, name=None)
-        part["references"] = [known.get(row[:2], row[2]) for row in own]
+        part["references"] = [known.get((d, id_), texts) for d, id_, texts in own]
 
 
 def _names_of(source: VersionFile) -> dict[str, str]:

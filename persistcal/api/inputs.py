@@ -28,8 +28,8 @@ from persistcal.store.user_files import round_narrow
 log = logging.getLogger(__name__)
 
 NEEDED = ("checkpoint", "question_id", "confidence", "correct")
-PLACE = ["model", "dataset"]
-NAMES = [*PLACE, "checkpoint", "question_id", "train_dataset", "estimator"]
+SUBJECT = ["model", "dataset"]
+NAMES = [*SUBJECT, "checkpoint", "question_id", "train_dataset", "estimator"]
 # Columns that predictions can lack, and their value then; datasets are trained on themselves
 DEFAULTS = {"model": "model", "dataset": "dataset", "estimator": "confidence", "seed": "0"}
 IMPORTED = ""  # in place of an estimator: all estimators of given predictions together
@@ -98,8 +98,8 @@ class PredictionTables:
                     "and with the same names."
                 )
         joined, notes = join_asks(self.all_predictions, second.all_predictions, files)
-        for place in self.places():
-            check_asks(select_rows(joined, place))
+        for subject in self.subjects():
+            check_asks(select_rows(joined, subject))
         for key in self.predictions:
             model, dataset, name = key
             chosen = select_rows(joined, {"model": model, "dataset": dataset})
@@ -126,10 +126,10 @@ class PredictionTables:
         """All rows of PREDICTIONS in one table."""
         return pd.concat(self.predictions.values(), ignore_index=True)
 
-    def places(self) -> list[dict[str, str]]:
+    def subjects(self) -> list[dict[str, str]]:
         """Return each model and dataset."""
-        places = dict.fromkeys((model, dataset) for model, dataset, _ in self.predictions)
-        return [{"model": model, "dataset": dataset} for model, dataset in places]
+        subjects = dict.fromkeys((model, dataset) for model, dataset, _ in self.predictions)
+        return [{"model": model, "dataset": dataset} for model, dataset in subjects]
 
     def check_pairs(self) -> None:
         """Refuse predictions without two checkpoints of a model that share a question."""
@@ -212,15 +212,17 @@ def read_predictions(
     names = None if checkpoints is None else checkpoint_names(checkpoints)
     if names:
         check_pairs(settings.pairs, names)
-    by_place = {(p["model"], p["dataset"]): rows for p, rows in _by_place(predictions, names)}
+    by_subject = {
+        (p["model"], p["dataset"]): rows for p, rows in _by_subject(predictions, names)
+    }
     by_model: dict[str, list[str]] = {}
-    for (model, _), rows in by_place.items():
+    for (model, _), rows in by_subject.items():
         names_of = by_model.setdefault(model, list(names or []))
         names_of += [name for name in rows["checkpoint"].unique() if name not in names_of]
     for names_of in by_model.values():
         check_pairs(settings.pairs, names_of)
-    answers = [_answers(rows, by_model[model]) for (model, _), rows in by_place.items()]
-    by_key = {(model, dataset, IMPORTED): rows for (model, dataset), rows in by_place.items()}
+    answers = [_answers(rows, by_model[model]) for (model, _), rows in by_subject.items()]
+    by_key = {(model, dataset, IMPORTED): rows for (model, dataset), rows in by_subject.items()}
     return PredictionTables(by_model, by_key, pd.concat(answers, ignore_index=True))
 
 
@@ -254,7 +256,7 @@ def checkpoint_names(checkpoints: Sequence[str]) -> list[str]:
     return names
 
 
-def _by_place(
+def _by_subject(
     predictions: pd.DataFrame, checkpoints: Sequence[str] | None
 ) -> Iterator[tuple[dict[str, str], pd.DataFrame]]:
     """Yield the rows of each model and dataset, with the columns that they can lack."""
@@ -292,13 +294,13 @@ def _by_place(
     for dataset, group in rows.groupby("dataset", sort=False):
         if error := spelling_error(group):
             raise ValueError(f"{dataset}: {error}.")
-    for key, group in rows.groupby(PLACE, sort=False):
+    for key, group in rows.groupby(SUBJECT, sort=False):
         by_checkpoint = group.groupby("checkpoint", sort=False)["question_id"]
         if partly := partly_shared({str(name): ids for name, ids in by_checkpoint}):
             log.warning("%s, %s: %s", *key, partly)
         if "ask" in group:
             check_asks(group)
-        yield dict(zip(PLACE, map(str, key), strict=True)), group
+        yield dict(zip(SUBJECT, map(str, key), strict=True)), group
 
 
 def _check_columns(predictions: pd.DataFrame) -> None:

@@ -8,7 +8,7 @@ from persistcal.answers.clusters import cluster_table, identical
 from persistcal.answers.halves import can_be_halved, halve_samples
 from persistcal.api.display import ESTIMATORS
 from persistcal.api.inputs import (
-    PLACE,
+    SUBJECT,
     PredictionTables,
     checkpoints_by_model,
     distinct_rows,
@@ -92,8 +92,8 @@ def rate_answers(
     functions = _functions(asked or [*USUAL, *stated], choices, stated)
     functions, left_out = _can_rate(functions, found, must=bool(asked), is_deployed=is_deployed)
     candidates = [
-        (part, dict(zip(BEAMS.file_columns, map(str, place), strict=True)))
-        for place, part in found.groupby(list(BEAMS.file_columns), sort=False)
+        (part, dict(zip(BEAMS.file_columns, map(str, subject), strict=True)))
+        for subject, part in found.groupby(list(BEAMS.file_columns), sort=False)
     ]
     tables = _label(candidates, questions, given, weighting, is_deployed)
     lexical = int((tables["labels"]["source"] == "lexical").sum())
@@ -139,8 +139,8 @@ def _cross_ask(
         ]
     for ask, half in enumerate(halve_samples(beams), start=1):
         candidates = [
-            (part, dict(zip(BEAMS.file_columns, map(str, place), strict=True)))
-            for place, part in half.groupby(list(BEAMS.file_columns), sort=False)
+            (part, dict(zip(BEAMS.file_columns, map(str, subject), strict=True)))
+            for subject, part in half.groupby(list(BEAMS.file_columns), sort=False)
         ]
         tables = _label(candidates, questions, given, "equal", is_deployed=False)
         asked = PredictionTables(inputs.checkpoints, {}, notes=[], **tables)
@@ -161,15 +161,17 @@ def rate_options(
     checkpoints = checkpoints_by_model(rows)
     distinct, needed = _requirements(checkpoints)
     columns = BEAMS.file_columns
-    places = [dict(zip(columns, place, strict=True)) for place in distinct_rows(rows, columns)]
+    subjects = [
+        dict(zip(columns, subject, strict=True)) for subject in distinct_rows(rows, columns)
+    ]
     datasets = [dataset for (dataset,) in distinct_rows(rows, ["dataset"])]
-    scored = ScoredOptions(distinct, Wanted(datasets, places, needed, {}))
+    scored = ScoredOptions(distinct, Wanted(datasets, subjects, needed, {}))
     scored.add(rows)
     scored.check(needed)
     ties = log_ties(scored)
     made: dict[str, Parts] = {}
-    for table, place, part in scored.tables():
-        made.setdefault(table.name, []).append((part, place))
+    for table, subject, part in scored.tables():
+        made.setdefault(table.name, []).append((part, subject))
     tables = {name: stack(parts, TABLES[name]) for name, parts in made.items()}
     beams = tables.pop("beams")
     functions = _functions(asked or ["end_correct", *OF_OPTIONS], ESTIMATORS, [])
@@ -319,16 +321,16 @@ def _label(
         str(dataset): stack([(rows, {"dataset": str(dataset)})], QUESTIONS)
         for dataset, rows in questions.groupby("dataset", sort=False)
     }
-    for beams, place in candidates:
-        questions_of = asked[place["dataset"]]
+    for beams, subject in candidates:
+        questions_of = asked[subject["dataset"]]
         grouped = cluster_table(questions_of, beams, identical, weighting=weighting)
         if is_deployed:
             grouped = _cluster_deployed(grouped, beams)
-        clusters = stack([(grouped, place)], CLUSTERS)
-        labels_of = given[given["dataset"] == place["dataset"]]
+        clusters = stack([(grouped, subject)], CLUSTERS)
+        labels_of = given[given["dataset"] == subject["dataset"]]
         labels, answers = label_answers(questions_of, clusters, labels_of, Lexical().label)
         for name, table in (("clusters", grouped), ("labels", labels), ("answers", answers)):
-            made[name].append((table, place))
+            made[name].append((table, subject))
     tables = {name: stack(parts, TABLES[name]) for name, parts in made.items()}
     return {"questions": pd.concat(asked.values(), ignore_index=True), **tables}
 
@@ -344,8 +346,8 @@ def _rate(
 ) -> None:
     """Add the predictions with each estimator's confidences; treat missing confidences."""
     unsaid: list[pd.DataFrame] = []
-    for model, dataset in distinct_rows(inputs.answers, PLACE):
-        place = {"model": model, "dataset": dataset}
+    for model, dataset in distinct_rows(inputs.answers, SUBJECT):
+        subject = {"model": model, "dataset": dataset}
         names = inputs.checkpoints[model]
         for name, function in functions.items():
             read = beams
@@ -353,9 +355,9 @@ def _rate(
                 read = beams[_is_first(beams) != (SEVERAL in registration_of(function).needs)]
             tables = AnswerTables(
                 select_rows(inputs.questions, {"dataset": dataset}),
-                select_rows(read, place).reset_index(drop=True),
-                select_rows(inputs.clusters, place),
-                select_rows(inputs.clusters, place),
+                select_rows(read, subject).reset_index(drop=True),
+                select_rows(inputs.clusters, subject),
+                select_rows(inputs.clusters, subject),
             )
             settings = Estimation(
                 name,
@@ -370,7 +372,7 @@ def _rate(
             )
             rated = estimate(settings, tables)
             lacking = rated[rated["unsaid"]]
-            unsaid.append(lacking[["checkpoint", "question_id"]].assign(**place))
+            unsaid.append(lacking[["checkpoint", "question_id"]].assign(**subject))
             if missing not in (None, "drop"):
                 rated.loc[rated["unsaid"], "confidence"] = float(missing)
             inputs.notes += [
@@ -378,9 +380,9 @@ def _rate(
                 f"confidence and {_TREATED.get(missing, f'count as {missing}')}."
                 for checkpoint, n in lacking.groupby("checkpoint", sort=False).size().items()
             ]
-            answers = select_rows(inputs.answers, place)
+            answers = select_rows(inputs.answers, subject)
             rows = with_groups(join_predictions(answers, rated[RATED], name), tables.questions)
-            inputs.predictions[model, dataset, name] = stack([(rows, place)], PREDICTIONS)
+            inputs.predictions[model, dataset, name] = stack([(rows, subject)], PREDICTIONS)
     lacking = pd.concat(unsaid, ignore_index=True)
     if len(lacking) and missing is None:
         raise missing_error({"confidence": len(lacking)}, first=_place_of(lacking.iloc[0]))
@@ -394,7 +396,7 @@ def _place_of(row: pd.Series) -> str:
 
 def _leave_out(inputs: PredictionTables, answers: pd.DataFrame) -> None:
     """Remove the answers of some checkpoints to some questions from all tables."""
-    key = [*PLACE, "checkpoint", "question_id"]
+    key = [*SUBJECT, "checkpoint", "question_id"]
     left_out = pd.MultiIndex.from_frame(answers[key])
 
     def keep(table: pd.DataFrame) -> pd.DataFrame:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from persistcal.api.inputs import (
     IMPORTED,
-    PLACE,
+    SUBJECT,
     PredictionTables,
     make_settings,
     read_predictions,
@@ -78,7 +78,7 @@ class ThresholdCheck:
     def summary(self, labels: dict[str, str] | None = None) -> str:
         """Return one sentence per pair and estimator; `labels` are names of estimators."""
         thresholds = self.tables["thresholds"]
-        places = list(thresholds.groupby(PLACE, sort=False))
+        places = list(thresholds.groupby(SUBJECT, sort=False))
         lines = [
             (f"{', '.join(map(str, place))}. " if len(places) > 1 else "") + sentence
             for place, rows in places
@@ -181,9 +181,9 @@ class Relabelling:
                 f"a sheet is for one model, dataset and estimator, and the files have several"
                 f"{f' ({names})' if names else ''}; choose one with --estimator."
             )
-        [self.place] = inputs.places()
+        [self.subject] = inputs.subjects()
         [rows] = inputs.predictions.values()
-        self.names = inputs.checkpoints[self.place["model"]]
+        self.names = inputs.checkpoints[self.subject["model"]]
         if len(self.names) != 2:
             raise ValueError(
                 f"a sheet is for two checkpoints, and the files have {', '.join(self.names)}."
@@ -216,10 +216,10 @@ class Relabelling:
         self, inputs: PredictionTables, texts: pd.DataFrame | None
     ) -> pd.DataFrame:
         """Return the columns of `SHOWN` by question."""
-        answers = select_rows(inputs.answers, self.place).pivot(
+        answers = select_rows(inputs.answers, self.subject).pivot(
             index="question_id", columns="checkpoint", values="answer"
         )
-        asked = select_rows(inputs.questions, {"dataset": self.place["dataset"]})
+        asked = select_rows(inputs.questions, {"dataset": self.subject["dataset"]})
         by_question = asked.set_index("question_id")
         shown = pd.DataFrame(index=self.ids, columns=SHOWN, dtype=object)
         shown["question"] = by_question["question"].reindex(self.ids)
@@ -331,7 +331,7 @@ class Relabelling:
         looks = {n: relabelling.take_look(n, planned, sizes, delta).level for n in sizes}
         looks[len(labels)] = look.level
         row = {
-            **self.place,
+            **self.subject,
             "checkpoint": self.names[1],
             "estimator": self.estimator,
             DRAWN_FROM: source,

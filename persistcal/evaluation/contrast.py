@@ -78,13 +78,13 @@ def choose_pairs(pairs: Pairs, checkpoints: Sequence[str]) -> list[tuple[int, in
     >>> choose_pairs({"tuned": [["a", "b"]], "any": [["a", "b"], ["a", "c"]]}, ["a", "b", "c"])
     [(0, 1), (0, 2)]
     """
-    places = range(len(checkpoints))
+    positions = range(len(checkpoints))
     if pairs == "all":
-        return list(combinations(places, 2))
+        return list(combinations(positions, 2))
     if pairs == "adjacent":
-        return list(pairwise(places))
+        return list(pairwise(positions))
     if pairs == "first":
-        return [(0, later) for later in places[1:]]
+        return [(0, later) for later in positions[1:]]
     if isinstance(pairs, Mapping):
         pairs = [pair for listed in pairs.values() for pair in listed]
     # The text "ab" would be taken as the pair of "a" and "b".
@@ -93,8 +93,8 @@ def choose_pairs(pairs: Pairs, checkpoints: Sequence[str]) -> list[tuple[int, in
             f"pairs is {pairs!r}, but it must be 'all', 'adjacent', 'first', or a list of "
             "pairs of checkpoints."
         )
-    place = {name: number for number, name in enumerate(checkpoints)}
-    chosen = [(place[a], place[b]) for a, b in pairs if a in place and b in place]
+    position = {name: number for number, name in enumerate(checkpoints)}
+    chosen = [(position[a], position[b]) for a, b in pairs if a in position and b in position]
     for earlier, later in chosen:
         if earlier >= later:
             raise ValueError(

@@ -145,12 +145,12 @@ def count_draws(part: Component, sequences: Sequences) -> Counts:
     counts = sequences.counts[part.questions]
     short = np.zeros(counts.shape[1], bool)
     for rows in (slice(part.n_first), slice(part.n_first, None)):
-        place = np.full(len(sequences.counts), -1)
-        place[part.questions[rows]] = np.arange(len(part.questions[rows]))
+        row_of = np.full(len(sequences.counts), -1)
+        row_of[part.questions[rows]] = np.arange(len(part.questions[rows]))
         # remove surplus questions from the end, add missing ones from the following part
         surplus = counts[rows].sum(axis=0, dtype=int) - len(counts[rows])
-        short |= _settle(counts[rows], place, sequences.before, surplus, -1)
-        short |= _settle(counts[rows], place, sequences.after, -surplus, 1)
+        short |= _settle(counts[rows], row_of, sequences.before, surplus, -1)
+        short |= _settle(counts[rows], row_of, sequences.after, -surplus, 1)
     for column in np.flatnonzero(short):
         counts[:, column] = _walk(part, sequences, sequences.replicates[column])
     return counts
@@ -158,7 +158,7 @@ def count_draws(part: Component, sequences: Sequences) -> Counts:
 
 def _settle(
     counts: Counts,
-    place: NDArray[np.intp],
+    row_of: NDArray[np.intp],
     nearby: NDArray[np.unsignedinteger],
     missing: NDArray[np.intp],
     change: int,
@@ -172,7 +172,7 @@ def _settle(
     left = missing.copy()
     columns = np.flatnonzero(left > 0)
     for start in range(0, nearby.shape[1], SETTLED_AT_ONCE):
-        rows = place[nearby[columns, start : start + SETTLED_AT_ONCE]]
+        rows = row_of[nearby[columns, start : start + SETTLED_AT_ONCE]]
         is_taken = rows >= 0
         is_taken &= np.cumsum(is_taken, axis=1) <= left[columns, None]
         taken = columns[np.nonzero(is_taken)[0]]
@@ -187,11 +187,11 @@ def _settle(
 def _walk(part: Component, sequences: Sequences, replicate: int) -> NDArray[np.intp]:
     """Count the questions that the component takes, from the start of the sequence."""
     n_questions = len(sequences.counts)
-    place = np.full(n_questions, part.size)
-    place[part.questions] = np.arange(part.size)
+    row_of = np.full(n_questions, part.size)
+    row_of[part.questions] = np.arange(part.size)
     met = np.empty(0, int)
     for block in question_blocks(n_questions, sequences.seed, replicate):
-        met = np.concatenate([met, place[block]])
+        met = np.concatenate([met, row_of[block]])
         first = met[met < part.n_first][: part.n_first]
         second = met[(met >= part.n_first) & (met < part.size)][: part.n_second]
         if len(first) + len(second) == part.size:
@@ -215,9 +215,9 @@ def question_weights(
 
 def count_groups(part: Component, groups: NDArray[np.intp]) -> tuple[int, int]:
     """Return the number of groups with a question of each class of a component."""
-    of_questions = groups[part.questions]
+    question_groups = groups[part.questions]
     n_first, n_second = (
-        len(np.unique(of_questions[rows])) for rows in (part.is_first, ~part.is_first)
+        len(np.unique(question_groups[rows])) for rows in (part.is_first, ~part.is_first)
     )
     return n_first, n_second
 

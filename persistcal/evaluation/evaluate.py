@@ -131,9 +131,9 @@ def metrics_under(
     """
     pooled = _pool(counts_of, data.full)
     shape = (len(data.on_full), pooled.shape[1])
-    of_full = compute("full", data.on_full, pooled, chosen=chosen)
+    full_values = compute("full", data.on_full, pooled, chosen=chosen)
     del pooled
-    values = {MetricKey("odds", "full", name): value for name, value in of_full.items()}
+    values = {MetricKey("odds", "full", name): value for name, value in full_values.items()}
     on_contrast = [name for name in names("contrast") if name in chosen]
     among = {metric: defining(metric, data.contrast) for metric in on_contrast}
     for conditioning in data.on_contrast:
@@ -143,8 +143,8 @@ def metrics_under(
     for number, part in enumerate(data.contrast):
         counts = counts_of(part)
         for conditioning, by_pair in data.on_contrast.items():
-            of_pair = compute("contrast", by_pair[number], counts, chosen=chosen)
-            for metric, value in of_pair.items():
+            pair_values = compute("contrast", by_pair[number], counts, chosen=chosen)
+            for metric, value in pair_values.items():
                 if number in among[metric]:
                     key = MetricKey(conditioning, "contrast", metric)
                     values[key] += value / len(among[metric])
@@ -229,9 +229,9 @@ def metrics_of(data: Prepared, settings: EvaluationSettings) -> pd.DataFrame:
     columns = ["train_dataset", "estimator", "conditioning", "scope", "metric"]
     per_seed = pd.DataFrame(
         [
-            (*series.member, *key, series.seed, of_runs[number, 0], n_defining[key])
+            (*series.member, *key, series.seed, run_values[number, 0], n_defining[key])
             for number, series in enumerate(answers.confidence)
-            for key, of_runs in values.items()
+            for key, run_values in values.items()
         ],
         columns=[*columns, "seed", "value", "pairs"],
     )
@@ -247,12 +247,14 @@ def warn_of_undefined(
     """Log a warning for each reason why metrics are going to be NaN."""
     labels = answers.correct[answers.correct != ABSENT]
     if len(np.unique(labels)) == 1:
-        places = np.argwhere(answers.correct != ABSENT)[:3]
+        positions = np.argwhere(answers.correct != ABSENT)[:3]
         log.warning(
             "All %d answers are %s (first: %s): the full-set AUC is undefined and NaN.",
             len(labels),
             "correct" if labels[0] else "incorrect",
-            ", ".join(f"{answers.questions[q]} at {answers.checkpoints[k]}" for k, q in places),
+            ", ".join(
+                f"{answers.questions[q]} at {answers.checkpoints[k]}" for k, q in positions
+            ),
         )
     names = [
         f"{answers.checkpoints[s.earlier]} and {answers.checkpoints[s.later]}" for s in sets

@@ -35,13 +35,13 @@ Step = Callable[[str], None]  # is called with the name of each finished step
 Checkpoints = Mapping[str, Sequence[str]]  # evaluation checkpoints of each model, in order
 # Model, dataset, and the blocks of estimators that are compared there
 Comparison = tuple[str, str, Sequence[Sequence[Member]]]
-PLACE = ["model", "dataset"]
+SUBJECT = ["model", "dataset"]
 
 
 class EstimatorResult(NamedTuple):
-    """The tables METRICS, INTERVALS (with noise floors) and REPLICATES of one place.
+    """The tables METRICS, INTERVALS (with noise floors) and REPLICATES of a model and dataset.
 
-    They lack the columns of their place, which is a model and a dataset.
+    They lack these two columns.
     """
 
     metrics: pd.DataFrame
@@ -84,7 +84,7 @@ def compare_table(replicates: pd.DataFrame, comparisons: Sequence[Comparison]) -
     """
     tests = []
     for model, dataset, blocks in comparisons:
-        rows = replicates[(replicates[PLACE] == [model, dataset]).all(axis=1)]
+        rows = replicates[(replicates[SUBJECT] == [model, dataset]).all(axis=1)]
         if rows.empty:
             log.warning("%s on %s has no predictions, so nothing to test", model, dataset)
             continue
@@ -105,9 +105,9 @@ def make_claims(
     is_greedy: bool,
 ) -> pd.DataFrame:
     """Return the table CLAIMS of each model and dataset; `settings` are by dataset."""
-    drawn = {key: rows for key, rows in replicates.groupby(PLACE, sort=False)}
+    drawn = {key: rows for key, rows in replicates.groupby(SUBJECT, sort=False)}
     tables = []
-    for key, rows in predictions.groupby(PLACE, sort=False):
+    for key, rows in predictions.groupby(SUBJECT, sort=False):
         model, dataset = map(str, key)
         table = claims.make_claims(
             rows,
@@ -202,7 +202,7 @@ def measure_pairs(
     """Return the tables PAIRS and MIN_CONTRAST of all predictions."""
     measured, swept = [], []
     for frame in predictions:
-        for key, rows in frame.groupby(PLACE, sort=False):
+        for key, rows in frame.groupby(SUBJECT, sort=False):
             model, dataset = map(str, key)
             chosen, labels = settings[dataset], {"model": model, "dataset": dataset}
             table = metrics_of_pairs(rows, checkpoints[model], chosen)

@@ -48,12 +48,14 @@ def spelling_error(predictions: pd.DataFrame) -> str:
         for name in sorted(ids):
             spellings.setdefault(fold(name), {}).setdefault(name, []).append(state)
     clash = [
-        places for places in spellings.values() if len(set(map(tuple, places.values()))) > 1
+        spelled_at
+        for spelled_at in spellings.values()
+        if len(set(map(tuple, spelled_at.values()))) > 1
     ]
     if not clash:
         return ""
     shared, union = frozenset.intersection(*states.values()), frozenset.union(*states.values())
-    first = "; ".join(f"{name!r} at {places[0]}" for name, places in clash[0].items())
+    first = "; ".join(f"{name!r} at {spelled_at[0]}" for name, spelled_at in clash[0].items())
     return (
         f"the ids of {len(clash):,} questions differ in spelling ({first}), so that "
         f"{len(shared):,} of {len(union):,} ids are shared by all checkpoints and models; "
@@ -107,8 +109,8 @@ def join_ties(values: Array) -> Array:
     >>> join_ties(np.array([0.1 + 0.2, 0.3, 0.5])).tolist()
     [0.3, 0.3, 0.5]
     """
-    distinct, place = np.unique(values, return_inverse=True, equal_nan=False)
-    return distinct[_level_starts(distinct, ROUNDING)][place].reshape(values.shape)
+    distinct, level = np.unique(values, return_inverse=True, equal_nan=False)
+    return distinct[_level_starts(distinct, ROUNDING)][level].reshape(values.shape)
 
 
 def drop_noise(values: Array) -> Array:

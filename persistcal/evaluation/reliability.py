@@ -180,13 +180,13 @@ def checkpoint_calibration(
         means.append(np.mean([(uniform < run[:, None]).mean(axis=0) for run in runs], axis=0))
     value = float(np.mean([smooth_ece(run, correct) for run in runs]))
     confidence, accuracy = float(np.mean(runs)), float(correct.mean())
-    of_mean = compare_with_floor(
+    comparison = compare_with_floor(
         abs(confidence - accuracy), np.abs(np.concatenate(means) - confidence)
     )
     tested = compare_with_floor(value, np.concatenate(drawn))
     reach = _bias_reach(np.array(runs) - correct, groups)
     return CheckpointCalibration(
-        value, *tested, confidence, accuracy, of_mean.p_calibrated, reach
+        value, *tested, confidence, accuracy, comparison.p_calibrated, reach
     )
 
 
@@ -194,9 +194,9 @@ def _bias_reach(errors: Array, groups: NDArray[np.intp]) -> float:
     """Return the half-width of the interval of a mean error, (n_seeds, n_answers)."""
     n_seeds, n = errors.shape
     mean = errors.mean(axis=0)
-    _, place = np.unique(groups, return_inverse=True)
-    of_groups = np.bincount(place, mean - mean.mean())
-    over_questions = norm.ppf(0.975) * np.sqrt((of_groups**2).sum()) / n
+    _, group_number = np.unique(groups, return_inverse=True)
+    group_sums = np.bincount(group_number, mean - mean.mean())
+    over_questions = norm.ppf(0.975) * np.sqrt((group_sums**2).sum()) / n
     if n_seeds < 2:
         return float(over_questions)
     spread = errors.mean(axis=1).std(ddof=1) / np.sqrt(n_seeds)
@@ -209,9 +209,11 @@ def _uniforms(groups: NDArray[np.intp], n_draws: int, seed: int) -> Iterator[Arr
     Questions of a group have the same numbers.
     """
     rng = np.random.default_rng(seed)
-    _, place = np.unique(groups, return_inverse=True)
-    n_groups, starts = int(place.max(initial=-1)) + 1, range(0, n_draws, BLOCK)
-    return (rng.random((n_groups, min(BLOCK, n_draws - start)))[place] for start in starts)
+    _, group_number = np.unique(groups, return_inverse=True)
+    n_groups, starts = int(group_number.max(initial=-1)) + 1, range(0, n_draws, BLOCK)
+    return (
+        rng.random((n_groups, min(BLOCK, n_draws - start)))[group_number] for start in starts
+    )
 
 
 def noise_floors(
@@ -268,12 +270,12 @@ def _draw_runs(data: Prepared, uniform: Array) -> dict[MetricKey, Array]:
     drawn: dict[MetricKey, Array] = {MetricKey("odds", "full", METRIC): np.mean(full, axis=1)}
     defined = defining(METRIC, data.contrast)
     for conditioning, by_pair in data.on_contrast.items() if defined else ():
-        of_pairs = [
+        pair_draws = [
             [
                 draw_smooth_ece(run.earlier, uniform[data.contrast[i].questions])
                 for run in by_pair[i]
             ]
             for i in defined
         ]
-        drawn[MetricKey(conditioning, "contrast", METRIC)] = np.mean(of_pairs, axis=0)
+        drawn[MetricKey(conditioning, "contrast", METRIC)] = np.mean(pair_draws, axis=0)
     return drawn

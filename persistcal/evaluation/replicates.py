@@ -118,30 +118,30 @@ def replicate(data: Prepared, settings: EvaluationSettings) -> Replicates:
     for block in blocks(n_replicates, _bytes_each(data, n_questions, far)):
         columns = slice(block.start, block.stop)
         sequences = draws.draw_sequences(n_questions, block, seed=settings.seed, reach=far)
-        of_groups = sequences.counts
+        group_counts = sequences.counts
         if n_groups < n_questions:
-            of_groups = draws.draw_sequences(
+            group_counts = draws.draw_sequences(
                 n_groups, block, seed=settings.seed, reach=0
             ).counts
         values = metrics_under(
             partial(draws.count_draws, sequences=sequences), data, chosen=replicated_names
         )
         unstratified = metrics_under(
-            partial(_count, of_groups, answers.groups), data, chosen=chosen
+            partial(_count, group_counts, answers.groups), data, chosen=chosen
         )
-        for key, of_runs in unstratified.items():
-            claims[key][:, columns] = mean_over_seeds(of_runs, answers)
-        for key, of_runs in values.items():
-            replicated[key][:, columns] = mean_over_seeds(of_runs, answers)
-            spread[key] += _between_seeds(of_runs, answers).sum(axis=1) / n_replicates
+        for key, run_values in unstratified.items():
+            claims[key][:, columns] = mean_over_seeds(run_values, answers)
+        for key, run_values in values.items():
+            replicated[key][:, columns] = mean_over_seeds(run_values, answers)
+            spread[key] += _between_seeds(run_values, answers).sum(axis=1) / n_replicates
     directed, fewest = _directions(answers, data, settings)
     seeds = [series.seed for series in answers.confidence]
     means, by_seed, noise, n_effective = {}, {}, {}, {}
-    for key, of_runs in observed.items():
-        on_data = of_runs[:, 0].tolist()
-        means[key] = mean_over_seeds(of_runs, answers)[:, 0]
+    for key, run_values in observed.items():
+        on_data = run_values[:, 0].tolist()
+        means[key] = mean_over_seeds(run_values, answers)[:, 0]
         by_seed[key] = [{seeds[i]: on_data[i] for i in row} for row in answers.rows.values()]
-        noise[key] = np.maximum(0, spread[key] - _between_seeds(of_runs, answers)[:, 0])
+        noise[key] = np.maximum(0, spread[key] - _between_seeds(run_values, answers)[:, 0])
         parts = data.full
         if key.scope == "contrast":
             parts = [data.contrast[n] for n in defining(key.metric, data.contrast)]
@@ -215,8 +215,8 @@ def effective_questions(
     weight = np.zeros(1 + groups.max(initial=0))
     for part in parts:
         sizes = [part.n_first, part.n_second] if balanced else [part.size, part.size]
-        of_question = 1 / np.repeat(sizes, [part.n_first, part.n_second])
-        np.add.at(weight, groups[part.questions], of_question)
+        question_weight = 1 / np.repeat(sizes, [part.n_first, part.n_second])
+        np.add.at(weight, groups[part.questions], question_weight)
     return float(len(parts) / weight.max()) if weight.any() else 0.0
 
 
@@ -272,21 +272,21 @@ def _directions(
                     runs = [by_pair[number][i] for i in numbers]
                     drawn = {kind: rows[:, columns] for kind, rows in pseudo[row].items()}
                     values = replicate_runs(runs, part, part_weights, drawn, sizes)
-                    for metric, of_runs in values.items():
-                        mean = of_runs.mean(axis=0) / len(parts)
+                    for metric, run_values in values.items():
+                        mean = run_values.mean(axis=0) / len(parts)
                         key = MetricKey(conditioning, "contrast", metric)
                         claims[key][row, columns] += mean
     return claims, dict.fromkeys(keys, fewest)
 
 
-def mean_over_seeds(of_runs: Array, answers: AnswerArrays) -> Array:
+def mean_over_seeds(run_values: Array, answers: AnswerArrays) -> Array:
     """Average rows, one per series, over the series of each estimator."""
-    return np.array([of_runs[numbers].mean(axis=0) for numbers in answers.rows.values()])
+    return np.array([run_values[numbers].mean(axis=0) for numbers in answers.rows.values()])
 
 
-def _between_seeds(of_runs: Array, answers: AnswerArrays) -> Array:
+def _between_seeds(run_values: Array, answers: AnswerArrays) -> Array:
     """Return the variance of rows, one per series, over the series of each estimator."""
-    several = (of_runs[numbers] for numbers in answers.rows.values())
+    several = (run_values[numbers] for numbers in answers.rows.values())
     return np.array([o.var(axis=0, ddof=1) if len(o) > 1 else 0 * o[0] for o in several])
 
 

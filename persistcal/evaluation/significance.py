@@ -125,12 +125,12 @@ def recipe_interval(
         runs = [np.array([values - trained[1][seed] for seed, values in trained[0].items()])]
     parts = np.array([run.var(ddof=1) / len(run) for run in runs])
     freedom = np.array([len(run) - 1 for run in runs])
-    of_noise = noise / min(map(len, runs))
-    variance = replicates.var(ddof=1) + max(0.0, parts.sum() - of_noise)
+    noise_variance = noise / min(map(len, runs))
+    variance = replicates.var(ddof=1) + max(0.0, parts.sum() - noise_variance)
     if variance == 0:
         return RecipeInterval(n_seeds, np.nan, np.nan, np.nan)
-    of_seeds = np.sum(parts**2 / freedom)
-    df = variance**2 / of_seeds if of_seeds > 0 else np.inf
+    squares = np.sum(parts**2 / freedom)
+    df = variance**2 / squares if squares > 0 else np.inf
     reach = t.ppf(0.975, df) * np.sqrt(variance)
     p_value = float(2 * t.sf(abs(value) / np.sqrt(variance), df))
     if bounds is None or value in bounds:

@@ -107,9 +107,9 @@ def resample_states(
             accuracy[row, columns] = mean_gap(labels[row].astype(float), weights=counts)
             if series:
                 found = compute("full", list(runs[row].values()), counts, chosen=chosen)
-                for name, of_runs in found.items():
-                    for i, of_run in zip(runs[row], of_runs, strict=True):
-                        values[name, i][row, columns] = of_run
+                for name, run_values in found.items():
+                    for i, value in zip(runs[row], run_values, strict=True):
+                        values[name, i][row, columns] = value
     made = {MeasuredSeries("", "", ACCURACY, ""): accuracy}
     for member, numbers in answers.rows.items():
         everywhere = [i for i in numbers if all(i in present for present in runs)]
@@ -186,8 +186,10 @@ def join(first: AnswerArrays, second: AnswerArrays) -> AnswerArrays:
     Only questions and estimators of both models are kept. The confidence is NaN for a seed that
     a model lacks.
     """
-    questions, *places = np.intersect1d(first.questions, second.questions, return_indices=True)
-    sides = list(zip((first, second), places, strict=True))
+    questions, *positions = np.intersect1d(
+        first.questions, second.questions, return_indices=True
+    )
+    sides = list(zip((first, second), positions, strict=True))
     lacking = np.full((1, max(len(first.questions), len(second.questions))), np.nan)
     confidence = {
         series: np.stack(

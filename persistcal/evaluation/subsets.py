@@ -79,15 +79,15 @@ def metrics_of_pairs(
     rows = []
     for pair in contrast_sets(answers.correct, checkpoints, settings):
         once = count_once(component(pair.questions, pair.improvement))
-        place = checkpoints[pair.earlier], checkpoints[pair.later], pair.later - pair.earlier
+        ends = checkpoints[pair.earlier], checkpoints[pair.later], pair.later - pair.earlier
         for estimator, seeds in answers.estimators.items():
             values = {metric: np.array([np.nan]) for metric in names("contrast")}
             if len(pair.questions):
                 runs = [on_contrast_set(run, pair, "odds") for run in seeds]
                 values = compute("contrast", runs, once)
-            for metric, of_seeds in values.items():
+            for metric, seed_values in values.items():
                 counts = *pair.counts, pair.kept
-                rows.append((*estimator, *place, *counts, metric, of_seeds.mean()))
+                rows.append((*estimator, *ends, *counts, metric, seed_values.mean()))
     return pd.DataFrame(rows, columns=PAIRS.but("model", "dataset"))
 
 
@@ -110,8 +110,8 @@ def sweep_min_contrast(pairs: pd.DataFrame, *, chosen: int) -> pd.DataFrame:
             kept = ", ".join(f"{a}–{b}" for a, b in group[["earlier", "later"]].to_numpy())
             counts = map(int, group[["improvement", "regression"]].sum())
             share = f"{len(defined)} of {len(group)}"
-            of_size = (*counts, kept, share, defined.mean(), least == size_limit)
-            rows.append((*series, least, *of_size))
+            row = (*counts, kept, share, defined.mean(), least == size_limit)
+            rows.append((*series, least, *row))
     return pd.DataFrame(rows, columns=MIN_CONTRAST.but("model", "dataset"))
 
 
@@ -201,13 +201,13 @@ def metrics_of_subsets(
             ids = answers.questions[pair.questions]
             differing.append(pair.only(~np.isin(ids, list(same or ()))))
         if sum(pair.counts[0] for pair in differing) < sum(pair.counts[0] for pair in kept):
-            of_all = _of_level(answers, differing, zeros, 0)
-            rows += [("answers", "that differ", *row) for row in of_all]
+            level_rows = _of_level(answers, differing, zeros, 0)
+            rows += [("answers", "that differ", *row) for row in level_rows]
     for baseline, moves in _moves(answers, checkpoints, kept, rated):
         for move, name in MOVES.items():
             moved = [pair.only(m == move) for pair, m in zip(kept, moves, strict=True)]
-            of_all = _of_level(answers, [p for p in moved if len(p.questions)], zeros, 0)
-            rows += [(baseline, name, *row) for row in of_all if row.scope == "contrast"]
+            level_rows = _of_level(answers, [p for p in moved if len(p.questions)], zeros, 0)
+            rows += [(baseline, name, *row) for row in level_rows if row.scope == "contrast"]
     return pd.DataFrame(rows, columns=SUBSETS.schema.names)
 
 
@@ -289,10 +289,8 @@ def _of_level(
     scopes: tuple[Scope, Scope] = ("contrast", "full")
     for scope, table in zip(scopes, (whole, values), strict=True):
         for metric in names(scope):
-            of_estimators = mean_over_seeds(table[MetricKey("odds", scope, metric)], answers)[
-                :, 0
-            ]
-            for member, value in zip(answers.rows, of_estimators, strict=True):
+            means = mean_over_seeds(table[MetricKey("odds", scope, metric)], answers)[:, 0]
+            for member, value in zip(answers.rows, means, strict=True):
                 rows.append(LevelRow(*counts, *member, scope, metric, value))
     return rows
 
@@ -417,8 +415,8 @@ def _beyond_control(
 ) -> pd.DataFrame:
     """Return Δ_K and AUC_K of each estimator, and its word; no rows without a control."""
     answers = drawn.answers
-    of_control = replace(settings, min_contrast=1, pairs=pairs)
-    sets = contrast_sets(answers.correct, answers.checkpoints, of_control)
+    every_set = replace(settings, min_contrast=1, pairs=pairs)
+    sets = contrast_sets(answers.correct, answers.checkpoints, every_set)
     found = compare_with_control(drawn.sets, sets, answers, settings) if pairs else None
     rows: list[tuple[object, ...]] = []
     for number, member in enumerate(answers.rows if found else ()):

@@ -187,10 +187,10 @@ def passing(p_values: Array, n_answered: NDArray[np.intp], delta: float) -> Mask
     """
     is_small, passed = p_values <= delta / len(STARTS), np.zeros(len(p_values), bool)
     for share in STARTS:
-        place = int(np.flatnonzero(n_answered >= share * n_answered[0])[-1])
-        while place >= 0 and is_small[place]:
-            passed[place] = True
-            place -= 1
+        last = int(np.flatnonzero(n_answered >= share * n_answered[0])[-1])
+        while last >= 0 and is_small[last]:
+            passed[last] = True
+            last -= 1
     return passed
 
 
@@ -495,8 +495,10 @@ def _add_answers(regressions: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFra
     key = ["model", "dataset", "checkpoint", "question_id"]
     texts = answers.set_index(key)["answer"]
     for end in ("earlier", "later"):
-        places = regressions[["model", "dataset", end, "question_id"]].set_axis(key, axis=1)
-        matched = texts.reindex(pd.MultiIndex.from_frame(places)).to_numpy()
+        answers_asked = regressions[["model", "dataset", end, "question_id"]].set_axis(
+            key, axis=1
+        )
+        matched = texts.reindex(pd.MultiIndex.from_frame(answers_asked)).to_numpy()
         regressions = regressions.assign(**{f"{end}_answer": matched})
     return regressions
 
