@@ -120,7 +120,7 @@ test: $(VENV)/ready-dev  ## run all tests
 QUICK := persistcal atlas study $(addprefix tests/, analyses api command evaluation imports judge \
   questions report store study)
 
-quick: $(VENV)/ready-dev  ## run the tests that start no workflow and load no model (90 s)
+quick: $(VENV)/ready-dev  ## run the tests that start no workflow and load no model
 	@$(PYTEST) -n 2 $(SPREAD) -m "not slow and not soak" -q $(QUICK)
 
 soak: $(VENV)/ready-dev  ## run all tests of faults, again and again for SOAK_MINUTES (60)
