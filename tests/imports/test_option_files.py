@@ -442,6 +442,7 @@ GENERATED = {"gen_args_0": {"arg_0": "Q", "arg_1": {"until": ["\n"]}}}
             harness_line(resps=[[["-1", "False"]]]),
             "a list of one pair for each of the 3 requests",
         ),
+        (harness_line(resps=[[["-1", "False", "x"]]] * 3), "a list of one pair for each"),
     ],
 )
 def test_unclear_logs_of_the_harness_are_refused(tmp_path, line, message):
