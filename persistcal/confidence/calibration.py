@@ -6,8 +6,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
-from sklearn.isotonic import isotonic_regression
-from sklearn.linear_model import LogisticRegression
 
 from persistcal.evaluation.contrast import CLAMP
 
@@ -95,6 +93,8 @@ def fit_isotonic_merged(confidence: ArrayLike, correct: ArrayLike) -> Calibrator
     # interpolates between, what is equal but for a rounding
     level, tie = np.unique(stated, return_inverse=True)
     size, right = np.bincount(tie), np.bincount(tie, label)
+    from sklearn.isotonic import isotonic_regression  # only calibration maps need sklearn
+
     fitted = isotonic_regression(right / size, sample_weight=size)
     # values of one block can differ by a rounding, those of two blocks by more than 1e-12
     starts = np.flatnonzero(np.diff(fitted, prepend=-1.0) > 1e-12)
@@ -158,6 +158,8 @@ def _fit_logistic(
     # The scale of the features changes nothing but how fast the solver gets there.
     scale = features.std(axis=0) if intercept else np.abs(features).max(axis=0)
     scale = np.where(scale > 0, scale, 1.0)
+    from sklearn.linear_model import LogisticRegression
+
     model = LogisticRegression(C=np.inf, fit_intercept=intercept, tol=1e-10, max_iter=10_000)
     model.fit(features / scale, right)
     return model.coef_[0] / scale, float(np.ravel(model.intercept_)[0])

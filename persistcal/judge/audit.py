@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sklearn.metrics import cohen_kappa_score
 
 from persistcal.evaluation.proportions import wilson
 from persistcal.store.sheets import Sheet, check_shown, find_rows, read_mark
@@ -203,4 +202,6 @@ def kappa(one: NDArray[np.bool_], foreign: NDArray[np.bool_]) -> float:
     """
     if len(np.union1d(one, foreign)) < 2:
         return float("nan")
+    from sklearn.metrics import cohen_kappa_score  # takes longer to import than to compute
+
     return float(cohen_kappa_score(one, foreign))
