@@ -138,21 +138,6 @@ def test_another_label_reruns_only_estimators_that_are_fitted_on_labels(study, e
     assert planned(output) == {**jobs, "join_labels": 1}
 
 
-def test_a_second_ask_after_other_examples_trains_nothing(study, tmp_path):
-    """Modification times alone decide, because further examples change a dataset's settings."""
-    (overlay := tmp_path / "overlay.yaml").write_text(
-        "study: {again: true}\ndatasets: {atlas: {n_few_shot: 10}, elements: {n_few_shot: 10}}"
-    )
-    words = ["--dry-run", "--rerun-triggers", "mtime"]
-    assert planned(snakemake(study, *words, configs=[*ATLAS, overlay])) == {
-        **answered(4, splits=1),
-        "score_answers": 2 * 4,
-        "gather_confidences": 2,
-        "estimate_confidences": 3,
-        **evaluated(5),
-    }
-
-
 def test_one_more_recipe_in_the_catalogue_costs_nothing(study, tmp_path):
     change = {"recipes": {"other": {"train_on": "all"}}}
     assert planned_with(study, tmp_path, change) == {}

@@ -46,8 +46,11 @@ def test_answers_of_a_server_are_estimated_as_those_of_a_file(tmp_path, monkeypa
         # with the same seeds both checkpoints asked each question four times
         answered = [n for (question, _), n in fake.asked.items() if question.startswith("Fact")]
         assert len(answered) == 4 * N and set(answered) == {2}
-        # and each was asked once about its own answer
-        assert len(fake.bodies) == 2 * N * 4 + 2 * N
+        # and each was asked once about each answer: of all samples, or of one of their halves
+        rated = [b for b in fake.bodies if not question_of(b).startswith("Fact")]
+        assert len(fake.bodies) == 2 * N * 4 + len(rated)
+        assert 2 * N < len(rated) < 3 * 2 * N
+        assert len({(body["model"], body["prompt"]) for body in rated}) == len(rated)
         assert {body["model"] for body in fake.bodies} == {"m-1", "m-2"}
         # a change of concurrency or prices reruns nothing
         mine["api"] = {**mine["api"], "concurrency": 2, "max_cost": 5}
