@@ -23,20 +23,20 @@ KEY = ["checkpoint", "question_id"]  # identifies an answer
 def check_needs(estimator: str, needs: Collection[str], beams: pd.DataFrame) -> None:
     """Refuse `beams`, of one or several checkpoints, without the columns `estimator` needs."""
     place = [name for name in KEY if name in beams]
+    remedy = "or drop the estimator from study.estimators (in the command, --estimator)"
     for need in needs:
         if need == SEVERAL:
             if len(beams) and not beams.duplicated(place).any():
                 raise ValueError(
-                    f"estimators.{estimator} needs several answers to each question, but there "
-                    "is one; generate more, or drop it from study.estimators"
+                    f"the estimator {estimator} needs several answers to each question, but "
+                    f"there is one; generate more, {remedy}"
                 )
         elif (lacking := beams[need].isna()).any():
             first = beams.loc[lacking, place].iloc[0]
             location = ", ".join(f"{name} {first[name]!r}" for name in place)
             raise ValueError(
-                f"estimators.{estimator} needs the {need} of each answer, and {lacking.sum()} "
-                f"have none, the first at {location}; give it, or drop the estimator from "
-                "study.estimators"
+                f"the estimator {estimator} needs the {need} of each answer, and "
+                f"{lacking.sum()} have none, the first at {location}; give it, {remedy}"
             )
 
 

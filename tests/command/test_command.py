@@ -133,7 +133,7 @@ def test_logs_are_named_by_their_folders_and_keep_their_labels(tmp_path, capsys)
 
     output = capsys.readouterr().out
     assert "model: step1 → step2" in output and "Answers were grouped lexically" in output
-    assert "Left out: estimators.self_consistency needs several answers" in output
+    assert "Left out: the estimator self_consistency needs several answers" in output
     assert "Rated by end_correct." in output and out.stat().st_size > 10_000
 
 
