@@ -170,6 +170,11 @@ def make_claims(
     return table_of_claims(replicates, crossed, (gained, lost), is_greedy=is_greedy)
 
 
+def basis_of(crossed: Directed) -> str:
+    """Return the basis of a claim by cross-asking."""
+    return EXAMPLES if crossed.asks == OTHER_EXAMPLES else CROSS
+
+
 def table_of_claims(
     replicates: Replicates,
     crossed: Directed | None,
@@ -201,7 +206,7 @@ def table_of_claims(
             asked.append((CROSS, measured, [*by_role, crossed.n_left_out]))
         basis = ONE_ASK if is_greedy else SAMPLES
         if crossed and len(asked) > 1:
-            basis = EXAMPLES if crossed.asks == OTHER_EXAMPLES else CROSS
+            basis = basis_of(crossed)
         for asks, measured, counted in asked:
             together = [measured.bounds(name, LEVEL / n_compared) for name in METRICS]
             claim = ["", ""]

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from persistcal.evaluation.claims import (
     AGAINST,
     CONTROL,
-    CROSS,
     NOT_SHOWN,
     Bounds,
     MeasuredEstimator,
+    basis_of,
     word_of,
 )
 from persistcal.evaluation.contrast import (
@@ -446,7 +446,8 @@ def _cross_ask(
         assert crossed
         measured = MeasuredEstimator.of_cross_asking(crossed, number)
         balance, order = bounds = [measured.bounds(metric) for metric in OF_CROSS_ASKING]
-        claim = word_of(balance, order, CROSS), CROSS
+        basis = basis_of(crossed)
+        claim = word_of(balance, order, basis), basis
         for metric, of_metric in zip(OF_CROSS_ASKING, bounds, strict=True):
             rows.append((*member, metric, *of_metric, *claim))
     return _claimed(rows, CROSSED)

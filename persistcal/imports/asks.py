@@ -10,10 +10,13 @@ from persistcal.store.user_files import UserTableError
 
 KEY = ["checkpoint", "question_id", "train_dataset", "estimator", "seed"]
 FIRST, SECOND = 0, 2  # numbers of the asks; 1 and 2 are halves of the samples of 0
+AS_NUMBERED = ([0, 1, 2], [0, 3])  # in predictions of a study, see `persistcal.questions.splits`
 
 
 def number_asks(values: pd.Series) -> NDArray[np.int64]:
     """Return the numbers of asks from a user's column: two asks become 0 and 2.
+
+    Halves of samples, and a second ask after other examples (3), keep their numbers.
 
     >>> number_asks(pd.Series([1, 1, 2])).tolist(), number_asks(pd.Series(["0", "1"])).tolist()
     ([0, 0, 2], [0, 2])
@@ -26,7 +29,7 @@ def number_asks(values: pd.Series) -> NDArray[np.int64]:
             f"ask is {values.iloc[row]!r} in row {row + 1}; number the asks 1 and 2, or leave "
             "the column out"
         )
-    if given == [0, 1, 2]:
+    if given in AS_NUMBERED:
         return numbers.to_numpy(np.int64)
     if len(given) > 2:
         raise UserTableError(

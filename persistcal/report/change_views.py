@@ -9,6 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from persistcal.evaluation.claims import EXAMPLES
 from persistcal.evaluation.contrast import control_model
 from persistcal.evaluation.metrics.registry import METRICS, names
 from persistcal.evaluation.thresholds import BROKEN, KEPT, UNDECIDED
@@ -251,10 +252,13 @@ def by_change(measured: pd.DataFrame, *, only: Sequence[str], labels: DisplayNam
         if not is_crossed:
             caption += " The claim rests on their numerators."
     if is_crossed:
+        caption += " Crossed metrics take the flips of one ask and the confidences of the other"
         caption += (
-            " Crossed metrics take the flips of one ask and the confidences of the other, so "
-            "that they are at chance if no knowledge changed. The claim rests on them."
+            ", after other few-shot examples: a check of robustness."
+            if (rows["basis"] == EXAMPLES).any()
+            else ", so that they are at chance if no knowledge changed."
         )
+        caption += " The claim rests on them."
     body = latex.tabular("lrrl" + "c" * (len(heads) - 4), [latex.line(heads)], groups)
     return Printed(latex.floating(body, caption=caption, label="by-change", shrink=True), rows)
 

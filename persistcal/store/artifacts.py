@@ -636,7 +636,7 @@ CHANGES = Table.parse(
     crossed_lower_2_5pct="ends of its 95 % interval over seeds and questions",
     crossed_upper_97_5pct="ends of its 95 % interval over seeds and questions",
     word="claim about the estimator; empty without a second ask and without a control",
-    basis="what the claim rests on: cross or control",
+    basis="what the claim rests on: cross, other examples or control; empty without a claim",
 )
 Changes = Annotated[pd.DataFrame, CHANGES]
 

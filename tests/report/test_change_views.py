@@ -171,6 +171,11 @@ def test_the_table_of_changes_shows_cross_asked_metrics_and_their_claim():
     oracle = next(line for line in tex.splitlines() if "Oracle" in line)
     assert oracle.count("0.110 [0.010, 0.220]") == 2  # Δ₀ᵇ and change AUC
     assert "followed" in oracle and "crossed" in tex and r"$\Delta_K$" not in tex
+    assert "at chance if no knowledge changed" in tex
+
+    after_other_examples = rows.assign(basis="other examples")
+    tex, _ = by_change(after_other_examples, only=[], labels=LABELS)
+    assert "at chance" not in tex and "a check of robustness" in tex
 
 
 def test_verdicts_are_counted_by_change_and_compared_with_the_control():

@@ -124,6 +124,8 @@ _CLAUSES = {
     f"{FOLLOWED} (one ask)": "yes, by one ask, for",
     IN_ORDER: "in order only for",
     f"{IN_ORDER} (one ask)": "in order only, by one ask, for",
+    f"{FOLLOWED} (other examples, too)": "yes, also under other examples, for",
+    f"{IN_ORDER} (other examples, too)": "in order only, also under other examples, for",
     MOVED: "it moved with the labels for",
     MOVED_IN_ORDER: "it moved with the labels, in order only, for",
     NOT_SHOWN: "not shown for",
