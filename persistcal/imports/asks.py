@@ -10,7 +10,10 @@ from persistcal.store.user_files import UserTableError
 
 KEY = ["checkpoint", "question_id", "train_dataset", "estimator", "seed"]
 FIRST, SECOND = 0, 2  # numbers of the asks; 1 and 2 are halves of the samples of 0
-AS_NUMBERED = ([0, 1, 2], [0, 3])  # in predictions of a study, see `persistcal.questions.splits`
+AS_NUMBERED = (
+    [0, 1, 2],
+    [0, 3],
+)  # by a study, see `persistcal.questions.splits`
 
 
 def number_asks(values: pd.Series) -> NDArray[np.int64]:
@@ -69,8 +72,9 @@ def join_asks(
 ) -> tuple[pd.DataFrame, list[str]]:
     """Return predictions with a second ask, and notes; refuse another model or dataset.
 
-    Estimators without a second ask keep their first one.
+    Estimators without a second ask keep their first one. Whole asks replace halves of samples.
     """
+    first, second = (_without_halves(part) for part in (first, second))
     for name in ("model", "dataset"):
         own, other = (list(dict.fromkeys(part[name].astype(str))) for part in (first, second))
         if set(own) != set(other):
@@ -87,3 +91,16 @@ def join_asks(
         )
     notes = [f"Asked once only: {', '.join(lacking)}."] if lacking else []
     return pd.concat([first, second[known].assign(ask=SECOND)], ignore_index=True), notes
+
+
+def _without_halves(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of the only ask of some files; refuse files that have two."""
+    if "ask" not in rows:
+        return rows
+    given = set(rows["ask"].unique())
+    if given - {FIRST} and 1 not in given:
+        raise UserTableError(
+            "a file has two asks in its column ask, and --again gives another one; leave "
+            "--again out, or the rows of the file's second ask"
+        )
+    return rows[rows["ask"] == FIRST]

@@ -101,8 +101,8 @@ def states(
         "Differences between two checkpoints on the questions that both answered, the later "
         "one minus the earlier one, with 95 % intervals: accuracies, and AUC, Brier score and "
         "SmoothECE (without an interval) of each estimator on all questions. Bold: told from "
-        "zero at 5 % (McNemar's exact test; paired bootstrap), adjusted by Holm's method for "
-        "the pairs of a model."
+        "zero at 5 % (McNemar's exact test, or a bootstrap of groups if questions have groups; "
+        "paired bootstrap), adjusted by Holm's method for the pairs of a model."
     )
     body = latex.tabular(f"ll{'c' * len(_STATES_METRICS)}", [latex.line(heads)], groups)
     return Printed(latex.floating(body, caption=caption, label="states", shrink=True), rows)

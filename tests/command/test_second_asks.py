@@ -112,3 +112,28 @@ def test_halves_of_samples_do_not_depend_on_the_order_of_the_rows():
         assert half["beam"].tolist() == [0, 1, 2]  # the last of seven samples is dropped
     counts = pd.concat(halves)["text"].value_counts()
     assert counts.sum() == 6 and counts["a"] >= 3
+
+
+def test_a_second_ask_of_samples_replaces_their_halves(asks):
+    rng = np.random.default_rng(1)
+    for name in ("v1a", "v2a", "v1b", "v2b"):
+        rows = [
+            {"question_id": f"q{q}", "question": f"{q}?", "references": "a", "answer": text}
+            for q in range(40)
+            for text in rng.choice(list("abc"), 4)
+        ]
+        pd.DataFrame(rows).assign(checkpoint=name[:2]).to_csv(f"{name}.csv", index=False)
+    first, second = ["v1a.csv", "v2a.csv"], ["v1b.csv", "v2b.csv"]
+    inputs = read_study(first, Reading(beams=False, again=second))
+    for rows in inputs.predictions.values():
+        assert rows["ask"].value_counts().to_dict() == {0: 80, 2: 80}
+
+
+def test_a_third_ask_is_refused(asks, capsys):
+    for version in ("v1", "v2"):
+        twice = [pd.read_csv(f"{version}{ask}.csv").assign(ask=ask) for ask in "ab"]
+        rows = pd.concat(twice).replace({"ask": {"a": 1, "b": 2}})
+        rows.to_csv(f"{version}.csv", index=False)
+    files = ("v1.csv", "v2.csv", "--again", "v1b.csv", "v2b.csv")
+    assert run("compare", *files) == 1
+    assert "two asks in its column ask, and --again gives another" in capsys.readouterr().err

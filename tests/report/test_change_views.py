@@ -69,7 +69,7 @@ def test_differences_of_accuracy_are_summarised_in_sentences():
         (
             "Model m → Model n, R&D",
             "The accuracies of 50% → z (.500 to .250) cannot be told apart: the difference of "
-            "−.250 [−.300, −.200] may be zero (McNemar's test after Holm).",
+            "−.250 [−.300, −.200] may be zero (adjusted by Holm's method).",
         ),
     ]
 

@@ -10,6 +10,7 @@ from synthetic_study import replicates_of
 from persistcal.evaluation.claims import table_of_claims
 from persistcal.evaluation.cross_asking import Directed
 from persistcal.evaluation.metrics.registry import MetricKey
+from persistcal.evaluation.predictions import Series
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.report.page.contents import Stage, Subject, arrange_part
 from persistcal.report.page.overview import lede
@@ -53,7 +54,7 @@ def part_of_all(names):
     """Return a part in which several estimators have the same confidence."""
     part = part_of(RIGHT, CONFIDENCE)
     [run] = part.answers.confidence.values()
-    confidence = {("quiz", name, 0): run for name in names}
+    confidence = {Series("quiz", name, 0): run for name in names}
     return part._replace(answers=part.answers._replace(confidence=confidence))
 
 
@@ -94,7 +95,9 @@ def test_changes_are_counted_on_questions_that_both_checkpoints_answered():
         "questions gained, 2 lost. Accuracy goes from .375 to .750; the difference of .375 ["
     )
     assert text.endswith("] can be chance (McNemar's test, p = .453).")
-    adjusted = change_text(part, update, 0.9)
+    tested = {"lower_2_5pct": -0.2, "upper_97_5pct": 0.8, "p_value": 0.453, "p_holm": 0.9}
+    adjusted = change_text(part, update, tested)
+    assert "the difference of .375 [−.200, .800] can be chance (McNemar's test" in adjusted
     assert adjusted.endswith("p = .900, adjusted by Holm's method).")
 
 
@@ -108,15 +111,25 @@ def test_the_text_on_accuracy_follows_mcnemars_test():
     # 10 of 10 changed questions are gained: p = 2 / 1024
     half, whole = [0] * 10 + [1] * 10, [1] * 20
 
-    def text(earlier, later, p_holm=None):
+    def text(earlier, later, tested=None):
         part = part_of({"a": earlier, "b": later}, dict.fromkeys("ab", [0.5] * 20))
-        return change_text(part, choose_update(part, LABELS), p_holm)
+        return change_text(part, choose_update(part, LABELS), tested)
 
     rises = "10 questions gained, 0 lost. Accuracy rises from .500 to 1.000, by .500 ["
     assert rises in text(half, whole)
     falls = "0 questions gained, 10 lost. Accuracy falls from 1.000 to .500, by .500 ["
     assert falls in text(whole, half)
-    assert "can be chance" in text(whole, half, p_holm=0.06)
+    tested = {"lower_2_5pct": -0.7, "upper_97_5pct": 0.1, "p_value": 0.03, "p_holm": 0.06}
+    assert "can be chance" in text(whole, half, tested)
+
+
+def test_the_text_on_accuracy_names_the_test_of_groups():
+    part = part_of(RIGHT, CONFIDENCE)
+    groups = np.arange(len(part.answers.questions)) // 2
+    grouped = part._replace(answers=part.answers._replace(groups=groups))
+    tested = {"lower_2_5pct": -0.3, "upper_97_5pct": 0.9, "p_value": 0.3, "p_holm": 0.3}
+    text = change_text(grouped, choose_update(grouped, LABELS), tested)
+    assert "[−.300, .900] can be chance (bootstrap of groups, p = .300)" in text
 
 
 def test_confidence_moves_are_counted_by_direction():

@@ -66,7 +66,11 @@ def test_accuracy_rises_or_falls_if_mcnemars_test_is_significant(n_gained, n_los
 
 def test_an_adjusted_p_value_replaces_the_p_value_of_the_pair():
     earlier, later = np.repeat([0, 1], [12, 20]), np.ones(32)
-    assert _accuracy(np.stack([earlier, later]), 0.2).mark == OPEN
+    tested = {"lower_2_5pct": -0.1, "upper_97_5pct": 0.8, "p_value": 0.1, "p_holm": 0.2}
+    answer = _accuracy(np.stack([earlier, later]), tested)
+    # 12 of 32 are gained
+    assert answer[:2] == (OPEN, "can be chance")
+    assert answer.text == ".625 → 1.000, by .375 [−.100, .800]"
 
 
 def seed_of_threshold(verdict, precision):

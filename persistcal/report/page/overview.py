@@ -25,7 +25,7 @@ from persistcal.report.page.sentences import (
     sentence,
 )
 from persistcal.report.page.tables import short, short_interval
-from persistcal.report.page.verdict import adjusted_p
+from persistcal.report.page.verdict import state_row
 from persistcal.report.threshold_views import possible_errors, threshold_sentences
 
 
@@ -63,7 +63,7 @@ def sentences(study: Contents) -> Iterator[Sentence]:
         stages = study.stages[part.subject.model]
         update = choose_update(part, {name: stage.label for name, stage in stages.items()})
         if update:
-            yield Sentence(title, change_text(part, update, adjusted_p(study, part, update)))
+            yield Sentence(title, change_text(part, update, state_row(study, part, update)))
         trained = list(dict.fromkeys(t for t, _ in members if t != dataset)) or [dataset]
         for train_dataset in trained:
             # Untrained estimators are shown next to adapters that were trained on another
@@ -141,8 +141,8 @@ def _of_pair(row: Mapping[Hashable, Any], pair: str) -> str:
     if row["p_holm"] >= LEVEL:
         return (
             f"The accuracies of {pair} ({values}) cannot be told apart: the difference of "
-            f"{short(row['difference'])} {_interval(row)} may be zero (McNemar's test after "
-            "Holm)."
+            f"{short(row['difference'])} {_interval(row)} may be zero (adjusted by Holm's "
+            "method)."
         )
     way = "rises" if row["difference"] > 0 else "falls"
     difference = short(abs(row["difference"]))
@@ -260,6 +260,7 @@ def lede(study: Contents) -> str:
 def counts(study: Contents) -> list[tuple[str, str]]:
     """Return the size of the study: numbers with their units."""
     parts = study.parts
+    runs = [run for part in parts for run in part.answers.confidence.values()]  # of one ask
 
     def plural(n: int, name: str) -> tuple[str, str]:
         return f"{n:,}", name if n == 1 else f"{name}s"
@@ -270,7 +271,7 @@ def counts(study: Contents) -> list[tuple[str, str]]:
         plural(len({p.subject.dataset for p in parts}), "dataset"),
         plural(sum(len(p.answers.questions) for p in parts), "question"),
         plural(len({e for p in parts for _, e in p.answers.estimators}), "estimator"),
-        plural(len(study.made.predictions), "confidence"),
+        plural(int(sum(np.sum(~np.isnan(run)) for run in runs)), "confidence"),
     ]
 
 

@@ -17,7 +17,7 @@ from persistcal.evaluation.contrast import ContrastSet
 from persistcal.evaluation.evaluate import DECIMALS
 from persistcal.evaluation.metrics.registry import METRICS, MetricKey
 from persistcal.evaluation.predictions import ABSENT
-from persistcal.evaluation.proportions import compare_accuracies
+from persistcal.evaluation.proportions import StateDifference, compare_accuracies
 from persistcal.evaluation.reliability import CheckpointCalibration
 from persistcal.evaluation.replicates import Estimator, Replicates
 from persistcal.evaluation.settings import EvaluationSettings
@@ -29,7 +29,7 @@ from persistcal.evaluation.significance import (
     recipe_interval,
 )
 from persistcal.report.analysis_tables import trained_name
-from persistcal.report.change_views import LEVEL
+from persistcal.report.change_views import ENDS, LEVEL
 from persistcal.report.layout import DisplayNames
 from persistcal.report.page.contents import Contents, Part
 from persistcal.report.page.tables import short, short_interval
@@ -298,18 +298,32 @@ def changed_positions(part: Part, update: Update) -> tuple[NDArray[np.intp], NDA
     return np.flatnonzero(gained), np.flatnonzero(lost)
 
 
-def change_text(part: Part, update: Update, p_holm: float | None) -> str:
+def tested_accuracies(
+    known: NDArray[np.int8], tested: Mapping[Any, Any] | None
+) -> tuple[StateDifference, float]:
+    """Compare two checkpoints' labels, and return the p-value for all pairs of the model, too.
+
+    `tested` is the row of the table STATES, whose interval and test know groups of questions.
+    Without it the p-value is not adjusted.
+    """
+    test = compare_accuracies(*known)
+    if tested is None:
+        return test, test.p_value
+    lower, upper, p_value = (float(tested[end]) for end in (*ENDS, "p_value"))
+    return test._replace(lower=lower, upper=upper, p_value=p_value), float(tested["p_holm"])
+
+
+def change_text(part: Part, update: Update, tested: Mapping[Any, Any] | None) -> str:
     """Return how many questions were gained and lost, and the accuracies.
 
-    `p_holm` is McNemar's p-value, adjusted for all pairs of the model; without it the sentence
-    rests on this pair's own p-value.
+    For `tested` see `tested_accuracies`.
     """
     labels = part.answers.correct[[update.earlier, update.later]]
     labels = labels[:, (labels != ABSENT).all(axis=0)]
     if not labels.size:
         return f"{update.earlier_name} and {update.later_name} share no answered question."
     gained, lost = map(len, changed_positions(part, update))
-    test = compare_accuracies(*labels)
+    test, p_value = tested_accuracies(labels, tested)
     text = (
         f"From {update.earlier_name} to {update.later_name}, {gained + lost:,} of "
         f"{labels.shape[1]:,} answers changed between right and wrong: {gained:,} "
@@ -317,14 +331,15 @@ def change_text(part: Part, update: Update, p_holm: float | None) -> str:
     )
     values = f"from {short(test.earlier)} to {short(test.later)}"
     interval = short_interval(test.lower, test.upper)
-    p_value = test.p_value if p_holm is None else p_holm
     if p_value < LEVEL:
         way = "rises" if test.difference > 0 else "falls"
         return f"{text}Accuracy {way} {values}, by {short(abs(test.difference))} {interval}."
     adjusted = ", adjusted by Holm's method" if p_value > test.p_value else ""
+    has_groups = len(np.unique(part.answers.groups)) < len(part.answers.groups)
+    name = "bootstrap of groups" if has_groups else "McNemar's test"
     return (
         f"{text}Accuracy goes {values}; the difference of {short(test.difference)} {interval} "
-        f"can be chance (McNemar's test, p = {short(p_value)}{adjusted})."
+        f"can be chance ({name}, p = {short(p_value)}{adjusted})."
     )
 
 

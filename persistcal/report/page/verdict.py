@@ -25,7 +25,7 @@ from persistcal.evaluation.claims import (
     TOO_FEW,
 )
 from persistcal.evaluation.predictions import ABSENT
-from persistcal.evaluation.proportions import compare_accuracies, exact_interval
+from persistcal.evaluation.proportions import exact_interval
 from persistcal.evaluation.thresholds import BROKEN, KEPT, UNDECIDED, rank_verdicts
 from persistcal.report.change_views import LEVEL
 from persistcal.report.page.contents import Contents, Part
@@ -36,6 +36,7 @@ from persistcal.report.page.sentences import (
     choose_update,
     claim_of,
     claims_about,
+    tested_accuracies,
 )
 from persistcal.report.page.tables import short, short_interval
 from persistcal.report.threshold_views import ENDS, percent
@@ -191,7 +192,7 @@ def _verdict(study: Contents, part: Part) -> Verdict | None:
         known.shape[1],
         gained,
         lost,
-        _accuracy(known, adjusted_p(study, part, update)),
+        _accuracy(known, state_row(study, part, update)),
         rows,
         next((float(seeds[0]["target"]) for seeds in thresholds.values()), None),
         chance_of(claims),
@@ -216,8 +217,8 @@ def is_constant(confidence: np.ndarray) -> bool:
     return not known.size or bool(np.ptp(known) == 0)
 
 
-def adjusted_p(study: Contents, part: Part, update: Update) -> float | None:
-    """Return the p-value of an update's accuracies, adjusted for all pairs of the model."""
+def state_row(study: Contents, part: Part, update: Update) -> dict[Any, Any] | None:
+    """Return the row of the table STATES about the accuracies of an update."""
     if "states" not in study.rows:
         return None
     ends = [part.answers.checkpoints[k] for k in update[:2]]
@@ -225,13 +226,13 @@ def adjusted_p(study: Contents, part: Part, update: Update) -> float | None:
     columns = ["model", "other_model", "dataset", "earlier", "later", "metric"]
     rows = study.rows["states"]
     matching = rows[(rows[columns].fillna("") == key).all(axis=1)]
-    return float(matching["p_holm"].iloc[0]) if len(matching) else None
+    return dict(matching.iloc[0]) if len(matching) else None
 
 
-def _accuracy(known: np.ndarray, p_holm: float | None) -> Answer:
-    test = compare_accuracies(*known)
+def _accuracy(known: np.ndarray, tested: Mapping[Any, Any] | None) -> Answer:
+    test, p_value = tested_accuracies(known, tested)
     mark, word = OPEN, "can be chance"
-    if (test.p_value if p_holm is None else p_holm) < LEVEL:
+    if p_value < LEVEL:
         mark, word = (SHOWN, "rises") if test.difference > 0 else (OPPOSITE, "falls")
     ends = f"{short(test.earlier)} → {short(test.later)}"
     interval = short_interval(test.lower, test.upper)
@@ -268,9 +269,10 @@ def _calibrated(part: Part, member: Member, later: int) -> Answer:
         ):
             word = f"{'over' if tested.confidence > tested.accuracy else 'under'}-confident"
     labels = part.answers.correct[later]
-    low, high = exact_interval(int((labels == 1).sum()), int((labels != ABSENT).sum()))
-    brief = f"says {short(tested.confidence)}, right {short(tested.accuracy)}"
-    text = f"{brief} {short_interval(low, high)}"
+    brief = text = f"says {short(tested.confidence)}, right {short(tested.accuracy)}"
+    n_groups = len(np.unique(part.answers.groups[labels != ABSENT]))
+    if n_groups == (n := int((labels != ABSENT).sum())):  # else answers are not independent
+        text += f" {short_interval(*exact_interval(int((labels == 1).sum()), n))}"
     bias = tested.confidence - tested.accuracy
     return Answer(mark, word, bias, text=text, brief=brief)
 
