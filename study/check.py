@@ -104,13 +104,13 @@ def _check_again(study: Study) -> None:
             "config: study.again is for beams; samples are asked twice by "
             "decoding.n_samples of 4 or more, so leave it out."
         )
-    sources = {d: study.config["datasets"][d].get("source") for d in study.chosen["datasets"]}
+    sources = {d: study.config["datasets"][d].get("source") for d in study.datasets}
     tied = [d for d, s in sources.items() if s and SOURCES[s].examples_by_category]
     if tied:
         raise ConfigError(
             "config: study.again needs other few-shot examples, but those of "
             f"datasets.{tied[0]} are tied to the type of a question; leave again out, or this "
-            "dataset."
+            "dataset (and tables of it, with complete_tables)."
         )
 
 

@@ -409,9 +409,9 @@ def _differing_parts(names: Sequence[str]) -> list[str]:
     words = [re.split(r"_+", name) for name in names]
     if len(names) == 1:
         return list(names)
-    for subject in (0, -1):
-        while min(map(len, words)) > 1 and len({name[subject] for name in words}) == 1:
-            words = [name[1:] if subject == 0 else name[:-1] for name in words]
+    for end in (0, -1):
+        while min(map(len, words)) > 1 and len({name[end] for name in words}) == 1:
+            words = [name[1:] if end == 0 else name[:-1] for name in words]
     return ["_".join(name) for name in words]
 
 

@@ -32,7 +32,7 @@ def join_predictions(
     return joined.assign(estimator=estimator)[artifacts.PREDICTIONS.but("ask", "group")]
 
 
-def with_groups(predictions: pd.DataFrame, questions: pd.DataFrame) -> pd.DataFrame:
-    """Return PREDICTIONS with the group of each question."""
+def with_groups(answers: pd.DataFrame, questions: pd.DataFrame) -> pd.DataFrame:
+    """Return ANSWERS or PREDICTIONS with the group of each question."""
     groups = dict(zip(questions["question_id"], questions["group"], strict=True))
-    return predictions.assign(group=predictions["question_id"].map(groups))
+    return answers.assign(group=answers["question_id"].map(groups))

@@ -61,17 +61,20 @@ class Reliability(NamedTuple):
     support: Array
 
 
-def bootstrap_counts(n: int, *, n_replicates: int, seed: int) -> Array:
-    """Return how often each of n questions is in each replicate, (n, n_replicates).
+def bootstrap_counts(groups: NDArray[np.intp], *, n_replicates: int, seed: int) -> Array:
+    """Return how often each question is in each replicate, (n_questions, n_replicates).
 
-    The first n of the sequence of `draws.question_blocks`: an ordinary bootstrap.
+    An ordinary bootstrap of the `groups` of questions, (n_questions,): of n groups, the first n
+    of the sequence of `draws.question_blocks`.
 
-    >>> bootstrap_counts(5, n_replicates=3, seed=0).sum(axis=0)
+    >>> bootstrap_counts(np.arange(5), n_replicates=3, seed=0).sum(axis=0)
     array([5., 5., 5.])
     """
+    distinct, group_number = np.unique(groups, return_inverse=True)
+    n = len(distinct)
     blocks = (next(question_blocks(n, seed, replicate)) for replicate in range(n_replicates))
     counts = [np.bincount(drawn[:n], minlength=n) for drawn in blocks]
-    return np.stack(counts, axis=1).astype(float)
+    return np.stack(counts, axis=1).astype(float)[group_number]
 
 
 def reliability(runs: Sequence[Array], correct: Array, *, counts: Array) -> Reliability:

@@ -311,7 +311,9 @@ def digest_of_draws(
     """Return a digest of all that decides which questions are drawn, and nothing else."""
     if "ask" in predictions:  # another estimator can lack the second ask
         predictions = predictions[predictions["ask"] == 0]
-    answers = predictions[["checkpoint", "question_id", "correct"]].drop_duplicates()
+    groups = ["group"] if "group" in predictions and predictions["group"].ne("").any() else []
+    columns = ["checkpoint", "question_id", "correct", *groups]
+    answers = predictions[columns].drop_duplicates()
     rows = answers.sort_values(["checkpoint", "question_id"]).to_csv(index=False)
     keys = ("min_contrast", "min_direction", "n_replicates", "seed", "pairs")
     drawn = [*checkpoints, *(getattr(settings, key) for key in keys)]

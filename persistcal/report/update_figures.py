@@ -133,7 +133,8 @@ def reliability_figure(
         for k in (0, -1):
             correct = panel.answers.correct[k]
             known = correct != ABSENT
-            counts = bootstrap_counts(int(known.sum()), n_replicates=N_REPLICATES, seed=17)
+            groups = panel.answers.groups[known]
+            counts = bootstrap_counts(groups, n_replicates=N_REPLICATES, seed=17)
             runs = [run[k, known] for run in panel.runs]
             _, points = curves.reliability_curve(runs, correct[known] == 1, counts)
             x, y, low, high = points.T

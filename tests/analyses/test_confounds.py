@@ -40,7 +40,7 @@ def measured(answers=ANSWERS, groups=GROUP_TABLE):
 def question_table(ids, splits, texts, categories):
     columns = {"question_id": ids, "index": range(len(ids)), "split": splits, "question": texts}
     rest = {"references": [["x"]] * len(ids), "any_of": True, "category": categories}
-    return pd.DataFrame({**columns, **rest, "excluded": False})
+    return pd.DataFrame({**columns, **rest, "excluded": False, "group": ""})
 
 
 def test_a_category_predicts_changes_if_accuracy_moves_by_category():
@@ -132,3 +132,20 @@ def test_the_table_of_confounds_has_a_row_per_attribute():
     assert scores.loc["answer_rarity"].tolist() == [2, 1, 1]
     assert rows["attribute"].tolist() == ["category", *confounds.ANSWER_BASELINES]
     assert "Answer: rarer among training references & 2 & 1.000" in text
+
+
+@pytest.mark.parametrize(("group", "has_interval"), [("", True), ("one fact", False)])
+def test_questions_about_one_fact_count_as_one_in_the_interval(group, has_interval):
+    """There are 5 gained and 3 lost questions, and an interval needs 2 groups of each."""
+    splits = [name.split("-")[0] for name in IDS]
+    questions = question_table(IDS, splits, "Name?", GROUPS).assign(dataset="d", group=group)
+    facts = artifacts.empty(artifacts.FACTS).assign(dataset=[])
+    settings = EvaluationSettings(min_contrast=1, **(BOOTSTRAP | {"min_direction": 2}))
+    _, rows = measure_confounds(
+        ANSWERS.assign(model="m", dataset="d", answer=None),
+        questions,
+        facts,
+        settings={"d": settings},
+        labels={"models": {"m": "M"}, "datasets": {"d": "D"}},
+    )
+    assert rows["lower_2_5pct"].notna().tolist() == [has_interval]

@@ -131,9 +131,8 @@ def test_the_basis_of_a_claim_names_the_kind_of_the_second_ask(random_asks, asks
     if asks == (1, 2):
         usual = predictions[predictions["ask"] == 1].assign(ask=0)
         predictions = pd.concat([predictions, usual])
-    settings = EvaluationSettings(**SETTINGS)
-    replicates = replicate(prepare_predictions(predictions, CHECKPOINTS, settings), settings)
-    claims = make_claims(predictions, replicates, CHECKPOINTS, settings, is_greedy=True)
+    replicates = replicate(prepare_predictions(predictions, CHECKPOINTS, SETTINGS), SETTINGS)
+    claims = make_claims(predictions, replicates, CHECKPOINTS, SETTINGS, is_greedy=True)
     crossed = claims[claims["asks"] == "cross"]
     assert set(crossed["basis"]) == {basis} and crossed["word"].ne("").all()
     assert set(claims.loc[claims["asks"] == "one ask", "basis"]) == {""}

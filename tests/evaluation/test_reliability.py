@@ -32,7 +32,7 @@ def test_the_band_contains_the_curve_and_narrows_with_more_answers():
     widths = []
     for n in (500, 8000):
         confidence, correct = answers(n)
-        counts = bootstrap_counts(n, n_replicates=100, seed=1)
+        counts = bootstrap_counts(np.arange(n), n_replicates=100, seed=1)
         drawn = reliability([confidence], correct, counts=counts)
         inside = (drawn.confidence > 0.2) & (drawn.confidence < 0.8)
         widths.append(np.mean((drawn.upper - drawn.lower)[inside]))
@@ -51,3 +51,13 @@ def test_several_runs_have_the_curve_and_the_support_of_their_mean():
     np.testing.assert_allclose(twice.accuracy, single.accuracy)
     right = reliability([stated], np.ones(10), counts=counts)
     assert right.smece == pytest.approx(0.5, abs=0.1)
+
+
+def test_copies_of_answers_in_groups_leave_the_band_unchanged():
+    confidence, correct = answers(100)
+    alone = bootstrap_counts(np.arange(100), n_replicates=50, seed=1)
+    grouped = bootstrap_counts(np.arange(300) // 3, n_replicates=50, seed=1)
+    drawn = reliability([confidence], correct, counts=alone)
+    three_times = reliability([np.repeat(confidence, 3)], np.repeat(correct, 3), counts=grouped)
+    np.testing.assert_allclose(three_times.lower, drawn.lower)
+    np.testing.assert_allclose(three_times.upper, drawn.upper)

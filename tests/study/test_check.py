@@ -262,6 +262,9 @@ study: {models: [marin-8b]}
 > examples and study.again ask for 15 questions .* datasets\.triviaqa keeps 10
 study: {again: true, datasets: [triviaqa, jeopardy, bioasq]}
 > study\.again needs other few-shot examples, but those of datasets\.bioasq are tied
+study: {again: true, datasets: [triviaqa], tables: [domain_transfer], complete_tables: true}
+tables: {domain_transfer: {datasets: [bioasq]}}
+> study\.again needs other few-shot examples, but those of datasets\.bioasq are tied
 study: {again: true, datasets: [triviaqa], tables: []}
 prompts: {few_shot: 6}
 > study\.again ask for 12 questions .* datasets\.triviaqa keeps 10

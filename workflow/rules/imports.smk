@@ -11,7 +11,7 @@ EACH_DATASET = [{"dataset": dataset} for dataset in DATASETS]
 IMPORTS = [
     paths.predictions.format(**names, estimator=IMPORTED) for names in MODEL_DATASETS
 ]
-ANSWER_FILES = [paths.answers.format(**row) for row in ANSWERS_EVALUATED]
+EVALUATED_FILES = [paths.answers.format(**row) for row in ANSWERS_EVALUATED]
 
 if study.chosen["predictions"]:
 
@@ -22,7 +22,7 @@ if study.chosen["predictions"]:
             ),
         output:
             predictions=IMPORTS,
-            answers=ANSWER_FILES,
+            answers=EVALUATED_FILES,
         log:
             f"{LOGS}/import_predictions.log",
         conda:
@@ -137,7 +137,7 @@ if study.chosen["source"] == "release":
             labels=of_each(paths.labels, study.answers_in_files),
             scores=[paths.scores.format(**row) for row in TRANSFERRED],
             predictions=IMPORTS,
-            answers=ANSWER_FILES,
+            answers=EVALUATED_FILES,
             missing=f"{RESULTS}/release/missing.csv",
         log:
             f"{LOGS}/import_release.log",

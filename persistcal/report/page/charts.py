@@ -45,8 +45,8 @@ def calibration(part: Part, *, seed: int) -> list[list[dict[str, Any]]]:
     correct = part.answers.correct
     answered = correct != ABSENT
     counts = [
-        bootstrap_counts(int(n), n_replicates=N_REPLICATES, seed=seed)
-        for n in answered.sum(axis=1)
+        bootstrap_counts(part.answers.groups[mask], n_replicates=N_REPLICATES, seed=seed)
+        for mask in answered
     ]
     return [
         [

@@ -4,6 +4,7 @@ import pandas as pd
 
 from persistcal.analyses import confounds
 from persistcal.analyses.confounds import count_references, rate_answers
+from persistcal.confidence.predictions import with_groups
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.report.analysis_tables import confounds_table
 from persistcal.store.artifacts import CONFOUNDS, Answers, Confounds, Facts, Questions
@@ -26,6 +27,7 @@ def measure_confounds(
     for place, given in answers.groupby(["model", "dataset"], sort=False):
         model, dataset = map(str, place)
         asked, asked_for = (table[table["dataset"] == dataset] for table in (questions, facts))
+        given = with_groups(given, asked)
         if given["answer"].notna().all():  # imported predictions have no texts
             trained = asked[(asked["split"] == "train") & ~asked["excluded"]]
             references = count_references(trained["references"])
