@@ -319,13 +319,21 @@ def _check_dataset(study: Study, name: str) -> None:
         raise ConfigError(
             f"config: datasets.{name} lacks the key source; set it to {' or '.join(SOURCES)}."
         )
+    kept = SOURCES[dataset["source"]].kept_for_prompts
+    draws = [key for key in ("n_few_shot", "n_train", "n_test", "seed") if key in dataset]
+    if kept is not None and draws:
+        raise ConfigError(
+            f"config: datasets.{name}.{draws[0]} has no meaning for the source "
+            f"{dataset['source']}, which draws no questions; remove it."
+        )
     asked = study.examples_needed
-    available = dataset.get("n_few_shot", SOURCES[dataset["source"]].kept_for_prompts)
+    available = dataset.get("n_few_shot", kept)
     if available is not None and available < asked:
+        more = "raise its n_few_shot" if kept is None else "drop it from study.datasets"
         raise ConfigError(
             f"config: prompts.few_shot, the checkpoints' examples and study.again ask for "
             f"{asked} questions before others, but datasets.{name} keeps {available} for "
-            "prompts; raise its n_few_shot or lower prompts.few_shot."
+            f"prompts; {more} or lower prompts.few_shot."
         )
 
 

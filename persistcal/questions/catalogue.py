@@ -1,17 +1,18 @@
 """Facts about each source of questions, by the value of the config's `datasets.*.source`.
 
-The Snakefile imports this module, so it imports no other package. The functions of the sources
-are in `sources`, and those of the demo in the package `atlas`.
+The Snakefile imports this module, so it imports no other package. The module `sources` contains
+the functions of the sources, and the package `atlas` the functions of the demo.
 """
 
 from typing import NamedTuple
 
 
 class QuestionSource(NamedTuple):
-    """What a study must know of a source before it reads it."""
+    """The facts about a source that a study needs before it reads the questions."""
 
     needs: tuple[str, ...]  # required keys of a dataset
-    kept_for_prompts: int | None = None  # questions, unless the key n_few_shot has the number
+    # Number of questions; None if splits are drawn, with the dataset's n_few_shot for prompts
+    kept_for_prompts: int | None = None
     file_is_optional: bool = False  # whether a missing file is explained only when it is read
     examples_by_category: bool = False  # whether few-shot examples have the question's category
 
@@ -29,5 +30,5 @@ SOURCES = {
         file_is_optional=True,
         examples_by_category=True,
     ),
-    "file": QuestionSource(("file",)),  # which can mark its questions for prompts
+    "file": QuestionSource(("file",)),  # its column split can mark questions for prompts
 }

@@ -267,7 +267,9 @@ tables: {domain_transfer: {datasets: [bioasq]}}
 > study\.again needs other few-shot examples, but those of datasets\.bioasq are tied
 study: {again: true, datasets: [triviaqa], tables: []}
 prompts: {few_shot: 6}
-> study\.again ask for 12 questions .* datasets\.triviaqa keeps 10
+> study\.again ask for 12 questions .* datasets\.triviaqa keeps 10 .* drop it from
+datasets: {triviaqa: {n_few_shot: 12}}
+> datasets\.triviaqa\.n_few_shot has no meaning for the source triviaqa, .* remove it
 study: {again: true, datasets: [triviaqa], tables: []}
 decoding: {strategy: sample}
 > study\.again is for beams; samples are asked twice by decoding\.n_samples of 4
