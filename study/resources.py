@@ -4,7 +4,8 @@ Runtime is a constant for each rule, and memory one for each GPU. A further atte
 much again as the first one: the profile's `retries` submit a new job.
 """
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from math import ceil
 from typing import Any, NamedTuple
 
@@ -50,6 +51,20 @@ MINUTES = {
 OF_EACH_MODEL = ("estimate_confidences", "gather_confidences", "read_confidences")
 NO_MODEL = ("fetch_checkpoint", "judge_answers")
 ASKED_OF_SERVERS = {"sample_from_server": "samples", "ask_server": "confidences"}
+
+
+def name_of_model(rule: str, model: str, models: Sequence[str]) -> str:
+    """Return the name of the rule of a model, an identifier that no other model shares.
+
+    >>> name_of_model("gather", "a-b", ["a-b"]), name_of_model("gather", "a-b", ["a-b", "c"])
+    ('gather', 'gather_a_b')
+    >>> [name_of_model("gather", model, ["a-b", "a.b"]) for model in ("a-b", "a.b")]
+    ['gather_a_b_0', 'gather_a_b_1']
+    """
+    words = [re.sub(r"\W", "_", name) for name in models]
+    number = models.index(model)
+    shared = [f"_{number}"] if words.count(words[number]) > 1 else []
+    return rule if len(models) == 1 else "".join([rule, "_", words[number], *shared])
 
 
 def shared_name(rule: str) -> str:

@@ -13,7 +13,13 @@ from study.check import check_config
 from study.config_files import limited, over_defaults, refuse_misread
 from study.inputs import RATED, Inputs, existing
 from study.preflight import preflight
-from study.resources import MINUTES, OF_EACH_MODEL, JobResources, memory_to_resample
+from study.resources import (
+    MINUTES,
+    OF_EACH_MODEL,
+    JobResources,
+    memory_to_resample,
+    name_of_model,
+)
 from study.schema import ConfigError
 from study.study import IMPORTED, Answered, Study
 from study.wildcards import for_each, of_each, one_of, per_job, uncompared
@@ -163,7 +169,7 @@ def answers_rated(model):
 
 def of_model(rule, model):
     """The name of a rule that each model of a study has."""
-    return rule if len(MODELS) == 1 else re.sub(r"\W", "_", f"{rule}_{model}")
+    return name_of_model(rule, model, MODELS)
 
 
 # A module can rename its rules; resources follow from the original name of a rule.
