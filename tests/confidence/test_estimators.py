@@ -232,7 +232,14 @@ def test_jobs_per_checkpoint_give_the_same_predictions_as_one_job(write_estimato
     gathered = gather_confidences(
         pd.concat(scores), labelled, estimator="mine", uses=uses, posthoc="isotonic"
     )
-    joined = join_labels(gathered, evaluated, estimator="mine", copies=False, splits=["test"])
+    joined = join_labels(
+        artifacts.QUESTIONS.fill(QUESTIONS),
+        gathered,
+        evaluated,
+        estimator="mine",
+        copies=False,
+        splits=["test"],
+    )
     shared = {"evaluation": ["m", "n"], "posthoc": "isotonic"}
     expected = predictions(
         TABLES, "kmn", "kmn", function=str(write_estimator(value)), earlier=["k"], **shared

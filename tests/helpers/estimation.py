@@ -60,6 +60,7 @@ def predictions(tables, read, judged, verified=None, records=None, **changes):
     confidences = estimate_confidences(given, estimation=estimation, threads=1)
     evaluated = answers["checkpoint"].isin(estimation.evaluation) & (answers["split"] == "test")
     return join_labels(
+        artifacts.QUESTIONS.fill(questions),
         confidences,
         answers[evaluated],
         estimator=estimation.estimator,

@@ -62,7 +62,7 @@ def checkpoints_of_m():
 def questions_of_quiz(function, keep=lambda rows: rows, **changes):
     """A table of questions, of the rows to `keep` with some columns changed."""
     rows = frame(
-        artifacts.QUESTIONS, [(f"q{row[0]}", *row, None, None, None) for row in QUESTIONS]
+        artifacts.QUESTIONS, [(f"q{row[0]}", *row, None, None, None, "") for row in QUESTIONS]
     )
     rows = keep(rows).assign(**changes)
     return getattr(tables, function)(rows, dataset="quiz", datasets={"quiz": "Quiz #1"})

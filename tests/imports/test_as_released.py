@@ -100,7 +100,14 @@ class ReleasedStudy:
         )
         copies = name.endswith("_copy")
         answers = self.answers_of(EVALUATION)
-        return join_labels(confidences, answers, estimator=name, copies=copies, splits=["test"])
+        return join_labels(
+            self.tables["questions", DATASET],
+            confidences,
+            answers,
+            estimator=name,
+            copies=copies,
+            splits=["test"],
+        )
 
 
 def test_an_import_and_a_run_on_the_same_answers_agree_in_every_cell(tmp_path):
