@@ -126,6 +126,7 @@ def certified_ranges(
 
     By Learn then Test, see `select_threshold`: with a probability of 1 − delta, all thresholds
     of a seed reach the precision. A threshold stands for the next confidence that was tested.
+    If an answer is between the two, the tested confidence below must pass, too.
     """
     chosen = _labelled(answers, [k], settings.seed)
     right = answers.correct[k, chosen] == 1
@@ -136,7 +137,10 @@ def certified_ranges(
             stated, right, precision=settings.precision, delta=settings.delta
         )
         places = np.searchsorted(tested, CUTS - TINY)
-        reached &= np.append(passed, False)[places]
+        n_below = np.searchsorted(np.sort(stated), [CUTS - TINY, np.append(tested, 2)[places]])
+        is_between = n_below[0] < n_below[1]
+        passes_below = np.concatenate([[True], passed])[places]
+        reached &= np.append(passed, False)[places] & (passes_below | ~is_between)
     edges = np.flatnonzero(np.diff(np.concatenate([[False], reached, [False]]).astype(int)))
     pairs = edges.reshape(-1, 2)
     return [(float(CUTS[start]), float(CUTS[stop - 1])) for start, stop in pairs]

@@ -7,6 +7,7 @@ import pytest
 from persistcal.evaluation.evaluate import evaluate
 from persistcal.evaluation.predictions import arrange
 from persistcal.evaluation.settings import EvaluationSettings
+from persistcal.evaluation.thresholds import certified_candidates
 from persistcal.report import curves, update_figures
 
 PLACE = {"model": "m", "dataset": "d", "train_dataset": "d"}
@@ -89,6 +90,21 @@ def test_a_range_is_certified_only_if_every_seed_certifies_it(sure):
     runs = answers.estimators["d", "sure"]
     assert curves.certified_ranges(answers, runs, 1, settings) == [(0.16, 0.9)]
     assert curves.certified_ranges(answers, runs[:1], 1, settings) == [(0.16, 0.94)]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_answer_is_between_a_certified_range_and_the_lowest_threshold_that_passes(seed):
+    """Of 400 different confidences at most 100 are tested."""
+    rng = np.random.default_rng(seed)
+    stated = rng.beta(2, 1.2, 400)
+    rows = {"question_id": np.arange(400), "checkpoint": "a", "confidence": stated, "seed": 0}
+    rows |= {"correct": rng.random(400) < stated, "estimator": "sure", "train_dataset": "d"}
+    answers, target = arrange(pd.DataFrame(rows), ["a"]), {"precision": 0.8, "delta": 0.1}
+    runs = answers.estimators["d", "sure"]
+    tested, passes = certified_candidates(stated, rows["correct"], **target)
+    for low, _ in curves.certified_ranges(answers, runs, 0, EvaluationSettings(**target)):
+        lowest = tested[passes].min()
+        assert not ((stated >= low) & (stated < lowest)).any()
 
 
 def test_reliability_of_both_checkpoints_is_in_one_panel(two_estimators):
