@@ -37,7 +37,7 @@ MODELS: dict[str, tuple[type, DecoderShape]] = {
     "Pythia-1.4b": (GPTNeoXConfig, DecoderShape(2048, 8192, 24, 16, 50_304, gated=False)),
 }
 N_COPIES, N_BEAMS, RANK = 4, 10, 8  # checkpoints of one adapter, and defaults of the config
-# Measured over computed: less than it is a formula that wastes GPUs, more one that lacks some.
+# Measured over computed memory. Below it the formula reserves too much, above it too little.
 EXPECTED = (0.7, 1.05)
 
 
@@ -46,11 +46,11 @@ class Workload(NamedTuple):
 
     prefix: str
     suffixes: list[str]
-    tokens: dict[str, list[int]]  # of the confidence prompts, two for each training question
+    tokens: dict[str, list[int]]  # confidence prompts, two for each training question
     questions: dict[str, TrainingQuestion]
 
 
-Measured = tuple[str, str, bool | None]  # what was done, its memory, and whether as expected
+Measured = tuple[str, str, bool | None]  # the job, its memory, and whether it is as expected
 
 
 def random_model(kind: type, shape: DecoderShape, seed: int, device: str) -> PreTrainedModel:
@@ -92,7 +92,7 @@ def compare(what: str, computed: int, run: Callable[[], object], device: str) ->
 
 
 def ask(tokenizer: PreTrainedTokenizerBase, n: int) -> Workload:
-    """Return n questions, of which the first ones, 16 at most, are learnt from."""
+    """Return n questions. The first 16 are also for training."""
     template, tokens, questions = TEMPLATE.read_text(encoding="utf-8"), {}, {}
     examples, pairs = made_up_questions(5 + n)[:5], made_up_questions(5 + n)[5:]
     for question, answer in pairs[:16]:

@@ -2,10 +2,10 @@
 
     python -m benchmarks.planned_power [STUDIES]
 
-writes benchmarks/outputs/planned_power.csv. Each study asks 2,000 questions, so the numbers of
-gained and lost ones are random. One of several estimators is better by the smallest difference
-that the plan promises to find in 80 %. The claim is that of `compare`: the simultaneous
-interval of the better estimator and another one is above 0.
+writes benchmarks/outputs/planned_power.csv. Each study asks 2,000 questions and draws which of
+them are gained and lost. The first estimator is better than the others by the smallest
+difference that the plan promises to find in 80 %. As in `compare`, a study claims this if the
+simultaneous interval of the difference to the second estimator is above 0.
 """
 
 import sys
@@ -44,16 +44,16 @@ def signs(
 ) -> np.ndarray:
     """Draw signs of m estimators on n changed questions: (m, n); the first one is better.
 
-    Each sign is a common one with probability √(2 agreement − 1), else the estimator's own.
-    Half of the common signs are right, more of the first estimator's own ones, and fewer of the
-    others' own ones.
+    With probability √(2 agreement − 1) all estimators share a sign, which is right or wrong
+    with equal probability. Otherwise each estimator draws a sign, which is right more often for
+    the first estimator and less often for the others.
     """
     shared = np.sqrt(2 * agreement - 1)
     chance = np.full((m, 1), 0.5 - difference / (4 * (1 - shared)))
     chance[0] = 1 - chance[0]
-    own = rng.random((m, n)) < chance
+    separate = rng.random((m, n)) < chance
     common = rng.random((m, n)) < shared
-    right = np.where(common, rng.random(n) < 0.5, own)
+    right = np.where(common, rng.random(n) < 0.5, separate)
     return np.where(right, 1.0, -1.0)
 
 
@@ -72,12 +72,12 @@ def share_of_claims(
         is_gained = np.arange(gained + lost) < gained
         replicates = [
             balanced_replicates(
-                one[None],
+                row[None],
                 is_gained,
                 weights[: gained + lost],
                 pseudo_weights([str(i)], REPLICATES, seed=number, expected=PSEUDO),
             )
-            for i, one in enumerate(drawn)
+            for i, row in enumerate(drawn)
         ]
         values = np.asarray(balanced_gap(drawn, is_gained)).ravel()
         made = compare_all(values, np.concatenate(replicates), min(gained, lost))
@@ -88,27 +88,28 @@ def share_of_claims(
 def share_of_auc_claims(guess: Guess, *, difference: float, studies: int) -> float:
     """Return the share of studies that claim a higher contrast AUC of the first estimator.
 
-    Right answers are above wrong ones by normal scores, whose ranks correlate between
-    estimators by the guess.
+    The confidences are normal scores, higher for right answers than for wrong ones. Their rank
+    correlation between estimators is `guess.correlation`.
     """
-    correlation = 2 * np.sin(np.pi * guess.correlation / 6)  # of scores, from that of ranks
+    correlation = 2 * np.sin(np.pi * guess.correlation / 6)  # Pearson from Spearman
     rng, claims = np.random.default_rng(6), 0
     means = np.full((guess.estimators, 1), norm.ppf(guess.auc - difference / 2) / np.sqrt(2))
     means[0] = norm.ppf(guess.auc + difference / 2) / np.sqrt(2)
     for number in range(studies):
         n = max(2, rng.binomial(N, guess.flip_rate))
         shared = np.sqrt(correlation) * rng.normal(size=n)
-        own = np.sqrt(1 - correlation) * rng.normal(size=(guess.estimators, n))
-        right = expit(means + shared + own)
+        separate = np.sqrt(1 - correlation) * rng.normal(size=(guess.estimators, n))
+        right = expit(means + shared + separate)
         labels = np.repeat([True, False], n)
         counts = (
             np.random.default_rng([7, number])
             .multinomial(n, np.full(n, 1 / n), size=REPLICATES)
             .T
         )
-        both = [np.concatenate([one, 1 - one]) for one in right]
-        drawn = np.array([auc(c, labels, weights=np.tile(counts, (2, 1))) for c in both])
-        values = np.array([auc(c, labels) for c in both]).ravel()
+        confidences = [np.concatenate([row, 1 - row]) for row in right]
+        weights = np.tile(counts, (2, 1))
+        drawn = np.array([auc(c, labels, weights=weights) for c in confidences])
+        values = np.array([auc(c, labels) for c in confidences]).ravel()
         claims += bool(compare_all(values, drawn, n).above[0, 1])
     return claims / studies
 
@@ -129,9 +130,9 @@ def rows(studies: int) -> Iterator[dict[str, object]]:
     for m in (2, 5):
         guess = Guess(N, 220, 38, 0.5, 0.7, 0.65, m)
         promised = auc_difference(guess)
-        found = share_of_auc_claims(guess, difference=promised, studies=studies)
+        share = share_of_auc_claims(guess, difference=promised, studies=studies)
         row = {"metric": "contrast AUC", "gained": 220, "lost": 38, "estimators": m}
-        yield row | {"difference": promised, "found": 100 * found}
+        yield row | {"difference": promised, "found": 100 * share}
 
 
 if __name__ == "__main__":

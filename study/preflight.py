@@ -1,4 +1,4 @@
-"""Start of a run: what its jobs cost, and what a person must provide for them.
+"""Start of a run: the cost of the jobs, and the files and keys that are missing.
 
 A dry run prints these lines last. A real run prints them before its first job, and stops if
 something is missing or too expensive.
@@ -29,18 +29,18 @@ from study.study import Study
 
 Jobs = Sequence[tuple[str, Mapping[str, str]]]  # the rule and the wildcards of each
 
-# Of TriviaQA and Jeopardy, in a request to the judge: a question, its references, and the line
-# of a candidate with its number
+# Sizes in a request to the judge, for TriviaQA and Jeopardy: a question, its references, and
+# the line of a candidate with its number
 QUESTION_BYTES, REFERENCE_BYTES, CANDIDATE_BYTES = 100, 16, 18
-LIKELY_CANDIDATES = 5  # of ten beams, after grouping
-LIKELY_BYTES_PER_TOKEN, LIKELY_REPLY_TOKENS = 4, 5  # of English; of "3. CORRECT"
+LIKELY_CANDIDATES = 5  # groups of ten beams
+LIKELY_BYTES_PER_TOKEN, LIKELY_REPLY_TOKENS = 4, 5  # English; a line such as "3. CORRECT"
 TOO_LITTLE = (
     ", which is too little; set the environment variable HF_HOME to a folder on a larger disk."
 )
 LEAST_REPLY = 16  # see `persistcal.judge.messages.request_body`
 
-# Programs that stop with an error if a Python lacks what generate_beams needs. They receive the
-# back end and the script.
+# Programs that stop with an error if a Python lacks a package of generate_beams. They receive
+# the back end and the script.
 FIND = """
 import sys
 from importlib.util import find_spec
@@ -100,7 +100,7 @@ def request_cost(
 
 
 def plan_judge(inputs: Inputs, planned: Jobs, finished: Jobs) -> JudgePlan:
-    """Return the requests of `planned` jobs, without those that were paid before.
+    """Return the requests of `planned` jobs, without requests that were paid before.
 
     The ledger's requests belong to `finished` jobs first. A planned job with replies that are
     kept, for example after an edit of code, asks for nothing again.
@@ -334,7 +334,7 @@ def python_lines(
 ) -> Preflight:
     """Return the reason why the environment that answers the questions cannot.
 
-    A real run `imports` there what the job imports. A dry run only finds the packages.
+    A real run `imports` the packages of the job there. A dry run only finds them.
     """
     decoding = inputs.config["decoding"]
     chosen, backend = decoding.get("python"), decoding["backend"]
@@ -385,9 +385,9 @@ def preflight(
     notes: Sequence[str] = (),
     **how: bool,
 ) -> Preflight:
-    """Return what a person must know, and provide, before the `planned` jobs run.
+    """Return the cost of the `planned` jobs, and the reasons why they cannot start.
 
-    `arguments` are those of Snakemake, and `notes` become the first lines. See `python_lines`
+    `arguments` are Snakemake's, and `notes` become the first lines. See `python_lines`
     for `how` environments are checked.
     """
     parts = [
@@ -405,8 +405,8 @@ def preflight(
     )
 
 
-def refuse_if_missing(found: Preflight) -> None:
+def refuse_if_missing(report: Preflight) -> None:
     """Raise a WorkflowError with all reasons why a run cannot start."""
-    if found.refusals:
-        reasons = "\n".join(f"- {reason}" for reason in found.refusals)
+    if report.refusals:
+        reasons = "\n".join(f"- {reason}" for reason in report.refusals)
         raise WorkflowError(f"Nothing has started:\n{reasons}")

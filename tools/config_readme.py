@@ -90,7 +90,7 @@ def rows(
 
 
 def default_of(key: str, defaults: dict[str, Any]) -> str:
-    """Return the default of `key` as YAML on one line; nothing for a long or a named one."""
+    """Return the default of `key` as YAML on one line, or "" if it is long or a mapping."""
     value: Any = defaults
     for part in key.split("."):
         if not isinstance(value, dict) or part not in value:
@@ -127,7 +127,7 @@ def section(name: str, schema: dict[str, Any], defaults: dict[str, Any]) -> str:
 
 
 def needs_of(name: str, entry: dict[str, Any]) -> str:
-    """Return what an estimator needs besides a checkpoint's answers, in words."""
+    """Return a sentence about the inputs of an estimator besides a checkpoint's answers."""
     registration = ESTIMATORS[entry["function"]]
     needs = list(dict.fromkeys(NEEDS[column] for column in registration.needs))
     needs += ["the model's weights"] * registration.reads_weights
@@ -139,7 +139,7 @@ def needs_of(name: str, entry: dict[str, Any]) -> str:
 
 
 def definition(name: str, entry: dict[str, Any]) -> str:
-    """Return an estimator of the catalogue in words: its docstring, or what it varies."""
+    """Return the definition of an estimator: its docstring, or its settings."""
     if "recipe" in entry:
         given = {key: value for key, value in entry.items() if key != "label"}
         text = yaml.safe_dump(given, default_flow_style=True, width=1000).strip()

@@ -47,7 +47,7 @@ class Served:
 
     base_url: str
     model: str
-    request: Mapping[str, Any] = field(default_factory=dict)  # further fields; None: left out
+    request: Mapping[str, Any] = field(default_factory=dict)  # more fields; null removes one
     logprobs: bool = False  # whether replies without log-probabilities are refused
     samples_per_request: int = 1
     reasoning: str = "none"  # before the answer: none, "drop" or "keep"
@@ -65,7 +65,7 @@ class SampleDraws(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """One answer, complete or up to its first line break; unknown numbers are None.
+    """An answer, complete or up to its first line break. A number is None if it is unknown.
 
     The log-probability is the sum over the answer's tokens in the server's list.
     """
@@ -78,7 +78,7 @@ class Sample(NamedTuple):
 
     @property
     def refused(self) -> bool:
-        """Whether the server, or the model by its own account, would not answer."""
+        """Whether the server or the model refused to answer."""
         return self.finish in ("refusal", "content_filter")
 
 
@@ -90,16 +90,16 @@ class SampleReply(NamedTuple):
     fingerprint: str
 
 
-def sample_requests(said: Body, served: Served, draws: SampleDraws) -> dict[str, Body]:
+def sample_requests(question: Body, served: Served, draws: SampleDraws) -> dict[str, Body]:
     """Return the requests for the samples of a question, by a digest of content and model.
 
-    The seed of a request depends only on `draws.seed`, the question and the number of its first
-    sample. `said` is the question: the field prompt of a completion, or messages of a chat.
+    The seed of a request depends only on `draws.seed`, the question and the number of the first
+    sample. `question` contains the field prompt of a completion, or messages of a chat.
     """
-    chat = "messages" in said
+    chat = "messages" in question
     fields = {
         "model": served.model,
-        **said,
+        **question,
         "max_completion_tokens" if chat else "max_tokens": draws.max_new_tokens,
         "temperature": draws.temperature,
         "top_p": draws.top_p,
@@ -109,7 +109,7 @@ def sample_requests(said: Body, served: Served, draws: SampleDraws) -> dict[str,
     requests = {}
     for first in range(0, draws.n_samples, served.samples_per_request):
         n = min(served.samples_per_request, draws.n_samples - first)
-        seed = int(_digest([draws.seed, said, first])[:8], 16) >> 1
+        seed = int(_digest([draws.seed, question, first])[:8], 16) >> 1
         body = {**fields, "seed": seed, "n": n if n > 1 else None, **served.request}
         body = {name: value for name, value in body.items() if value is not None}
         requests[_digest([served.base_url, body, first])] = body
@@ -121,7 +121,7 @@ def _digest(value: object) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def read_samples(said: Any, body: Body, served: Served, section: str) -> SampleReply:  # noqa: ANN401
+def read_samples(reply: Any, body: Body, served: Served, section: str) -> SampleReply:  # noqa: ANN401
     """Read the samples of a completion or chat completion, in order.
 
     Other replies and impossible values raise a `BadReplyError`. A server that ignores the
@@ -129,13 +129,13 @@ def read_samples(said: Any, body: Body, served: Served, section: str) -> SampleR
     """
     n = body.get("n", 1)
     try:
-        choices = {c["index"]: _read(c, served.one_line) for c in said["choices"]}
-        n_given = len(said["choices"])
-        model, fingerprint = (said.get(key) or "" for key in ("model", "system_fingerprint"))
+        choices = {c["index"]: _read(c, served.one_line) for c in reply["choices"]}
+        n_given = len(reply["choices"])
+        model, fingerprint = (reply.get(key) or "" for key in ("model", "system_fingerprint"))
     except (AttributeError, IndexError, KeyError, TypeError, ValueError, OverflowError):
         raise BadReplyError("not a completion with its log-probabilities in order") from None
     if not isinstance(model, str) or not isinstance(fingerprint, str):
-        raise BadReplyError("a model or system_fingerprint that is no text")
+        raise BadReplyError("a model or system_fingerprint that is not a text")
     if len(choices) < n_given:
         raise BadReplyError("two choices with the same index")
     too_few = 0 < len(choices) < n
@@ -219,7 +219,7 @@ class Reach:
 
 
 class SampleReplies:
-    """The replies of a checkpoint's server in `folder`, which are all of one model."""
+    """Replies of a checkpoint's server, kept in `folder`; all are from the same model."""
 
     def __init__(self, folder: str, served: Served, section: str) -> None:
         self.folder = folder
@@ -230,8 +230,8 @@ class SampleReplies:
         self._list = f"{folder}/answered_by.csv"
 
     def get(self, requests: Mapping[str, Body]) -> dict[str, list[Sample]]:
-        """Return the samples of those of `requests` that are kept; warn of damaged ones."""
-        found = {}
+        """Return the samples of requests whose replies are kept; warn about damaged replies."""
+        kept = {}
         for key, body in requests.items():
             try:
                 if (entry := self._cache.get(key)) is None:
@@ -241,11 +241,11 @@ class SampleReplies:
                 samples = []
             is_whole = all(isinstance(sample.text, str) for sample in samples)
             if is_whole and len(samples) == body.get("n", 1):
-                found[key] = samples
+                kept[key] = samples
             else:
                 path = self._cache.path(key)
-                log.warning("%s is damaged; its question is asked again.", path)
-        return found
+                log.warning("%s is damaged; the question is asked again.", path)
+        return kept
 
     def keep(self, key: str, reply: SampleReply, body: Body) -> None:
         """Write the reply to a request; refuse a reply of another model than before."""
@@ -256,7 +256,7 @@ class SampleReplies:
         self._cache.put(key, {**reply._asdict(), "samples": samples, "asked": asked})
 
     def _note_model(self, reply: SampleReply) -> None:
-        """Write down who has answered, where that is new."""
+        """List the model that answered, if it is new."""
         listed = [
             fields[2:]
             for _, fields in parse_rows(read_lines(self._list), columns=len(ANSWERED_BY))
@@ -269,13 +269,13 @@ class SampleReplies:
             raise ServerError(
                 f"{self._section}: {self._asked} has answered as {listed[0][0]!r} so far and "
                 f"now answers as {reply.model!r}, which is another model. Name a dated one, or "
-                f"describe the new one as a checkpoint of its own; delete {self.folder} to "
-                "have it asked everything anew."
+                f"describe the new one as another checkpoint; delete {self.folder} to ask it "
+                "all questions."
             )
         if listed:
             log.warning(
                 "%s: %s, which answers as %r, has changed behind its name: its "
-                "system_fingerprint is %r and was %s. Its answers so far are kept.",
+                "system_fingerprint is %r and was %s. The answers so far are kept.",
                 *(self._section, self._asked, *stated),
                 ", ".join(repr(fingerprint) for _, fingerprint in listed),
             )
@@ -308,14 +308,14 @@ def ask_for_samples(
             missing = {key: body for key, body in requests.items() if key not in asked_since}
             _ask(missing, kept, served, reach, Ledger(f"{folder}/spending.csv"), api_key)
         samples = kept.get(requests)
-    every = [sample for of_one in samples.values() for sample in of_one]
+    answers = [answer for several in samples.values() for answer in several]
     for n, problem in (
-        (sum(sample.finish == "length" for sample in every), "were cut as too long"),
-        (sum(sample.refused for sample in every), "were refused"),
-        (sum(not sample.text.strip() for sample in every), "are empty"),
+        (sum(answer.finish == "length" for answer in answers), "were cut as too long"),
+        (sum(answer.refused for answer in answers), "were refused"),
+        (sum(not answer.text.strip() for answer in answers), "are empty"),
     ):
         if n:
-            log.warning("%d of %d answers %s", n, len(every), problem)
+            log.warning("%d of %d answers %s", n, len(answers), problem)
     return samples
 
 
@@ -352,7 +352,7 @@ def _ask(
                     "decoding.max_new_tokens, or serve the model with a longer one."
                 ) from None
             raise
-        return _without(api_key, reply)
+        return _hide_key(api_key, reply)
 
     ask_at_once(
         bodies,
@@ -365,12 +365,12 @@ def _ask(
     )
 
 
-def _without(api_key: str, reply: SampleReply) -> SampleReply:
+def _hide_key(api_key: str, reply: SampleReply) -> SampleReply:
     """Return `reply` without the API key; short keys are usual words and stay."""
 
-    def hide(said: Any) -> Any:  # noqa: ANN401
-        secret = isinstance(said, str) and len(api_key) >= PIECE
-        return said.replace(api_key, "[key]") if secret else said
+    def hide(value: Any) -> Any:  # noqa: ANN401
+        is_text = isinstance(value, str) and len(api_key) >= PIECE
+        return value.replace(api_key, "[key]") if is_text else value
 
     samples = [Sample(*map(hide, sample)) for sample in reply.samples]
     return SampleReply(samples, hide(reply.model), hide(reply.fingerprint))

@@ -82,28 +82,28 @@ STAMP = re.compile(
 
 
 LOG_NAME = re.compile(
-    r"^samples_.*\.jsonl(\.gz)?$|-predictions\.jsonl(\.gz)?$|\.eval$"  # of the three tools
+    r"^samples_.*\.jsonl(\.gz)?$|-predictions\.jsonl(\.gz)?$|\.eval$"  # lm-eval, OLMES, Inspect
 )
 
 
 @dataclass(frozen=True)
 class Reading:
-    """Options for reading files, named like those of the command."""
+    """Options for reading files, with the names of the command's options."""
 
-    labels: str | None = None  # "log" takes the score of a log, else answers are matched
-    filter: str | None = None  # of lm-evaluation-harness, whose output is the answer
-    estimators: Sequence[str] = ()  # that rate answers, or of predictions (by default all)
+    labels: str | None = None  # "log": the label is the score of a log; by default a match
+    filter: str | None = None  # filter of lm-evaluation-harness; its output is the answer
+    estimators: Sequence[str] = ()  # estimators that rate answers, or are chosen in predictions
     beams: bool | None = None  # whether several answers to a question are beams or samples
     columns: Mapping[str, str] = field(default_factory=dict)  # other names in the files
-    names: Sequence[str] = ()  # of the checkpoints, one for each file
+    names: Sequence[str] = ()  # names of the checkpoints, one for each file
     deployed: str | None = None  # "first": the first answer to a question, which others rate
     texts: str | None = None  # a file with the texts of predictions, for a sheet
-    unlabelled: str | None = None  # a file whose labels are not read: a sheet is for them
-    normalisation: str | None = None  # of the options of multiple choice
-    scale: Scale = PROBABILITIES  # of the confidences in the files
+    unlabelled: str | None = None  # a file without labels: a sheet is for them
+    normalisation: str | None = None  # score of options of multiple choice
+    scale: Scale = PROBABILITIES  # scale of the confidences in the files
     missing: str | None = None  # "drop" answers without a confidence or label, or a number
     pool: bool = False  # whether the logs of a version are one dataset
-    scorer: str | None = None  # of Inspect, whose score is the label
+    scorer: str | None = None  # scorer of Inspect; its score is the label
     errored: str | None = None  # "drop" samples of Inspect with an error, or "incorrect"
     again: Sequence[str] = ()  # files of a second ask, in the order of the first ones
     greedy: bool | None = None  # whether the answers are declared to be deterministic
@@ -142,12 +142,12 @@ class Reading:
 
 
 class VersionFile(NamedTuple):
-    """A file, and the checkpoint and the dataset that it belongs to if it does not say so."""
+    """A file, with defaults for its checkpoint and its dataset."""
 
     file: str
     checkpoint: str
     dataset: str = DEFAULTS["dataset"]
-    category: str = ""  # of the questions, if several files are one dataset
+    category: str = ""  # category of the questions, if several files are one dataset
 
 
 def read_study(files: Sequence[str], reading: Reading = Reading()) -> PredictionTables:
@@ -222,11 +222,11 @@ def _read_asked(files: Sequence[str], reading: Reading) -> PredictionTables:
     names = dict(zip(arguments, reading.names or name_checkpoints(arguments), strict=True))
     sources = _sources(versions, {n: name.strip() for n, name in names.items()}, reading.pool)
     kind = kinds[0]
-    for file, other in zip(files, kinds, strict=True):
-        if other != kind:
+    for file, kind_of_file in zip(files, kinds, strict=True):
+        if kind_of_file != kind:
             raise ValueError(
-                f"{file}: contains {other} and {files[0]} {kind}; give only {other} or only "
-                f"{kind}."
+                f"{file}: contains {kind_of_file} and {files[0]} {kind}; give only "
+                f"{kind_of_file} or only {kind}."
             )
     reading.check_use(kind, files[0])
     read = {PREDICTIONS: _read_predictions, ANSWERS: _read_answers, OPTIONS: _read_options}
@@ -239,29 +239,30 @@ def files_of_version(argument: str) -> list[str]:
     """Return the files of one version: a file itself, or the logs or tables of a folder."""
     path = Path(argument)
     if path.is_dir():
-        every = sorted(file for file in path.rglob("*") if file.is_file())
-        found = [str(file) for file in every if LOG_NAME.search(file.name)]
+        contents = sorted(file for file in path.rglob("*") if file.is_file())
+        logs = [str(file) for file in contents if LOG_NAME.search(file.name)]
         tables = [
             str(f)
-            for f in every
+            for f in contents
             if f.parent == path and kind_of(f.name) in (*TABLES, ".jsonl", ".parquet")
         ]
-        if not (found := found or tables):
+        if not (logs or tables):
             raise ValueError(
                 f"{argument}: the folder has no log (samples_*.jsonl, *-predictions.jsonl, "
                 "*.eval) and no table; name the files."
             )
-        return found
+        return logs or tables
     if path.exists() or not set("*?[") & set(argument):
         return [argument]
     start = Path(path.anchor or ".")
-    if not (found := sorted(map(str, start.glob(str(path.relative_to(path.anchor)))))):
+    files = sorted(map(str, start.glob(str(path.relative_to(path.anchor)))))
+    if not files:
         raise ValueError(f"{argument}: no file has such a name; correct the pattern.")
-    return found
+    return files
 
 
 def task_of(file: str) -> str:
-    """Return the task of a log by the name of its file.
+    """Return the task of a log, which is part of the name of the file.
 
     >>> task_of("v1/samples_mmlu_law_2026-01-01T08-16-28.840983.jsonl")
     'mmlu_law'
@@ -279,7 +280,7 @@ def task_of(file: str) -> str:
 def _sources(
     versions: Mapping[str, Sequence[str]], names: Mapping[str, str], pool: bool
 ) -> list[VersionFile]:
-    """Return each file with its checkpoint; files of a folder are a dataset each."""
+    """Return each file with its checkpoint. Each file of a folder is a dataset."""
     several = any(list(listed) != [argument] for argument, listed in versions.items())
     if not several:
         if pool:
@@ -298,9 +299,9 @@ def _sources(
         for task, file in tasks.items():
             names_of_file = (DEFAULTS["dataset"], task) if pool else (task, "")
             sources.append(VersionFile(file, names[argument], *names_of_file))
-    every = set.union(*tasks_of.values())
+    all_tasks = set.union(*tasks_of.values())
     for argument, present in tasks_of.items():
-        if lacking := sorted(every - present):
+        if lacking := sorted(all_tasks - present):
             raise ValueError(
                 f"{argument}: has no log of the task {', '.join(lacking[:3])}, and another "
                 "version has; add it, or name the files of each version by a pattern in quotes."
@@ -309,7 +310,7 @@ def _sources(
 
 
 def _pooled(rows: pd.DataFrame, source: VersionFile) -> pd.DataFrame:
-    """Return the rows of a file, with ids that no other file of its dataset has."""
+    """Return the rows of a file, with ids that are unique in the pooled dataset."""
     if not source.category:
         return rows
     ids = source.category + ":" + rows["question_id"].astype(str)
@@ -329,17 +330,17 @@ def _check_spellings(by_model: Mapping[str, Sequence[str]]) -> None:
 
 
 def _kind_and_columns(file: str, reading: Reading) -> tuple[str, set[str]]:
-    """Return what a file contains, and its columns by the names that they have here."""
-    known = {*KNOWN, *reading.columns.values()}
+    """Return the kind of a file, and its columns by the names that this project uses."""
+    names_known = {*KNOWN, *reading.columns.values()}
     if is_inspect_log(file):
         return ANSWERS, set()
     with name_files_in_errors(file):
-        present, scores_options = columns_and_scores(file, known)
+        present, scores_options = columns_and_scores(file, names_known)
     matched = match_columns(present, KNOWN, reading.columns)
     columns = {matched.get(name, name) for name in present}
     if not {"confidence", "answer", "option_logprobs", "doc_id"} & columns:
         lacking = [name for name in OTHER_NAMES if name not in columns]
-        spare = [name for name in present if name not in known]
+        spare = [name for name in present if name not in names_known]
         further = partial(_scale_option, file)
         raise ValueError(
             f"{file}: has neither the column 'confidence' of predictions nor the column "
@@ -368,8 +369,8 @@ def _check_files(files: Sequence[str], reading: Reading) -> None:
     given = {" ".join(name.split()) for name in reading.names} - {""}
     if reading.names and len(given) != len(files):
         raise ValueError(
-            f"--names gives {', '.join(reading.names)} for {len(files)} files; give each file "
-            "a name of its own."
+            f"--names gives {', '.join(reading.names)} for {len(files)} files; give a "
+            "different name to each file."
         )
 
 
@@ -439,12 +440,12 @@ def match_columns(
     taken = set(given)
     matched |= {n: n for n in present if n in wanted and n not in matched and n not in taken}
     taken |= set(matched.values())
-    alike = {plain_name(name): name for name in wanted if name not in taken}
+    by_plain_name = {plain_name(name): name for name in wanted if name not in taken}
     counts = Counter(plain_name(name) for name in present if name not in matched)
     for name in present:
         key = plain_name(name)
-        if name not in matched and key in alike and counts[key] == 1:
-            matched[name] = alike[key]
+        if name not in matched and key in by_plain_name and counts[key] == 1:
+            matched[name] = by_plain_name[key]
     return matched
 
 
@@ -678,9 +679,9 @@ def _prediction_batches(
     def further(guesses: Mapping[str, str]) -> str:
         version = _version_column(files, reading.columns)
         named = "".join(f" {name}={column}" for name, column in version.items())
-        known = {**reading.columns, **guesses}
+        columns = {**reading.columns, **guesses}
         has_scale = reading.scale != PROBABILITIES
-        return named + ("" if has_scale else _scale_option(source.file, known))
+        return named + ("" if has_scale else _scale_option(source.file, columns))
 
     def choose(present: Sequence[str]) -> dict[str, str]:
         optional = [*defaults, *own_predictions.OPTIONAL]
@@ -753,13 +754,13 @@ def _read_answers(
 
 
 def _borrow_references(parts: Sequence[pd.DataFrame]) -> None:
-    """Give questions without references those that other files have, in place."""
+    """Copy references of other files to questions without references, in place."""
     key = ["dataset", "question_id", "references"]
     rows = [row for part in parts for row in part[key].itertuples(index=False, name=None)]
-    known = {(dataset, id_): texts for dataset, id_, texts in rows if texts != (GIVEN,)}
+    references = {(dataset, id_): texts for dataset, id_, texts in rows if texts != (GIVEN,)}
     for part in parts:
-        own = part[key].itertuples(index=False, name=None)
-        part["references"] = [known.get((d, id_), texts) for d, id_, texts in own]
+        listed = part[key].itertuples(index=False, name=None)
+        part["references"] = [references.get((d, id_), texts) for d, id_, texts in listed]
 
 
 def _names_of(source: VersionFile) -> dict[str, str]:
@@ -792,7 +793,7 @@ def _without_errors(
     failed: Mapping[str, Sequence[str]],
     errored: str | None,
 ) -> tuple[pd.DataFrame, list[str]]:
-    """Return answers without questions whose sample failed at any version, and notes."""
+    """Return answers without questions that failed at any version, and notes."""
     notes = [
         f"{file}: {len(ids):,} questions have a sample that ended with an error or a limit."
         for file, ids in failed.items()
@@ -867,7 +868,7 @@ def _prepare_answers(
     optional = [*own_answers.NAMES[:3], *own_answers.OPTIONAL, *stated, *named, "correct"]
     present = match_columns([*map(str, rows)], {"correct", "label"}, columns).values()
     if not is_labelled or {"correct", "label"} & {*present}:
-        needed.remove("references")  # labels are given, or come later
+        needed.remove("references")  # labels are in the file or in a sheet
         optional.append("references")
     further = partial(_scale_option, source.file)
     chosen = choose_columns([*map(str, rows)], needed, optional, columns, further)

@@ -344,7 +344,7 @@ def test_checkpoint_names_that_differ_only_in_spaces_are_refused(predictions, tm
     rows = predictions.drop(columns="checkpoint")
     files = [write(tmp_path, rows[:40], "csv", "x"), write(tmp_path, rows[40:], "csv", "y")]
     assert run("metrics", *files, "--names", " v", "v") == 1
-    assert "give each file a name of its own" in capsys.readouterr().err
+    assert "give a different name to each file" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("heading", ["Question_ID", "question id", " QUESTION-ID "])

@@ -29,7 +29,7 @@ from persistcal.questions.question_list import asked_by
 from persistcal.store.progress import Pace
 
 BATCH = 64  # prompts
-REREAD = 16  # answers whose tokens are rated together
+REREAD = 16  # answers in a batch when tokens are rated
 N_EXAMPLES = 6
 
 
@@ -42,8 +42,8 @@ def _prompts(rows: pd.DataFrame, evidence: Evidence) -> list[str]:
 def verbalised(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return the mean digit that the model would give its answer, over nine.
 
-    Tian et al., "Just Ask for Calibration", EMNLP 2023, read off the digits' logits as
-    the adapters' confidence is. The prompt is the study's, or the estimator's own.
+    Tian et al., "Just Ask for Calibration", EMNLP 2023. Digits are weighted by the softmax of
+    their logits, as for adapters. The prompt is the estimator's, or by default the study's.
     """
 
     def ask(rows: pd.DataFrame, model: Any, tokenizer: Any) -> ArrayLike:  # noqa: ANN401
@@ -76,8 +76,8 @@ def p_true(answers: pd.DataFrame, evidence: Evidence, shown: str = "") -> pd.Ser
 def p_true_few_shot(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return the probability of the estimator's first word after examples and its prompt.
 
-    The examples are answers of the last earlier checkpoint to train questions: the first
-    right and the first wrong ones in turn, each with its word.
+    The examples are answers of the last earlier checkpoint to questions of the train split.
+    Right and wrong answers alternate, and each is followed by its word.
 
     Kadavath et al., "Language Models (Mostly) Know What They Know", 2022,
     arXiv:2207.05221, few-shot.
@@ -92,7 +92,7 @@ def p_true_few_shot(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
 
 
 def judged_examples(labelled: pd.DataFrame, n: int) -> pd.DataFrame:
-    """Return `n` answers, right and wrong in turn; fewer where one kind runs out.
+    """Return `n` answers, right and wrong in turn, or fewer if there are too few of a kind.
 
     >>> rows = pd.DataFrame({"answer": list("abcde"), "correct": [0, 0, 0, 1, 1]})
     >>> "".join(judged_examples(rows, 4)["answer"])
@@ -107,9 +107,9 @@ def judged_examples(labelled: pd.DataFrame, n: int) -> pd.DataFrame:
 def base_probability(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return the geometric mean of the probabilities that the rater gives the answer's tokens.
 
-    The rater receives the question as in the study. The token that ends the answer counts: the
-    most probable one of the possible end tokens. So a checkpoint that rates its own answers
-    gives `perplexity`.
+    The rater receives the question as in the study. The mean includes the most probable token
+    that can end the answer, so the values equal `perplexity` if a checkpoint rates its own
+    answers.
 
     Tan et al., "BaseCal: Unsupervised Confidence Calibration via Base Model Signals", 2026,
     arXiv:2601.03042: BaseCal-ReEval.
@@ -151,10 +151,10 @@ def continuation_logprobs(
 ) -> list[list[float]]:
     """Return the log-probability of each token of each text, and of the token that ends it.
 
-    Prompt and text are encoded together, and the first tokens, as many as the prompt has, are
-    the prompt's. A text ends with the most probable end token. A text with `n_tokens` tokens
-    was cut off and gets no end token. With `chat` the prompts contain the special tokens, and
-    none are added.
+    Prompt and text are encoded together, and the text begins after the number of tokens in the
+    encoded prompt. A text ends with the most probable end token. A text with `n_tokens` tokens
+    was cut off and gets no end token. With `chat` the prompts already contain the special
+    tokens.
     """
     special = {"add_special_tokens": not chat}
     prompt_tokens = tokenizer(list(prompts), **special)["input_ids"]
@@ -185,7 +185,7 @@ def continuation_logprobs(
 
 
 def _steps(prompt: list[int], whole: list[int], n: int) -> list[tuple[list[int], int | None]]:
-    """Return each token of a text after its context; None ends the text."""
+    """Return each context and the token that follows it, which is None at the text's end."""
     text = whole[len(prompt) :]
     tokens = text if len(text) >= n else [*text, None]
     return [(prompt + text[:place], token) for place, token in enumerate(tokens)]

@@ -1,8 +1,8 @@
 """The verdict on an update, which the terminal, its JSON and the page's first screen show.
 
-One answer per question: does accuracy change, did confidence follow, is it calibrated at the
-later checkpoint, and does a threshold keep its precision? Each answer rests on a test and has a
-mark: shown, the opposite is shown, or the data cannot tell.
+The verdict answers four questions: does accuracy change, did confidence follow, is it
+calibrated at the later checkpoint, and does a threshold keep its precision? Each answer rests
+on a test and has a mark: shown, the opposite is shown, or not decided by the data.
 """
 
 from collections.abc import Mapping, Sequence
@@ -78,7 +78,7 @@ class Threshold(NamedTuple):
 
 
 class Rated(NamedTuple):
-    """The answers about an estimator; a baseline, which knows no question, has none."""
+    """The answers about an estimator. They are None for a baseline, which ignores questions."""
 
     member: Member
     label: str
@@ -86,8 +86,8 @@ class Rated(NamedTuple):
     calibrated: Answer | None = None
     threshold: Answer | None = None
     threshold_values: Threshold | None = None
-    thresholds: tuple[float, ...] = ()  # that were selected, one per seed
-    labels_to_decide: float = np.nan  # of an undecided verdict of a single seed
+    thresholds: tuple[float, ...] = ()  # selected thresholds, one per seed
+    labels_to_decide: float = np.nan  # for an undecided verdict of one seed
 
     @property
     def is_baseline(self) -> bool:
@@ -106,7 +106,7 @@ class Verdict(NamedTuple):
     accuracy: Answer
     rows: list[Rated]
     target: float | None  # precision of the thresholds, if there are any
-    chance: str  # what the line of chance means
+    chance: str  # meaning of the line of chance
 
     @property
     def headline(self) -> str:
@@ -136,7 +136,7 @@ _CLAUSES = {
 
 
 def _names(labels: Sequence[str]) -> str:
-    """Return labels in one list, the first four by name; one with a comma is quoted.
+    """Return labels in one list, the first four by name. Labels with a comma are quoted.
 
     >>> _names(["A", "B"]), _names(["A", "B", "C", "D", "E", "F"])
     ('A and B', 'A, B, C, D and 2 more')
@@ -200,7 +200,7 @@ def _verdict(study: Contents, part: Part) -> Verdict | None:
 
 
 def chance_of(claims: pd.DataFrame) -> str:
-    """Return what the line of chance means: flips of sampled answers move confidence, too."""
+    """Return the meaning of the line of chance, as sampled answers flip by themselves."""
     bases = set(claims["basis"]) - {""}
     return (
         "chance" if bases and SAMPLES not in bases else "chance, if no answer flips by itself"
@@ -241,7 +241,7 @@ def _accuracy(known: np.ndarray, tested: Mapping[Any, Any] | None) -> Answer:
 
 
 def _follows(claim: Claim) -> Answer:
-    """Return the word for an estimator, with the change AUC on which it rests."""
+    """Return the word for an estimator, with its change AUC."""
     order = claim.get("change_auc")
     if order is None:
         return Answer(OPEN, TOO_FEW)
