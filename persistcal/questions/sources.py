@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -414,6 +415,20 @@ def _is_there(value: object) -> bool:
     )
 
 
+def _load(repo: str, name: str, *, split: str, revision: str) -> "Dataset":
+    """Load a split of a repository of the Hub, or of a folder with the same files.
+
+    The cache of `datasets` knows a folder by its name only and would return what the folder
+    contained before, so a folder is read without it.
+    """
+    from datasets import load_dataset
+
+    if not Path(repo).is_dir():
+        return load_dataset(repo, name, split=split, revision=revision)
+    with TemporaryDirectory() as cache:
+        return load_dataset(repo, name, split=split, cache_dir=cache, keep_in_memory=True)
+
+
 @source("triviaqa")
 def read_triviaqa(
     *,
@@ -425,10 +440,9 @@ def read_triviaqa(
     expect: Mapping[str, int] | None = None,
 ) -> pd.DataFrame:
     """Return the questions of TriviaQA, from a repository of the Hub."""
-    from datasets import load_dataset
-
-    validation, training = load_dataset(
-        repo, "rc.nocontext", split=["validation", "train"], revision=revision
+    validation, training = (
+        _load(repo, "rc.nocontext", split=split, revision=revision)
+        for split in ("validation", "train")
     )
     with name_files_in_errors(repo):
         splits = {"train": train, "test": test}
@@ -449,9 +463,7 @@ def read_jeopardy(
     expect: Mapping[str, int] | None = None,
 ) -> pd.DataFrame:
     """Return the questions of Jeopardy of the categories that a text file lists."""
-    from datasets import load_dataset
-
-    rows = load_dataset(repo, "all_questions", split="train", revision=revision)
+    rows = _load(repo, "all_questions", split="train", revision=revision)
     names = Path(categories).read_text(encoding="utf-8").splitlines()
     with name_files_in_errors(repo):
         questions = jeopardy_questions(rows, names, train=train, test=test)

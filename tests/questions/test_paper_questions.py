@@ -275,3 +275,16 @@ def test_a_json_file_without_questions_is_refused(tmp_path):
     (tmp_path / "x.json").write_text('{"documents": []}')
     with pytest.raises(ValueError, match=r"x\.json: the key 'questions' is missing"):
         read_bioasq(file=str(tmp_path / "x.json"), expect={})
+
+
+def test_a_changed_folder_of_questions_is_read_again(tmp_path):
+    def answers(answer):
+        examples = [(f"Example {n}?", "yes") for n in range(10)]
+        rows = [("Which river?", answer)]
+        repo = write_triviaqa(tmp_path / "trivia_qa", train=examples, validation=rows)
+        questions = read_triviaqa(repo=repo, revision="main", train=[0, 0], test=[0, 1])
+        [references] = questions.query("split == 'test'")["references"]
+        return list(references)
+
+    assert answers("Nile") == ["Nile"]
+    assert answers("Congo") == ["Congo"]
