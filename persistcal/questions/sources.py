@@ -415,8 +415,8 @@ def _is_there(value: object) -> bool:
     )
 
 
-def _load(repo: str, name: str, *, split: str, revision: str) -> "Dataset":
-    """Load a split of a repository of the Hub, or of a folder with the same files.
+def _load(repo: str, name: str, splits: Sequence[str], revision: str) -> "list[Dataset]":
+    """Load splits of a repository of the Hub, or of a folder with the same files.
 
     The cache of `datasets` knows a folder by its name only and would return what the folder
     contained before, so a folder is read without it.
@@ -424,9 +424,9 @@ def _load(repo: str, name: str, *, split: str, revision: str) -> "Dataset":
     from datasets import load_dataset
 
     if not Path(repo).is_dir():
-        return load_dataset(repo, name, split=split, revision=revision)
+        return load_dataset(repo, name, split=splits, revision=revision)
     with TemporaryDirectory() as cache:
-        return load_dataset(repo, name, split=split, cache_dir=cache, keep_in_memory=True)
+        return load_dataset(repo, name, split=splits, cache_dir=cache, keep_in_memory=True)
 
 
 @source("triviaqa")
@@ -440,10 +440,7 @@ def read_triviaqa(
     expect: Mapping[str, int] | None = None,
 ) -> pd.DataFrame:
     """Return the questions of TriviaQA, from a repository of the Hub."""
-    validation, training = (
-        _load(repo, "rc.nocontext", split=split, revision=revision)
-        for split in ("validation", "train")
-    )
+    validation, training = _load(repo, "rc.nocontext", ["validation", "train"], revision)
     with name_files_in_errors(repo):
         splits = {"train": train, "test": test}
         questions = triviaqa_questions(validation, training, **splits, aliases=aliases)
@@ -463,7 +460,7 @@ def read_jeopardy(
     expect: Mapping[str, int] | None = None,
 ) -> pd.DataFrame:
     """Return the questions of Jeopardy of the categories that a text file lists."""
-    rows = _load(repo, "all_questions", split="train", revision=revision)
+    [rows] = _load(repo, "all_questions", ["train"], revision)
     names = Path(categories).read_text(encoding="utf-8").splitlines()
     with name_files_in_errors(repo):
         questions = jeopardy_questions(rows, names, train=train, test=test)
