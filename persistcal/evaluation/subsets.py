@@ -425,10 +425,9 @@ def _beyond_control(
         bounds = {metric: Bounds(m.numerator, *m.interval()) for metric, m in measured.items()}
         balance, order = (bounds[metric] for metric in ("delta0_balanced", "change_auc"))
         word = word_of(balance, Bounds(*(0.5 + end for end in order)), CONTROL)
+        # A change with fewer chance flips than its control looks like a move against
         if word == AGAINST and not measured["change_auc"].surplus:
-            word = (
-                NOT_SHOWN  # a change with fewer chance flips than its control looks like this
-            )
+            word = NOT_SHOWN
         for metric, controlled in measured.items():
             claim = word, CONTROL
             rows.append((*member, metric, *bounds[metric], *controlled.estimate(), *claim))
@@ -441,12 +440,13 @@ def _cross_ask(
     """Return the cross-asked metrics of each estimator, and its word; no rows with one ask."""
     chosen = replace(settings, pairs=pairs, min_contrast=1)
     crossed = cross_ask(predictions, list(dict.fromkeys(sum(pairs, ()))), chosen)
+    if crossed is None:
+        return _claimed([], CROSSED)
     rows: list[tuple[object, ...]] = []
-    for number, member in enumerate(crossed.estimators if crossed else ()):
-        assert crossed
+    basis = basis_of(crossed)
+    for number, member in enumerate(crossed.estimators):
         measured = MeasuredEstimator.of_cross_asking(crossed, number)
         balance, order = bounds = [measured.bounds(metric) for metric in OF_CROSS_ASKING]
-        basis = basis_of(crossed)
         claim = word_of(balance, order, basis), basis
         for metric, of_metric in zip(OF_CROSS_ASKING, bounds, strict=True):
             rows.append((*member, metric, *of_metric, *claim))
@@ -457,9 +457,7 @@ def _claimed(rows: Sequence[tuple[object, ...]], columns: Sequence[str]) -> pd.D
     """Return a table of numbers, and of a claim and its basis, by estimator and metric."""
     names = [*MEMBER, "metric", *columns, "word", "basis"]
     table = pd.DataFrame(rows, columns=names)
-    return table.astype(dict.fromkeys(columns, float)).astype(
-        dict.fromkeys([*MEMBER, "metric"], str)
-    )
+    return table.astype(dict.fromkeys(columns, float) | dict.fromkeys([*MEMBER, "metric"], str))
 
 
 def _in_lost_answers(drawn: Drawn) -> pd.DataFrame:

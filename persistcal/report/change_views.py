@@ -204,23 +204,20 @@ def by_change(measured: pd.DataFrame, *, only: Sequence[str], labels: DisplayNam
     rows = _with_wider_intervals(measured, only)
     controls = ", ".join(dict.fromkeys(escape(c) for c in rows["control"] if c))
     is_crossed = bool(rows["crossed"].notna().any())
+    claimed = [("of_knowledge", _OF_KNOWLEDGE_ENDS)] if controls else []
+    claimed += [("crossed", _CROSSED_ENDS)] if is_crossed else []
 
     def cells(records: list[dict[Hashable, Any]]) -> tuple[list[str], list[str]]:
         first, by_metric = records[0], {row["metric"]: row for row in records}
         values = [
             _with_interval(by_metric[metric], "value", ENDS) for metric in _CHANGE_METRICS
         ]
-        if controls:
-            values += [
-                _with_interval(by_metric[metric], "of_knowledge", _OF_KNOWLEDGE_ENDS)
-                for metric in _OF_KNOWLEDGE
-            ]
-        if is_crossed:
-            values += [
-                _with_interval(by_metric[metric], "crossed", _CROSSED_ENDS)
-                for metric in _OF_KNOWLEDGE
-            ]
-        if controls or is_crossed:
+        values += [
+            _with_interval(by_metric[metric], value, ends)
+            for value, ends in claimed
+            for metric in _OF_KNOWLEDGE
+        ]
+        if claimed:
             values.append(escape(first["word"]) or MISSING)
         in_lost = MISSING
         if first["regression"]:
@@ -231,7 +228,7 @@ def by_change(measured: pd.DataFrame, *, only: Sequence[str], labels: DisplayNam
     metric_heads = [latex.metric_head(metric) for metric in _CHANGE_METRICS]
     metric_heads += _OF_KNOWLEDGE.values() if controls else []
     metric_heads += [f"{latex.metric_head(m)}, crossed" for m in _OF_KNOWLEDGE if is_crossed]
-    metric_heads += ["Claim"] if controls or is_crossed else []
+    metric_heads += ["Claim"] if claimed else []
     heads = ["Change", "Gained", "Lost", "Estimator", *metric_heads, "In lost ones"]
     groups = latex.nested(rows, cells, ["change"], span=len(heads), labels=labels)
     caption = (

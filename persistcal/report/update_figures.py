@@ -1,6 +1,6 @@
 """Figures of an update: each estimator's confidence at the first and at the last checkpoint."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ from persistcal.report.threshold_views import MOST_CURVES, percent
 
 N_REPLICATES = 200  # of a band
 _CERTIFIED: dict[str, Any] = {"facecolor": "#d8efe4", "linewidth": 0}
+_DASHED = (0, (3, 2))  # lines of the first checkpoint
 _COLOURS = {"gained": "#1a8f63", "lost": "#cf4436", "unchanged": "#8b8f98"}
 
 
@@ -49,7 +50,8 @@ def _choose(
     checkpoints: Mapping[str, Names],
     labels: DisplayNames,
     only: Sequence[str],
-) -> Iterator[_Chosen]:
+) -> list[_Chosen]:
+    chosen = []
     rows = chosen_rows(predictions, only)
     for place, group in rows.groupby(PLACE, sort=False):
         model, dataset = map(str, place)
@@ -64,18 +66,18 @@ def _choose(
         drawn = drawing.in_legend_order(set(runs), labels["estimators"])[:MOST_CURVES]
         first, *_, last = names.values()
         shown = {name: runs[name] for name in drawn}
-        yield _Chosen(place_title((model, dataset), labels), answers, shown, (first, last))
+        title = place_title((model, dataset), labels)
+        chosen.append(_Chosen(title, answers, shown, (first, last)))
+    return chosen
 
 
-def _panels(
-    chosen: Sequence[_Chosen], labels: DisplayNames, height: float
-) -> tuple[Figure, list[_Panel]]:
+def _panels(chosen: Sequence[_Chosen], labels: DisplayNames) -> tuple[Figure, list[_Panel]]:
     """Return a figure with a row per model and dataset, and a panel per estimator."""
     names = list(dict.fromkeys(chain.from_iterable(one.runs for one in chosen)))
     styles = drawing.looks(names)
     n_columns = max(len(one.runs) for one in chosen)
     figure, grid = drawing.grid(
-        len(chosen), n_columns, width=2.4, height=height, share_x=True, share_y="row"
+        len(chosen), n_columns, width=2.4, height=2.3, share_x=True, share_y="row"
     )
     panels = []
     for line, one in zip(grid, chosen, strict=True):
@@ -92,7 +94,7 @@ def _panels(
 
 def _line(panel: _Panel, k: int, **look: Any) -> dict[str, Any]:  # noqa: ANN401
     """Return the look of a line: dashed at the first checkpoint, solid at the last one."""
-    style = {"linestyle": "solid"} if k else {"linestyle": (0, (3, 2)), "alpha": 0.8}
+    style = {"linestyle": "solid"} if k else {"linestyle": _DASHED, "alpha": 0.8}
     return {"color": panel.style.light, "linewidth": 1.5, **style, **look}
 
 
@@ -102,7 +104,7 @@ def _end_handles(panels: Sequence[_Panel]) -> list[Line2D]:
     ends = next(iter(named)) if len(named) == 1 else ("first checkpoint", "last checkpoint")
     look: dict[str, Any] = {"color": drawing.GRAY, "linewidth": 1.5}
     return [
-        Line2D([], [], label=ends[0], linestyle=(0, (3, 2)), **look),
+        Line2D([], [], label=ends[0], linestyle=_DASHED, **look),
         Line2D([], [], label=ends[1], **look),
     ]
 
@@ -122,10 +124,10 @@ def reliability_figure(
 
     Accuracy is smoothed as in SmoothECE. The last checkpoint has a 95 % bootstrap band.
     """
-    chosen = list(_choose(predictions, checkpoints, labels, only))
+    chosen = _choose(predictions, checkpoints, labels, only)
     if not chosen:
         return drawing.only_text(_ONE)
-    figure, panels = _panels(chosen, labels, 2.3)
+    figure, panels = _panels(chosen, labels)
     for panel in panels:
         panel.axes.plot(
             [0, 1], [0, 1], color=drawing.GRAY, linewidth=0.7, linestyle=(0, (4, 3))
@@ -163,10 +165,10 @@ def threshold_figure(
     labels of the last checkpoint certify are shaded. `threshold` has `precision` and `delta`.
     """
     settings = EvaluationSettings(precision=threshold["precision"], delta=threshold["delta"])
-    chosen = list(_choose(predictions, checkpoints, labels, only))
+    chosen = _choose(predictions, checkpoints, labels, only)
     if not chosen:
         return drawing.only_text(_ONE)
-    figure, panels = _panels(chosen, labels, 2.3)
+    figure, panels = _panels(chosen, labels)
     for panel in panels:
         axes, answers, last = panel.axes, panel.answers, len(panel.answers.checkpoints) - 1
         certified = curves.certified_ranges(answers, panel.runs, last, settings)
@@ -207,10 +209,10 @@ def shifts_figure(
 
     Confidence that follows knowledge moves right in gained and left in lost questions.
     """
-    chosen = list(_choose(predictions, checkpoints, labels, only))
+    chosen = _choose(predictions, checkpoints, labels, only)
     if not chosen:
         return drawing.only_text(_ONE)
-    figure, panels = _panels(chosen, labels, 2.3)
+    figure, panels = _panels(chosen, labels)
     edges = np.arange(curves.N_BINS + 1) / curves.N_BINS
     for panel in panels:
         last, names = len(panel.answers.checkpoints) - 1, []
@@ -222,12 +224,9 @@ def shifts_figure(
             panel.axes.stairs(
                 heights, edges, baseline=base, fill=True, color=_COLOURS[kind], alpha=0.6
             )
-            outline: dict[str, Any] = {
-                "color": "black",
-                "linewidth": 0.9,
-                "linestyle": (0, (3, 2)),
-            }
-            panel.axes.stairs(base + 0.85 * before / most, edges, baseline=base, **outline)
+            heights = base + 0.85 * before / most
+            outline: dict[str, Any] = {"color": "black", "linewidth": 0.9}
+            panel.axes.stairs(heights, edges, baseline=base, linestyle=_DASHED, **outline)
             panel.axes.axhline(base, color=drawing.GRAY, linewidth=0.6)
             names.append(f"{kind}\n{round(after.sum()):,}")
         panel.axes.set_yticks([base + 0.4 for base in range(len(found))], names[::-1])
@@ -256,7 +255,7 @@ def label_curve_figure(
     median coverage is drawn if at least half of the sheets certify a threshold.
     """
     settings = EvaluationSettings(precision=threshold["precision"], delta=threshold["delta"])
-    chosen = list(_choose(predictions, checkpoints, labels, only))
+    chosen = _choose(predictions, checkpoints, labels, only)
     if not chosen:
         return drawing.only_text(_ONE)
     names = list(dict.fromkeys(chain.from_iterable(one.runs for one in chosen)))
