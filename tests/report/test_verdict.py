@@ -1,10 +1,13 @@
 """The verdict on an update: marks, words and numbers."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
 from synthetic_study import invent
 
+from persistcal.evaluation.reliability import CheckpointCalibration
 from persistcal.report.page.contents import gather
 from persistcal.report.page.verdict import (
     NONE,
@@ -15,6 +18,7 @@ from persistcal.report.page.verdict import (
     Rated,
     Verdict,
     _accuracy,
+    _calibrated,
     _threshold,
     chance_of,
     verdicts,
@@ -71,6 +75,24 @@ def test_an_adjusted_p_value_replaces_the_p_value_of_the_pair():
     # 12 of 32 are gained
     assert answer[:2] == (OPEN, "can be chance")
     assert answer.text == ".625 → 1.000, by .375 [−.100, .800]"
+
+
+@pytest.mark.parametrize(
+    ("p_calibrated", "p_mean", "word", "cell"),
+    [
+        (0.3, 0.9, "no error shown", "says .560, right .500"),
+        (0.01, 0.9, "not calibrated", "off by .083, noise .040"),
+        (0.01, 0.01, "over-confident", "says .560, right .500"),
+    ],
+)
+def test_a_calibration_error_without_a_bias_is_shown_beside_its_noise_floor(
+    p_calibrated, p_mean, word, cell
+):
+    tested = CheckpointCalibration(0.083, 0.04, p_calibrated, 0.56, 0.5, p_mean, 0.05)
+    answers = SimpleNamespace(correct=[np.array([0, 1])], groups=np.arange(2))
+    part = SimpleNamespace(calibration_at=lambda member, k: tested, answers=answers)
+    answer = _calibrated(part, ("quiz", "A"), 0)
+    assert (answer.word, answer.brief) == (word, cell)
 
 
 def seed_of_threshold(verdict, precision):
