@@ -12,12 +12,10 @@ import torch
 from hub_layout import write_jeopardy, write_triviaqa
 from peft import LoraConfig, get_peft_model
 from tiny_models import tiny_entailment_model
-from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import (
     GPTNeoXConfig,
     GPTNeoXForCausalLM,
-    LlamaConfig,
-    LlamaForCausalLM,
     Olmo3Config,
     Olmo3ForCausalLM,
     PreTrainedTokenizerFast,
@@ -30,7 +28,6 @@ from transformers import (
 from persistcal.questions.sources import BLACKLIST
 
 OLMO = "allenai/Olmo-3-1025-7B"
-MARIN = "marin-community/marin-8b-base"
 QWEN = "Qwen/Qwen3-8B"
 SMOLLM = "HuggingFaceTB/SmolLM3-3B-checkpoints"
 PYTHIA = "EleutherAI/pythia-1.4b"
@@ -38,7 +35,6 @@ GCM = "Hanqix/GCM-Qwen3-8B-TriviaQA"
 ENTAILMENT = "MoritzLaurer/DeBERTa-v3-base-mnli-fever-anli"
 REVISIONS = {
     OLMO: ["stage1-step283000", "stage1-step424000", "stage1-step566000", "stage1-step1413814"],
-    MARIN: ["jellyfish", "phoenix", "deeper-starling"],
     QWEN: ["main"],
 }
 OF_ONE_GPU = {
@@ -182,16 +178,13 @@ def model(repo: str) -> torch.nn.Module:
     if repo == PYTHIA:
         del shape["num_key_value_heads"]
         return GPTNeoXForCausalLM(GPTNeoXConfig(**shape, num_hidden_layers=2))
-    if repo == MARIN:
-        return LlamaForCausalLM(LlamaConfig(**shape, num_hidden_layers=2))
     return Qwen3ForCausalLM(Qwen3Config(**shape, num_hidden_layers=2, head_dim=16))
 
 
 def write_tokenizer(folder: Path, repo: str) -> None:
-    """Write a byte-level BPE; Marin's tokenizer begins every text with a special token."""
+    """Write a byte-level BPE."""
     special = {
         OLMO: ["<|endoftext|>", "<|pad|>"],
-        MARIN: ["<|end_of_text|>", "<|pad|>", "<|begin_of_text|>"],
         QWEN: ["<|im_end|>", "<|endoftext|>", "<|im_start|>"],
         SMOLLM: ["<|end_of_text|>", "<|pad|>", "<|begin_of_text|>"],
         PYTHIA: ["<|endoftext|>", "<|padding|>"],
@@ -213,12 +206,6 @@ def write_tokenizer(folder: Path, repo: str) -> None:
         show_progress=False,
     )
     bpe.train_from_iterator(texts, trainer)
-    if repo == MARIN:
-        bpe.post_processor = processors.TemplateProcessing(
-            single="<|begin_of_text|> $A",
-            pair="<|begin_of_text|> $A $B",
-            special_tokens=[("<|begin_of_text|>", 2)],
-        )
     tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=bpe, eos_token=special[0], pad_token=special[1]
     )
@@ -228,7 +215,6 @@ def write_tokenizer(folder: Path, repo: str) -> None:
     settings = json.loads((folder / "tokenizer_config.json").read_text())
     settings["tokenizer_class"] = {
         OLMO: "GPT2Tokenizer",
-        MARIN: "PreTrainedTokenizerFast",
         QWEN: "Qwen2Tokenizer",
         SMOLLM: "PreTrainedTokenizerFast",
         PYTHIA: "GPTNeoXTokenizer",

@@ -95,3 +95,5 @@ def test_the_table_has_a_number_for_each_method(folder):
         cells["estimator"]
     )
     assert np.isfinite(cells["value"]).all()
+    tex = (folder / "results/one_gpu/tables/oracle_vs_methods.tex").read_text()
+    assert "SmolLM3 3B" in tex and "Pythia 1.4B" in tex
