@@ -104,11 +104,16 @@ def _this_module() -> str:
     return digest([Path(__file__).read_bytes()])
 
 
+def imported_names(path: Path, root: Path) -> list[str]:
+    """Return the dotted names that a file can import."""
+    return _read(path, root)[1]
+
+
 def imported_files(script: Path, root: Path) -> set[Path]:
     """Return the files of our packages that `script` imports, directly or indirectly."""
     waiting, seen = [script], {script}
     while waiting:
-        _, names = _read(waiting.pop(), root)
+        names = imported_names(waiting.pop(), root)
         further = set().union(*(_files_of(name, root) for name in names)) - seen
         seen |= further
         waiting += further
