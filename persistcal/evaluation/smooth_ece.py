@@ -264,6 +264,8 @@ def _density_shares() -> Array:
     times = np.full(GRID, 2.0)
     times[[0, -1]] = 1
     sizes = _n_mesh(np.arange(COARSEST, N_BANDWIDTHS + 1)).tolist()
-    mean_read = {n: place(np.linspace(0, 1, n), np.full(n, 1 / n), GRID).sum(1) for n in sizes}
+    mean_read = {
+        n: place(np.linspace(0, 1, n), np.full(n, 1 / n), GRID).sum(1) for n in set(sizes)
+    }
     on_mesh = np.array([np.asarray(mean_read[n]).ravel() for n in sizes])
     return times * dct(_factors() * dct(on_mesh / times, type=1), type=1)
