@@ -25,7 +25,7 @@ def check_config(config: dict[str, Any]) -> None:
         _check_dataset(study, name)
     _check_agreement(study)
     _check_similarity(study)
-    added = [row.estimator for row in study.collected] if study.estimates else []
+    added = [row.estimator for row in study.evaluated] if study.estimates else []
     estimators = list(dict.fromkeys([*config["study"]["estimators"], *added]))
     for name in estimators:
         check_estimator(study, name)

@@ -532,11 +532,12 @@ class Inputs:
 
     def shown_on_page(self, pattern: str) -> Files:
         """Fill `pattern` for the answers that the page shows."""
-        return list(dict.fromkeys(of_each(pattern, self.study.answers_on_page)))
+        rows = [] if self.study.chosen["predictions"] else self.study.answered
+        return list(dict.fromkeys(of_each(pattern, rows)))
 
     def weights_on_page(self, pattern: str) -> Files:
         """Fill `pattern` for each checkpoint on the page that is run here."""
-        rows = self.study.answers_on_page if self.study.runs_models else []
+        rows = self.study.answered if self.study.runs_models else []
         local_rows = [row for row in rows if not self.study.api(row.model, row.checkpoint)]
         return list(dict.fromkeys(of_each(pattern, local_rows)))
 

@@ -77,7 +77,7 @@ def _analyses(study: Study) -> Config:
 
 def used_config(study: Study) -> Config:
     """Return the config without the models, datasets, … that the study does not use."""
-    config, chosen, rows = study.config, study.chosen, study.collected
+    config, chosen, rows = study.config, study.chosen, study.evaluated
     estimators = {row.estimator for row in rows}
     if not study.estimates:  # the file contains the estimators
         estimators = set(chosen["estimators"]) if not chosen["predictions"] else set()

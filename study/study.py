@@ -797,24 +797,29 @@ class Study:
 
     @cached_property
     def evaluated(self) -> list[Evaluated]:
-        """Model, dataset and estimator of each evaluation of the study itself."""
+        """The evaluations of the study and of its complete tables."""
         pairs = [(m, d) for m in self.chosen["models"] for d in self.chosen["datasets"]]
         if not self.estimates:
             return [Evaluated(*pair, IMPORTED) for pair in pairs]
-        return [
+        chosen = [
             Evaluated(*pair, estimator)
             for pair in pairs
             for estimator in self.chosen["estimators"]
             if self.is_evaluated(*pair, estimator)
         ]
+        added = [row for name in self.tables for row in self.shown(name)]
+        return list(dict.fromkeys([*chosen, *added]))
 
     @cached_property
-    def collected(self) -> list[Evaluated]:
-        """The study's evaluations, and those that its complete tables add."""
-        if not self.estimates:
-            return self.evaluated
-        added = [row for name in self.tables for row in self.shown(name)]
-        return list(dict.fromkeys([*self.evaluated, *added]))
+    def model_datasets(self) -> list[ModelDataset]:
+        """The study's models and datasets, and those that its complete tables add."""
+        added = {(row.model, row.dataset) for row in self.evaluated}
+        return [
+            ModelDataset(model, dataset)
+            for model in self.chosen["models"]
+            for dataset in self.datasets
+            if dataset in self.chosen["datasets"] or (model, dataset) in added
+        ]
 
     def blocks(self, table: str, model: str, dataset: str) -> list[list[tuple[str, str]]]:
         """Return the estimators that `table` compares with each other, block by block."""
@@ -847,10 +852,17 @@ class Study:
 
     @cached_property
     def answered(self) -> list[Answered]:
-        """The answers that the study shows, in the order of the tables."""
+        """The answers in accuracies and on the page.
+
+        Training checkpoints answer the study's own datasets only.
+        """
         return [
             Answered(model, checkpoint, dataset, split)
-            for model, checkpoint, dataset in self.checkpoints_asked
+            for model in self.chosen["models"]
+            for checkpoint in self.checkpoints(model)
+            for dataset in self.datasets
+            if dataset in self.chosen["datasets"] or checkpoint in self.evaluation(model)
+            if (model, dataset) in self.model_datasets
             for split in self.splits_shown(model, checkpoint, dataset)
         ]
 
@@ -871,24 +883,6 @@ class Study:
             for model in self.chosen["models"]
             for checkpoint in self.checkpoints(model)
             for dataset in self.chosen["datasets"]
-        ]
-
-    @cached_property
-    def answers_on_page(self) -> list[Answered]:
-        """The answers that the page shows.
-
-        Training checkpoints answer the study's own datasets only.
-        """
-        if self.chosen["predictions"]:
-            return []
-        datasets = self.chosen["datasets"]
-        return [
-            Answered(model, checkpoint, dataset, split)
-            for model, dataset in dict.fromkeys((e.model, e.dataset) for e in self.collected)
-            for checkpoint in (self.checkpoints if dataset in datasets else self.evaluation)(
-                model
-            )
-            for split in self.splits_shown(model, checkpoint, dataset)
         ]
 
     def analysed(self, analysis: str) -> list[ModelDataset]:

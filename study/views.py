@@ -66,7 +66,7 @@ class ViewSettings:
         names = self._study.labels["estimators"]
         if not self._study.estimates:
             return names
-        evaluated = {row.estimator for row in self._study.collected}
+        evaluated = {row.estimator for row in self._study.evaluated}
         return {name: label for name, label in names.items() if name in evaluated}
 
     @property
@@ -196,7 +196,8 @@ def _datasets(view: View, files: Any, study: Study) -> list[str]:  # noqa: ANN40
     """Return the datasets that have a figure or table each; [""] if one shows all of them."""
     if "{dataset}" not in view.name:
         return [""]
-    return list(files if isinstance(files, Mapping) else study.chosen["datasets"])
+    of_study = dict.fromkeys(pair.dataset for pair in study.model_datasets)
+    return list(files if isinstance(files, Mapping) else of_study)
 
 
 def _planned(

@@ -386,7 +386,7 @@ def test_a_model_without_earlier_checkpoints_skips_estimators_that_need_them():
         WHOLE_PAPER,
     )
     check_config(config)
-    collected = {row.estimator for row in Study(config).collected}
+    collected = {row.estimator for row in Study(config).evaluated}
     assert not {"non_oracle", "self_consistency_copy", "gcm_posthoc"} & collected
     assert {"oracle", "oracle_respective", "gcm"} <= collected
 
@@ -410,7 +410,7 @@ def test_a_users_study_does_not_include_the_papers_verifier():
     check_config(config)
     study = Study(config)
     assert "gcm" not in study.tables
-    assert not {"gcm", "gcm_posthoc"} & {row.estimator for row in study.collected}
+    assert not {"gcm", "gcm_posthoc"} & {row.estimator for row in study.evaluated}
     assert "oracle_vs_methods_fitted" in study.tables
 
 

@@ -241,7 +241,7 @@ def test_the_page_shows_training_checkpoints_only_on_training_datasets():
     datasets = {**CONFIG["datasets"], "exam": exam}
     config = {**BEAMS, "datasets": datasets, "study": study, "tables": {"transfer": transfer}}
     names = Inputs(Study(config), Path()).shown_on_page("{checkpoint}-{dataset}")
-    assert names == ["a-quiz", "b-quiz", "c-quiz", "b-exam", "c-exam"]
+    assert names == ["a-quiz", "b-quiz", "b-exam", "c-quiz", "c-exam"]
 
 
 def test_a_missing_or_incomplete_prompt_is_refused_with_its_key(tmp_path):

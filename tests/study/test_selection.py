@@ -173,14 +173,14 @@ def test_fitted_and_trained_estimators_need_earlier_checkpoints():
 
 def test_complete_tables_add_evaluations_to_those_of_the_study():
     quiz = [Evaluated("m", "quiz", name) for name in ("sc", "joint")]
-    assert STUDY.evaluated == quiz
     assert STUDY.shown("main") == quiz
     assert [row.estimator for row in STUDY.shown("ablations")] == ["sc", "copy"]
     # A transfer table adds its dataset. Estimators are trained on the study's dataset.
     on_exam = [Evaluated("m", "exam", name) for name in ("sc", "joint")]
     assert STUDY.shown("elsewhere") == on_exam
     added = [Evaluated("m", "quiz", name) for name in ("copy", "posthoc")]
-    assert STUDY.collected == quiz + added + on_exam
+    assert STUDY.evaluated == quiz + added + on_exam
+    assert STUDY.model_datasets == [("m", "quiz"), ("m", "exam")]
     # Tables for models outside the study are left out.
     assert list(STUDY.tables) == ["main", "ablations", "fitted", "elsewhere"]
     assert STUDY.datasets == ["quiz", "exam"]
@@ -188,7 +188,8 @@ def test_complete_tables_add_evaluations_to_those_of_the_study():
 
 def test_other_tables_leave_out_estimators_that_the_study_lacks():
     study = Study({**CONFIG, "study": {**CONFIG["study"], "complete_tables": False}})
-    assert study.collected == study.evaluated == STUDY.evaluated
+    assert study.evaluated == [Evaluated("m", "quiz", name) for name in ("sc", "joint")]
+    assert study.model_datasets == [("m", "quiz")]
     assert [row.estimator for row in study.shown("ablations")] == ["sc"]
     assert study.datasets == ["quiz"]
 
@@ -229,6 +230,10 @@ def test_a_study_needs_questions_for_few_shot_examples_and_training():
     inputs = Inputs(Study({**CONFIG, **prompts}), Path())
     assert inputs.study.least_questions("quiz") == {"few_shot": 5, "train": 1}
     chosen = {**CONFIG["study"], "estimators": ["sc"]}
+    # An ablation of a complete table is trained.
+    inputs = Inputs(Study({**CONFIG, **prompts, "study": chosen}), Path())
+    assert inputs.study.least_questions("quiz") == {"few_shot": 5, "train": 1}
+    chosen["complete_tables"] = False
     inputs = Inputs(Study({**CONFIG, **prompts, "study": chosen}), Path())
     assert inputs.study.least_questions("quiz") == {"few_shot": 5, "train": 0}
     # The third set of five examples needs 15 questions.

@@ -62,7 +62,7 @@ def test_only_answers_that_an_estimator_reads_are_requested():
     assert study.splits_shown("s", "a", "triviaqa") == ["test"]
     # Estimators that a complete table adds are not paid for.
     tables = study_of(tables=["all_estimators", "beyond_the_paper"], complete_tables=True)
-    names = {row.estimator for row in Study(served(tables)).collected}
+    names = {row.estimator for row in Study(served(tables)).evaluated}
     assert names == {"self_consistency", "end_correct"}
     fitted = Study(served(study_of(estimators=["self_consistency_posthoc"])))
     assert fitted.checkpoints("s") == ["z", "a", "b"]

@@ -60,7 +60,8 @@ study = Study(config)
 inputs = Inputs(study, ROOT)
 paths = inputs.paths
 inputs.confidence_prompt()  # refused here if it cannot be read
-MODELS, DATASETS = study.chosen["models"], study.chosen["datasets"]
+MODELS = study.chosen["models"]
+DATASETS = list(dict.fromkeys(pair.dataset for pair in study.model_datasets))
 RESULTS, LOGS = paths.results, paths.logs
 if any(
     workflow.modifier.path_modifier.replace_prefix(p, None) != p for p in ("a", LOGS)

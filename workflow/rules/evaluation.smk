@@ -66,17 +66,14 @@ NAMED_PAIRS = isinstance(config["study"]["pairs"], dict)
 rule compare_study:
     input:
         predictions=of_each(paths.predictions, study.evaluated),
-        answers=[
-            path
-            for model in MODELS
-            for path in expand(
-                paths.answers,
-                model=model,
-                dataset=DATASETS,
-                checkpoint=study.evaluation(model),
-                split="test",
-            )
-        ],
+        answers=of_each(
+            paths.answers,
+            [
+                Answered(model, checkpoint, dataset, "test")
+                for model, dataset in study.model_datasets
+                for checkpoint in study.evaluation(model)
+            ],
+        ),
     output:
         states=f"{RESULTS}/states.csv",
         trends=f"{RESULTS}/trends.csv",
@@ -124,12 +121,10 @@ rule measure_subsets:
 
 rule collect_results:
     input:
-        metrics=of_each(paths.metrics, study.collected),
-        intervals=of_each(paths.intervals, study.collected),
+        metrics=of_each(paths.metrics, study.evaluated),
+        intervals=of_each(paths.intervals, study.evaluated),
         significance=expand(rules.compare_table.output.significance, table=TABLES),
-        contrast_sets=expand(
-            paths.contrast_set_sizes, model=MODELS, dataset=study.datasets
-        ),
+        contrast_sets=of_each(paths.contrast_set_sizes, study.model_datasets),
     output:
         metrics=f"{RESULTS}/metrics.csv",
         intervals=f"{RESULTS}/intervals.csv",
@@ -147,8 +142,8 @@ rule collect_results:
 
 rule make_claims:
     input:
-        predictions=of_each(paths.predictions, study.collected),
-        replicates=of_each(paths.replicates, study.collected),
+        predictions=of_each(paths.predictions, study.evaluated),
+        replicates=of_each(paths.replicates, study.evaluated),
     output:
         claims=f"{RESULTS}/claims.csv",
     log:
@@ -159,7 +154,7 @@ rule make_claims:
         mem_mb=memory_to_resample,
     params:
         checkpoints=EVALUATED,
-        settings={d: study.settings_drawn(d) for d in study.datasets},
+        settings={d: study.settings_drawn(d) for d in DATASETS},
         is_greedy=study.is_greedy,
     script:
         "../scripts/evaluation/make_claims.py"

@@ -12,8 +12,8 @@ ASSETS = texts_digest(ROOT / "persistcal" / "report" / "page" / "assets")
 
 rule make_page:
     input:
-        predictions=of_each(paths.predictions, study.collected),
-        replicates=of_each(paths.replicates, study.collected),
+        predictions=of_each(paths.predictions, study.evaluated),
+        replicates=of_each(paths.replicates, study.evaluated),
         intervals=rules.collect_results.output.intervals,
         claims=rules.make_claims.output.claims,
         questions=inputs.shown_on_page(paths.questions),

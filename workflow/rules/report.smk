@@ -100,7 +100,7 @@ ROWS = {
     "changes": rules.compare_study.output.changes if NAMED_PAIRS else [],
     "threshold_changes": (rules.compare_study.output.thresholds if NAMED_PAIRS else []),
     "subsets": subsets_of(DATASETS),
-    "subsets_by_category": subsets_of(filter(study.wants_categories, DATASETS)),
+    "subsets_by_category": subsets_of(config["evaluation"]["by_category"]),
     "accuracies": rules.compute_accuracies.output.accuracies if HAS_TEXTS else [],
     "unsaid": of_each(paths.unsaid, IN_WORDS),
     "corrections": (

@@ -12,14 +12,14 @@ def transfers():
 
 def subsets_of(datasets):
     """Return the metrics of subsets of the questions of some datasets."""
-    names = datasets if HAS_TEXTS else []
-    return expand(rules.measure_subsets.output.subsets, model=MODELS, dataset=names)
+    pairs = [pair for pair in study.model_datasets if pair.dataset in datasets]
+    return of_each(rules.measure_subsets.output.subsets, pairs if HAS_TEXTS else [])
 
 
 def questions_by_dataset(analysis):
     """Return the questions of each dataset of an analysis of questions."""
     chosen = config["analyses"]["questions"][analysis] if study.runs_models else []
-    return {d: paths.questions.format(dataset=d) for d in study.datasets if d in chosen}
+    return {d: paths.questions.format(dataset=d) for d in DATASETS if d in chosen}
 
 
 def plain_tables(target, end):
