@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from persistcal.evaluation.blocks import EVERY
-from persistcal.questions.catalogue import SOURCES
+from persistcal.questions.catalogue import SHARED_KEYS, SOURCES
 from persistcal.questions.labels import word_form
 from study.check_estimators import check_chosen, check_decoding, check_estimator
 from study.check_served import check_estimator_of_served, check_served
@@ -36,7 +36,7 @@ def check_config(config: dict[str, Any]) -> None:
     for name in config["study"]["estimators"] if study.estimates else []:
         check_chosen(study, name)
         check_estimator_of_served(study, name)
-    for name, table in study.tables.items() if study.runs_models else ():
+    for name, table in study.tables.items() if study.estimates else ():
         _check_table(study, name, table)
     for name, table in study.tables.items():
         _check_conditioning(study, name, table)
@@ -183,7 +183,7 @@ def _check_labels(study: Study, estimators: Iterable[str]) -> None:
 def _check_table(study: Study, name: str, table: dict[str, Any]) -> None:
     if not study.shown(name):
         names = ", ".join(dict.fromkeys(estimators_in_rows(table)))
-        if study.chosen["complete_tables"]:
+        if study.chosen["complete_tables"] and study.runs_models:
             raise ConfigError(
                 f"config: study.tables names '{name}', but none of its estimators ({names}) "
                 "can be evaluated on the study's models and datasets; drop the table."
@@ -314,18 +314,19 @@ def _check_dataset(study: Study, name: str) -> None:
                 "overlap or are empty; each is [first index, index after the last]."
             )
     if not study.runs_models:
+        ranges = ("train", "test") if study.chosen["source"] == "release" else ()
+        unread = [key for key in dataset if key not in (*SHARED_KEYS, *ranges)]
+        if unread and "source" not in dataset:
+            raise ConfigError(
+                f"config: datasets.{name}.{unread[0]} is for a source of questions, but this "
+                "study reads files with their questions; remove it."
+            )
         return
     if "source" not in dataset:
         raise ConfigError(
             f"config: datasets.{name} lacks the key source; set it to {' or '.join(SOURCES)}."
         )
     kept = SOURCES[dataset["source"]].kept_for_prompts
-    draws = [key for key in ("n_few_shot", "n_train", "n_test", "seed") if key in dataset]
-    if kept is not None and draws:
-        raise ConfigError(
-            f"config: datasets.{name}.{draws[0]} has no meaning for the source "
-            f"{dataset['source']}, which draws no questions; remove it."
-        )
     asked = study.examples_needed
     available = dataset.get("n_few_shot", kept)
     if available is not None and available < asked:

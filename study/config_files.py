@@ -24,8 +24,9 @@ def over_defaults(config: Config, project: Path) -> Config:
     """Return `config` laid over the defaults of the `project`, key by key.
 
     An estimator of the study that is not in the catalogue is `stated` in the user's answers. A
-    dataset without `min_contrast` uses `evaluation.min_contrast`. Snakemake's `configfile:`
-    merges files in the same way, but reads no file in a module with a config.
+    dataset without `min_contrast` uses `evaluation.min_contrast`. A study of the user's files
+    has no default tables. Snakemake's `configfile:` merges files in the same way, but reads no
+    file in a module with a config.
     """
     # In Snakemake's order, so that no parameter of a job changes with the way in.
     merged = copy.deepcopy(config)
@@ -33,6 +34,7 @@ def over_defaults(config: Config, project: Path) -> Config:
         update_config(merged, load_configfile(project / "config" / name))
     update_config(merged, config)
     settle_estimators(merged)
+    settle_tables(merged, config)
     evaluation = merged.get("evaluation")
     if isinstance(evaluation, dict) and "min_contrast" in evaluation:
         for dataset in _mappings(merged.get("datasets")):
@@ -68,17 +70,20 @@ def limited(config: Config) -> tuple[Config, list[str]]:
 def _leave_out(dataset: str, config: Config) -> list[str]:
     """Take a dataset without its file out of the study and its tables; return a note."""
     study, tables = config["study"], config["tables"]
-    is_used = dataset in study["datasets"] and len(study["datasets"]) > 1
-    for table in tables.values():
-        if dataset in table.get("datasets", []):
-            table["datasets"] = [name for name in table["datasets"] if name != dataset]
-    kept = [name for name in study["tables"] if tables.get(name, {}).get("datasets") != []]
-    study["tables"] = kept
-    if not is_used:
+    if study["datasets"] == [dataset]:
         return []
+    about = [t for t in study["tables"] if dataset in tables.get(t, {}).get("datasets", [])]
+    for name in about:
+        tables[name]["datasets"].remove(dataset)
+    dropped = [name for name in about if not tables[name]["datasets"]]
+    if dataset not in study["datasets"] and not dropped:
+        return []
+    study["tables"] = [name for name in study["tables"] if name not in dropped]
     study["datasets"] = [name for name in study["datasets"] if name != dataset]
     entry = config["datasets"][dataset]
-    return [f"{entry.get('label', dataset)} is left out, because {entry['file']} is missing."]
+    with_tables = f" (and the tables {', '.join(dropped)})" if dropped else ""
+    label = entry.get("label", dataset)
+    return [f"{label} is left out{with_tables}, because {entry['file']} is missing."]
 
 
 def settle_sources(config: Config, project: Path) -> None:
@@ -95,6 +100,13 @@ def settle_sources(config: Config, project: Path) -> None:
             repo = source.get("repo")
             if isinstance(repo, str) and not Path(repo).exists() and (project / repo).is_dir():
                 source["repo"] = str(project / repo)
+
+
+def settle_tables(merged: Config, given: Config) -> None:
+    """Drop the default tables of a study that reads files, whose estimators they lack."""
+    study = given.get("study")
+    if isinstance(study, dict) and (study.get("answers") or study.get("predictions")):
+        merged["study"]["tables"] = study.get("tables", [])
 
 
 def _mappings(catalogue: Any) -> list[Config]:  # noqa: ANN401

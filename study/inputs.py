@@ -17,6 +17,7 @@ from persistcal.confidence.registry import PASSED
 from persistcal.judge.human_labels import human_labels_digest
 from persistcal.judge.messages import ONE, TOGETHER, split_prompt
 from persistcal.models.checkpoint import local_digests
+from persistcal.questions.catalogue import SHARED_KEYS
 from persistcal.questions.labels import JudgeError
 from persistcal.questions.splits import AGAIN, split_of_questions
 from persistcal.questions.templates import check_fields
@@ -34,9 +35,6 @@ RATED: Fields = (
 )  # needed and optional fields of a prompt about an answer
 
 OF_VLLM = 128  # questions that vLLM decodes together if `batch_size` is auto
-
-# Keys of a dataset that do not decide its questions
-NOT_OF_SOURCES = ("label", "source", "min_contrast", "train_datasets")
 
 
 def existing(path: str, remedy: str) -> str:
@@ -107,9 +105,9 @@ class Inputs:
         return list(dict.fromkeys([plain, *asked]))
 
     def source_settings(self, dataset: str) -> Config:
-        """Return the keys of a dataset that its source can read."""
+        """Return the keys of a dataset that decide its questions."""
         entry = self.config["datasets"][dataset]
-        settings = {key: entry[key] for key in entry if key not in NOT_OF_SOURCES}
+        settings = {key: entry[key] for key in entry if key not in SHARED_KEYS}
         if "categories" in settings:  # the project's unless the user has a file of that name
             settings["categories"] = self.find_file(settings["categories"])
         return settings

@@ -16,14 +16,14 @@ FREE = {"label", "tokens", "allow_identical_weights", *ASKED}
 def shown_on_page(study: Study, labels: Mapping[str, Any]) -> Config:
     """Return the fields of the record `Shown`."""
     config, models = study.config, study.chosen["models"]
-    blocks = [b for name in study.tables_made[:1] for b in study.tables[name]["blocks"]]
+    blocks = [block for table in [*study.tables.values()][:1] for block in table["blocks"]]
     return {
         "labels": labels,
         "checkpoints": {name: _stages(study, name) for name in models},
         "settings": {name: study.settings(name) for name in study.datasets},
         "judge": _judge(study),
         "results": config["results"],
-        "descriptions": {name: study.tables[name] for name in study.tables_made},
+        "descriptions": study.tables,
         "main": [row["estimator"] for block in blocks for row in block.get("rows", [])],
         "earlier": {name: study.earlier(name) for name in models},
         "controls": {name: _controls(study, name) for name in models},

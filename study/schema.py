@@ -13,7 +13,7 @@ import yaml
 
 from persistcal.evaluation.metrics.registry import names
 from persistcal.judge.backends import BACKENDS
-from persistcal.questions.catalogue import SOURCES
+from persistcal.questions.catalogue import SHARED_KEYS, SOURCES
 from persistcal.training.methods import METHODS
 
 ROOT = Path(__file__).parents[1]
@@ -62,7 +62,8 @@ def load_schema() -> dict[str, Any]:
     dataset = schema["properties"]["datasets"]["additionalProperties"]
     dataset["properties"]["source"]["enum"] = [*SOURCES]
     dataset["allOf"] = [
-        _needed_by("source", name, source.needs) for name, source in SOURCES.items()
+        _needed_by("source", name, source.needs, (*SHARED_KEYS, *source.optional))
+        for name, source in SOURCES.items()
     ]
     judge = schema["properties"]["judge"]
     judge["properties"]["backend"] = _choices(BACKENDS)
@@ -84,10 +85,18 @@ def _choices(classes: Mapping[str, type]) -> dict[str, Any]:
     return {"description": f"{'; '.join(meanings)}.", "enum": [*classes]}
 
 
-def _needed_by(key: str, value: str, needs: Iterable[str]) -> dict[str, Any]:
-    """Return the schema of an entry that needs further keys if `key` has a value."""
+def _needed_by(
+    key: str, value: str, needs: Iterable[str], optional: Iterable[str] | None = None
+) -> dict[str, Any]:
+    """Return the schema of an entry that needs further keys if `key` has a value.
+
+    With `optional`, it can have no keys except these.
+    """
     condition = {"required": [key], "properties": {key: {"const": value}}}
-    return {"if": condition, "then": {"required": [*needs]}}
+    then: dict[str, Any] = {"required": [*needs]}
+    if optional is not None:
+        then["propertyNames"] = {"enum": [*needs, *optional]}
+    return {"if": condition, "then": then}
 
 
 def check_schema(config: dict[str, Any]) -> None:
@@ -114,6 +123,12 @@ def _sentence(error: jsonschema.ValidationError) -> str:
         decides = next(name for name in ("source", "backend", "method") if name in instance)
         return (
             f"config: {key} lacks the key {missing}, which {decides} {instance[decides]} needs."
+        )
+    if {"propertyNames", "then"} <= {*error.absolute_schema_path}:
+        return (
+            f"config: {key}.{error.instance} is a key that the dataset's source does not read; "
+            "remove it, or, if the dataset has the name and so the keys of a default one, "
+            "rename the dataset."
         )
     if error.validator == "required":
         return f"config: {key or 'the config'} lacks a key: {error.message}."

@@ -736,8 +736,7 @@ class Study:
     @cached_property
     def has_paper_marks(self) -> bool:
         """Whether a table has the marks of the paper."""
-        tables = [self.tables[name] for name in self.tables_made]
-        return any(table.get("marks", "paper") == "paper" for table in tables)
+        return any(table.get("marks", "paper") == "paper" for table in self.tables.values())
 
     def datasets_shown(self, table: Config) -> dict[str, list[str]]:
         """Return the datasets that `table` can show, with their training datasets."""
@@ -753,27 +752,35 @@ class Study:
     def tables(self) -> dict[str, Config]:
         """Descriptions of the study's tables that have something to show, by name.
 
-        Answers and predictions of the user have a table of every estimator, too. For answers,
-        a table with a row of an estimator that the study lacks is left out.
+        Studies that read files have a table of every estimator, too.
         """
         every = [] if self.runs_models else ["all_estimators"]
         names = [*every, *self.chosen["tables"]]
         listed = {name: self.config["tables"][name] for name in names}
         training = {dataset: self.train_elsewhere(dataset) for dataset in self.datasets}
         tables = expand_tables(listed, training)
-        own = {EVERY, *self.chosen["estimators"]}
-        return {
-            name: table
-            for name, table in tables.items()
-            if self.model_datasets_shown(table)
-            and (not self.has_own_answers or set(estimators_in_rows(table)) <= own)
-        }
+        return {n: table for n, table in tables.items() if self.model_datasets_shown(table)}
 
     @cached_property
-    def tables_made(self) -> list[str]:
-        """Tables that the default target makes; others of the study can be asked for."""
-        # The config does not contain the estimators of a file, which fill the other tables.
-        return ["all_estimators"] if self.chosen.get("predictions") else list(self.tables)
+    def tables_left_out(self) -> list[str]:
+        """A sentence with the remedy for each table that has nothing to show in the study."""
+        tables = {name: self.config["tables"][name] for name in self.chosen["tables"]}
+        return [
+            f"Table {name} is left out, because it shows only {shown}; add one to "
+            f"study.{section}, or take the table out of study.tables."
+            for name, table in tables.items()
+            if not self.model_datasets_shown(table)
+            for section, shown in [self._shown_only(table)]
+        ]
+
+    def _shown_only(self, table: Config) -> tuple[str, str]:
+        """Return what a table shows that the study lacks, after the section of the config."""
+        for section, known in (("models", self.chosen["models"]), ("datasets", self.datasets)):
+            named = table.get(section, known)
+            if not set(named) & set(known):
+                return section, f"the {section} {', '.join(named)}"
+        kind = "with" if table.get("transfer") else "without"
+        return "datasets", f"datasets {kind} train_datasets"
 
     def shown(self, table: str) -> list[Evaluated]:
         """Return the evaluations that a table shows."""
@@ -781,7 +788,7 @@ class Study:
             return self.evaluated
         description = self.tables[table]
         named = estimators_in_rows(description)
-        if not self.chosen["complete_tables"]:
+        if self.has_own_answers or not self.chosen["complete_tables"]:
             named = [name for name in named if name in (EVERY, *self.chosen["estimators"])]
         if EVERY in named:
             named = self.chosen["estimators"]

@@ -72,7 +72,7 @@ class ViewSettings:
     @property
     def only(self) -> list[str]:
         """The estimators of the study's first table."""
-        return [name for table in self._study.tables_made[:1] for name in self._shown(table)]
+        return [name for table in [*self._study.tables][:1] for name in self._shown(table)]
 
     @property
     def leaderboard(self) -> dict[str, str]:

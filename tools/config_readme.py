@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 from persistcal.confidence.estimators.catalogue import ESTIMATORS, file_of
+from persistcal.questions.catalogue import SHARED_KEYS
 from study.config_files import over_defaults
 from study.schema import load_schema
 
@@ -105,7 +106,10 @@ def needs(node: dict[str, Any]) -> Iterator[str]:
     for rule in node.get("allOf", []):
         [(key, asked)] = rule["if"]["properties"].items()
         named = ", ".join(f"`{name}`" for name in rule["then"]["required"])
-        yield f"With `{key}: {asked['const']}` it needs {named}."
+        names = rule["then"].get("propertyNames", {}).get("enum", [])
+        further = [n for n in names if n not in (*rule["then"]["required"], *SHARED_KEYS)]
+        read = f" and can have {', '.join(f'`{name}`' for name in further)}" if further else ""
+        yield f"With `{key}: {asked['const']}` it needs {named}{read}."
 
 
 def section(name: str, schema: dict[str, Any], defaults: dict[str, Any]) -> str:

@@ -6,11 +6,14 @@ the functions of the sources, and the package `atlas` the functions of the demo.
 
 from typing import NamedTuple
 
+SHARED_KEYS = ("label", "source", "min_contrast", "train_datasets")  # of every dataset
+
 
 class QuestionSource(NamedTuple):
     """The facts about a source that a study needs before it reads the questions."""
 
     needs: tuple[str, ...]  # required keys of a dataset
+    optional: tuple[str, ...] = ()  # further keys that it reads; others are refused
     # Number of questions; None if splits are drawn, with the dataset's n_few_shot for prompts
     kept_for_prompts: int | None = None
     file_is_optional: bool = False  # whether a missing file is explained only when it is read
@@ -18,17 +21,23 @@ class QuestionSource(NamedTuple):
 
 
 SOURCES = {
-    "atlas": QuestionSource(("n_train", "n_test", "n_few_shot", "seed", "min_city_population")),
+    "atlas": QuestionSource(
+        ("n_train", "n_test", "n_few_shot", "seed", "min_city_population"), ("groups", "edits")
+    ),
     "elements": QuestionSource(("n_test", "n_few_shot", "seed", "train_datasets")),
-    "triviaqa": QuestionSource(("repo", "revision", "train", "test"), kept_for_prompts=10),
+    "triviaqa": QuestionSource(
+        ("repo", "revision", "train", "test"), ("aliases", "expect"), kept_for_prompts=10
+    ),
     "jeopardy": QuestionSource(
-        ("repo", "revision", "train", "test", "categories"), kept_for_prompts=10
+        ("repo", "revision", "train", "test", "categories"), ("expect",), kept_for_prompts=10
     ),
     "bioasq": QuestionSource(
         ("file", "train_datasets"),
+        ("test", "expect"),  # only the authors' release reads `test`
         kept_for_prompts=5,
         file_is_optional=True,
         examples_by_category=True,
     ),
-    "file": QuestionSource(("file",)),  # its column split can mark questions for prompts
+    # Its column split can mark questions for prompts
+    "file": QuestionSource(("file",), ("n_few_shot", "n_train", "n_test", "seed")),
 }

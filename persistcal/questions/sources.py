@@ -305,6 +305,12 @@ def tidy_questions(
         "remove the row": answers == 0,
     }
     if "split" in rows:
+        counts = {"n_few_shot": n_few_shot, "n_train": n_train, "n_test": n_test}
+        if ignored := [name for name, count in counts.items() if count]:
+            raise UserTableError(
+                "the column 'split' decides the splits, so the dataset's key "
+                f"{ignored[0]} would be ignored; remove the key or the column"
+            )
         allowed = ", ".join(SPLITS)
         sentence = f"column 'split' of row {{row}} is {{split!r}}; it may be {allowed}"
         wrong[sentence] = ~tidy["split"].isin(SPLITS)

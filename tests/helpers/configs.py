@@ -8,7 +8,7 @@ from pathlib import Path
 import yaml
 from snakemake.utils import update_config
 
-from study.config_files import settle_estimators, settle_sources
+from study.config_files import settle_estimators, settle_sources, settle_tables
 
 CONFIG = Path(__file__).parents[2] / "config"
 
@@ -27,6 +27,7 @@ def overlaid(*overlays):
     config = copy.deepcopy(DEFAULTS)
     for overlay in overlays:
         update_config(config, copy.deepcopy(overlay))
+        settle_tables(config, overlay)
     settle_estimators(config)
     settle_sources(config, CONFIG.parent)
     return config

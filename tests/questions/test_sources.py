@@ -4,13 +4,15 @@ import inspect
 
 import pandas as pd
 import pytest
+from prepare_atlas import prepare_atlas
+from prepare_elements import prepare_elements
 
 from persistcal.questions import sources
 from persistcal.questions.catalogue import SOURCES
 from persistcal.store import artifacts
 from study.schema import load_schema
 
-STUDY_KEYS = {"least", "states"}  # keys that the study adds
+STUDY_KEYS = {"least", "states", "limit"}  # keys that the study adds
 
 
 def required_keys():
@@ -33,15 +35,15 @@ def test_each_source_keeps_as_many_examples_as_the_paper_describes():
     assert n_examples["bioasq"] == 5 and n_examples["file"] is None
 
 
-@pytest.mark.parametrize("name", sources.SOURCES)
-def test_the_schema_requires_the_keys_of_a_source(name):
-    parameters = inspect.signature(sources.SOURCES[name]).parameters.values()
-    needed = {
-        parameter.name
-        for parameter in parameters
-        if parameter.default is inspect.Parameter.empty
-    }
+@pytest.mark.parametrize("name", SOURCES)
+def test_a_source_declares_the_keys_that_it_reads(name):
+    readers = {**sources.SOURCES, "atlas": prepare_atlas, "elements": prepare_elements}
+    parameters = inspect.signature(readers[name]).parameters.values()
+    read = {p.name: p.default is inspect.Parameter.empty for p in parameters}
+    needed = {key for key, is_needed in read.items() if is_needed}
     assert needed - STUDY_KEYS == required_keys()[name] - {"train_datasets"}
+    in_releases = {"test"} if name == "bioasq" else set()
+    assert read.keys() - needed - STUDY_KEYS == {*SOURCES[name].optional} - in_releases
 
 
 def test_a_new_source_is_one_function(monkeypatch):

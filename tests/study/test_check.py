@@ -6,9 +6,10 @@ from programs import python
 from workflow_runs import ROOT
 
 from persistcal.evaluation.metrics.registry import names
+from persistcal.questions.catalogue import SHARED_KEYS, SOURCES
 from study.check import check_config
 from study.config_files import over_defaults, refuse_misread
-from study.schema import ConfigError, load_schema
+from study.schema import ConfigError, check_schema, load_schema
 from study.study import Study
 
 WHOLE_PAPER = shipped("whole_paper")
@@ -269,7 +270,7 @@ study: {again: true, datasets: [triviaqa], tables: []}
 prompts: {few_shot: 6}
 > study\.again ask for 12 questions .* datasets\.triviaqa keeps 10 .* drop it from
 datasets: {triviaqa: {n_few_shot: 12}}
-> datasets\.triviaqa\.n_few_shot has no meaning for the source triviaqa, .* remove it
+> datasets\.triviaqa\.n_few_shot is a key that the dataset's source does not read; remove it
 study: {again: true, datasets: [triviaqa], tables: []}
 decoding: {strategy: sample}
 > study\.again is for beams; samples are asked twice by decoding\.n_samples of 4
@@ -334,8 +335,6 @@ datasets: {atlas: {groups: {new: 0.1}, edits: [p100]}}
 > no group edited; add the share
 datasets: {atlas: {groups: {edited: 0.1}, edits: [p101]}}
 > edits names 'p101'; did you mean 'p10
-datasets: {atlas: {groups: {new: 0.1}, source: elements, train_datasets: [atlas]}}
-> source is 'elements', but groups and edits need the source atlas; remove
 """
 
 
@@ -419,6 +418,74 @@ def test_an_audit_is_refused_without_judged_answers():
     check_config(overlaid(own_answers(), audited))
     with pytest.raises(ConfigError, match=r"analyses\.audit\.filled names a person's labels"):
         check_config(overlaid({**OWN, **audited}))
+
+
+KEY_VALUES = {
+    **{"label": "Quiz", "min_contrast": 5, "train_datasets": ["triviaqa"]},
+    **{"repo": "hub/quiz", "revision": "main", "file": "quiz.csv", "categories": "names.txt"},
+    **{"train": [0, 5], "test": [5, 9], "aliases": True, "expect": {"questions": 4}},
+    **{"n_train": 5, "n_test": 4, "n_few_shot": 5, "seed": 1, "min_city_population": 1},
+    **{"groups": {"new": 0.5}, "edits": ["phoenix"]},
+}
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_dataset_has_only_keys_that_its_source_reads(source):
+    read = {*SHARED_KEYS, *SOURCES[source].needs, *SOURCES[source].optional} - {"source"}
+    dataset = {"source": source, **{key: KEY_VALUES[key] for key in read}}
+    check_schema(overlaid({"datasets": {"quiz": dataset}}))
+    for key in KEY_VALUES.keys() - read:
+        config = overlaid({"datasets": {"quiz": {**dataset, key: KEY_VALUES[key]}}})
+        with pytest.raises(ConfigError, match=rf"datasets\.quiz\.{key} is .* remove it, or"):
+            check_schema(config)
+
+
+def test_a_study_of_predictions_refuses_the_keys_of_a_source():
+    config = overlaid(OWN, {"datasets": {"quiz": {"file": "quiz.csv"}}})
+    with pytest.raises(ConfigError, match=r"datasets\.quiz\.file is for a source .* remove it"):
+        check_config(config)
+
+
+@pytest.mark.parametrize("name", shipped("tables")["tables"])
+def test_a_table_with_nothing_to_show_is_left_out_with_a_remedy(name):
+    chosen = {"models": ["marin-8b"], "datasets": ["triviaqa"], "tables": [name]}
+    of_others = {"tables": {name: {"models": ["olmo3-7b"], "datasets": [*chosen["datasets"]]}}}
+    study = Study(overlaid(of_others, {"study": chosen}))
+    assert study.tables == {}
+    [sentence] = study.tables_left_out
+    assert sentence.startswith(
+        f"Table {name} is left out, because it shows only the models olmo3"
+    )
+    assert "add one to study.models, or take the table out of study.tables" in sentence
+    is_transfer = shipped("tables")["tables"][name].get("transfer", False)
+    chosen |= {"models": ["olmo3-7b"], "datasets": ["bioasq", "triviaqa", "jeopardy"]}
+    of_others["tables"][name]["datasets"] = ["bioasq" if is_transfer else "triviaqa"]
+    study = Study(overlaid(of_others, {"study": chosen}))
+    assert study.tables and study.tables_left_out == []
+
+
+def test_a_table_about_transfer_names_the_datasets_that_it_lacks():
+    chosen = {"datasets": ["triviaqa", "jeopardy"], "tables": ["domain_transfer"]}
+    [sentence] = Study(overlaid({"study": chosen})).tables_left_out
+    assert "shows only datasets with train_datasets; add one to study.datasets" in sentence
+    narrowed = {"tables": {"domain_transfer": {"datasets": ["bioasq"]}}, "study": chosen}
+    [sentence] = Study(overlaid(narrowed)).tables_left_out
+    assert "shows only the datasets bioasq; add one to study.datasets" in sentence
+    chosen["datasets"].append("bioasq")
+    assert Study(overlaid(narrowed)).tables_left_out == []
+
+
+def test_own_answers_have_the_tables_that_the_study_names():
+    assert list(Study(own_answers()).tables) == ["all_estimators"]
+    named = own_answers(tables=["oracle_vs_methods"])
+    check_config(named)
+    rows = Study(named).shown("oracle_vs_methods")
+    assert [row.estimator for row in rows] == ["end_correct", "self_consistency"]
+    lacking = own_answers(tables=["beyond_the_paper"], estimators=["end_correct"])
+    with pytest.raises(
+        ConfigError, match=r"'beyond_the_paper', but study\.estimators contains"
+    ):
+        check_config(lacking)
 
 
 UNSAFE_NAMES = ["..", "a/b", "a\\b", "", " a", "ü", "{a}", "$a", "a\n"]

@@ -72,7 +72,8 @@ if any(
     )
 # Display names, but not of estimators, which only rules that show them receive
 LABELS = {kind: study.labels[kind] for kind in ("models", "datasets")}
-TABLES = study.tables_made
+TABLES = list(study.tables)
+LEFT_OUT += study.tables_left_out
 
 RULES = workflow.current_basedir  # the folder of this file and of all other rule files
 # Editing the code that fetches a file must not rerun jobs that read the file.
