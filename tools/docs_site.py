@@ -7,8 +7,7 @@ import shutil
 import sys
 from pathlib import Path
 
-import typer
-from typer.cli import get_docs_for_click
+import click
 
 from persistcal.api.command import app
 
@@ -34,9 +33,13 @@ REFERENCE = """\
 
 
 def command_reference() -> str:
-    """Return the options of the command as a page, from its help."""
-    command = typer.main.get_command(app)
-    return get_docs_for_click(obj=command, ctx=typer.Context(command), name="persistcal")
+    """Return the help of each command as a page."""
+    context = click.Context(app, info_name="persistcal")
+    text = f"# The command persistcal\n\n{app.help}\n"
+    for name, command in app.commands.items():
+        content = command.get_help(click.Context(command, context, info_name=name))
+        text += f"\n## {name}\n\n```text\n{content}\n```\n"
+    return text
 
 
 def main(folder: Path) -> None:

@@ -4,20 +4,19 @@ Exit codes: 0 for a result, 1 for invalid files or numbers, with one sentence, a
 invalid command.
 """
 
-import inspect
 import json
 import logging
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
 from persistcal.evaluation.settings import MIN_REPLICATES, EvaluationSettings
 
@@ -31,224 +30,229 @@ if TYPE_CHECKING:
     from persistcal.api.inputs import PredictionTables
     from persistcal.evaluation import power
 
-app = typer.Typer(
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",
-    help="Does a language model's confidence follow its knowledge as the knowledge changes?",
+
+class Words(click.Option):
+    """An option that takes all words up to the next option."""
+
+    def __init__(self, names: Sequence[str], **settings: Any) -> None:  # noqa: ANN401
+        super().__init__(names, **settings, multiple=True)
+
+
+class Command(click.Command):
+    """A command that can have options of the class `Words`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the words after the command's name."""
+        options = {name for p in self.params if isinstance(p, Words) for name in p.opts}
+        return super().parse_args(ctx, _repeat_options(args, options))
+
+
+class Commands(click.Group):
+    """The commands, in the order of this file."""
+
+    command_class = Command
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of the commands."""
+        return list(self.commands)
+
+
+def _repeat_options(words: Sequence[str], options: Collection[str]) -> list[str]:
+    """Return words with each of `options` repeated before each of its values.
+
+    >>> _repeat_options(["a", "b", "--names", "v1", "v2", "--seed", "1"], {"--names"})
+    ['a', 'b', '--names', 'v1', '--names', 'v2', '--seed', '1']
+    """
+    repeated: list[str] = []
+    option = ""
+    for word in words:
+        if word.startswith("-"):
+            option = word if word in options else ""
+        elif option and repeated[-1] != option:
+            repeated.append(option)
+        repeated.append(word)
+    return repeated
+
+
+def _examples(*lines: str) -> str:
+    """Return the last paragraph of a command's help."""
+    return "\n".join(["\b", "For example:", *lines])
+
+
+def _shared(*options: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a decorator that gives a command several options, which it receives by name."""
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+PRECISION = click.option(
+    "--precision",
+    default=EvaluationSettings.precision,
+    help="Share of correct answers above the threshold, such as 0.9.",
+)
+DELTA = click.option(
+    "--delta",
+    default=EvaluationSettings.delta,
+    help="Probability that a selected threshold misses the precision.",
+)
+MIN_CONTRAST = click.option(
+    "--min-contrast",
+    type=click.IntRange(min=1),
+    default=EvaluationSettings.min_contrast,
+    help="Smaller contrast sets are left out of the means.",
+)
+REPLICATES = click.option(
+    "--replicates",
+    "n_replicates",
+    type=click.IntRange(min=MIN_REPLICATES),
+    default=EvaluationSettings.n_replicates,
+    help="Bootstrap replicates.",
+)
+FAIL_IF = click.option(
+    "--fail-if",
+    type=click.Choice(["broken", "undecided"]),
+    help="Release gate: 'broken' exits with 3 if a threshold is broken; 'undecided' exits with "
+    "4, too, if a verdict is undecided or missing.",
 )
 
-Files = Annotated[
-    list[str],
-    typer.Argument(
+evaluates = _shared(  # the options that `_settings` reads
+    PRECISION,
+    DELTA,
+    click.option(
+        "--pairs",
+        cls=Words,
+        metavar="PAIRS",
+        help="Pairs of checkpoints that are compared: all, adjacent, first, or v1:v2 …",
+    ),
+    MIN_CONTRAST,
+    click.option(
+        "--min-direction",
+        type=click.IntRange(min=1),
+        default=EvaluationSettings.min_direction,
+        help="Questions that a pair needs to gain, and to lose, for intervals of metrics that "
+        "rest on both.",
+    ),
+    REPLICATES,
+    click.option(
+        "--seed",
+        type=click.IntRange(min=0),
+        default=EvaluationSettings.seed,
+        help="Seed of the bootstrap.",
+    ),
+)
+
+reads_files = _shared(  # the files, and the options that `_reading` reads
+    click.argument(
+        "files",
+        nargs=-1,
+        required=True,
         help="Answers or predictions (CSV, TSV, JSON, parquet, also with .gz), logs of "
         "lm-evaluation-harness (samples_*.jsonl) or Inspect (.eval, .json), in the order of "
         "the checkpoints; a folder, or a pattern in quotes, is a version with a log per task; "
         "- is standard input. A checkpoint's name is the column `checkpoint`, "
-        "--names, or the part in which the names of the files differ."
+        "--names, or the part in which the names of the files differ.",
     ),
-]
-MinContrast = Annotated[
-    int, typer.Option(min=1, help="Smaller contrast sets are left out of the means.")
-]
-MinDirection = Annotated[
-    int,
-    typer.Option(
-        min=1,
-        help="Questions that a pair needs to gain, and to lose, for intervals of metrics that "
-        "rest on both.",
+    click.option(
+        "--labels", help="'log': the label is the score of a log; else a lexical match."
     ),
-]
-Replicates = Annotated[int, typer.Option(min=MIN_REPLICATES, help="Bootstrap replicates.")]
-Precision = Annotated[
-    float, typer.Option(help="Share of correct answers above the threshold, such as 0.9.")
-]
-Delta = Annotated[
-    float, typer.Option(help="Probability that a selected threshold misses the precision.")
-]
-ComparedPairs = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--pairs",
-        metavar="PAIRS",
-        help="Pairs of checkpoints that are compared: all, adjacent, first, or v1:v2 …",
+    click.option(
+        "--filter", help="Filter of lm-evaluation-harness whose output is the answer."
     ),
-]
-FailIf = Annotated[
-    str | None,
-    typer.Option(
-        help="Release gate: 'broken' exits with 3 if a threshold is broken; 'undecided' exits "
-        "with 4, too, if a verdict is undecided or missing."
+    click.option(
+        "--estimator",
+        "estimators",
+        multiple=True,
+        help="Rates the answers; several can be given.",
     ),
-]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.")]
-# The options of `Reading`, which all commands that read files share
-SHARED: dict[str, Any] = {
-    "labels": Annotated[
-        str | None,
-        typer.Option(help="'log': the label is the score of a log; else a lexical match."),
-    ],
-    "filter": Annotated[
-        str | None,
-        typer.Option(help="Filter of lm-evaluation-harness whose output is the answer."),
-    ],
-    "estimators": Annotated[
-        list[str] | None,
-        typer.Option("--estimator", help="Rates the answers; several can be given."),
-    ],
-    "beams": Annotated[
-        bool | None,
-        typer.Option(
-            "--beams/--samples",
-            help="Whether several answers to a question are beams, which weigh by their "
-            "log-probability, or samples, which weigh equally.",
-        ),
-    ],
-    "columns": Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COLUMN=NAME…",
-            help="Names of columns in the files, such as confidence=conf correct=is_correct.",
-        ),
-    ],
-    "names": Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME…", help="Names of the checkpoints, after the files."),
-    ],
-    "deployed": Annotated[
-        str | None,
-        typer.Option(
-            help="'first': the first answer to each question is the deployed one, and the "
-            "other samples rate it."
-        ),
-    ],
-    "scale": Annotated[
-        str | None,
-        typer.Option(help="Scale of the confidences: its greatest value, or 1:5 for 1 to 5."),
-    ],
-    "words": Annotated[
-        str | None,
-        typer.Option(help="CSV file with word and confidence, for confidences in words."),
-    ],
-    "uncertainty": Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="The confidence is 1 minus this column."),
-    ],
-    "missing": Annotated[
-        str | None,
-        typer.Option(
-            help="'drop' leaves out answers without a confidence or a label; 0.5 or another "
-            "number counts as a missing confidence."
-        ),
-    ],
-    "pool": Annotated[
-        bool | None,
-        typer.Option("--pool", help="All logs of a folder are one dataset."),
-    ],
-    "scorer": Annotated[
-        str | None, typer.Option(help="Scorer of Inspect whose score is the label.")
-    ],
-    "errored": Annotated[
-        str | None,
-        typer.Option(
-            help="Samples of Inspect that ended with an error: 'drop' leaves the question out, "
-            "'incorrect' counts them as wrong."
-        ),
-    ],
-    "again": Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="FILE…",
-            help="Files of a second ask of the same questions, in the same order: claims then "
-            "rest on cross-asking.",
-        ),
-    ],
-    "greedy": Annotated[
-        bool | None,
-        typer.Option(
-            "--greedy",
-            help="The answers are deterministic (greedy, or of temperature 0), so that none "
-            "differs by chance.",
-        ),
-    ],
-    "texts": Annotated[
-        str | None,
-        typer.Option(
-            help="For `threshold --sheet`: a file with the texts of predictions, with "
-            "question_id and any of question, references and answer."
-        ),
-    ],
-    "normalisation": Annotated[
-        str | None,
-        typer.Option(
-            help="Score of the options of multiple choice: none (log-probability), per_token, "
-            "per_character or unconditional."
-        ),
-    ],
-}
-# The options of `EvaluationSettings`, with their defaults
-SETTINGS: dict[str, tuple[Any, Any]] = {
-    "precision": (Precision, EvaluationSettings.precision),
-    "delta": (Delta, EvaluationSettings.delta),
-    "pairs": (ComparedPairs, None),
-    "min_contrast": (MinContrast, EvaluationSettings.min_contrast),
-    "min_direction": (MinDirection, EvaluationSettings.min_direction),
-    "replicates": (Replicates, EvaluationSettings.n_replicates),
-    "seed": (Seed, EvaluationSettings.seed),
-}
-SEVERAL = (
-    "--names",
-    "--columns",
-    "--pairs",
-    "--sheet",
-    "--again",
-)  # options that take all words up to the next option
+    click.option(
+        "--beams/--samples",
+        default=None,
+        help="Whether several answers to a question are beams, which weigh by their "
+        "log-probability, or samples, which weigh equally.",
+    ),
+    click.option(
+        "--columns",
+        cls=Words,
+        metavar="COLUMN=NAME…",
+        help="Names of columns in the files, such as confidence=conf correct=is_correct.",
+    ),
+    click.option(
+        "--names",
+        cls=Words,
+        metavar="NAME…",
+        help="Names of the checkpoints, after the files.",
+    ),
+    click.option(
+        "--deployed",
+        type=click.Choice(["first"]),
+        help="'first': the first answer to each question is the deployed one, and the other "
+        "samples rate it.",
+    ),
+    click.option(
+        "--scale",
+        help="Scale of the confidences: its greatest value, or 1:5 for 1 to 5.",
+    ),
+    click.option(
+        "--words", help="CSV file with word and confidence, for confidences in words."
+    ),
+    click.option(
+        "--uncertainty", metavar="COLUMN", help="The confidence is 1 minus this column."
+    ),
+    click.option(
+        "--missing",
+        help="'drop' leaves out answers without a confidence or a label; 0.5 or another number "
+        "counts as a missing confidence.",
+    ),
+    click.option("--pool", is_flag=True, help="All logs of a folder are one dataset."),
+    click.option("--scorer", help="Scorer of Inspect whose score is the label."),
+    click.option(
+        "--errored",
+        type=click.Choice(["drop", "incorrect"]),
+        help="Samples of Inspect that ended with an error: 'drop' leaves the question out, "
+        "'incorrect' counts them as wrong.",
+    ),
+    click.option(
+        "--again",
+        cls=Words,
+        metavar="FILE…",
+        help="Files of a second ask of the same questions, in the same order: claims then rest "
+        "on cross-asking.",
+    ),
+    click.option(
+        "--greedy",
+        is_flag=True,
+        default=None,
+        help="The answers are deterministic (greedy, or of temperature 0), so that none "
+        "differs by chance.",
+    ),
+    click.option(
+        "--normalisation",
+        help="Score of the options of multiple choice: none (log-probability), per_token, "
+        "per_character or unconditional.",
+    ),
+)
 
 
-def reads_files(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of `SHARED`, which it receives as its parameter `reading`.
-
-    A command with a parameter `settings` also has the options of `SETTINGS`.
-    """
-    parameters = inspect.signature(command).parameters
-    groups = {name: group for name, group in GROUPS.items() if name in parameters}
-    own = [p.replace(kind=KEYWORD) for p in parameters.values() if p.name not in groups]
-    shared = [
-        inspect.Parameter(name, KEYWORD, default=default, annotation=kind)
-        for group, _ in groups.values()
-        for name, (kind, default) in group.items()
-    ]
-
-    def call(**given: Any) -> None:  # noqa: ANN401
-        made = {
-            name: make(**{option: given.pop(option) for option in group})
-            for name, (group, make) in groups.items()
-        }
-        command(**made, **given)
-
-    call.__name__, call.__doc__ = command.__name__, command.__doc__
-    call.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined]
-    call.__annotations__ = {p.name: p.annotation for p in [*own, *shared]}
-    return call
-
-
-def _reading(**options: Any) -> "Reading":  # noqa: ANN401
-    """Return the options of a command as `Reading`."""
+def _reading(columns: Sequence[str], uncertainty: str | None, **options: Any) -> "Reading":  # noqa: ANN401
+    """Return the options of `reads_files` as `Reading`."""
     from persistcal.api.files import Reading
     from persistcal.api.rating import SCORES
     from persistcal.imports.scales import PROBABILITIES, parse_scale
 
-    columns: dict[str, str] = {}
-    for word in options.pop("columns") or []:
+    named: dict[str, str] = {}
+    for word in columns:
         column_name, is_pair, column = word.partition("=")
         if not (column_name and is_pair and column):
-            raise typer.BadParameter(f"--columns is {word!r}; write it as confidence=conf.")
-        if columns.setdefault(column_name, column) != column:
-            raise typer.BadParameter(f"--columns gives {column_name} twice; keep one.")
-    uncertainty = options.pop("uncertainty")
-    if uncertainty and columns.setdefault("confidence", uncertainty) != uncertainty:
-        raise typer.BadParameter("--uncertainty and --columns name two columns; keep one.")
+            raise click.BadParameter(f"--columns is {word!r}; write it as confidence=conf.")
+        if named.setdefault(column_name, column) != column:
+            raise click.BadParameter(f"--columns gives {column_name} twice; keep one.")
+    if uncertainty and named.setdefault("confidence", uncertainty) != uncertainty:
+        raise click.BadParameter("--uncertainty and --columns name two columns; keep one.")
     try:
         scale = parse_scale(
             options.pop("scale"), options.pop("words"), is_uncertainty=bool(uncertainty)
@@ -257,33 +261,27 @@ def _reading(**options: Any) -> "Reading":  # noqa: ANN401
         raise ValueError(f"--words {error.filename}: {error.strerror}.") from None
     missing = options["missing"]
     if missing not in (None, "drop") and not 0 <= PROBABILITIES.number(missing) <= 1:
-        raise typer.BadParameter(f"--missing is {missing!r}; give 'drop', or a number to 1.")
-    if options["errored"] not in (None, "drop", "incorrect"):
-        raise typer.BadParameter(
-            f"--errored is {options['errored']!r}, and can be 'drop' or 'incorrect'."
-        )
-    if options["deployed"] not in (None, "first"):
-        raise typer.BadParameter(f"--deployed is {options['deployed']!r}, and can be 'first'.")
+        raise click.BadParameter(f"--missing is {missing!r}; give 'drop', or a number to 1.")
     if options["normalisation"] not in (None, *SCORES):
-        raise typer.BadParameter(
+        raise click.BadParameter(
             f"--normalisation is {options['normalisation']!r}, and can be {', '.join(SCORES)}."
         )
-    given = {name: value for name, value in options.items() if value is not None}
-    return Reading(columns=columns, scale=scale, **given)
+    return Reading(columns=named, scale=scale, **options)
 
 
-def _settings(pairs: Sequence[str] | None, **numbers: Any) -> EvaluationSettings:  # noqa: ANN401
-    """Return the options of `SETTINGS` as `EvaluationSettings`."""
+def _settings(options: dict[str, Any]) -> EvaluationSettings:
+    """Take the options of `evaluates` out of `options`, and return them."""
     from persistcal.api.inputs import make_settings
 
-    n_replicates = numbers.pop("replicates")
-    return make_settings(pairs=_pairs(pairs), n_replicates=n_replicates, **numbers)
+    names = ("precision", "delta", "min_contrast", "min_direction", "n_replicates", "seed")
+    numbers = {name: options.pop(name) for name in names}
+    return make_settings(pairs=_pairs(options.pop("pairs")), **numbers)
 
 
-def _pairs(words: Sequence[str] | None) -> Any:  # noqa: ANN401
+def _pairs(words: Sequence[str]) -> Any:  # noqa: ANN401
     """Return the pairs of checkpoints that the option `--pairs` names.
 
-    >>> _pairs(None), _pairs(["adjacent"]), _pairs(["v1:v3", "v2:v3"])
+    >>> _pairs([]), _pairs(["adjacent"]), _pairs(["v1:v3", "v2:v3"])
     ('all', 'adjacent', [('v1', 'v3'), ('v2', 'v3')])
     """
     if not words or (len(words) == 1 and words[0] in ("all", "adjacent", "first")):
@@ -291,41 +289,45 @@ def _pairs(words: Sequence[str] | None) -> Any:  # noqa: ANN401
     named = [tuple(word.split(":")) for word in words]
     for word, pair in zip(words, named, strict=True):
         if len(pair) != 2 or not all(pair):
-            raise typer.BadParameter(
+            raise click.BadParameter(
                 f"--pairs is {word!r}; give all, adjacent, first, or pairs such as v1:v2."
             )
     return named
 
 
-KEYWORD = inspect.Parameter.KEYWORD_ONLY
-# Parameters that stand for a group of options: each with its default, and what is made of them
-GROUPS: dict[str, tuple[dict[str, tuple[Any, Any]], Callable[..., Any]]] = {
-    "reading": ({name: (kind, None) for name, kind in SHARED.items()}, _reading),
-    "settings": (SETTINGS, _settings),
-}
+@click.group(
+    cls=Commands,
+    context_settings={"show_default": True},
+    help="Does a language model's confidence follow its knowledge as the knowledge changes?",
+)
+def app() -> None:
+    """Parse the words before the command's name."""
 
 
 @app.command(
-    epilog="For example:\n\n"
-    "`persistcal compare early.jsonl late.jsonl --precision 0.8`\n\n"
-    "`persistcal compare step1/samples_quiz.jsonl step2/samples_quiz.jsonl --labels log`\n\n"
-    "`persistcal compare a.csv b.csv --columns confidence=conf correct=right --names v1 v2`\n\n"
-    "`persistcal compare v1a.jsonl v2a.jsonl --again v1b.jsonl v2b.jsonl`\n\n"
-    "`zcat predictions.csv.gz | persistcal compare - --out out --min-contrast 50`\n\n"
+    epilog=_examples(
+        "persistcal compare early.jsonl late.jsonl --precision 0.8",
+        "persistcal compare step1/samples_quiz.jsonl step2/samples_quiz.jsonl --labels log",
+        "persistcal compare a.csv b.csv --columns confidence=conf correct=right --names v1 v2",
+        "persistcal compare v1a.jsonl v2a.jsonl --again v1b.jsonl v2b.jsonl",
+        "zcat predictions.csv.gz | persistcal compare - --out out --min-contrast 50",
+    )
 )
+@click.option("--out", default="comparison", help="Folder of the results.")
+@FAIL_IF
+@click.option("--json", "as_json", is_flag=True, help="Print the verdict as JSON.")
+@click.option("--verbose", is_flag=True, help="Print also all findings and a table of metrics.")
+@evaluates
 @reads_files
 def compare(
-    files: Files,
-    reading: "Reading",
-    settings: EvaluationSettings,
-    out: Annotated[str, typer.Option(help="Folder of the results.")] = "comparison",
-    fail_if: FailIf = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the verdict as JSON.")] = False,
-    verbose: Annotated[
-        bool, typer.Option("--verbose", help="Print also all findings and a table of metrics.")
-    ] = False,
+    files: Sequence[str],
+    out: str,
+    fail_if: str | None,
+    as_json: bool,
+    verbose: bool,
+    **options: Any,  # noqa: ANN401
 ) -> None:
-    """Compare checkpoints and estimators: a verdict, metrics, tests and the page.
+    """Compare checkpoints: a verdict, metrics, tests and the page.
 
     The verdict answers whether accuracy changed, whether confidence followed, whether it is
     calibrated at the later checkpoint, and whether a threshold keeps its precision. Into the
@@ -336,111 +338,111 @@ def compare(
     from persistcal.report.threshold_views import exit_code
     from persistcal.store.files import write_whole
 
-    _check_gate(fail_if)
     _check_out(out, out)
-    comparison, page = _compare(files, reading, settings)
+    settings = _settings(options)
+    comparison, page = _compare(files, _reading(**options), settings)
     paths = _write_tables(comparison.tables, out)
     report = str(Path(out, "report", "index.html"))
     write_whole(report, page)
     if as_json:
         written = {"page": report, "tables": paths}
-        typer.echo(
+        click.echo(
             json.dumps(comparison.verdict_record() | written, indent=2, ensure_ascii=False)
         )
     else:
         text = comparison.verdict(" ".join(files))
         if verbose:
             text += f"\n{comparison.summary()}"
-        typer.echo(f"{text}\nPage: {report}\nTables: {', '.join(paths)}")
+        click.echo(f"{text}\nPage: {report}\nTables: {', '.join(paths)}")
     if code := exit_code(comparison.tables["thresholds"], fail_if):
-        raise typer.Exit(code)
+        raise click.exceptions.Exit(code)
 
 
-@app.command(epilog="For example:\n\n`persistcal metrics early.csv late.csv > metrics.csv`\n\n")
+@app.command(epilog=_examples("persistcal metrics early.csv late.csv > metrics.csv"))
+@MIN_CONTRAST
 @reads_files
-def metrics(
-    files: Files,
-    reading: "Reading",
-    min_contrast: MinContrast = EvaluationSettings.min_contrast,
-) -> None:
-    """Print every metric as CSV, as in `metrics.csv` of `compare`, without tests."""
+def metrics(files: Sequence[str], min_contrast: int, **options: Any) -> None:  # noqa: ANN401
+    """Print every metric as CSV, without tests.
+
+    The columns are those of the file metrics.csv of `compare`.
+    """
     from persistcal.api.evaluate import compute_metrics
     from persistcal.api.inputs import make_settings
 
     settings = make_settings(min_contrast=min_contrast)
-    inputs = _read(files, reading)
+    inputs = _read(files, _reading(**options))
     with _bar(len(inputs.predictions)) as step:
         metrics = compute_metrics(inputs, settings, step)
     for line in inputs.assumptions(settings):
-        typer.echo(line, err=True)
-    typer.echo(metrics.to_csv(index=False), nl=False)
+        click.echo(line, err=True)
+    click.echo(metrics.to_csv(index=False), nl=False)
 
 
-@app.command(
-    epilog="For example:\n\n`persistcal page early.jsonl late.jsonl --out page.html`\n\n"
-)
+@app.command(epilog=_examples("persistcal page early.jsonl late.jsonl --out page.html"))
+@click.option("--out", default="page.html", help="The page, one HTML file.")
+@evaluates
 @reads_files
-def page(
-    files: Files,
-    reading: "Reading",
-    settings: EvaluationSettings,
-    out: Annotated[str, typer.Option(help="The page, one HTML file.")] = "page.html",
-) -> None:
+def page(files: Sequence[str], out: str, **options: Any) -> None:  # noqa: ANN401
     """Write only the page: findings, charts, and all answers."""
     from persistcal.store.files import write_whole
 
     _check_out(out, str(Path(out).parent))
-    comparison, text = _compare(files, reading, settings)
+    settings = _settings(options)
+    comparison, text = _compare(files, _reading(**options), settings)
     write_whole(out, text)
-    typer.echo("\n".join([*comparison.inputs.assumptions(settings), f"Page: {out}"]))
+    click.echo("\n".join([*comparison.inputs.assumptions(settings), f"Page: {out}"]))
 
 
 @app.command(
-    epilog="For example:\n\n"
-    "`persistcal plan --questions 5000 --changed 700 300 --difference 0.05`\n\n"
-    "`persistcal plan --questions 5000 --results comparison 800`\n\n"
+    epilog=_examples(
+        "persistcal plan --questions 5000 --changed 700 300 --difference 0.05",
+        "persistcal plan --questions 5000 --results comparison 800",
+    )
+)
+@click.option(
+    "--questions",
+    type=click.IntRange(min=2),
+    required=True,
+    help="Questions that the study asks; of those about one fact count one.",
+)
+@click.option(
+    "--changed",
+    type=(int, int),
+    metavar="GAINED LOST",
+    help="Questions that the later checkpoint is expected to gain and lose (default: a tenth "
+    "each).",
+)
+@click.option("--accuracy", default=0.5, help="Of the earlier checkpoint.")
+@click.option("--agreement", default=0.7, help="Share of equal signs on those.")
+@click.option("--auc", default=0.65, help="Approximate contrast AUC.")
+@click.option(
+    "--estimators",
+    type=click.IntRange(min=2),
+    default=2,
+    help="Estimators that are compared with each other.",
+)
+@click.option("--difference", type=float, help="Print also how many questions find this.")
+@click.option(
+    "--results",
+    type=(str, int),
+    metavar="FOLDER ASKED",
+    help="Take the errors of a finished study, and how many questions it asked.",
 )
 def plan(
-    questions: Annotated[
-        int,
-        typer.Option(
-            min=2, help="Questions that the study asks; of those about one fact count one."
-        ),
-    ],
-    changed: Annotated[
-        tuple[int, int] | None,
-        typer.Option(
-            metavar="GAINED LOST",
-            help="Questions that the later checkpoint is expected to gain and lose (default: a "
-            "tenth each).",
-        ),
-    ] = None,
-    accuracy: Annotated[float, typer.Option(help="Of the earlier checkpoint.")] = 0.5,
-    agreement: Annotated[float, typer.Option(help="Share of equal signs on those.")] = 0.7,
-    auc: Annotated[float, typer.Option(help="Approximate contrast AUC.")] = 0.65,
-    estimators: Annotated[
-        int,
-        typer.Option(
-            min=2,
-            help="Estimators that are compared with each other.",
-        ),
-    ] = 2,
-    difference: Annotated[
-        float | None, typer.Option(help="Print also how many questions find this.")
-    ] = None,
-    results: Annotated[
-        tuple[str, int] | None,
-        typer.Option(
-            metavar="FOLDER ASKED",
-            help="Take the errors of a finished study, and how many questions it asked.",
-        ),
-    ] = None,
+    questions: int,
+    changed: tuple[int, int] | None,
+    accuracy: float,
+    agreement: float,
+    auc: float,
+    estimators: int,
+    difference: float | None,
+    results: tuple[str, int] | None,
 ) -> None:
-    """Print the differences that a study could find, before it is run."""
+    """Print which differences a study could find, before it is run."""
     from persistcal.evaluation import power
 
     if questions > power.MOST_QUESTIONS:
-        raise typer.BadParameter(
+        raise click.BadParameter(
             f"--questions is {questions:,}; give at most {power.MOST_QUESTIONS:,}."
         )
     if results:
@@ -450,53 +452,65 @@ def plan(
         guess = power.Guess(questions, gained, lost, accuracy, agreement, auc, estimators)
         lines = _plan_from_guess(guess, difference)
     text = "\n".join(lines)
-    typer.echo(f"Found in 80 % of studies of {questions:,} questions:\n{text}")
+    click.echo(f"Found in 80 % of studies of {questions:,} questions:\n{text}")
 
 
 @app.command(
-    epilog="For example:\n\n"
-    "`persistcal threshold v1.csv v2.csv --precision 0.9`\n\n"
-    "`persistcal threshold v1.csv v2.csv --precision 0.9 --fail-if broken`\n\n"
-    "`persistcal threshold v1.jsonl v2.jsonl --estimator self_consistency --sheet 100`\n\n"
-    "`persistcal threshold v1.jsonl v2.jsonl --labels thresholds/sheet.csv`\n\n"
+    epilog=_examples(
+        "persistcal threshold v1.csv v2.csv --precision 0.9",
+        "persistcal threshold v1.csv v2.csv --precision 0.9 --fail-if broken",
+        "persistcal threshold v1.jsonl v2.jsonl --estimator self_consistency --sheet 100",
+        "persistcal threshold v1.jsonl v2.jsonl --labels thresholds/sheet.csv",
+    )
 )
+@PRECISION
+@DELTA
+@click.option("--out", default="thresholds", help="Folder of the results.")
+@FAIL_IF
+@click.option(
+    "--sheet",
+    cls=Words,
+    type=click.IntRange(min=1),
+    metavar="N…",
+    help="Write sheet.csv: so many later answers to label next. Several numbers are planned "
+    "looks, which share --delta.",
+)
+@click.option(
+    "--texts",
+    help="For --sheet: a file with the texts of predictions, with question_id and any of "
+    "question, references and answer.",
+)
+@REPLICATES
 @reads_files
 def threshold(
-    files: Files,
-    reading: "Reading",
-    precision: Precision = 0.9,
-    delta: Delta = 0.1,
-    out: Annotated[str, typer.Option(help="Folder of the results.")] = "thresholds",
-    fail_if: FailIf = None,
-    sheet: Annotated[
-        list[int] | None,
-        typer.Option(
-            min=1,
-            metavar="N…",
-            help="Write sheet.csv: so many later answers to label next. Several numbers are "
-            "planned looks, which share --delta.",
-        ),
-    ] = None,
-    replicates: Replicates = 10_000,
+    files: Sequence[str],
+    precision: float,
+    delta: float,
+    out: str,
+    fail_if: str | None,
+    sheet: Sequence[int],
+    texts: str | None,
+    n_replicates: int,
+    **options: Any,  # noqa: ANN401
 ) -> None:
-    """Select a threshold on each earlier checkpoint, and check it on the later ones.
+    """Select a threshold, and check it on the later checkpoints.
 
-    Into the folder `--out` go thresholds.csv, threshold_cells.csv, confident_regressions.csv
-    and selective.csv. With `--labels sheet.csv`, a filled sheet, a threshold is certified on
-    the later checkpoint, and looks.csv has a row for each look at the labels.
+    Each earlier checkpoint selects one. Into the folder `--out` go thresholds.csv,
+    threshold_cells.csv, confident_regressions.csv and selective.csv. With `--labels sheet.csv`,
+    a filled sheet, a threshold is certified on the later checkpoint, and looks.csv has a row
+    for each look at the labels.
     """
     from persistcal.api.display import ESTIMATORS
     from persistcal.api.inputs import make_settings
     from persistcal.api.thresholds import Relabelling, check_inputs, read_texts
     from persistcal.report.threshold_views import exit_code, missing_verdicts
 
-    _check_gate(fail_if)
+    reading = _reading(**options)
     filled = None if reading.labels in (None, "log") else reading.labels
-    texts, reading = reading.texts, replace(reading, texts=None)
     if texts and not sheet:
-        raise typer.BadParameter("--texts is for --sheet; leave it out.")
+        raise click.BadParameter("--texts is for --sheet; leave it out.")
     if sheet and (fail_if or filled):
-        raise typer.BadParameter(
+        raise click.BadParameter(
             f"--sheet checks no threshold, so {'--fail-if' if fail_if else '--labels'} has no "
             "meaning; leave one out."
         )
@@ -517,42 +531,44 @@ def threshold(
         looks = pd.DataFrame(rows, columns=looks.columns)
         looks = looks.drop_duplicates(list(artifacts.LOOKS.key), keep="last")
         [written] = _write_tables({"looks": looks}, out)
-        typer.echo(f"{made.text}\nTable: {written}")
+        click.echo(f"{made.text}\nTable: {written}")
         if fail_if == "undecided" and not made.is_certified:
-            raise typer.Exit(4)
+            raise click.exceptions.Exit(4)
         return
     if sheet:
         reading = replace(reading, unlabelled=files[-1])
         shown = read_texts(texts) if texts else None
         later = Relabelling(_read(files, reading), reading.estimators, shown)
-        typer.echo(later.write_sheet(str(Path(out, "sheet.csv")), sheet))
+        click.echo(later.write_sheet(str(Path(out, "sheet.csv")), sheet))
         return
     inputs = _read(files, reading)
-    settings = make_settings(n_replicates=replicates, precision=precision, delta=delta)
+    settings = make_settings(n_replicates=n_replicates, precision=precision, delta=delta)
     checked = check_inputs(inputs, settings)
     paths = _write_tables(checked.tables, out)
-    typer.echo("\n".join([checked.summary(ESTIMATORS), *inputs.notes]))
-    typer.echo(f"Tables: {', '.join(paths)}")
+    click.echo("\n".join([checked.summary(ESTIMATORS), *inputs.notes]))
+    click.echo(f"Tables: {', '.join(paths)}")
     if code := exit_code(checked.tables["thresholds"], fail_if):
         if fail_if == "undecided":
             for line in missing_verdicts(checked.tables["thresholds"]):
-                typer.echo(f"No verdict: {line}.", err=True)
-        raise typer.Exit(code)
+                click.echo(f"No verdict: {line}.", err=True)
+        raise click.exceptions.Exit(code)
 
 
 @app.command(
-    epilog="For example:\n\n"
-    "`persistcal label-curve v1.jsonl v2.jsonl --estimator self_consistency`\n\n"
+    epilog=_examples("persistcal label-curve v1.jsonl v2.jsonl --estimator self_consistency")
 )
+@PRECISION
+@DELTA
+@click.option("--out", default="thresholds", help="Folder of the results.")
 @reads_files
 def label_curve(
-    files: Files,
-    reading: "Reading",
-    precision: Precision = 0.9,
-    delta: Delta = 0.1,
-    out: Annotated[str, typer.Option(help="Folder of the results.")] = "thresholds",
+    files: Sequence[str],
+    precision: float,
+    delta: float,
+    out: str,
+    **options: Any,  # noqa: ANN401
 ) -> None:
-    """Show which thresholds 30 to 2,000 labels of the later checkpoint certify.
+    """Show which thresholds 30 to 2,000 later labels certify.
 
     Both checkpoints need labels. Sheets of each size are drawn as by `threshold --sheet`, and
     label_curve.csv goes into the folder `--out`.
@@ -561,11 +577,12 @@ def label_curve(
     from persistcal.evaluation.relabelling import curve_sizes
 
     _check_out(out, out)
+    reading = _reading(**options)
     later = Relabelling(_read(files, reading), reading.estimators)
     with _bar(len(curve_sizes(len(later.ids)))) as step:
         curve = later.label_curve(precision=precision, delta=delta, step=step)
     [path] = _write_tables({"label_curve": curve}, out)
-    typer.echo(f"{describe_curve(curve)}\nTable: {path}")
+    click.echo(f"{describe_curve(curve)}\nTable: {path}")
 
 
 def _plan_from_guess(guess: "power.Guess", difference: float | None) -> Iterator[str]:
@@ -630,26 +647,21 @@ def _check_out(out: str, folder: str) -> None:
     from persistcal.store.files import check_writable
 
     if not out.strip():
-        raise typer.BadParameter("--out is empty; give a name.")
+        raise click.BadParameter("--out is empty; give a name.")
     check_writable(folder)
 
 
-def _check_gate(fail_if: str | None) -> None:
-    if fail_if not in (None, "broken", "undecided"):
-        raise typer.BadParameter(f"--fail-if is {fail_if!r}; give 'broken' or 'undecided'.")
-
-
-def _read(files: list[str], reading: "Reading") -> "PredictionTables":
+def _read(files: Sequence[str], reading: "Reading") -> "PredictionTables":
     from persistcal.api.files import read_study
 
     if reading.labels not in (None, "log"):
-        raise typer.BadParameter(f"--labels is {reading.labels!r}, and can be 'log'.")
+        raise click.BadParameter(f"--labels is {reading.labels!r}, and can be 'log'.")
     with _standard_input(files) as names:
         return read_study(names, reading)
 
 
 def _compare(
-    files: list[str], reading: "Reading", settings: EvaluationSettings
+    files: Sequence[str], reading: "Reading", settings: EvaluationSettings
 ) -> "tuple[Comparison, str]":
     """Return a comparison and its page."""
     from persistcal.api.evaluate import compare_inputs
@@ -665,7 +677,7 @@ def _compare(
 
 
 @contextmanager
-def _standard_input(files: list[str]) -> Iterator[list[str]]:
+def _standard_input(files: Sequence[str]) -> Iterator[Sequence[str]]:
     """Yield the files, with a temporary file in the place of standard input."""
     from persistcal.store.files import write_whole
 
@@ -696,35 +708,18 @@ def _bar(length: int) -> "Iterator[Step]":
         finished.append(name)
         seconds = time.monotonic() - start
         line = f"{len(finished)} of {length} steps after {seconds:.0f} s: {name}"
-        typer.echo(f"\r{line:<79}" if is_terminal else line, err=True, nl=not is_terminal)
+        click.echo(f"\r{line:<79}" if is_terminal else line, err=True, nl=not is_terminal)
 
     yield step
     if is_terminal:
-        typer.echo(err=True)
-
-
-def _repeat_options(words: Sequence[str]) -> list[str]:
-    """Return the words of a command with options of `SEVERAL` repeated before each value.
-
-    >>> _repeat_options(["compare", "a", "b", "--names", "v1", "v2", "--seed", "1"])
-    ['compare', 'a', 'b', '--names', 'v1', '--names', 'v2', '--seed', '1']
-    """
-    repeated: list[str] = []
-    option = ""
-    for word in words:
-        if word.startswith("-"):
-            option = word if word in SEVERAL else ""
-        elif option and repeated[-1] != option:
-            repeated.append(option)
-        repeated.append(word)
-    return repeated
+        click.echo(err=True)
 
 
 def main(words: Sequence[str] | None = None) -> None:
     """Run the command line, or `words`; invalid input ends it with one sentence."""
     logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
     try:
-        app(_repeat_options(sys.argv[1:] if words is None else words))
+        app(words)
     except Exception as error:
         arrow = sys.modules.get("pyarrow")  # which is imported only to read files
         expected = (ValueError, OSError, *([arrow.ArrowException] if arrow else []))
@@ -732,5 +727,5 @@ def main(words: Sequence[str] | None = None) -> None:
             raise
         text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         file = getattr(error, "filename", None)
-        typer.echo(f"persistcal: {f'{file}: ' if file else ''}{text}", err=True)
+        click.echo(f"persistcal: {f'{file}: ' if file else ''}{text}", err=True)
         sys.exit(1)

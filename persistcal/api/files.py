@@ -97,7 +97,6 @@ class Reading:
     columns: Mapping[str, str] = field(default_factory=dict)  # other names in the files
     names: Sequence[str] = ()  # names of the checkpoints, one for each file
     deployed: str | None = None  # "first": the first answer to a question, which others rate
-    texts: str | None = None  # a file with the texts of predictions, for a sheet
     unlabelled: str | None = None  # a file without labels: a sheet is for them
     normalisation: str | None = None  # score of options of multiple choice
     scale: Scale = PROBABILITIES  # scale of the confidences in the files
@@ -116,7 +115,6 @@ class Reading:
             "--deployed": self.deployed,
             "--samples or --beams": self.beams,
             "--normalisation": self.normalisation,
-            "--texts": self.texts,
             "--columns": self.columns or None,
             "--scale, --words or --uncertainty": (
                 None if self.scale == PROBABILITIES else self.scale
@@ -131,7 +129,7 @@ class Reading:
                 "--scale, --words or --uncertainty",
                 "--missing",
             },
-            ANSWERS: given.keys() - {"--normalisation", "--texts"},
+            ANSWERS: given.keys() - {"--normalisation"},
             OPTIONS: {"--labels", "--normalisation"},
         }[kind]
         for name, value in given.items():

@@ -46,14 +46,13 @@ def test_notebook_workflow_and_command_have_the_same_defaults():
         "n_replicates": study["replicates"],
         "min_contrast": EvaluationSettings.min_contrast,
     }
-    command = inspect.signature(command_compare).parameters
+    options = {option.name: option.default for option in command_compare.params}
     for function in (evaluate, contrast_sets, compare, threshold):
         parameters = inspect.signature(function).parameters
         shared = expected.keys() & parameters.keys()
         assert {n: parameters[n].default for n in shared} == {n: expected[n] for n in shared}
-    names = {"n_replicates": "replicates"}
     for name in expected.keys() - {"pairs"}:
-        assert command[names.get(name, name)].default == expected[name]
+        assert options[name] == expected[name]
 
 
 def test_optional_columns_can_be_missing_and_skipped_rows_are_reported(predictions, caplog):

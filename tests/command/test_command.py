@@ -398,7 +398,7 @@ def test_a_deployed_answer_is_rated_by_the_other_samples(tmp_path, capsys):
     with pytest.raises(ValueError, match="'q1' has one answer, but --deployed first needs"):
         read_study([str(path)], reading)
     assert run("metrics", path, "--deployed", "last") == 2
-    assert "and can be 'first'" in " ".join(capsys.readouterr().err.split())
+    assert "'last' is not 'first'" in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_pipe_and_a_folder_without_logs_are_refused(tmp_path):

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import pytest
-import typer
 
 from persistcal.api.command import app, main
 
@@ -93,7 +92,7 @@ def options_of(line):
 
 
 def test_the_guides_use_only_options_that_exist():
-    known_commands = typer.main.get_command(app).commands
+    known_commands = app.commands
     lines = [
         line.partition("persistcal ")[2].partition("  #")[0]
         for page in GUIDES
@@ -134,7 +133,7 @@ def test_the_guide_names_every_option_in_the_task_that_it_is_for():
     documented = {option for row in rows for option in re.findall(r"--[a-z-]+", row)}
     expected = {
         option
-        for command in typer.main.get_command(app).commands.values()
+        for command in app.commands.values()
         for param in command.params
         for option in [*param.opts, *param.secondary_opts]
         if option.startswith("--")

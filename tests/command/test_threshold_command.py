@@ -98,7 +98,7 @@ def test_wrong_options_of_threshold_are_refused_before_anything_is_written(
     assert "has only the checkpoint 'v1'; give a later one" in refused(versions["v1"])
     for words, message in [
         (("--precision", 1.5), "precision is 1.5; give a number between 0 and 1"),
-        (("--fail-if", "kept"), "give 'broken' or 'undecided'"),
+        (("--fail-if", "kept"), "'kept' is not one of 'broken', 'undecided'"),
         (("--estimator", "x"), "there is no estimator 'x'; choose from confidence"),
         (("--sheet", 20, 41), "41 labels are asked for; give a number from 1 to 40"),
         (("--labels", sheet), "no such file; give a sheet"),
