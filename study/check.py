@@ -169,7 +169,7 @@ def _check_labels(study: Study, estimators: Iterable[str]) -> None:
     shown = {name: labels["estimators"][name] for name in estimators}
     groups = {"models": labels["models"], "datasets": labels["datasets"], "estimators": shown}
     for model in study.chosen["models"]:
-        groups[f"models.{model}.checkpoints"] = study.labels_of(model)
+        groups[f"models.{model}.checkpoints"] = study.checkpoint_labels(model)
     for kind, by_name in groups.items():
         first: dict[str, str] = {}
         for name, label in by_name.items():
@@ -259,14 +259,14 @@ def _check_model(study: Study, name: str) -> None:
     check_names(f"models.{name}.evaluation", evaluation, described)
     if not study.runs_models:
         return
-    named, parts = [*earlier, *evaluation], set()
+    named, starts = [*earlier, *evaluation], set()
     for checkpoint in named:  # origins are appended during the loop
-        described_parts = [part for part in study.parts(name, checkpoint) if part in described]
-        named += [part for part in described_parts if part not in named]
-        parts.update(described_parts)
+        made_from = [start for start in study.made_from(name, checkpoint) if start in described]
+        named += [start for start in made_from if start not in named]
+        starts.update(made_from)
     for checkpoint in named:
         served = "api" in described[checkpoint] and "pretraining" not in model
-        if not served or checkpoint in parts:
+        if not served or checkpoint in starts:
             check_state(study, name, checkpoint)
     if "pretraining" in model:
         check_pretraining(config, name)

@@ -2,8 +2,9 @@
 
 from persistcal.confidence.estimators.catalogue import registration_of
 from persistcal.confidence.registry import OF_TOKENS
+from study.checkpoints import PRICES
 from study.schema import ConfigError
-from study.study import PRICES, Study
+from study.study import Study
 
 _OURS = ("model", "prompt", "messages", "n", "stream", "best_of", "echo")
 _ELSEWHERE = "repo revision step dtype change adapter merge quantization context".split()

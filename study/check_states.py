@@ -3,8 +3,9 @@
 from typing import Any
 
 from persistcal.training.methods import METHODS
+from study.checkpoints import IN_MEMORY
 from study.schema import ConfigError, check_names
-from study.study import IN_MEMORY, Study
+from study.study import Study
 
 # Further keys that determine the weights of a checkpoint
 _MADE = ("repo", "revision", "dtype", "adapter", "quantization")

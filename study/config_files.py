@@ -11,8 +11,8 @@ from snakemake.common.configfile import load_configfile
 from snakemake.utils import update_config
 
 from persistcal.confidence.estimators.catalogue import ESTIMATORS, registration_of
+from study.checkpoints import Config
 from study.schema import LOADER, ConfigError
-from study.study import Config
 
 FILES = ("config.yaml", "tables.yaml")
 

@@ -23,8 +23,10 @@ from persistcal.questions.splits import AGAIN, split_of_questions
 from persistcal.questions.templates import check_fields
 from persistcal.store.code import code_digest
 from persistcal.store.files import Digests
+from study.checkpoints import PRICES, Config
+from study.confidences import split_scored
 from study.paths import Paths
-from study.study import PRICES, Config, Study, split_scored
+from study.study import Study
 from study.wildcards import of_each, one_of
 
 Files = list[str]
@@ -159,7 +161,7 @@ class Inputs:
         """
         made = self.study.made_by(model, checkpoint)
         if made == "merge":
-            parts = self.study.parts(model, checkpoint)
+            parts = self.study.made_from(model, checkpoint)
             return [path for part in parts for path in self.made_files(model, part)]
         pretrained = [self.paths.weights, *self.paths.beside_weights]
         files = {"repo": [], "pretraining": pretrained}
@@ -408,7 +410,7 @@ class Inputs:
         if entry.get("reads_weights"):
             names = self.study.checkpoints_read(model, estimator)
             if checkpoint:
-                names = self.study.read_at(model, estimator, checkpoint)
+                names = self.study.checkpoints_read(model, estimator, checkpoint)
             if rater := self.study.rater(model, estimator):
                 names = list(dict.fromkeys([*names, rater]))
             read["questions"] = self.questions_of_each(model, names, dataset)
@@ -476,7 +478,7 @@ class Inputs:
         self, model: str, checkpoint: str, dataset: str, estimator: str, answers: str
     ) -> Config:
         """Return the settings of a job that rates the answers of one checkpoint."""
-        read = self.study.read_at(model, estimator, checkpoint)
+        read = self.study.checkpoints_read(model, estimator, checkpoint)
         return {
             **self.estimation(model, dataset, estimator),
             "read": read,

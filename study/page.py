@@ -6,7 +6,8 @@ from typing import Any
 
 import yaml
 
-from study.study import Config, Study
+from study.checkpoints import Config
+from study.study import Study
 
 # Keys of a checkpoint that differ for a control, and keys that can differ
 ASKED = {"examples", "seed"}

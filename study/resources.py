@@ -10,7 +10,8 @@ from math import ceil
 from typing import Any, NamedTuple
 
 from persistcal.questions.splits import FURTHER_ASKS, split_of_questions
-from study.study import PRICES, Config, Study
+from study.checkpoints import PRICES, Config
+from study.study import Study
 
 Wildcards = Mapping[str, str]
 

@@ -8,8 +8,9 @@ from snakemake.io import expand
 
 from persistcal.report.catalogue import FIGURES, TABLES, View
 from persistcal.store.code import code_digest
+from study.checkpoints import Config
 from study.inputs import Inputs
-from study.study import Config, Study
+from study.study import Study
 
 MODULES = Path("persistcal", "report")
 SCRIPTS = Path("workflow", "scripts", "report")
@@ -83,13 +84,16 @@ class ViewSettings:
     @property
     def checkpoints(self) -> dict[str, dict[str, str]]:
         """The display names of the evaluation checkpoints of each model, in order."""
-        labels = {model: self._study.labels_of(model) for model in self._models}
+        labels = {model: self._study.checkpoint_labels(model) for model in self._models}
         return {m: {c: labels[m].get(c, c) for c in self.evaluation[m]} for m in labels}
 
     @property
     def all_checkpoints(self) -> dict[str, dict[str, str]]:
         """The display names of all checkpoints of each model of the analysis `files`."""
-        return {m: self._study.labels_of(m) for m in self._study.models_analysed(self._files)}
+        return {
+            m: self._study.checkpoint_labels(m)
+            for m in self._study.models_analysed(self._files)
+        }
 
     @property
     def evaluation(self) -> dict[str, list[str]]:

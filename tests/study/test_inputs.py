@@ -6,8 +6,9 @@ import pytest
 from snakemake.exceptions import WorkflowError
 from snakemake.iocontainers import Wildcards
 
+from study.confidences import AnswerSet
 from study.inputs import Inputs, existing
-from study.study import AnswerSet, Study
+from study.study import Study
 from study.wildcards import for_each, one_of, per_job, uncompared
 
 ASKING = {"asks": {"n_samples": 2}, "reads": ["evaluation"], "prompt": "asked.txt"}
@@ -109,8 +110,8 @@ def test_only_bioasq_selects_few_shot_examples_by_type():
 
 def test_an_estimator_reads_the_files_that_its_entry_declares():
     # Jobs per checkpoint: a fitted estimator reads the training checkpoints, too.
-    assert INPUTS.study.read_at("m", "sc", "c") == ["c"]
-    assert INPUTS.study.read_at("m", "probe", "c") == ["a", "c"]
+    assert INPUTS.study.checkpoints_read("m", "sc", "c") == ["c"]
+    assert INPUTS.study.checkpoints_read("m", "probe", "c") == ["a", "c"]
     files = INPUTS.further_files("m", "quiz", "sc")
     assert files["entailment_model"] == "out/entailment/model.json"
     assert "checkpoints" not in files
@@ -149,15 +150,15 @@ def test_an_estimator_reads_only_the_splits_that_it_uses(estimator, read, rated,
 
 
 def test_a_job_of_one_checkpoint_reads_the_split_that_it_rates():
-    assert INPUTS.study.answers_read_at("m", "sc", "c", "own") == [AnswerSet("c", "test")]
-    assert INPUTS.study.answers_read_at("m", "sc", "a", "train") == [AnswerSet("a", "train")]
+    assert INPUTS.study.answers_read("m", "sc", "c", "own") == [AnswerSet("c", "test")]
+    assert INPUTS.study.answers_read("m", "sc", "a", "train") == [AnswerSet("a", "train")]
     fitted = [AnswerSet("a", "train"), AnswerSet("c", "test")]
-    assert INPUTS.study.answers_read_at("m", "probe", "c", "own") == fitted
-    assert INPUTS.study.answers_rated_at("m", "probe", "c", "own") == fitted
-    assert INPUTS.study.answers_labelled_at("m", "probe", "c", "own") == fitted[:1]
-    assert INPUTS.study.answers_labelled_at("m", "rank", "c", "own") == []
+    assert INPUTS.study.answers_read("m", "probe", "c", "own") == fitted
+    assert INPUTS.study.answers_rated("m", "probe", "c", "own") == fitted
+    assert INPUTS.study.answers_labelled("m", "probe", "c") == fitted[:1]
+    assert INPUTS.study.answers_labelled("m", "rank", "c") == []
     two_splits = [AnswerSet("c", "train"), AnswerSet("c", "test")]
-    assert INPUTS.study.answers_read_at("m", "at_each", "c", "own") == two_splits
+    assert INPUTS.study.answers_read("m", "at_each", "c", "own") == two_splits
 
 
 OWN = "b/test b/half1 b/half2 c/test c/half1 c/half2"
@@ -190,7 +191,9 @@ def test_adapters_score_both_halves_and_copied_confidences_none():
         for answers in ("own", "half1", "half2")
         for checkpoint in "bc"
     ]
-    halves = [use for use in SAMPLED.study.uses("m", "adapters") if use["split"] == "half1"]
+    halves = [
+        use for use in SAMPLED.study.score_sources("m", "adapters") if use["split"] == "half1"
+    ]
     assert halves[0] == {
         "split": "half1",
         "checkpoint": "b",

@@ -5,8 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from study.confidences import Scores
 from study.inputs import Inputs
-from study.study import Evaluated, Scores, Study
+from study.study import Evaluated, Study
 
 CONFIG = {
     "results": "out",
@@ -137,7 +138,9 @@ def test_an_estimator_reads_scores_of_the_checkpoints_that_rate_its_answers():
 def test_joint_surrogate_and_copied_confidences_use_the_right_weights_and_answers():
     def used(estimator):
         keys = ("checkpoint", "scored_at", "answers", "answers_of")
-        return ["".join(use[key][0] for key in keys) for use in STUDY.uses("m", estimator)]
+        return [
+            "".join(use[key][0] for key in keys) for use in STUDY.score_sources("m", estimator)
+        ]
 
     # Letters: checkpoint, source of the weights, [o]wn or [e]valuation, source of the answers
     assert used("joint") == ["ccoc", "ddod", "eeoe"]

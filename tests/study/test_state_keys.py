@@ -115,7 +115,7 @@ def test_a_merge_needs_its_parts_even_if_they_are_not_evaluated():
     config["models"]["post"]["evaluation"] = ["half", "sft"]
     check_config(config)
     study = Study(config)
-    assert study.parts("post", "half") == ["base", "exact"]
+    assert study.made_from("post", "half") == ["base", "exact"]
     assert [study.made_by("post", c) for c in ("half", "sft")] == ["merge", "repo"]
     del config["models"]["post"]["checkpoints"]["base"]["repo"]
     check_refused(config, "checkpoints.base lacks the key repo; add it")
@@ -152,7 +152,7 @@ def test_checkpoints_that_others_are_derived_from_are_made_too():
     made = {c: study.made_by("atlas", c) for c in ("p100", *CHANGED)}
     assert made.pop("p100") == "pretraining"
     assert list(made.values()) == ["change", "change", "retraining", "merge"]
-    assert [study.parts("atlas", c) for c in CHANGED] == [["p100"], ["full"], [], ["npo"]]
+    assert [study.made_from("atlas", c) for c in CHANGED] == [["p100"], ["full"], [], ["npo"]]
     assert study.last_step("atlas") == 620
 
 

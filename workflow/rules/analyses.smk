@@ -79,7 +79,7 @@ rule measure_agreement:
         reference=AGREEMENT["reference"],
         pairs=AGREEMENT["pairs"],
         labels=LABELS,
-        checkpoints={model: study.labels_of(model) for model, _ in AGREED},
+        checkpoints={model: study.checkpoint_labels(model) for model, _ in AGREED},
     script:
         "../scripts/analyses/measure_agreement.py"
 

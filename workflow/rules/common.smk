@@ -9,6 +9,7 @@ from persistcal.questions.splits import AGAIN, FURTHER_ASKS, HALVES, SPLITS
 from persistcal.store.code import code_digest
 from snakemake.exceptions import WorkflowError
 from snakemake.settings.types import DeploymentMethod, SharedFSUsage
+from study.answers import Answered
 from study.check import check_config
 from study.config_files import limited, over_defaults, refuse_misread
 from study.inputs import RATED, Inputs, existing
@@ -21,7 +22,7 @@ from study.resources import (
     name_of_model,
 )
 from study.schema import ConfigError
-from study.study import IMPORTED, Answered, Study
+from study.study import IMPORTED, Study
 from study.wildcards import for_each, of_each, one_of, per_job, uncompared
 
 SCRIPTS = ROOT / "workflow" / "scripts"

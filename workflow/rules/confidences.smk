@@ -127,10 +127,10 @@ rule score_with_verifier:
 rule rate_at_checkpoint:
     input:
         unpack(per_job(inputs.further_files)),
-        beams=for_each(study.answers_read_at, paths.beams),
-        clusters=for_each(study.answers_read_at, paths.clusters),
-        rated=for_each(study.answers_rated_at, paths.clusters),
-        answers=for_each(study.answers_labelled_at, paths.answers),
+        beams=for_each(study.answers_read, paths.beams),
+        clusters=for_each(study.answers_read, paths.clusters),
+        rated=for_each(study.answers_rated, paths.clusters),
+        answers=for_each(study.answers_labelled, paths.answers),
     output:
         scores=paths.scores.replace("{recipe}", "{estimator}"),
     log:
@@ -224,7 +224,7 @@ for model in MODELS:
             "../../envs/cpu.yaml"
         params:
             confidences_of=answers_rated(model),
-            uses=per_job(study.uses),
+            uses=per_job(study.score_sources),
             posthoc=lookup("{estimator}/posthoc", within=ESTIMATORS, default=None),
         script:
             "../scripts/confidences/gather_confidences.py"

@@ -86,7 +86,7 @@ rule fetch_checkpoint:
 rule merge_checkpoints:
     input:
         per_job(inputs.made_files),
-        parts=for_each(study.parts, paths.checkpoint),
+        parts=for_each(study.made_from, paths.checkpoint),
     output:
         checkpoint=paths.checkpoint,
     log:

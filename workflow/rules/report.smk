@@ -80,7 +80,7 @@ rule compare_with_paper:
         "../../envs/cpu.yaml"
     params:
         labels=study.labels,
-        checkpoints={model: study.labels_of(model) for model in MODELS},
+        checkpoints={model: study.checkpoint_labels(model) for model in MODELS},
         settings=settings_compared(config, ROOT),
     script:
         "../scripts/report/compare_with_paper.py"
