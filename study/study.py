@@ -1,7 +1,7 @@
 """The evaluations, tables and analyses of a study.
 
-The class `Study` is the meaning of a config. It names no file: files and settings of jobs are in
-`study.inputs`.
+The class `Study` is the meaning of a config. It names no file: files and settings of jobs are
+in `study.inputs`.
 """
 
 from functools import cached_property

@@ -3,6 +3,7 @@
 Relative paths stay the same, so that links work as in the repository.
 """
 
+import inspect
 import shutil
 import sys
 from pathlib import Path
@@ -33,12 +34,15 @@ REFERENCE = """\
 
 
 def command_reference() -> str:
-    """Return the help of each command as a page."""
-    context = click.Context(app, info_name="persistcal")
+    """Return the options of each command as a page, from its help."""
     text = f"# The command persistcal\n\n{app.help}\n"
     for name, command in app.commands.items():
-        content = command.get_help(click.Context(command, context, info_name=name))
-        text += f"\n## {name}\n\n```text\n{content}\n```\n"
+        context = click.Context(command, info_name=f"persistcal {name}", show_default=True)
+        records = [param.get_help_record(context) for param in command.params]
+        options = [f"- `{names}`: {meaning}" for names, meaning in filter(None, records)]
+        examples = (command.epilog or "").removeprefix("\b\n")
+        text += f"\n## persistcal {name}\n\n{inspect.cleandoc(command.help or '')}\n\n"
+        text += "\n".join([*options, "", "```text", examples, "```", ""])
     return text
 
 
