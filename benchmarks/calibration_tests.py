@@ -34,9 +34,9 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from benchmarks.checkpoint_tests import GAIN, simulate_answers
-from persistcal.evaluation.reliability import compare_with_floor, draw_smooth_ece, noise_floors
+from persistcal.evaluation.reliability import compare_with_floor, noise_floors
 from persistcal.evaluation.settings import EvaluationSettings
-from persistcal.evaluation.smooth_ece import smooth_ece
+from persistcal.evaluation.smooth_ece import Labellings, smooth_ece
 
 Array = NDArray[np.float64]
 N_LARGE = 1_000_000  # answers that give the true SmoothECE
@@ -93,7 +93,7 @@ def simulate_world(seed: int, n: int) -> World:
             float(smooth_ece(p, correct)),
             smooth_ece(p, correct, weights=counts),
             smooth_ece(p, other_correct, weights=counts),
-            draw_smooth_ece(p, uniform),
+            Labellings(p).smooth_ece(uniform < p[:, None]),
         )
         for name, p in stated.items()
     }

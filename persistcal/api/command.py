@@ -604,9 +604,8 @@ def _plan_from_results(
     folder: str, asked: int, questions: int, difference: float | None
 ) -> Iterator[str]:
     """Yield a line per test of the study in `folder`, as if it had asked `questions`."""
-    from scipy.stats import norm
-
     from persistcal.evaluation import power
+    from persistcal.evaluation.distributions import Z, normal_quantile
     from persistcal.evaluation.metrics.registry import METRICS
     from persistcal.store import artifacts
 
@@ -616,11 +615,11 @@ def _plan_from_results(
     tests = artifacts.read_csv(Path(folder, "significance.csv"), artifacts.SIGNIFICANCE)
     shown = tests[(tests["conditioning"] == "odds") & tests["lower_2_5pct"].notna()]
     width = shown["upper_97_5pct"] - shown["lower_2_5pct"]
-    errors = width / (2 * norm.ppf(0.975))  # from 95 % intervals
+    errors = width / (2 * Z)  # from 95 % intervals
     for row, error in zip(shown.to_dict("records"), errors, strict=True):
         # Errors of a claim: of the simultaneous interval, and of a power of 80 %
         reach = (row["simultaneous_upper"] - row["simultaneous_lower"]) / 2
-        multiple = (reach / error if reach > 0 else norm.ppf(0.975)) + norm.ppf(power.POWER)
+        multiple = (reach / error if reach > 0 else Z) + normal_quantile(power.POWER)
         scaled = error * (asked / questions) ** 0.5
         name = f"{row['scope']} {METRICS[str(row['metric'])].heading}"
         line = f"{row['model']} {row['dataset']} {name}, {row['best']} − {row['other']}: "

@@ -5,11 +5,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
-from matplotlib.figure import Figure
-from pandas.io.formats.style import Styler
 
 from persistcal.analyses.accuracy import accuracies
 from persistcal.answers.options import has_options
@@ -29,6 +27,10 @@ from persistcal.report.page.verdict_text import verdict_record, verdict_text
 from persistcal.report.tables import calibration, contrast_set_sizes
 from persistcal.store import artifacts
 from persistcal.store.tables import TableFiles
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from pandas.io.formats.style import Styler
 
 GIVEN = ("min_contrast", "pairs", "min_direction", "n_replicates", "seed")  # to `compare`
 FIGURE_NAMES = (
@@ -116,7 +118,7 @@ class Comparison:
         text = json.dumps(settings, indent=2, ensure_ascii=False)
         return compose(self._contents, Origin(terms, [], text))
 
-    def figure(self, name: str = "full_vs_contrast") -> Figure:
+    def figure(self, name: str = "full_vs_contrast") -> "Figure":
         """Draw a figure of the workflow.
 
         Parameters
@@ -145,7 +147,7 @@ class Comparison:
         draw = getattr(import_module(f"persistcal.report.{module}"), function)
         return draw(rows, **{key: settings[key] for key in view.settings.split()})
 
-    def table(self, *, conditioning: str = "odds") -> Styler:
+    def table(self, *, conditioning: str = "odds") -> "Styler":
         """Lay the metrics of all estimators out as the paper's tables do.
 
         Parameters

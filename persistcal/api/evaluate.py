@@ -28,7 +28,6 @@ from persistcal.evaluation.pipeline import (
     evaluate_estimator,
     make_claims,
 )
-from persistcal.evaluation.power import Findable, Guess, findable
 from persistcal.evaluation.settings import EvaluationSettings, Pairs
 from persistcal.evaluation.smooth_ece import smooth_ece as weighted_smooth_ece
 from persistcal.judge.run import count_same_answers
@@ -351,6 +350,8 @@ def plan(
     >>> plan(2000, 220, 38)["difference"].round(3).tolist()
     [0.023, 0.273, 0.089]
     """
+    from persistcal.evaluation.power import Findable, Guess, findable  # imports scipy.stats
+
     guess = Guess(questions, gained, lost, accuracy, agreement, auc, estimators)
     table = pd.DataFrame(findable(guess, difference), columns=Findable._fields)
     return table.astype({"questions": "Int64"})

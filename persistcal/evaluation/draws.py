@@ -46,6 +46,7 @@ from persistcal.evaluation.weighted import auc
 Counts = NDArray[np.uint8]
 PSEUDO = 0.5  # expected weight of a pseudo-question of a mean; a question has 1
 PSEUDO_AUC = PSEUDO / 2  # expected weight of a pseudo-question of the change AUC
+AT_ONCE = 64  # replicates
 SETTLED_AT_ONCE = 64  # questions; hardly any class needs more to get full
 
 
@@ -119,7 +120,7 @@ def draw_sequences(n_questions: int, replicates: range, *, seed: int, reach: int
     counts = np.empty((n_questions, len(replicates)), np.uint8)
     before, after = np.empty((2, len(replicates), reach), dtype)
     # rows are replicates until a block is full: writing columns one by one is slow
-    block = np.empty((min(64, len(replicates)), n_questions), np.uint8)
+    block = np.empty((min(AT_ONCE, len(replicates)), n_questions), np.uint8)
     for start in range(0, len(replicates), len(block)):
         chunk = replicates[start : start + len(block)]
         for row, replicate in enumerate(chunk):
@@ -207,10 +208,18 @@ def question_weights(
     Questions with the same number in `groups`, (n_questions,), have the same weight. The
     weights of replicate b depend only on (seed, b).
     """
-    n_groups, chosen = int(groups.max(initial=-1)) + 1, groups[kept]
-    generators = (np.random.default_rng([seed, b, 1]) for b in replicates)
-    drawn = [rng.standard_exponential(n_groups)[chosen] for rng in generators]
-    return np.stack(drawn, axis=1)
+    chosen = groups[kept]
+    n_drawn = int(chosen.max(initial=-1)) + 1  # later ones change no weight
+    drawn = np.empty((len(kept), len(replicates)))
+    # rows are replicates until a block is full: writing columns one by one is slow
+    block = np.empty((min(AT_ONCE, len(replicates)), len(kept)))
+    for start in range(0, len(replicates), len(block)):
+        chunk = replicates[start : start + len(block)]
+        for row, replicate in enumerate(chunk):
+            rng = np.random.default_rng([seed, replicate, 1])
+            block[row] = rng.standard_exponential(n_drawn)[chosen]
+        drawn[:, start : start + len(chunk)] = block[: len(chunk)].T
+    return drawn
 
 
 def count_groups(part: Component, groups: NDArray[np.intp]) -> tuple[int, int]:
@@ -275,14 +284,28 @@ def direction_replicates(
     """Replicate the means over gained and over lost questions, see `balanced_replicates`."""
     extent = np.abs(values).max(axis=1, keepdims=True)
     means = []
-    directions = ((improvement, pseudo[:2]), (~improvement, pseudo[2:]))
-    for (rows, (favourable, contrary)), size in zip(directions, sizes, strict=True):
-        n, row_weights = np.count_nonzero(rows) / size, weights[rows] / size
-        mean = values[:, rows] @ row_weights + extent * (favourable - contrary)
-        mean /= row_weights.sum(axis=0) + favourable + contrary
-        centre = values[:, rows].sum(axis=1, keepdims=True) / size / (n + 2 * PSEUDO)
+    directions = zip(by_direction(improvement), (pseudo[:2], pseudo[2:]), sizes, strict=True)
+    for rows, (favourable, contrary), size in directions:
+        of_rows = values[:, rows]
+        n = of_rows.shape[1] / size
+        sums = np.concatenate([of_rows, np.ones((1, of_rows.shape[1]))]) @ weights[rows] / size
+        mean = sums[:-1] + extent * (favourable - contrary)
+        mean /= sums[-1] + favourable + contrary
+        centre = of_rows.sum(axis=1, keepdims=True) / size / (n + 2 * PSEUDO)
         means.append(np.clip(centre + np.sqrt((n + 2) / n) * (mean - centre), -1, 1))
     return means
+
+
+def by_direction(improvement: Mask) -> tuple[Mask | slice, Mask | slice]:
+    """Return the rows of gained and of lost questions; slices copy nothing, if they are sorted.
+
+    >>> by_direction(np.array([True, True, False]))
+    (slice(None, 2, None), slice(2, None, None))
+    """
+    n = int(improvement.sum())
+    if improvement[:n].all():
+        return slice(n), slice(n, None)
+    return improvement, ~improvement
 
 
 def change_auc_replicates(
@@ -297,8 +320,10 @@ def change_auc_replicates(
     `change` of shape (n_questions,) belongs to one run; see `balanced_replicates` for the other
     parameters.
     """
-    gained = weights[improvement].sum(axis=0) / sizes[0]
-    lost = weights[~improvement].sum(axis=0) / sizes[1]
+    gained, lost = (
+        weights[rows].sum(axis=0) / size
+        for rows, size in zip(by_direction(improvement), sizes, strict=True)
+    )
     up, down, lost_down, lost_up = pseudo
     won = auc(change, improvement, weights=weights) * gained * lost
     won += (

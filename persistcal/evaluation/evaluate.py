@@ -142,8 +142,11 @@ def metrics_under(
             values[MetricKey(conditioning, "contrast", metric)] = np.full(shape, start)
     for number, part in enumerate(data.contrast):
         counts = counts_of(part)
+        pair_values: dict[str, Array] = {}
         for conditioning, by_pair in data.on_contrast.items():
-            pair_values = compute("contrast", by_pair[number], counts, chosen=chosen)
+            # the values of the conditioning before, if they depend on none
+            left = {name for name in chosen if METRICS[name].conditioned or not pair_values}
+            pair_values |= compute("contrast", by_pair[number], counts, chosen=left)
             for metric, value in pair_values.items():
                 if number in among[metric]:
                     key = MetricKey(conditioning, "contrast", metric)

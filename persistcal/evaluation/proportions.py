@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import beta, binom, norm
 
-Z = float(norm.ppf(0.975))
+from persistcal.evaluation.distributions import Z, beta_quantile, binomial_cdf
+
 DECIMALS = 12  # equal values can differ by rounding in later decimals
 
 
@@ -37,8 +37,8 @@ def exact_interval(k: float, n: float, *, level: float = 0.95) -> tuple[float, f
     [0.555, 0.997]
     """
     tail = (1 - level) / 2
-    lower = float(beta.ppf(tail, k, n - k + 1)) if k > 0 else 0.0
-    upper = float(beta.ppf(1 - tail, k + 1, n - k)) if k < n else 1.0
+    lower = beta_quantile(tail, k, n - k + 1) if k > 0 else 0.0
+    upper = beta_quantile(1 - tail, k + 1, n - k) if k < n else 1.0
     return lower, upper
 
 
@@ -99,7 +99,7 @@ def compare_accuracies(earlier: ArrayLike, later: ArrayLike) -> StateDifference:
         p2 - p1,
         p2 - p1 - reach(p2 - float(low2), float(high1) - p1),
         p2 - p1 + reach(float(high2) - p2, p1 - float(low1)),
-        float(min(1.0, 2 * binom.cdf(min(lost, gained), changed, 0.5))),
+        min(1.0, 2 * float(binomial_cdf(min(lost, gained), changed, 0.5))),
     )
 
 

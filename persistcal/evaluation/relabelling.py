@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import hypergeom
 
+from persistcal.evaluation.distributions import hypergeometric_cdf
 from persistcal.evaluation.predictions import Array, Mask
 from persistcal.evaluation.thresholds import (
     answer_above,
@@ -122,8 +122,12 @@ def _certify(
     """Return the lowest of the `tested` thresholds that a sheet's labels certify."""
     n_labels, n_correct = count_above(tested, confidence, correct)
     n_wrong = np.floor(np.round(n_answers * (1 - precision), 9)).astype(int) + 1
-    p_values = hypergeom.cdf(n_labels - n_correct, n_answers, n_wrong, n_labels)
-    certified = tested[passing(p_values, n_answers, delta)]
+
+    def p_value(i: int) -> float:
+        n_found = int(n_labels[i] - n_correct[i])
+        return hypergeometric_cdf(n_found, int(n_answers[i]), int(n_wrong[i]), int(n_labels[i]))
+
+    certified = tested[passing(p_value, n_answers, delta)]
     return float(certified[0]) if len(certified) else None
 
 

@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import norm, t
 
+from persistcal.evaluation.distributions import Z, student_quantile
 from persistcal.evaluation.draws import question_blocks
 from persistcal.evaluation.evaluate import (
     Prepared,
@@ -31,6 +31,7 @@ from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.smooth_ece import (
     COARSEST,
     N_BANDWIDTHS,
+    Labellings,
     mesh,
     n_grid_points,
     place,
@@ -150,20 +151,6 @@ def compare_with_floor(value: float, drawn: Array) -> CalibrationTest:
     return CalibrationTest(float(drawn.mean()), (1 + n_larger) / (1 + len(drawn)))
 
 
-def draw_smooth_ece(confidence: Array, uniform: Array) -> Array:
-    """Return SmoothECE of labels drawn from the confidences, one value per draw.
-
-    An answer is correct in the draws with a number in `uniform`, (n_answers, n_draws), below
-    its confidence.
-    """
-    correct = uniform < confidence[:, None]
-    return smooth_ece(
-        np.tile(confidence, 2),
-        np.repeat([1, 0], len(confidence)),
-        weights=np.concatenate([correct, ~correct]).astype(np.uint8),
-    )
-
-
 def checkpoint_calibration(
     runs: Sequence[Array],
     correct: Mask,
@@ -178,9 +165,12 @@ def checkpoint_calibration(
     seeds. Answers of one of the `groups`, (n_answers,), are right or wrong together.
     """
     drawn, means = [], []
+    labellings = list(map(Labellings, runs))
     for uniform in _uniforms(groups, n_draws, seed):
-        drawn.append(np.mean([draw_smooth_ece(run, uniform) for run in runs], axis=0))
-        means.append(np.mean([(uniform < run[:, None]).mean(axis=0) for run in runs], axis=0))
+        labels = [uniform < run[:, None] for run in runs]
+        values = [of.smooth_ece(right) for of, right in zip(labellings, labels, strict=True)]
+        drawn.append(np.mean(values, axis=0))
+        means.append(np.mean([of_run.mean(axis=0) for of_run in labels], axis=0))
     value = float(np.mean([smooth_ece(run, correct) for run in runs]))
     confidence, accuracy = float(np.mean(runs)), float(correct.mean())
     comparison = compare_with_floor(
@@ -199,11 +189,11 @@ def _bias_reach(errors: Array, groups: NDArray[np.intp]) -> float:
     mean = errors.mean(axis=0)
     _, group_number = np.unique(groups, return_inverse=True)
     group_sums = np.bincount(group_number, mean - mean.mean())
-    over_questions = norm.ppf(0.975) * np.sqrt((group_sums**2).sum()) / n
+    over_questions = Z * np.sqrt((group_sums**2).sum()) / n
     if n_seeds < 2:
         return float(over_questions)
     spread = errors.mean(axis=1).std(ddof=1) / np.sqrt(n_seeds)
-    return float(np.hypot(over_questions, t.ppf(0.975, n_seeds - 1) * spread))
+    return float(np.hypot(over_questions, student_quantile(0.975, n_seeds - 1) * spread))
 
 
 def _uniforms(groups: NDArray[np.intp], n_draws: int, seed: int) -> Iterator[Array]:
@@ -243,42 +233,40 @@ def floors_of(
     """
     answers = data.answers
     observed = metrics_under(count_once, data, chosen=[METRIC])
-    uniforms = _uniforms(answers.groups, n_draws, settings.seed)
-    blocks = [_draw_runs(data, uniform) for uniform in uniforms]
+    # the confidences of each run, and the questions that they are about, a row per part
+    full = [
+        [run.confidence[rows] for run in data.on_full] for rows in data.on_full[0].checkpoints
+    ]
+    parts = {MetricKey("odds", "full", METRIC): (data.full, full)}
+    defined = defining(METRIC, data.contrast)
+    for conditioning, by_pair in data.on_contrast.items() if defined else ():
+        parts[MetricKey(conditioning, "contrast", METRIC)] = (
+            [data.contrast[i] for i in defined],
+            [[run.earlier for run in by_pair[i]] for i in defined],
+        )
+    drawn = {key: np.zeros((len(data.on_full), n_draws)) for key in parts}
+    labellings = {
+        key: [list(map(Labellings, of)) for of in runs] for key, (_, runs) in parts.items()
+    }
+    start = 0
+    for uniform in _uniforms(answers.groups, n_draws, settings.seed):
+        columns = slice(start, start + uniform.shape[1])
+        for key, (of, confidences) in parts.items():
+            for part, stated, searches in zip(of, confidences, labellings[key], strict=True):
+                chosen = uniform[part.questions]
+                for i, (run, search) in enumerate(zip(stated, searches, strict=True)):
+                    drawn[key][i, columns] += search.smooth_ece(chosen < run[:, None]) / len(of)
+        start = columns.stop
     rows = []
-    for key in blocks[0]:
-        drawn = np.concatenate([block[key] for block in blocks], axis=1)
+    for key, values in drawn.items():
         for member, series in answers.rows.items():
             value = float(observed[key][series, 0].mean())
-            tested = compare_with_floor(value, drawn[series].mean(axis=0))
+            tested = compare_with_floor(value, values[series].mean(axis=0))
             rows.append((*member, *key, *tested))
-    columns = ["train_dataset", "estimator", "conditioning", "scope", "metric", *FLOOR]
-    return pd.DataFrame(rows, columns=columns)
+    columns_of = ["train_dataset", "estimator", "conditioning", "scope", "metric", *FLOOR]
+    return pd.DataFrame(rows, columns=columns_of)
 
 
 def add_noise_floors(intervals: pd.DataFrame, floors: pd.DataFrame) -> pd.DataFrame:
     """Return the table of intervals with the columns of `noise_floors` filled."""
     return intervals.drop(columns=FLOOR).merge(floors, how="left", validate="one_to_one")
-
-
-def _draw_runs(data: Prepared, uniform: Array) -> dict[MetricKey, Array]:
-    """Return SmoothECE of each run under drawn labels, (n_runs, n_draws), by metric."""
-    full = [
-        [
-            draw_smooth_ece(run.confidence[rows], uniform[part.questions])
-            for rows, part in zip(run.checkpoints, data.full, strict=True)
-        ]
-        for run in data.on_full
-    ]
-    drawn: dict[MetricKey, Array] = {MetricKey("odds", "full", METRIC): np.mean(full, axis=1)}
-    defined = defining(METRIC, data.contrast)
-    for conditioning, by_pair in data.on_contrast.items() if defined else ():
-        pair_draws = [
-            [
-                draw_smooth_ece(run.earlier, uniform[data.contrast[i].questions])
-                for run in by_pair[i]
-            ]
-            for i in defined
-        ]
-        drawn[MetricKey(conditioning, "contrast", METRIC)] = np.mean(pair_draws, axis=0)
-    return drawn

@@ -6,7 +6,7 @@ paired if both were drawn from the same answers with the same seed; a digest ver
 
 import hashlib
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -166,6 +166,8 @@ def replicate_runs(
     weights: Array,
     pseudo: Mapping[float, Array],
     sizes: tuple[float, float] = (1.0, 1.0),
+    *,
+    chosen: Collection[str] = METRICS,
 ) -> dict[str, Array]:
     """Return the replicates, (n_runs, n_replicates), of each metric of both directions.
 
@@ -175,7 +177,7 @@ def replicate_runs(
     return {
         name: metric.weighted(runs, part.is_first, weights, pseudo[metric.pseudo], sizes)
         for name, metric in METRICS.items()
-        if metric.both_directions
+        if metric.both_directions and name in chosen
     }
 
 
@@ -267,11 +269,16 @@ def _directions(
         for number, part in parts.items():
             part_weights = weights[np.searchsorted(asked, part.questions)]
             sizes = draws.group_sizes(part, answers.groups)
-            for conditioning, by_pair in data.on_contrast.items():
-                for row, numbers in enumerate(answers.rows.values()):
+            for row, numbers in enumerate(answers.rows.values()):
+                drawn = {kind: rows[:, columns] for kind, rows in pseudo[row].items()}
+                values: dict[str, Array] = {}
+                for conditioning, by_pair in data.on_contrast.items():
                     runs = [by_pair[number][i] for i in numbers]
-                    drawn = {kind: rows[:, columns] for kind, rows in pseudo[row].items()}
-                    values = replicate_runs(runs, part, part_weights, drawn, sizes)
+                    # the values of the conditioning before, if they depend on none
+                    left = {m for m in metrics if METRICS[m].conditioned or not values}
+                    values |= replicate_runs(
+                        runs, part, part_weights, drawn, sizes, chosen=left
+                    )
                     for metric, run_values in values.items():
                         mean = run_values.mean(axis=0) / len(parts)
                         key = MetricKey(conditioning, "contrast", metric)

@@ -43,8 +43,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from scipy.special import expit, logit
-from scipy.stats import norm, t
 
+from persistcal.evaluation.distributions import (
+    normal_quantile,
+    normal_tail,
+    student_quantile,
+    student_tail,
+)
 from persistcal.evaluation.metrics.registry import METRICS, MetricKey
 from persistcal.evaluation.predictions import Array, Mask, PredictionsError
 from persistcal.evaluation.proportions import DECIMALS, compare_replicates, holm, two_sided_p
@@ -131,8 +136,8 @@ def recipe_interval(
         return RecipeInterval(n_seeds, np.nan, np.nan, np.nan)
     squares = np.sum(parts**2 / freedom)
     df = variance**2 / squares if squares > 0 else np.inf
-    reach = t.ppf(0.975, df) * np.sqrt(variance)
-    p_value = float(2 * t.sf(abs(value) / np.sqrt(variance), df))
+    reach = student_quantile(0.975, df) * np.sqrt(variance)
+    p_value = 2 * student_tail(abs(value) / np.sqrt(variance), df)
     if bounds is None or value in bounds:
         return RecipeInterval(n_seeds, value - reach, value + reach, p_value)
     low, high = bounds
@@ -154,7 +159,7 @@ def seeds_reach(by_seed: BySeed, noise: float = 0.0, level: float = LEVEL) -> fl
     if n < 2:
         return 0.0
     spread = float(np.var(np.array([*by_seed.values()]), ddof=1)) - noise
-    return float(t.ppf(1 - level / 2, n - 1)) * (max(0.0, spread) / n) ** 0.5
+    return float(student_quantile(1 - level / 2, n - 1)) * (max(0.0, spread) / n) ** 0.5
 
 
 def claim_interval(
@@ -177,12 +182,12 @@ def claim_interval(
     n = len(by_seed)
     if n < 2 or np.isnan(low):
         return low, high
-    z = float(norm.ppf(tails[1]))
+    z = normal_quantile(tails[1])
     spread = max(0.0, float(np.var(np.array([*by_seed.values()]), ddof=1)) - noise) / n
     total = ((high - low) / 2 / z) ** 2 + spread
     if not spread or not total:
         return low, high
-    wider = float(t.ppf(tails[1], (n - 1) * total / spread)) / z
+    wider = float(student_quantile(tails[1], (n - 1) * total / spread)) / z
     below, above = wider * np.hypot([value - low, high - value], z * spread**0.5)
     return value - float(below), value + float(above)
 
@@ -457,7 +462,9 @@ def compare_all(
         largest = np.maximum(largest, deviation.max(axis=0, initial=0))
     freedom = max(1.0, n_questions - 1)
     scale = np.sqrt(1 + 1 / freedom)  # replicates vary less than samples
-    largest = np.sort(scale * t.isf(norm.sf(largest), freedom)).round(DEVIATION_DECIMALS)
+    largest = np.sort(-scale * student_quantile(normal_tail(largest), freedom)).round(
+        DEVIATION_DECIMALS
+    )
     difference = values[:, None] - values
     # the largest number of replicates above the critical value with a p-value of 5 %
     rank = int(LEVEL * (1 + n_replicates) + 1e-9)

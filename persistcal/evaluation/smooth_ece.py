@@ -11,7 +11,8 @@ cosine transform with a row of factors for each bandwidth. Bandwidths below 11/1
 grids, and a sparse matrix each.
 """
 
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.fft import dct
 
-from persistcal.evaluation.predictions import Array
+from persistcal.evaluation.predictions import Array, Mask
 
 Integers = NDArray[np.intp]
 
@@ -81,9 +82,57 @@ def smooth_ece(
     for first in range(0, len(values), width):
         chunk = distinct[:, first : first + width][order].astype(float)
         residuals, masses = np.split(np.ascontiguousarray((grids @ chunk).T), [GRID], axis=1)
-        weighted = Weighted(stated, residual, chunk, dct(residuals, type=1), masses)
-        values[first : first + width], start = _search(weighted, start)
+        place_at = partial(_place_weighted, stated, residual, chunk)
+        values[first : first + width], start = _search(
+            OnGrid(dct(residuals, type=1), masses, place_at), start
+        )
     return values[column].reshape(weight.shape[1:])[()]
+
+
+class Labellings:
+    """The same answers under many labellings: SmoothECE of a block of them at a time.
+
+    Sums over the answers below each point of a grid are differences of sums that are made once
+    for all grids.
+
+    >>> labels = np.array([[True, True], [True, False]])
+    >>> Labellings(np.full(2, 0.75)).smooth_ece(labels)
+    array([0.25, 0.25])
+    """
+
+    def __init__(self, confidence: Array) -> None:
+        """Arrange answers by their confidences, (n_answers,)."""
+        self._order = np.argsort(confidence, kind="stable")
+        in_order = confidence[self._order]
+        self._first = np.flatnonzero(np.diff(in_order, prepend=np.nan) != 0)
+        self._stated = in_order[self._first]
+        self._times = np.diff(np.append(self._first, len(in_order))).astype(float)
+        self._masses = np.asarray(place(self._stated, self._times, GRID).sum(axis=1)).T
+        self._start = (64, -0.5)
+
+    def smooth_ece(self, correct: Mask) -> Array:
+        """Return `smooth_ece` under each column of labels, (n_answers, n_columns)."""
+        n, n_columns = correct.shape
+        width = int(np.clip(LARGEST_CHUNK // max(1, n), 16, CHUNK))
+        starts = range(0, n_columns, width)
+        return np.concatenate([self._of_block(correct[:, s : s + width]) for s in starts])
+
+    def _of_block(self, correct: Mask) -> Array:
+        labels, column = correct[self._order], np.arange(correct.shape[1])
+        if len(self._first) < len(labels):
+            labels = np.add.reduceat(labels, self._first, axis=0, dtype=float)
+        if FEW * len(self._first) < len(correct):  # then whole columns are often equal
+            labels, column = np.unique(labels, axis=1, return_inverse=True)
+        residual = (self._stated * self._times)[:, None] - labels
+        below = np.zeros((2, len(residual) + 1, residual.shape[1]))
+        np.cumsum(residual, axis=0, out=below[0, 1:])
+        residual *= self._stated[:, None]
+        np.cumsum(residual, axis=0, out=below[1, 1:])
+        place_at = partial(_place_labelled, self._stated, self._times, below)
+        residuals, _ = place_at(GRID, np.arange(residual.shape[1]))
+        spectrum = dct(np.ascontiguousarray(residuals.T), type=1)
+        found, self._start = _search(OnGrid(spectrum, self._masses, place_at), self._start)
+        return found[column]
 
 
 def _distinct(
@@ -100,52 +149,92 @@ def _distinct(
     return confidence[order[first]], residual[order[first]], np.array(summed)
 
 
-class Weighted(NamedTuple):
-    """Answers under several weightings, (n_answers, n_columns).
+class OnGrid(NamedTuple):
+    """Answers under several weightings or labellings, the columns, placed on grids.
 
     `spectrum`, the cosine transform of the residuals on the grid, and `masses`, the number of
-    answers on the grid, have the shape (n_columns, GRID).
+    answers on the grid, have the shape (n_columns, GRID); `masses` has one row if it is the
+    same for all columns. `place_at` returns both for some columns on a grid of any size, with
+    a column per column, before the transform.
     """
 
-    confidence: Array
-    residual: Array
-    weights: Array
     spectrum: Array
     masses: Array
+    place_at: Callable[[int, Integers], tuple[Array, Array]]
 
     def smooth_ece(self, k: Integers, columns: Integers) -> Array:
         """Return SmoothECE of some columns, each at its bandwidth k/1024."""
         values = np.empty(len(columns))
-        n_mesh = _n_mesh(k)
+        for narrow in np.unique(k[k < COARSEST]):  # they have a mesh each
+            members = np.flatnonzero(k == narrow)
+            values[members] = self._on_fine_grid(int(narrow), columns[members])
+        others = np.flatnonzero(k >= COARSEST)
+        if not len(others):
+            return values
+        row, column = k[others] - COARSEST, columns[others]
+        smoothed = dct(self.spectrum[column] * _factors()[row], type=1)
+        mass = self.masses if len(self.masses) == 1 else self.masses[column]
+        density = np.einsum(
+            "ij,ij->i", np.broadcast_to(mass, smoothed.shape), _density_shares()[row]
+        )
+        n_mesh = _n_mesh(k[others])
         for n in np.unique(n_mesh):
             members = np.flatnonzero(n_mesh == n)
-            if k[members[0]] < COARSEST:  # narrow bandwidths have a mesh each
-                values[members] = self._on_fine_grid(int(k[members[0]]), columns[members])
-                continue
-            row, column = k[members] - COARSEST, columns[members]
-            smoothed = dct(self.spectrum[column] * _factors()[row], type=1)
             left, share = split(np.linspace(0, 1, n), GRID)
-            read = smoothed[:, left] * (1 - share) + smoothed[:, left + 1] * share
-            density = np.einsum("ij,ij->i", self.masses[column], _density_shares()[row])
-            values[members] = np.abs(read).mean(axis=1) / (density + DENSITY_FLOOR)
+            chosen = smoothed[members]
+            read = chosen[:, left] * (1 - share) + chosen[:, left + 1] * share
+            values[others[members]] = np.abs(read).mean(axis=1)
+        values[others] /= density + DENSITY_FLOOR
         return values
 
     def _on_fine_grid(self, k: int, columns: Integers) -> Array:
-        chunk, smoother, n = self.weights[:, columns], _smoothing(k), n_grid_points(k)
+        smoother = _smoothing(k)
         smoothed, density = (
-            smoother @ (place(self.confidence, values, n) @ chunk)
-            for values in (self.residual, np.ones(len(chunk)))
+            smoother @ placed for placed in self.place_at(n_grid_points(k), columns)
         )
         return np.abs(smoothed).mean(axis=0) / (density.mean(axis=0) + DENSITY_FLOOR)
 
 
-def _search(weighted: Weighted, start: tuple[int, float]) -> tuple[Array, tuple[int, float]]:
+def _place_weighted(
+    confidence: Array, residual: Array, weights: Array, n_points: int, columns: Integers
+) -> tuple[Array, Array]:
+    """Return residuals and masses on a grid, (n_points, n_columns), of weighted answers."""
+    chunk = weights[:, columns]
+    placed = (place(confidence, v, n_points) for v in (residual, np.ones(len(chunk))))
+    residuals, masses = (matrix @ chunk for matrix in placed)
+    return residuals, masses
+
+
+def _place_labelled(
+    confidence: Array,
+    times: Array,
+    below: Array,
+    n_points: int,
+    columns: Integers,
+) -> tuple[Array, Array]:
+    """Return residuals, (n_points, n_columns), and masses, (n_points, 1), of labelled answers.
+
+    `confidence` is ascending and has each value once, `times` says how often it was stated,
+    and `below` contains the sums of residuals, and of residuals times confidence, over the
+    values before each one.
+    """
+    left, _ = split(confidence, n_points)
+    ends = np.searchsorted(left, np.arange(n_points))
+    sums, moments = np.diff(below[:, ends][..., columns], axis=1)
+    moved = moments * (n_points - 1) - sums * np.arange(n_points - 1)[:, None]
+    residuals = np.zeros((n_points, sums.shape[1]))
+    residuals[:-1] = sums - moved
+    residuals[1:] += moved
+    return residuals, np.asarray(place(confidence, times, n_points).sum(axis=1))
+
+
+def _search(on_grid: OnGrid, start: tuple[int, float]) -> tuple[Array, tuple[int, float]]:
     """Return SmoothECE of each column, and a start for the search on similar columns.
 
     Each column's search ends at the bandwidth of relplot's bisection: the narrowest k/1024 that
     is at least the SmoothECE. A start is the first k, and how steeply SmoothECE falls there.
     """
-    n = len(weighted.masses)
+    n = len(on_grid.spectrum)
     # the widest k known to be too narrow, and the narrowest k known not to be
     narrow, wide = np.full(n, NARROWEST - 1), np.full(n, N_BANDWIDTHS)
     guess, slope = np.full(n, start[0]), np.full(n, start[1])
@@ -156,7 +245,7 @@ def _search(weighted: Weighted, start: tuple[int, float]) -> tuple[Array, tuple[
         k = (guess if n_steps <= N_SECANTS else (narrow + wide) // 2)[open_]
         lowest = narrow[open_] + 1
         k = np.clip(k, lowest, np.maximum(lowest, wide[open_] - 1))
-        error, sigma = weighted.smooth_ece(k, open_), k / N_BANDWIDTHS
+        error, sigma = on_grid.smooth_ece(k, open_), k / N_BANDWIDTHS
         step = sigma - position[open_] / N_BANDWIDTHS
         if n_steps > 1:
             secant = np.divide(error - value[open_], step, out=slope[open_], where=step != 0)
@@ -171,7 +260,7 @@ def _search(weighted: Weighted, start: tuple[int, float]) -> tuple[Array, tuple[
         narrow[open_] = np.minimum(np.maximum(narrow[open_], below), wide[open_] - 1)
         crossing = sigma + (error - sigma) / (1 - slope[open_])
         guess[open_] = np.ceil(N_BANDWIDTHS * crossing).astype(int)
-    value[weighted.masses.sum(axis=1) == 0] = np.nan
+    value[np.broadcast_to(on_grid.masses.sum(axis=1) == 0, n)] = np.nan
     return value, (int(np.median(position)), float(np.median(slope)))
 
 

@@ -5,16 +5,16 @@ is correct. `select_threshold` finds such a threshold with a guarantee. `check_t
 it at a later checkpoint, and `explain_change` counts the questions behind a change.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import binom
 
 from persistcal.evaluation.contrast import choose_pairs
+from persistcal.evaluation.distributions import binomial_cdf, binomial_quantile
 from persistcal.evaluation.predictions import (
     ABSENT,
     AnswerArrays,
@@ -159,8 +159,8 @@ def certified_candidates(
     stated, labels = np.asarray(confidence, float), np.asarray(correct, bool)
     tested = candidates(stated)
     n_answered, n_correct = count_above(tested, stated, labels)
-    p_values = binom.cdf(n_answered - n_correct, n_answered, round(1 - precision, 12))
-    return tested, passing(p_values, n_answered, delta)
+    p_values = binomial_cdf(n_answered - n_correct, n_answered, round(1 - precision, 12))
+    return tested, passing(p_values.__getitem__, n_answered, delta)
 
 
 def candidates(confidence: ArrayLike) -> Array:
@@ -179,16 +179,19 @@ def candidates(confidence: ArrayLike) -> Array:
     return np.unique(stated[len(stated) * np.arange(MOST_CANDIDATES) // MOST_CANDIDATES])
 
 
-def passing(p_values: Array, n_answered: NDArray[np.intp], delta: float) -> Mask:
+def passing(
+    p_value: Callable[[int], float], n_answered: NDArray[np.intp], delta: float
+) -> Mask:
     """Return which of the `candidates` pass multi-start fixed-sequence testing.
 
-    All arrays have one entry per candidate, in ascending order. `n_answered` determines where
-    the sequences of tests begin: at shares of the answers to all questions.
+    Candidates are in ascending order, and `p_value` is called for those that are tested.
+    `n_answered` determines where the sequences of tests begin: at shares of the answers to all
+    questions.
     """
-    is_small, passed = p_values <= delta / len(STARTS), np.zeros(len(p_values), bool)
+    passed = np.zeros(len(n_answered), bool)
     for share in STARTS:
         last = int(np.flatnonzero(n_answered >= share * n_answered[0])[-1])
-        while last >= 0 and is_small[last]:
+        while last >= 0 and (passed[last] or p_value(last) <= delta / len(STARTS)):
             passed[last] = True
             last -= 1
     return passed
@@ -266,11 +269,11 @@ def chance_to_decide(rate: float, sizes: NDArray[np.intp], precision: float) -> 
     Of n answers, k are enough for "kept" if P[Binomial(n, precision) ≥ k] ≤ 5 %.
     """
     if rate > precision:
-        enough = binom.isf(LEVEL, sizes, precision) + 1
-        return np.asarray(binom.sf(enough - 1, sizes, rate))
-    most = binom.ppf(LEVEL, sizes, precision)
-    most = np.where(binom.cdf(most, sizes, precision) <= LEVEL, most, most - 1)
-    return np.asarray(binom.cdf(most, sizes, rate))
+        most = binomial_quantile(1 - LEVEL, sizes, precision)
+        return 1 - binomial_cdf(most, sizes, rate)
+    most = binomial_quantile(LEVEL, sizes, precision)
+    most = np.where(binomial_cdf(most, sizes, precision) <= LEVEL, most, most - 1)
+    return binomial_cdf(most, sizes, rate)
 
 
 def _labels_to_decide(rate: float, n: int, precision: float) -> float:

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from persistcal.evaluation.predictions import Array, Mask
 
-CHUNK = 2**23  # weights that are held as floats at a time, if that leaves 8 columns
+CHUNK = 2**18  # weights that are held as floats at a time: they fit into a cache
 SMALL = 2**24  # weights up to which NumPy is fast enough, without the time to compile a loop
 
 
@@ -127,11 +127,11 @@ def mean_gap(gap: ArrayLike, *, weights: ArrayLike | None = None) -> Array:
     values = np.asarray(gap, float)
     weight, columns = as_columns(weights, values.shape[-1])
     rows = np.concatenate([np.atleast_2d(values), np.ones((1, values.shape[-1]))])
-    sums = np.empty((len(rows), columns.shape[1]))
-    width = int(np.clip(CHUNK // max(1, len(columns)), 8, 64))
-    for start in range(0, columns.shape[1], width):
-        chunk = slice(start, start + width)
-        sums[:, chunk] = rows @ columns[:, chunk].astype(float)
+    sums = np.zeros((len(rows), columns.shape[1]))
+    height = max(64, CHUNK // max(1, columns.shape[1]))
+    for start in range(0, len(columns), height):
+        chunk = slice(start, start + height)
+        sums += rows[:, chunk] @ columns[chunk].astype(float)
     total = sums[-1]
     undefined = np.full((len(rows) - 1, len(total)), np.nan)
     mean = np.divide(sums[:-1], total, out=undefined, where=total > 0)

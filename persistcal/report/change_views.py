@@ -2,12 +2,10 @@
 
 from collections.abc import Hashable, Mapping, Sequence
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from persistcal.evaluation.claims import EXAMPLES
 from persistcal.evaluation.contrast import control_model
@@ -18,6 +16,10 @@ from persistcal.report.analysis_tables import chosen_rows, trained_name
 from persistcal.report.latex import MISSING, PLACE, Printed, escape, interval, number
 from persistcal.report.layout import DisplayNames, Names, place_title
 from persistcal.report.threshold_views import possible_errors
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 ENDS = ["lower_2_5pct", "upper_97_5pct"]
 PAIR = ["earlier", "later"]
@@ -115,7 +117,7 @@ def states_figure(
     checkpoints: DisplayNames,
     labels: DisplayNames,
     only: Sequence[str],
-) -> Figure:
+) -> "Figure":
     """Draw the differences of each pair of checkpoints: a row of panels per model and dataset.
 
     The figure shows the first seven of the estimators `only`, or of all if none of them occurs.
@@ -343,7 +345,7 @@ def _with_distinct_markers(styles: Mapping[str, drawing.Look]) -> dict[str, draw
     return distinct
 
 
-def _draw_end_correct(axes: Axes, changes: Sequence[Mapping[Hashable, Any]]) -> None:
+def _draw_end_correct(axes: "Axes", changes: Sequence[Mapping[Hashable, Any]]) -> None:
     """Draw the contrast AUC of the end-correct baseline in each row of one pair."""
     for row, change in enumerate(changes):
         gained, lost = change["improvement"], change["regression"]
@@ -356,7 +358,7 @@ def _draw_end_correct(axes: Axes, changes: Sequence[Mapping[Hashable, Any]]) -> 
 @drawing.house_style()
 def changes_figure(
     measured: pd.DataFrame, *, only: Sequence[str], labels: DisplayNames
-) -> Figure:
+) -> "Figure":
     """Draw metrics of each kind of change: a row per change, a marker per estimator.
 
     For an estimator that was trained on several datasets, the first is drawn. The reference of

@@ -8,15 +8,15 @@ variant has a hollow marker, and the first 28 differ in marker or dash.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Annotated, Any, Literal, NamedTuple
-
-import matplotlib as mpl
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from persistcal.report.layout import Names
 from persistcal.store.files import written_whole
+
+if TYPE_CHECKING:  # matplotlib is imported by what draws: a page has only the looks
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
 GRAY = "#6b6b6b"
 
@@ -36,8 +36,10 @@ class FigureFile(NamedTuple):
 
     style: Mapping[Any, Any]
 
-    def write(self, figure: Figure, path: str, about: Mapping[str, Any]) -> None:
+    def write(self, figure: "Figure", path: str, about: Mapping[str, Any]) -> None:
         """Write `figure` to `path`; `about` is not used, because figures have no header."""
+        import matplotlib as mpl
+
         kind = path.rsplit(".", 1)[1]
         options: dict[str, Any] = _PDF if kind == "pdf" else _PNG
         with mpl.rc_context(dict(self.style)), written_whole(path) as part:
@@ -65,7 +67,7 @@ _STYLE: dict[Any, Any] = {
     "text.parse_math": False,  # text with a dollar sign stays text
 }
 
-Drawing = Annotated[Figure, FigureFile(_STYLE)]
+Drawing = Annotated[Any, FigureFile(_STYLE)]
 
 
 class Look(NamedTuple):
@@ -195,6 +197,8 @@ def _begins_with(name: str, method: str) -> bool:
 @contextmanager
 def house_style() -> Iterator[None]:
     """Draw in one style, and restore the caller's settings."""
+    import matplotlib as mpl
+
     with mpl.rc_context(_STYLE):
         yield
 
@@ -206,15 +210,17 @@ def in_legend_order(evaluated: set[str], labels: Names) -> list[str]:
 
 def legend_handles(
     styles: Mapping[str, Look], labels: Names, **look: float | str
-) -> list[Line2D]:
+) -> "list[Line2D]":
     """Return the legend's entries for estimators, drawn like their lines but for `look`."""
+    from matplotlib.lines import Line2D
+
     return [
         Line2D([], [], label=labels.get(name, name), **{**line_look(style), **look})
         for name, style in styles.items()
     ]
 
 
-def add_legend(figure: Figure, handles: Sequence[Any], *, columns: int) -> None:
+def add_legend(figure: "Figure", handles: Sequence[Any], *, columns: int) -> None:
     """Put a legend of at most so many columns below the panels, if it has entries."""
     if handles:
         labels = [str(handle.get_label()) for handle in handles]
@@ -222,13 +228,13 @@ def add_legend(figure: Figure, handles: Sequence[Any], *, columns: int) -> None:
         figure.legend(handles, labels, loc="outside lower center", ncols=n_columns)
 
 
-def draw_reference(axes: Axes, place: float, *, upright: bool = False) -> None:
+def draw_reference(axes: "Axes", place: float, *, upright: bool = False) -> None:
     """Draw the dashed line of chance, or of no difference."""
     draw = axes.axvline if upright else axes.axhline
     draw(place, color=GRAY, linewidth=0.7, linestyle=(0, (4, 3)), zorder=1)
 
 
-def draw_marker(axes: Axes, x: float, y: float, style: Look, *, size: float) -> None:
+def draw_marker(axes: "Axes", x: float, y: float, style: Look, *, size: float) -> None:
     """Draw the marker of an estimator, hollow for variants of a family."""
     look = line_look(style)
     axes.scatter(
@@ -261,14 +267,16 @@ def grid(
     height: float,
     share_x: bool = False,
     share_y: bool | Literal["row"] = True,
-) -> tuple[Figure, list[list[Axes]]]:
+) -> "tuple[Figure, list[list[Axes]]]":
     """Return a figure of panels of `width` by `height` inches, and the panels by row."""
+    from matplotlib.figure import Figure
+
     figure = Figure(figsize=(width * columns + 0.4, height * rows + 0.5), layout="constrained")
     panels = figure.subplots(rows, columns, sharex=share_x, sharey=share_y, squeeze=False)
     return figure, [list(line) for line in panels]
 
 
-def only_text(text: str) -> Figure:
+def only_text(text: str) -> "Figure":
     """Return an empty figure with the reason as text."""
     figure, [[axes]] = grid(1, 1, width=4, height=0.5)
     axes.set_axis_off()

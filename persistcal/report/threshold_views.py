@@ -2,12 +2,10 @@
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from math import ceil, log10
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from persistcal.evaluation.predictions import ABSENT, arrange
@@ -17,6 +15,9 @@ from persistcal.report import drawing, latex
 from persistcal.report.analysis_tables import chosen_rows, trained_name
 from persistcal.report.latex import MISSING, PLACE, Printed, escape
 from persistcal.report.layout import DisplayNames, Names, place_title
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 MOST_CURVES = 5  # estimators in a panel
 LEAST_ANSWERED = 10  # a risk of fewer answers is not drawn
@@ -249,13 +250,15 @@ def risk_coverage_figure(
     checkpoints: Mapping[str, Names],
     labels: DisplayNames,
     only: Sequence[str],
-) -> Figure:
+) -> "Figure":
     """Draw the risk–coverage curves of the first and the last checkpoint of each model.
 
     The risk at coverage k / n is the share of wrong answers among the k most confident of n
     answers, its expectation if confidences are equal, and the mean over seeds. `only` names the
     estimators to draw: the first five if there are more, of all if none has a row.
     """
+    from matplotlib.lines import Line2D
+
     rows = chosen_rows(predictions, only)
     drawn = drawing.in_legend_order(set(rows["estimator"]), labels["estimators"])[:MOST_CURVES]
     styles = drawing.looks(drawn)

@@ -10,6 +10,7 @@ import persistcal
 from persistcal.evaluation import reliability
 from persistcal.evaluation.contrast import condition
 from persistcal.evaluation.settings import EvaluationSettings
+from persistcal.evaluation.smooth_ece import Labellings
 
 
 def test_the_p_value_of_calibration_counts_the_observed_value():
@@ -81,7 +82,7 @@ def test_calibration_is_rarely_rejected_and_overconfidence_usually_is():
             stated = expit(sharpness * logit)
             value = float(persistcal.smooth_ece(correct, stated))
             comparison = reliability.compare_with_floor(
-                value, reliability.draw_smooth_ece(stated, uniform)
+                value, Labellings(stated).smooth_ece(uniform < stated[:, None])
             )
             n_rejected[sharpness] += comparison.p_calibrated <= 0.05
     assert n_rejected[1.0] <= 6  # P[Bin(40, .05) > 6] < .01

@@ -54,6 +54,8 @@ class Metric:
         Ends of the metric's range: intervals over seeds stay inside.
     lower_is_better : bool
         Whether smaller values are better.
+    conditioned : bool
+        Whether the value on a contrast set depends on the conditioning.
     """
 
     name: ClassVar[str]
@@ -63,6 +65,7 @@ class Metric:
     no_interval: ClassVar[str] = ""
     bounds: ClassVar[tuple[float, float] | None] = None
     lower_is_better: ClassVar[bool] = False
+    conditioned: ClassVar[bool] = True
     pseudo: ClassVar[float] = 0.5  # expected weight of a pseudo-question, see `draws`
 
     def __init_subclass__(cls) -> None:

@@ -34,6 +34,7 @@ class ChangeAUC(Metric):
     name, heading, latex = "change_auc", "Change AUC", "Change AUC"
     draws = "directions"
     bounds = SHARES
+    conditioned = False
     pseudo = 0.25  # half as much, because both directions act on one number
 
     def contrast(self, run: OnContrastSet, weights: NDArray) -> Array:

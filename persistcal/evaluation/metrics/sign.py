@@ -16,6 +16,7 @@ class BalancedSign(BalancedMean):
 
     name, heading, latex = "delta0_balanced", "Δ₀ᵇ", r"$\Delta_0^b$"
     bounds = GAPS
+    conditioned = False
 
     def contrast_values(self, run: OnContrastSet) -> Array:
         """Return 1 if the confidence follows the change, −1 if it moves against it, else 0."""
@@ -27,6 +28,7 @@ class Sign(Mean):
 
     name, heading, latex = "delta0", "Δ₀", r"$\Delta_0$"
     bounds = GAPS
+    conditioned = False
 
     def contrast_values(self, run: OnContrastSet) -> Array:
         """Return 1 if the confidence follows the change, −1 if it moves against it, else 0."""

@@ -1,0 +1,48 @@
+"""Distributions of tests, against scipy.stats."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from persistcal.evaluation import distributions as ours
+
+SHARES = np.array([1e-6, 0.025, 0.05, 0.3, 0.95, 0.975])
+
+
+@pytest.fixture
+def sizes() -> np.ndarray:
+    return np.array([1, 2, 7, 40, 999, 5_000, 100_000])
+
+
+def test_normal_student_and_beta_quantiles_are_those_of_scipy_stats():
+    freedom = np.array([1, 1.5, 2, 30, 1e6, np.inf])
+    for share in SHARES:
+        assert ours.normal_quantile(share) == pytest.approx(stats.norm.ppf(share), rel=1e-12)
+        theirs = stats.t.ppf(share, freedom)
+        assert ours.student_quantile(share, freedom) == pytest.approx(theirs, rel=1e-12)
+        theirs = stats.beta.ppf(share, 3, 998)
+        assert ours.beta_quantile(share, 3, 998) == pytest.approx(theirs, rel=1e-12)
+    assert ours.normal_tail([1.5, 9]) == pytest.approx(stats.norm.sf([1.5, 9]), rel=1e-12)
+    assert ours.student_tail(2.5, 3.5) == pytest.approx(stats.t.sf(2.5, 3.5), rel=1e-12)
+
+
+@pytest.mark.parametrize("p", [0.05, 0.5, 0.8, 0.99])
+def test_binomial_probabilities_and_quantiles_are_those_of_scipy_stats(sizes, p):
+    for k in (-1, 0, sizes // 3, (sizes * p).astype(int), sizes):
+        theirs = stats.binom.cdf(k, sizes, p)
+        assert ours.binomial_cdf(k, sizes, p) == pytest.approx(theirs, rel=1e-12, abs=1e-300)
+    for share in SHARES:
+        theirs = stats.binom.ppf(share, sizes, p)
+        assert ours.binomial_quantile(share, sizes, p).tolist() == theirs.tolist()
+
+
+@pytest.mark.parametrize(
+    ("n_all", "n_marked", "n_drawn"),
+    [(5, 2, 2), (50, 11, 40), (3_000, 600, 250), (100_000, 20_000, 2_000), (9, 9, 4)],
+)
+def test_hypergeometric_probabilities_are_those_of_scipy_stats(n_all, n_marked, n_drawn):
+    mean = n_drawn * n_marked / n_all
+    for k in {-1, 0, int(mean / 2), int(mean), int(mean) + 3, n_drawn}:
+        theirs = stats.hypergeom.cdf(k, n_all, n_marked, n_drawn)
+        found = ours.hypergeometric_cdf(k, n_all, n_marked, n_drawn)
+        assert found == pytest.approx(theirs, rel=1e-9, abs=1e-100)
