@@ -80,7 +80,7 @@ def _check_change(study: Study, model: str, checkpoint: str) -> None:
     key = f"models.{model}.checkpoints.{checkpoint}.change"
     how = change["method"]
     method = METHODS[how]
-    if unknown := [part for part in change if part not in ("method", *method.keys())]:
+    if unknown := [key for key in change if key not in ("method", *method.keys())]:
         raise ConfigError(
             f"config: {key}.{unknown[0]} is set, but {how} has no such key; remove it."
         )

@@ -213,12 +213,12 @@ class StudyConfidences(StudyAnswers):
         read = self.in_groups(model, groups, *([checkpoint] if checkpoint else []))
         learnt = [row.checkpoint for row in self.answers_labelled(model, estimator, checkpoint)]
         learnt += rated if entry.get("fit_at") == "each" else []
-        of_others = [split_of_questions(splits[0])]
+        other_splits = [split_of_questions(splits[0])]
         return [
             AnswerSet(name, split)
             for name in self.in_groups(model, [], *read, *learnt)
             for split in SPLITS
-            if (name in read and split in (splits if name in rated else of_others))
+            if (name in read and split in (splits if name in rated else other_splits))
             or (split == "train" and name in learnt)
         ]
 

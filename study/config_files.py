@@ -53,12 +53,12 @@ def limited(config: Config) -> tuple[Config, list[str]]:
         return config, []
     config = copy.deepcopy(config)
     for model in _mappings(config["models"]):
-        for group, of_group in (
+        for group, kept in (
             ("earlier", slice(-limit.get("earlier", 0), None)),
             ("evaluation", slice(limit.get("evaluation"))),
         ):
             if isinstance(model.get(group), list):
-                model[group] = model[group][of_group]
+                model[group] = model[group][kept]
     notes = []
     for name, dataset in config["datasets"].items():
         dataset["min_contrast"] = limit.get("min_contrast", dataset["min_contrast"])

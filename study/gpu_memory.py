@@ -1,4 +1,4 @@
-"""GPU memory of a study's jobs, computed from the shapes of its models and without torch.
+"""The GPU memory of jobs, computed from the shapes of models without torch.
 
 Prompts are taken to be long: twice the tokens of a usual question and candidate. Batches that
 do not fit are halved when they run, so that a job needs only its least.
@@ -30,7 +30,7 @@ ENTAILMENT_SHAPE = DecoderShape(768, 3072, 12, 12, 128_100, gated=False, tied=Tr
 class GpuMemory(NamedTuple):
     """Gigabytes that a job takes on the GPU of a process."""
 
-    least: float = 0.0  # one question, or one training question, at a time
+    least: float = 0.0  # with batches of one question
     full: float = 0.0  # whole batches
 
 
@@ -42,7 +42,7 @@ def shape_of(entry: Mapping[str, Any]) -> DecoderShape | None:
 
 
 def gpu_memory(resources: JobResources, rule: str, job: Mapping[str, str]) -> GpuMemory | None:
-    """Return the memory of a job with one copy of its model, or None if it is not known.
+    """Return the memory of a job with one copy of the model, or None if it is unknown.
 
     A model has to have a `shape`; jobs without a model on a GPU have none.
     """
@@ -68,7 +68,7 @@ def gpu_memory(resources: JobResources, rule: str, job: Mapping[str, str]) -> Gp
     elif row == "train_adapters":
         recipe = resources.study.recipe(job["recipe"])
         n_answers = recipe["n_answers"]
-        tokens = LONG_QUESTION + n_answers * (LONG_PROMPT - LONG_QUESTION)  # of a question
+        tokens = LONG_QUESTION + n_answers * (LONG_PROMPT - LONG_QUESTION)  # per question
         questions = (1, max(1, recipe["micro_batch"] // n_answers))
         sizes = (training_bytes(shape, n * tokens, lora_rank=recipe["rank"]) for n in questions)
     elif row in ("score_answers", "score_with_verifier"):

@@ -235,7 +235,7 @@ class Inputs:
         example_set = state.get("examples", 0)
         example_set += self.study.sets_of_examples if split == AGAIN else 0
         return {
-            **({"place": example_set} if example_set else {}),  # the first set has no key
+            **({"example_set": example_set} if example_set else {}),  # the first set has no key
             "n_examples": self.config["prompts"]["few_shot"],
             "by_category": self.study.source(dataset).examples_by_category,
             "chat": state["chat"],
@@ -558,7 +558,7 @@ class Inputs:
         }
         return {
             "datasets": list(self.config["datasets"]),
-            "places": [
+            "answered": [
                 dict(zip(("model", "checkpoint", "dataset"), row, strict=True))
                 for row in study.checkpoints_asked
             ],

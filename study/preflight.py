@@ -390,7 +390,7 @@ def preflight(
     `arguments` are Snakemake's, and `notes` become the first lines. See `python_lines`
     for `how` environments are checked.
     """
-    parts = [
+    checks = [
         Preflight(list(notes), []),
         judge_lines(inputs, planned, finished, arguments),
         api_lines(inputs, planned, finished, arguments),
@@ -400,8 +400,8 @@ def preflight(
         profile_lines(arguments),
     ]
     return Preflight(
-        [line for part in parts for line in part.lines],
-        [reason for part in parts for reason in part.refusals],
+        [line for check in checks for line in check.lines],
+        [reason for check in checks for reason in check.refusals],
     )
 
 

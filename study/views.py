@@ -200,8 +200,8 @@ def _datasets(view: View, files: Any, study: Study) -> list[str]:  # noqa: ANN40
     """Return the datasets that have a figure or table each; [""] if one shows all of them."""
     if "{dataset}" not in view.name:
         return [""]
-    of_study = dict.fromkeys(pair.dataset for pair in study.model_datasets)
-    return list(files if isinstance(files, Mapping) else of_study)
+    datasets = dict.fromkeys(pair.dataset for pair in study.model_datasets)
+    return list(files if isinstance(files, Mapping) else datasets)
 
 
 def _planned(

@@ -1,8 +1,8 @@
 """Show how judges differ: `python -m tools.compare_judges CONFIG CONFIG ...`.
 
-Each config is a file of keys over the defaults, such as ``judge`` and ``prompts``. Its judge
-labels 60 answers that a person labelled by the default prompt's rules, in
-config/judge_examples.csv. Replies are kept in `--folder`. A file with the same columns can
+Each config is a file of keys over the defaults, such as ``judge`` and ``prompts``. The judge of
+a config labels the 60 answers of config/judge_examples.csv, which a person labelled by the
+rules of the default prompt. Replies are kept in `--folder`. A file with the same columns can
 replace the examples.
 """
 
@@ -52,7 +52,7 @@ def read_examples(path: Path) -> list[Example]:
 
 
 def labels_by(config_file: Path, examples: Sequence[Example], folder: Path) -> list[str]:
-    """Return the labels by the judge of a config; one that waits for a person is ``?``."""
+    """Return the labels by the judge of a config, ``?`` for answers that wait for a person."""
     config = over_defaults(load_configfile(config_file), ROOT)
     config["judge"]["undecided"] = "not_attempted"
     check_schema(config)

@@ -1,4 +1,4 @@
-"""End of a run of Snakemake: its jobs, the study's summary, and the path of its page."""
+"""Show the jobs of a run of Snakemake, the summary of the study, and the path of the page."""
 
 import time
 from collections import Counter, defaultdict

@@ -776,7 +776,7 @@ def _labelled(rows: pd.DataFrame, missing: str | None) -> tuple[pd.DataFrame, li
         return rows, []
     if missing != "drop":
         counts = {"correct": int(lacking.sum())}
-        raise missing_error(counts, first=str(rows.loc[lacking, "place"].iloc[0]))
+        raise missing_error(counts, first=str(rows.loc[lacking, "location"].iloc[0]))
     # All checkpoints answer the same questions.
     questions = pd.MultiIndex.from_frame(rows[["dataset", "question_id"]])
     left_out = questions.isin(questions[lacking])

@@ -39,20 +39,20 @@ NEITHER = 0.5  # the confidence of an answer without a readable stated confidenc
 class Estimation(EntrySettings):
     """The config's entry of an estimator, and the checkpoints that a job rates."""
 
-    estimator: str  # its name
+    estimator: str
     # A function in `persistcal.confidence.estimators`, or a Python file with a function of the
     # same name
     function: str
     dataset: str
-    read: Sequence[str]  # checkpoints whose answers the estimator reads
+    read: Sequence[str]  # checkpoints with answers that the estimator reads
     earlier: Sequence[str]  # training checkpoints of the model
     evaluation: Sequence[str]  # checkpoints that it rates
     equivalence: Mapping[str, Any]  # the config's section, for estimators that compare answers
-    split: str = "test"  # of the rated answers
+    split: str = "test"  # split of the rated answers
     further_asks: Sequence[str] = ()  # splits that are rated in the same way
     posthoc: str | None = None  # calibration on the earlier checkpoints' train answers
     compares_answers: bool = False
-    # Registered: the function's module in `estimators`, and what it needs of the answers
+    # Registered: the function's module in `estimators`, and the columns of answers it needs
     family: str = ""
     needs: Sequence[str] = ()
     may_lack: bool = False  # whether confidences can be missing
@@ -75,7 +75,9 @@ class AnswerTables:
     answers: artifacts.Answers | None = None
     verified: artifacts.Verified | None = None
     replies: artifacts.Replies | None = None
-    checkpoints: list[Checkpoint] | None = None  # those whose weights the estimator reads
+    checkpoints: list[Checkpoint] | None = (
+        None  # checkpoints with weights that the estimator reads
+    )
     entailment_model: str = ""  # record of the model that compares answers
 
     def predictions(self, checkpoints: Sequence[str], split: str) -> pd.DataFrame:

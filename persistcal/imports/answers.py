@@ -34,7 +34,7 @@ KNOWN = (*NEEDED, *OPTIONAL)
 LISTS = ("references", "token_logprobs")  # JSON lists in a CSV file
 CHOICES = {"label": (LABELS, ""), "split": (("train", "test"), "test")}  # and the default
 CHECKPOINT = ["model", "checkpoint"]
-PLACE = [*CHECKPOINT, "dataset"]
+ANSWER_SET = [*CHECKPOINT, "dataset"]
 
 _SAMPLE = re.compile(r"\d{1,18}", re.ASCII)  # fits into a column of int64
 # Without the underscores, and the digits of other scripts, that Python's float takes
@@ -50,8 +50,8 @@ Needed = Mapping[str, Mapping[str, Mapping[str, str]]]  # user, by model, checkp
 def tidy_answers(rows: pd.DataFrame, *, file: str = "") -> pd.DataFrame:
     """Return answers in a uniform format after checking each row.
 
-    Missing samples are None, missing numbers NaN, and missing labels empty. `place` names the
-    row and its `file` for errors.
+    Missing samples are None, missing numbers NaN, and missing labels empty. `location` is
+    the row and its `file`, for errors.
     """
     stated = {str(name): name_stated(str(name)) for name in rows if name_stated(str(name))}
     allowed = f"{', '.join(KNOWN)}, confidence, confidence_<name>"
@@ -74,11 +74,11 @@ def tidy_answers(rows: pd.DataFrame, *, file: str = "") -> pd.DataFrame:
 
 
 def named_rows(rows: pd.DataFrame, file: str, unit: str) -> pd.DataFrame:
-    """Return the columns `NAMES` and `question`, and the `place` of each row for errors."""
+    """Return the columns `NAMES` and `question`, and the `location` of each row for errors."""
     if rows.empty:
         raise UserTableError(f"has no row; give one for each {unit}")
-    of_file = f" of {file}" if file else ""
-    tidy = pd.DataFrame({"place": [f"row {n}{of_file}" for n in range(1, len(rows) + 1)]})
+    suffix = f" of {file}" if file else ""
+    tidy = pd.DataFrame({"location": [f"row {n}{suffix}" for n in range(1, len(rows) + 1)]})
     for name in (*NAMES, "question"):
         tidy[name] = texts(rows, name, one_line=name in NAMES)
         check_rows(tidy, tidy[name] == "", f"{name} is empty", None, "fill it in")
@@ -285,7 +285,7 @@ class Wanted:
     """The datasets, checkpoints and splits that a study reads from imported answers."""
 
     datasets: Sequence[str]
-    places: Sequence[Mapping[str, str]]  # each with model, checkpoint and dataset
+    answered: Sequence[Mapping[str, str]]  # each with model, checkpoint and dataset
     needed: Needed
     needs: Mapping[str, Sequence[str]]  # by estimator, see `persistcal.confidence.evidence`
 
@@ -300,13 +300,13 @@ def select_rows(
 ) -> pd.DataFrame:
     """Return the rows that a study reads; log how many rows are skipped."""
     check_known(rows, by_model=checkpoints, datasets=wanted.datasets)
-    sizes = rows.groupby(PLACE, sort=False).size()
-    places = [tuple(place[name] for name in PLACE) for place in wanted.places]
-    refuse_missing([place for place in places if place not in sizes.index])
-    for left_out, n in sizes.drop(places).items():
+    sizes = rows.groupby(ANSWER_SET, sort=False).size()
+    wanted_sets = [tuple(row[name] for name in ANSWER_SET) for row in wanted.answered]
+    refuse_missing([names for names in wanted_sets if names not in sizes.index])
+    for left_out, n in sizes.drop(wanted_sets).items():
         place_names = ", ".join(left_out)  # type: ignore[arg-type]  # a tuple of names
         log.warning("Skipped %d rows of %s, which the study does not read", n, place_names)
-    return rows[pd.MultiIndex.from_frame(rows[PLACE]).isin(places)]
+    return rows[pd.MultiIndex.from_frame(rows[ANSWER_SET]).isin(wanted_sets)]
 
 
 def check_known(
@@ -324,10 +324,10 @@ def check_known(
         check_rows(rows, strange, problem, "checkpoint", f"{remedy}evaluation")
 
 
-def refuse_missing(places: Sequence[Sequence[str]]) -> None:
-    """Refuse wanted combinations of `PLACE` that have no rows."""
-    for place in places:
-        described = ", ".join(f"{n} {v!r}" for n, v in zip(PLACE, place, strict=True))
+def refuse_missing(answer_sets: Sequence[Sequence[str]]) -> None:
+    """Refuse wanted combinations of `ANSWER_SET` that have no rows."""
+    for names in answer_sets:
+        described = ", ".join(f"{n} {v!r}" for n, v in zip(ANSWER_SET, names, strict=True))
         raise UserTableError(
             f"no row is of {described}; add its answers, or take it out of the study"
         )
@@ -362,20 +362,20 @@ def check_answers(
     rows: pd.DataFrame, *, checkpoints: Mapping[str, Mapping[str, bool]], needed: Needed
 ) -> None:
     """Refuse rows of a dataset that contradict each other or are incomplete."""
-    for dataset, part in rows.groupby("dataset", sort=False):
-        _check_questions(part, str(dataset))
-        _check_asked(part, str(dataset))
-        _check_numbers(part, str(dataset))
-        _check_distinct(part, str(dataset), checkpoints)
-        for (model, checkpoint), splits in part.groupby(CHECKPOINT, sort=False)["split"]:
+    for dataset, group in rows.groupby("dataset", sort=False):
+        _check_questions(group, str(dataset))
+        _check_asked(group, str(dataset))
+        _check_numbers(group, str(dataset))
+        _check_distinct(group, str(dataset), checkpoints)
+        for (model, checkpoint), splits in group.groupby(CHECKPOINT, sort=False)["split"]:
             subject = f"answers of model {model}, checkpoint {checkpoint} to"
-            if (part.loc[splits.index, "answer"] == "").all():
+            if (group.loc[splits.index, "answer"] == "").all():
                 raise UserTableError(
                     f"all {len(splits)} answers of model {model}, checkpoint {checkpoint} to "
                     f"{dataset} are empty, so nothing is evaluated; correct the column answer"
                 )
-            of_checkpoint = needed[str(model)][str(checkpoint)]
-            check_splits(set(splits), of_checkpoint, subject, str(dataset))
+            needed_splits = needed[str(model)][str(checkpoint)]
+            check_splits(set(splits), needed_splits, subject, str(dataset))
 
 
 def _check_questions(rows: pd.DataFrame, dataset: str) -> None:
@@ -394,16 +394,18 @@ def _check_questions(rows: pd.DataFrame, dataset: str) -> None:
 
 
 def _check_asked(rows: pd.DataFrame, dataset: str) -> None:
-    for split, part in rows.groupby("split", sort=False):
-        expected_ids = set(part["question_id"])
-        for (model, checkpoint), answered_ids in part.groupby(CHECKPOINT, sort=False)[
+    for split, group in rows.groupby("split", sort=False):
+        expected_ids = set(group["question_id"])
+        for (model, checkpoint), answered_ids in group.groupby(CHECKPOINT, sort=False)[
             "question_id"
         ]:
             if lacking := sorted(expected_ids.difference(answered_ids)):
                 raise refuse(
                     f"model {model}, checkpoint {checkpoint} has no answer to {len(lacking)} "
                     f"questions of the {split} split of {dataset} that others answered",
-                    part[part["question_id"].isin(lacking[:3])].drop_duplicates("question_id"),
+                    group[group["question_id"].isin(lacking[:3])].drop_duplicates(
+                        "question_id"
+                    ),
                     "question_id",
                     "all checkpoints answer the same questions; add their rows",
                 )
@@ -421,11 +423,11 @@ def _check_numbers(rows: pd.DataFrame, dataset: str) -> None:
             None,
             "number the samples of a question",
         )
-    for model, part in rows.groupby("model", sort=False):
-        sizes = part.groupby(question, sort=False)["answer"].transform("size")
+    for model, group in rows.groupby("model", sort=False):
+        sizes = group.groupby(question, sort=False)["answer"].transform("size")
         usual = int(sizes.mode().max())
         if (is_unusual := sizes != usual).any():
-            odd = part[is_unusual].assign(n=sizes[is_unusual]).drop_duplicates(question)
+            odd = group[is_unusual].assign(n=sizes[is_unusual]).drop_duplicates(question)
             example = odd.iloc[0]
             raise refuse(
                 f"question {example['question_id']!r} of {dataset} has {example['n']} answers "
@@ -440,13 +442,13 @@ def _check_distinct(
     rows: pd.DataFrame, dataset: str, checkpoints: Mapping[str, Mapping[str, bool]]
 ) -> None:
     by_content: dict[tuple, str] = {}
-    for (model, checkpoint), part in rows.groupby(CHECKPOINT, sort=False):
+    for (model, checkpoint), group in rows.groupby(CHECKPOINT, sort=False):
         contents = zip(
-            part["question_id"], part["answer"], part["logprob"].map(str), strict=True
+            group["question_id"], group["answer"], group["logprob"].map(str), strict=True
         )
         names = str(model), str(checkpoint)
         first_checkpoint = by_content.setdefault((model, *sorted(contents)), names[1])
-        seen = f", as of a file that was given twice ({first_rows(part, 'answer')})"
+        seen = f", as of a file that was given twice ({first_rows(group, 'answer')})"
         check_copy(
             f"answers to {dataset}", *names, first_checkpoint, checkpoints[names[0]], seen=seen
         )
@@ -454,9 +456,9 @@ def _check_distinct(
 
 def can_be_beams(rows: pd.DataFrame) -> bool:
     """Return whether the answers of some checkpoint to a dataset could be beams."""
-    for _, part in rows.groupby(PLACE, sort=False):
+    for _, group in rows.groupby(ANSWER_SET, sort=False):
         try:
-            check_weights(part, "beams")
+            check_weights(group, "beams")
         except UserTableError:
             continue
         return True
@@ -473,7 +475,7 @@ def check_weights(rows: pd.DataFrame, strategy: str) -> None:
     )
     reason = "decoding.strategy is beams, which weigh by their log-probability, but logprob is "
     check_rows(rows, rows["logprob"].isna(), f"{reason}missing", None, f"add it, or {remedy}")
-    question = [*PLACE, "question_id"]
+    question = [*ANSWER_SET, "question_id"]
     same = [*question, "answer", "logprob"]
     if (is_repeated := rows.duplicated(same)).any():
         first = rows[(rows[same] == rows.loc[is_repeated, same].iloc[0]).all(axis=1)]
@@ -487,12 +489,12 @@ def check_weights(rows: pd.DataFrame, strategy: str) -> None:
         )
     mass = rows.assign(mass=np.exp(rows["logprob"])).groupby(question)["mass"].sum()
     if (mass > MOST_MASS).any():
-        of_question = rows[(rows[question] == mass.idxmax()).all(axis=1)]
+        question_rows = rows[(rows[question] == mass.idxmax()).all(axis=1)]
         raise refuse(
             "decoding.strategy is beams, but the beams of question "
-            f"{of_question['question_id'].iloc[0]!r} have probabilities that sum to "
+            f"{question_rows['question_id'].iloc[0]!r} have probabilities that sum to "
             f"{mass.max():.3g}",
-            of_question,
+            question_rows,
             "logprob",
             f"{remedy}, or give logprob as the sum over an answer's tokens, not their mean",
         )

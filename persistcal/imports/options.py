@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from persistcal.answers.options import normalised, option_answers, scored_clusters
 from persistcal.imports.answers import (
+    ANSWER_SET,
     NAMES,
-    PLACE,
     ROUNDING,
     Needed,
     Wanted,
@@ -78,9 +78,9 @@ def tidy_options(rows: pd.DataFrame, normalisation: str, *, file: str = "") -> p
     tidy["version"] = texts(rows, "version", one_line=False)
     add_choice(tidy, rows, "split")
     options = _options(tidy, rows["options"].tolist())
-    _add_gold(tidy, rows["gold"].tolist(), [len(of_row) for of_row in options])
+    _add_gold(tidy, rows["gold"].tolist(), [len(row_options) for row_options in options])
     _add_scores(tidy, rows, options, normalisation)
-    tidy["options"] = [distinct(of_row) for of_row in options]
+    tidy["options"] = [distinct(row_options) for row_options in options]
     if "correct" in rows:
         _check_correct(tidy, rows["correct"].tolist())
     return tidy
@@ -135,7 +135,7 @@ def _add_scores(
             f"the normalisation {normalisation} needs the column {column!r}, which is missing; "
             "add it, or choose another normalisation"
         )
-    n_options = [len(of_row) for of_row in options]
+    n_options = [len(row_options) for row_options in options]
     numbers = {
         name: _numbers(tidy, name, rows[name].tolist(), n_options)
         for name in VALID
@@ -145,7 +145,9 @@ def _add_scores(
     tokens, unconditional = (
         numbers.get(NEEDS[n], unknown) for n in ("per_token", "unconditional")
     )
-    lengths = np.array([len(option) for of_row in options for option in of_row], float)
+    lengths = np.array(
+        [len(option) for row_options in options for option in row_options], float
+    )
     characters = numbers.get("option_characters", lengths)
     logprob = numbers["option_logprobs"]
     scores = normalised(logprob, tokens, characters, unconditional, normalisation)
@@ -192,19 +194,19 @@ class Scored(NamedTuple):
 
 
 class Ties(NamedTuple):
-    """Questions of a checkpoint with several best options, of which the first one counts."""
+    """The questions of a checkpoint with several best options; the first one counts."""
 
-    place: str
+    answers: str  # model, checkpoint and dataset
     n_tied: int
     n: int
     accuracy: float  # with the first of the best options, as lm-evaluation-harness has it
-    random_accuracy: float  # expected if one of the best options is drawn at random
+    random_accuracy: float  # expected if a random best option counts
 
     def __str__(self) -> str:
         """Return a sentence with both accuracies."""
         return (
-            f"{self.place}: {self.n_tied:,} of {self.n:,} questions have several best options, "
-            f"of which the first counts, as in lm-evaluation-harness: accuracy "
+            f"{self.answers}: {self.n_tied:,} of {self.n:,} questions have several best "
+            f"options, and the first counts, as in lm-evaluation-harness: accuracy "
             f"{self.accuracy:.3f}, with a random one {self.random_accuracy:.3f}."
         )
 
@@ -218,7 +220,7 @@ class ScoredOptions:
     def __init__(self, checkpoints: Mapping[str, Mapping[str, bool]], wanted: Wanted) -> None:
         self._checkpoints, self._datasets = checkpoints, wanted.datasets
         self._scored: dict[tuple[str, ...], list[Scored]] = {
-            tuple(place[name] for name in PLACE): [] for place in wanted.places
+            tuple(row[name] for name in ANSWER_SET): [] for row in wanted.answered
         }
         self._asked: dict[str, pd.DataFrame] = {}  # by dataset, with their row `number`
         self._versions: dict[tuple[str, str], pd.Series] = {}  # by model and dataset
@@ -227,36 +229,38 @@ class ScoredOptions:
         """Add the wanted rows; return the number of skipped rows."""
         check_known(rows, by_model=self._checkpoints, datasets=self._datasets)
         skipped = 0
-        for named, part in rows.groupby(PLACE, sort=False):
-            place = tuple(map(str, named))
-            if place not in self._scored:
-                skipped += len(part)
+        for named, group in rows.groupby(ANSWER_SET, sort=False):
+            answer_set = tuple(map(str, named))
+            if answer_set not in self._scored:
+                skipped += len(group)
                 continue
-            model, checkpoint, dataset = place
-            if (twice := part.duplicated("question_id", keep=False)).any():
-                first = part.loc[twice, "question_id"].iloc[0]
+            model, checkpoint, dataset = answer_set
+            if (twice := group.duplicated("question_id", keep=False)).any():
+                first = group.loc[twice, "question_id"].iloc[0]
                 raise refuse(
                     f"question {first!r} of {dataset} is there twice at checkpoint "
                     f"{checkpoint} of {model}",
-                    part[part["question_id"] == first],
+                    group[group["question_id"] == first],
                     "question",
-                    "give each document once, and the log of each run as a file of its own",
+                    "give each document once, and the log of each run as a separate file",
                 )
-            self._check_version(part, model, dataset)
-            number = self._number(part, dataset)
-            part, number = part.iloc[np.argsort(number)], np.sort(number)
-            if any(np.isin(number, earlier.questions).any() for earlier in self._scored[place]):
+            self._check_version(group, model, dataset)
+            number = self._number(group, dataset)
+            group, number = group.iloc[np.argsort(number)], np.sort(number)
+            if any(
+                np.isin(number, earlier.questions).any() for earlier in self._scored[answer_set]
+            ):
                 raise UserTableError(
                     f"{dataset} at checkpoint {checkpoint} of {model} is in an earlier file "
                     "too, with the same questions; keep one of them"
                 )
-            numbers = np.stack([np.concatenate(part[name].tolist()) for name in NUMBERS])
-            self._scored[place].append(Scored(number, numbers))
+            numbers = np.stack([np.concatenate(group[name].tolist()) for name in NUMBERS])
+            self._scored[answer_set].append(Scored(number, numbers))
         return skipped
 
-    def _check_version(self, part: pd.DataFrame, model: str, dataset: str) -> None:
+    def _check_version(self, group: pd.DataFrame, model: str, dataset: str) -> None:
         """Refuse a question of another version of the task than at an earlier checkpoint."""
-        versions = part.set_index("question_id")["version"]
+        versions = group.set_index("question_id")["version"]
         earlier_versions = self._versions.setdefault((model, dataset), versions)
         shared_ids = versions.index.intersection(earlier_versions.index)
         differs = (
@@ -264,9 +268,9 @@ class ScoredOptions:
         )
         if differs.any():
             raise refuse(
-                f"{dataset} comes in two versions, which cannot be compared: prompts or "
+                f"{dataset} has two versions, which cannot be compared: prompts or "
                 f"settings of {differs.sum()} questions differ between checkpoints of {model}",
-                part[part["question_id"].isin(shared_ids[differs])],
+                group[group["question_id"].isin(shared_ids[differs])],
                 "question_id",
                 "take all logs from one version of the task",
             )
@@ -274,25 +278,25 @@ class ScoredOptions:
             [earlier_versions, versions.drop(shared_ids)]
         )
 
-    def _number(self, part: pd.DataFrame, dataset: str) -> NDArray[np.int64]:
+    def _number(self, group: pd.DataFrame, dataset: str) -> NDArray[np.int64]:
         """Return the questions' row numbers in their dataset; append new questions to it."""
-        part = part.assign(category=part["category"] if "category" in part else "")
-        part = part[["place", "question_id", *OF_QUESTION, "version", "category"]]
-        earlier = self._asked.get(dataset, part.iloc[:0])
-        new = part[~part["question_id"].isin(earlier["question_id"])]
+        group = group.assign(category=group["category"] if "category" in group else "")
+        group = group[["location", "question_id", *OF_QUESTION, "version", "category"]]
+        earlier = self._asked.get(dataset, group.iloc[:0])
+        new = group[~group["question_id"].isin(earlier["question_id"])]
         asked = pd.concat([earlier, new], ignore_index=True) if len(new) else earlier
         self._asked[dataset] = asked
-        number = pd.Index(asked["question_id"]).get_indexer(part["question_id"])
+        number = pd.Index(asked["question_id"]).get_indexer(group["question_id"])
         recorded = asked.iloc[number]
         for name in OF_QUESTION:
-            differs = part[name].to_numpy(object) != recorded[name].to_numpy(object)
+            differs = group[name].to_numpy(object) != recorded[name].to_numpy(object)
             if differs.any():
-                first, conflicting = part[differs].iloc[0], recorded[differs].iloc[0]
+                first, conflicting = group[differs].iloc[0], recorded[differs].iloc[0]
                 raise refuse(
                     f"{name} of {differs.sum()} questions of {dataset} differs between "
-                    f"checkpoints, the first is {first['question_id']!r}, of which "
-                    f"{conflicting['place']} says {conflicting[name]}",
-                    part[differs],
+                    f"checkpoints, first of {first['question_id']!r}, where "
+                    f"{conflicting['location']} has {conflicting[name]}",
+                    group[differs],
                     name,
                     "a question has one at all checkpoints; give another question another id",
                 )
@@ -300,14 +304,14 @@ class ScoredOptions:
 
     def check(self, needed: Needed) -> None:
         """Refuse missing or repeated scores after the last file is added."""
-        refuse_missing([place for place, parts in self._scored.items() if not parts])
+        refuse_missing([names for names, scored in self._scored.items() if not scored])
         for dataset, asked in self._asked.items():
             check_ids(asked, dataset, "documents", ["question", "options", "version"])
         seen: dict[tuple[str, str, str], str] = {}
-        for (model, checkpoint, dataset), parts in self._scored.items():
+        for (model, checkpoint, dataset), scored in self._scored.items():
             asked = self._asked[dataset]
             is_scored = np.zeros(len(asked), bool)
-            is_scored[np.concatenate([part.questions for part in parts])] = True
+            is_scored[np.concatenate([group.questions for group in scored])] = True
             splits = set(asked.loc[is_scored, "split"])
             if (lacking := ~is_scored & asked["split"].isin(splits)).any():
                 raise refuse(
@@ -319,31 +323,31 @@ class ScoredOptions:
                 )
             subject = f"scores of model {model}, checkpoint {checkpoint} on"
             check_splits(splits, needed[model][checkpoint], subject, dataset)
-            content = digest([array.tobytes() for part in parts for array in part])
+            content = digest([array.tobytes() for group in scored for array in group])
             first = seen.setdefault((model, dataset, content), checkpoint)
             may_be_equal = self._checkpoints[model]
             check_copy(f"scores on {dataset}", model, checkpoint, first, may_be_equal)
 
     def ties(self) -> Iterator[Ties]:
         """Yield the ties of each model, checkpoint and dataset that has some."""
-        for place, parts in self._scored.items():
-            asked = self._asked[place[-1]]
+        for names, scored in self._scored.items():
+            asked = self._asked[names[-1]]
             counts = []
-            for part in parts:
-                questions = asked.iloc[part.questions]
+            for group in scored:
+                questions = asked.iloc[group.questions]
                 ends = np.cumsum(questions["options"].map(len))[:-1]
                 for scores, gold in zip(
-                    np.split(part.numbers[0], ends), questions["gold"], strict=True
+                    np.split(group.numbers[0], ends), questions["gold"], strict=True
                 ):
                     best = scores == scores.max()
                     counts.append((best.sum(), best[gold], np.argmax(best) == gold))
             n_best, holds_gold, first_is_gold = np.array(counts, float).T
             if (n_tied := int((n_best > 1).sum())) > 0:
                 accuracies = float(first_is_gold.mean()), float((holds_gold / n_best).mean())
-                yield Ties(", ".join(place), n_tied, len(counts), *accuracies)
+                yield Ties(", ".join(names), n_tied, len(counts), *accuracies)
 
     def tables(self) -> Iterator[tuple[Table, dict[str, str], pd.DataFrame]]:
-        """Yield tables with their keys: QUESTIONS of each dataset, then those of each place."""
+        """Yield tables with their keys: QUESTIONS by dataset, then tables by checkpoint."""
         questions = {}
         for dataset, asked in self._asked.items():
             right = [
@@ -359,10 +363,10 @@ class ScoredOptions:
             )
             questions[dataset] = QUESTIONS.fill(table)[QUESTIONS.schema.names]
             yield QUESTIONS, {"dataset": dataset}, questions[dataset]
-        for named, parts in self._scored.items():
-            place = dict(zip(PLACE, named, strict=True))
-            asked = questions[place["dataset"]]
-            beams, scores = self._beams(place["dataset"], parts)
+        for named, scored in self._scored.items():
+            keys = dict(zip(ANSWER_SET, named, strict=True))
+            asked = questions[keys["dataset"]]
+            beams, scores = self._beams(keys["dataset"], scored)
             clusters = scored_clusters(beams, scores)
             labels, answers = option_answers(asked, clusters)
             made = [(BEAMS, beams), (CLUSTERS, clusters), (LABELS, labels), (ANSWERS, answers)]
@@ -370,22 +374,23 @@ class ScoredOptions:
                 ids = asked.loc[asked["split"] == split, "question_id"]
                 for kind, rows in made:
                     is_in_split = rows["question_id"].isin(ids)
-                    yield kind, {**place, "split": split}, rows[is_in_split]
+                    yield kind, {**keys, "split": split}, rows[is_in_split]
 
     def _beams(
-        self, dataset: str, parts: list[Scored]
+        self, dataset: str, scored: list[Scored]
     ) -> tuple[pd.DataFrame, NDArray[np.float64]]:
-        """Return the table BEAMS of one checkpoint, and the scores of its options."""
+        """Return the table BEAMS of one checkpoint, and the scores of the options."""
         asked = self._asked[dataset]
-        questions = np.concatenate([part.questions for part in parts])
+        questions = np.concatenate([group.questions for group in scored])
         options = asked["options"].iloc[questions]
         n_options = options.map(len).to_numpy()
-        scores, logprob, n_tokens, unconditional = np.hstack([part.numbers for part in parts])
+        numbers = np.hstack([group.numbers for group in scored])
+        scores, logprob, n_tokens, unconditional = numbers
         table = pd.DataFrame(
             {
                 "question_id": asked["question_id"].iloc[questions.repeat(n_options)],
                 "beam": np.concatenate([np.arange(n) for n in n_options]),
-                "text": [text for of_row in options for text in of_row],
+                "text": [text for row_options in options for text in row_options],
                 "logprob": logprob,
                 "n_tokens": n_tokens,
                 "unconditional": unconditional,

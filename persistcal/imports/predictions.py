@@ -54,7 +54,7 @@ def collect_rows(
     confidences can be missing (NaN), and labels too: the columns ``no_confidence`` and
     ``no_correct`` are true in these rows.
     """
-    places: dict[str, dict[str, int]] = {name: {} for name in NAMES}
+    word_codes: dict[str, dict[str, int]] = {name: {} for name in NAMES}
     parts: list[dict[str, NDArray[Any]]] = []
     skipped: Counter[tuple[str, str]] = Counter()
     first = 1
@@ -64,14 +64,14 @@ def collect_rows(
                 raise UserTableError(
                     f"column {field.name!r} holds a {field.type} in each row; give one value"
                 )
-        codes = {name: _codes(batch, name, places[name]) for name in NAMES}
+        codes = {name: _codes(batch, name, word_codes[name]) for name in NAMES}
         row = np.arange(first, first + len(batch))
         first += len(batch)
         for name in NAMES:
             _check(codes[name] < 0, row, [""] * 3, f"{name} is empty", "fill it in")
         wanted = np.ones(len(row), dtype=bool)
         if checkpoints is not None:
-            wanted = _wanted(codes, places, checkpoints, datasets, skipped)
+            wanted = _wanted(codes, word_codes, checkpoints, datasets, skipped)
         part: dict[str, NDArray[Any]] = {name: codes[name][wanted] for name in NAMES}
         kept = batch.filter(pa.array(wanted))
         numbers = _numbers(kept, row[wanted], scale, lenient) | _asks_and_groups(kept)
@@ -88,8 +88,8 @@ def collect_rows(
     frame: dict[str, Any] = {}
     for name in list(parts[0]):
         column = np.concatenate([part.pop(name) for part in parts])  # frees the parts
-        if name in places:
-            frame[name] = pd.Categorical.from_codes(column, pd.Index(list(places[name])))
+        if name in word_codes:
+            frame[name] = pd.Categorical.from_codes(column, pd.Index(list(word_codes[name])))
         else:
             frame[name] = column
     kind, numbers = batch.schema.field("confidence").type, frame["confidence"]
@@ -116,21 +116,21 @@ def _asks_and_groups(batch: pa.RecordBatch) -> dict[str, NDArray[Any]]:
     return made
 
 
-def _codes(batch: pa.RecordBatch, name: str, places: dict[str, int]) -> NDArray[np.int32]:
-    """Return each word's index in `places`, or -1 for a missing word; append new words."""
+def _codes(batch: pa.RecordBatch, name: str, word_codes: dict[str, int]) -> NDArray[np.int32]:
+    """Return each word's index in `word_codes`, or -1 for a missing word; append new words."""
     # A training dataset that is not given is the dataset.
     column = batch.column(name if name in batch.schema.names else "dataset")
     if not pa.types.is_dictionary(column.type):
         column = column.cast(pa.string()).dictionary_encode()
     words = column.dictionary.cast(pa.string()).to_pylist()
-    of_word = [places.setdefault(word, len(places)) if word else -1 for word in words]
+    numbers = [word_codes.setdefault(word, len(word_codes)) if word else -1 for word in words]
     indices = pc.fill_null(column.indices.cast(pa.int64()), len(words))
-    return np.array([*of_word, -1], dtype=np.int32)[indices.to_numpy(zero_copy_only=False)]
+    return np.array([*numbers, -1], dtype=np.int32)[indices.to_numpy(zero_copy_only=False)]
 
 
 def _wanted(
     codes: Mapping[str, NDArray[np.int32]],
-    places: Mapping[str, Mapping[str, int]],
+    word_codes: Mapping[str, Mapping[str, int]],
     checkpoints: Mapping[str, Collection[str]],
     datasets: Collection[str],
     skipped: Counter[tuple[str, str]],
@@ -138,16 +138,16 @@ def _wanted(
     """Return which rows belong to the study, and count the rest in `skipped`."""
 
     def among(name: str, allowed: Collection[str]) -> NDArray[np.bool_]:
-        return np.isin(codes[name], [places[name].get(word, -1) for word in allowed])
+        return np.isin(codes[name], [word_codes[name].get(word, -1) for word in allowed])
 
-    of_models = [among("model", [m]) & among("checkpoint", c) for m, c in checkpoints.items()]
+    is_listed = [among("model", [m]) & among("checkpoint", c) for m, c in checkpoints.items()]
     wanted = np.ones(len(codes["model"]), dtype=bool)
     for name, belongs in (
         ("model", among("model", checkpoints)),
         ("dataset", among("dataset", datasets)),
-        ("checkpoint", np.any(of_models, axis=0)),
+        ("checkpoint", np.any(is_listed, axis=0)),
     ):
-        words = list(places[name])
+        words = list(word_codes[name])
         counts = np.unique(codes[name][wanted & ~belongs], return_counts=True)
         skipped.update({(name, words[code]): int(n) for code, n in zip(*counts, strict=True)})
         wanted &= belongs
@@ -235,8 +235,10 @@ def _check(
 ) -> None:
     """Refuse `wrong` rows; the message shows the first `values`."""
     if wrong.any():
-        places = [f"row {number}" for number in row[wrong][:3]]
-        shown = pd.DataFrame({"place": places, "value": values[: len(places)]}, dtype=object)
+        locations = [f"row {number}" for number in row[wrong][:3]]
+        shown = pd.DataFrame(
+            {"location": locations, "value": values[: len(locations)]}, dtype=object
+        )
         raise kind(str(refuse(problem, shown, "value", remedy)))
 
 

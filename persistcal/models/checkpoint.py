@@ -25,7 +25,7 @@ WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 ADAPTER = "adapter_model.safetensors"
 ADAPTER_CONFIG = "adapter_config.json"
-# A tokenizer needs one of these; its other files are optional.
+# A tokenizer needs one of these files, and can have others.
 VOCABULARIES = ["tokenizer.json", "*.model", "vocab.*", "*.tiktoken", "tekken.json"]
 TOKENIZER_FILES = [
     *VOCABULARIES,
@@ -52,7 +52,7 @@ ALWAYS_READ = 2**31  # bytes: their digests take about 1.5 s
 
 @dataclasses.dataclass(frozen=True)
 class Checkpoint:
-    """A revision of a repository: of a model, an adapter or an entailment model.
+    """A revision of a model, an adapter or an entailment model.
 
     `changes` are applied to the weights after loading: `merge`, a list of shares with records
     (this record has the files of the first one); `adapter`, a record; `quantization`.
@@ -64,9 +64,9 @@ class Checkpoint:
     commit: str | None
     weights: dict[str, str]  # digests by file name
     files: dict[str, str] = dataclasses.field(default_factory=dict)  # also, of `SMALL_FILES`
-    dtype: str | None = None  # of the computation; None is the device's default
+    dtype: str | None = None  # dtype of computations; by default the device's
     changes: dict[str, Any] = dataclasses.field(default_factory=dict)
-    record: str | None = dataclasses.field(default=None, compare=False)  # its JSON file
+    record: str | None = dataclasses.field(default=None, compare=False)  # the JSON file
 
     @classmethod
     def read(cls, path: FilePath) -> Self:
@@ -81,7 +81,7 @@ class Checkpoint:
 
     @property
     def name(self) -> str:
-        """The checkpoint's key in the config, which is also the name of its record."""
+        """The key of the checkpoint in the config, which is the name of the record, too."""
         if self.record is None:
             raise DamagedFileError(f"The record of {self.repo} was not read from a file.")
         return Path(self.record).name.removesuffix(".json")
@@ -197,7 +197,7 @@ def local_checkpoint(
     digest: Callable[[str], str] = sha256,
     patterns: Sequence[str] = SMALL_FILES,
 ) -> Checkpoint:
-    """Return the record of the checkpoint in a local folder; its name is the revision."""
+    """Return the record of the checkpoint in a local folder, named after the folder."""
     paths = {path.name: str(path) for path in Path(folder).glob("*")}
     present = files_that_matter(str(folder), paths, paths.__getitem__, patterns)
     for name in present[0]:
@@ -268,7 +268,7 @@ def local_digests(folder: FilePath, record: FilePath) -> dict[str, str]:
 
 
 def matching(names: Iterable[str], patterns: Iterable[str]) -> list[str]:
-    """Return the `names` that match one of `patterns`, sorted."""
+    """Return the `names` that match a pattern, sorted."""
     patterns = list(patterns)
     return sorted(name for name in names if any(fnmatch(name, p) for p in patterns))
 
@@ -295,7 +295,7 @@ def read_json(path: FilePath) -> dict[str, Any]:
             f"{path} is not readable ({error}); fetch or save the checkpoint again."
         ) from error
     if not isinstance(content, dict):
-        raise DamagedFileError(f"{path} is no JSON object; save the checkpoint again.")
+        raise DamagedFileError(f"{path} is not a JSON object; save the checkpoint again.")
     return content
 
 
@@ -328,7 +328,7 @@ def check_size(empty: "nn.Module", folder: str) -> None:
     if stored and described > 2 * stored + 10**8:
         raise DamagedFileError(
             f"{Path(folder, 'config.json')} describes a model of {described:,} weights, and "
-            f"the files beside it hold {stored:,}; correct the config or complete the files."
+            f"the files next to it have {stored:,}; correct the config or complete the files."
         )
 
 
@@ -342,14 +342,13 @@ def check_keys(
     """Refuse missing and unexpected weights, by their names."""
     problems = {
         "lacks weights of the model": sorted(missing),
-        "holds weights that the model does not have": sorted(unexpected),
-        "holds weights of another shape than the model's": sorted(mismatched),
+        "has weights that the model does not have": sorted(unexpected),
+        "has weights of another shape than the model's": sorted(mismatched),
     }
     wrong = [f"{problem}: {first(names)}" for problem, names in problems.items() if names]
     if wrong:
         raise DamagedFileError(
-            f"{where} {', and '.join(wrong)}; save or fetch it again, whole and beside the "
-            "config that it belongs to."
+            f"{where} {', and '.join(wrong)}; save or fetch it again, with its config."
         )
 
 
@@ -375,7 +374,7 @@ def check_finite(tensors: "Iterable[tuple[str, Tensor]]", where: str) -> None:
     }
     if bad := [name for name, is_finite in finite.items() if not is_finite]:
         raise DamagedFileError(
-            f"{where} holds weights that are not finite numbers: {first(bad)}; fetch or save "
+            f"{where} has weights that are not finite numbers: {first(bad)}; fetch or save "
             "it again, or use another checkpoint."
         )
 

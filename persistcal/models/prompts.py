@@ -93,7 +93,7 @@ class FewShot(NamedTuple):
     n_examples: int
     by_category: bool = False  # whether they are from the question's category
     chat: str = ""
-    place: int = 0  # the first `n_examples` are at place 0, the next ones at 1
+    example_set: int = 0  # set 0 has the first `n_examples`, set 1 the next ones
 
 
 Group = tuple[list[tuple[str, str]], pd.DataFrame]  # examples, and the rows that follow them
@@ -111,7 +111,8 @@ def few_shot_groups(questions: pd.DataFrame, asked: pd.DataFrame, how: FewShot) 
             (repr(category), examples[examples["category"] == category], group)
             for category, group in asked.groupby("category")
         ]
-    start, stop = how.place * how.n_examples, (how.place + 1) * how.n_examples
+    start = how.example_set * how.n_examples
+    stop = start + how.n_examples
     chosen = []
     for category, pool, group in groups:
         if len(pool) < stop:

@@ -6,7 +6,7 @@ the functions of the sources, and the package `atlas` the functions of the demo.
 
 from typing import NamedTuple
 
-SHARED_KEYS = ("label", "source", "min_contrast", "train_datasets")  # of every dataset
+SHARED_KEYS = ("label", "source", "min_contrast", "train_datasets")  # keys of every dataset
 
 
 class QuestionSource(NamedTuple):
@@ -14,7 +14,7 @@ class QuestionSource(NamedTuple):
 
     needs: tuple[str, ...]  # required keys of a dataset
     optional: tuple[str, ...] = ()  # further keys that it reads; others are refused
-    # Number of questions; None if splits are drawn, with the dataset's n_few_shot for prompts
+    # Number of questions; None if the dataset's n_few_shot are drawn
     kept_for_prompts: int | None = None
     file_is_optional: bool = False  # whether a missing file is explained only when it is read
     examples_by_category: bool = False  # whether few-shot examples have the question's category
@@ -38,6 +38,6 @@ SOURCES = {
         file_is_optional=True,
         examples_by_category=True,
     ),
-    # Its column split can mark questions for prompts
+    # The file's column split can mark questions for prompts
     "file": QuestionSource(("file",), ("n_few_shot", "n_train", "n_test", "seed")),
 }

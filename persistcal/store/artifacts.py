@@ -196,7 +196,7 @@ SCORES = Table.parse(
     "score_answers",
     f"{CHECKPOINT_FILE} answers@ answers_of! recipe! trained_on! train_dataset! seed!:int "
     "question_id! confidence:real",
-    place="model checkpoint dataset recipe answers",
+    path_columns="model checkpoint dataset recipe answers",
     answers="kind of scored answers, such as `transfer`",
     answers_of="checkpoint that gave the answers",
 )
@@ -244,7 +244,7 @@ PREDICTIONS = Table.parse(
     "join_labels",
     "model@ dataset@ checkpoint! question_id! train_dataset! estimator! seed!:int "
     "confidence:real correct:flag ask!:int=0 group=",
-    place="model dataset estimator",
+    path_columns="model dataset estimator",
     ask=(
         "0 for the answers of all other results; 1 and 2 for halves of their samples, 2 "
         "without 1 for a second ask, 3 for one after other examples"
@@ -257,7 +257,7 @@ CONTRAST_SETS = Table.parse(
     "list_contrast_sets",
     "model! dataset! earlier! later! size:int improvement:int regression:int kept:flag "
     "same_answers?:int",
-    place="model dataset",
+    path_columns="model dataset",
     same_answers="questions with two equal answers; missing for predictions",
 )
 ContrastSets = Annotated[pd.DataFrame, CONTRAST_SETS]
@@ -278,7 +278,7 @@ METRICS = Table.parse(
     "metrics",
     "evaluate_estimator",
     f"{CELL} {MEASURE} seed! value?:real pairs",
-    place="model dataset estimator",
+    path_columns="model dataset estimator",
 )
 Metrics = Annotated[pd.DataFrame, METRICS]
 
@@ -311,7 +311,7 @@ REPLICATES = Table.parse(
     f"model@ dataset@ train_dataset! estimator! {MEASURE} value?:real replicates:reals "
     "claims:reals improvement?:int regression?:int drawn seeds:ints by_seed:reals "
     "noise?:real n_effective:real",
-    place="model dataset estimator",
+    path_columns="model dataset estimator",
     replicates="values on the bootstrap replicates",
     claims=(
         "replicates for intervals that need gained and lost questions; missing if "
@@ -337,7 +337,7 @@ INTERVALS = Table.parse(
     "evaluate_estimator",
     f"{CELL} {MEASURE} value?:real {INTERVAL} {OVER_SEEDS} improvement?:int regression?:int "
     "noise_floor?:real p_calibrated?:real",
-    place="model dataset estimator",
+    path_columns="model dataset estimator",
     improvement=(
         "gained and lost questions of the pair with the fewest; missing if not both are needed"
     ),
@@ -355,7 +355,7 @@ CLAIMS = Table.parse(
     f"{CELL} asks! metric! value?:real {INTERVAL} simultaneous_lower?:real "
     "simultaneous_upper?:real n_compared:int n_seeds:int improvement?:int regression?:int "
     "other_improvement?:int other_regression?:int left_out:int basis word",
-    place="model dataset",
+    path_columns="model dataset",
     asks="one ask, or cross: two asks with exchanged roles",
     value="mean over seeds",
     lower_2_5pct="ends of the 95 % interval over questions, and over seeds if there are any",
@@ -381,7 +381,7 @@ STATES = Table.parse(
     "model! other_model! dataset! earlier! later! estimator! metric! seed! "
     f"earlier_value?:real later_value?:real difference?:real {INTERVAL} p_value?:real "
     "p_holm?:real",
-    place="dataset",
+    path_columns="dataset",
     other_model="model of the later checkpoint, if it is another one",
     metric="accuracy, auc, brier or smece",
     earlier_value="value at this checkpoint",
@@ -395,7 +395,7 @@ TRENDS = Table.parse(
     "compare_study",
     f"model! dataset! estimator! metric! seed! n_checkpoints:int slope?:real {INTERVAL} "
     "p_value?:real",
-    place="dataset",
+    path_columns="dataset",
     metric="accuracy, auc, brier or smece",
     n_checkpoints="number of checkpoints",
     slope="change of the value per checkpoint",

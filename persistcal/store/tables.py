@@ -52,13 +52,13 @@ class Table(NamedTuple):
     schema: pa.Schema  # only nullable fields can have missing values
     key: tuple[str, ...]  # columns that identify a row
     file_columns: tuple[str, ...] = ()  # columns with one value per file, such as the model
-    place: tuple[str, ...] = ()  # columns that name a file's path, by default `file_columns`
+    path_columns: tuple[str, ...] = ()  # columns in a file's path, by default `file_columns`
     meanings: tuple[tuple[str, str], ...] = ()  # of columns that mean this in no other table
     defaults: tuple[tuple[str, Any], ...] = ()  # of columns that a frame can lack
 
     @classmethod
     def parse(
-        cls, name: str, rule: str, columns: str, /, *, place: str = "", **meanings: str
+        cls, name: str, rule: str, columns: str, /, *, path_columns: str = "", **meanings: str
     ) -> "Table":
         """Return a table from a text that describes its columns.
 
@@ -85,9 +85,9 @@ class Table(NamedTuple):
                 f"table '{name}' explains {min(unknown)!r}, which it does not have"
             )
         defaults = tuple((c, int(d[1:]) if d[1:] else "") for c, *_, d in described if d)
-        explained, path_columns = (*meanings.items(),), tuple(place.split())
+        explained, in_path = (*meanings.items(),), tuple(path_columns.split())
         schema = pa.schema(fields)
-        return cls(name, rule, schema, key, per_file, path_columns, explained, defaults)
+        return cls(name, rule, schema, key, per_file, in_path, explained, defaults)
 
     def fill(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return `frame` with the defaults of the columns that it lacks.
@@ -247,17 +247,17 @@ def read_files(
             log.warning("%s has no rows", path)
         frame = frame.assign(**file_values)[[*file_values, *table.schema.names]]
         if placed:
-            _check_place(frame, file_values, path, table)
+            _check_path(frame, file_values, path, table)
         frames.append(frame)
     columns = [*table.file_columns, *table.schema.names]
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=columns)
 
 
-def _check_place(
+def _check_path(
     frame: pd.DataFrame, file_values: Mapping[str, str], path: FilePath, table: Table
 ) -> None:
     """Raise a TableError if a file's rows contradict its path."""
-    names = table.place or tuple(file_values)
+    names = table.path_columns or tuple(file_values)
     parts = ENDING.sub("", str(path)).split("/")
     for name, named in zip(names[::-1], parts[::-1], strict=False):
         present = {file_values[name]} if name in file_values else set(frame[name])
@@ -296,12 +296,12 @@ def sources(path: FilePath) -> dict[str, str]:
 
 def _map_texts(content: pa.Table, change: Callable[[str], str]) -> pa.Table:
     """Change the texts of a table that can be a formula of a spreadsheet."""
-    for place, name in enumerate(content.schema.names):
+    for position, name in enumerate(content.schema.names):
         column = content.column(name)
-        if content.schema.types[place] == TYPES["text"]:
+        if content.schema.types[position] == TYPES["text"]:
             if pc.any(pc.match_substring_regex(column, "^'*[-=+@\\t\\r]")).as_py():
                 texts = [None if text is None else change(text) for text in column.to_pylist()]
-                content = content.set_column(place, name, pa.array(texts, TYPES["text"]))
+                content = content.set_column(position, name, pa.array(texts, TYPES["text"]))
     return content
 
 

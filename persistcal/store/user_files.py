@@ -373,7 +373,7 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 class UserTableError(ValueError):
-    """A user's table is wrong; the message names the problem, the place and the remedy."""
+    """A user's table is wrong; the message names the problem, the location and the remedy."""
 
 
 def check_columns(
@@ -396,10 +396,10 @@ def check_columns(
 
 
 def first_rows(rows: pd.DataFrame, column: str | None) -> str:
-    """Return the places of the first three rows, and their values in a column, as text."""
+    """Return the locations of the first three rows, and their values in a column, as text."""
     first = rows.head(3)
     values = [""] * len(first) if column is None else [f": {v!r}" for v in first[column]]
-    return ", ".join(f"{p}{value}" for p, value in zip(first["place"], values, strict=True))
+    return ", ".join(f"{p}{value}" for p, value in zip(first["location"], values, strict=True))
 
 
 def refuse(what: str, rows: pd.DataFrame, column: str | None, remedy: str) -> UserTableError:

@@ -56,9 +56,9 @@ def test_a_second_prompt_shows_the_next_examples_and_too_few_are_refused():
 
     assert shown(2, by_category=False) == [[("A?", "a"), ("B?", "b")]]
     # examples in category x: A, C, D, F; category y: B, E
-    assert shown(1, by_category=True, place=1) == [[("C?", "c")], [("E?", "e")]]
-    assert shown(2, by_category=False, place=2) == [[("E?", "e"), ("F?", "f")]]
+    assert shown(1, by_category=True, example_set=1) == [[("C?", "c")], [("E?", "e")]]
+    assert shown(2, by_category=False, example_set=2) == [[("E?", "e"), ("F?", "f")]]
     with pytest.raises(ValueError, match=r"few_shot is 2 after 6 others, .* holds 6 questions"):
-        shown(2, by_category=False, place=3)
+        shown(2, by_category=False, example_set=3)
     with pytest.raises(ValueError, match="holds 2 questions of 'y'"):
-        shown(2, by_category=True, place=1)
+        shown(2, by_category=True, example_set=1)

@@ -60,7 +60,7 @@ def not_a_number(tensors):
     [
         (lambda t: t.pop(DOWN), f"lacks weights of the model: {DOWN};"),
         (lambda t: t.update(other=t.pop(NORM)), f"lacks .*: {NORM}, and holds .*: other;"),
-        (lambda t: t.update(extra=torch.ones(2)), "holds weights that the model .*: extra;"),
+        (lambda t: t.update(extra=torch.ones(2)), "has weights that the model .*: extra;"),
         (lambda t: t.update({NORM: torch.ones(9)}), f"of another shape than .*: {NORM};"),
         (not_a_number, f"not finite numbers: {DOWN}; fetch or save it again"),
         (lambda t: t[NORM].fill_(float("-inf")), f"not finite numbers: {NORM};"),
@@ -115,7 +115,7 @@ def put_an_adapter_beside(folder):
         # Sizes that must take no memory
         (lambda f: change_config(f, num_hidden_layers=200_000), "hidden_layers is 200000"),
         (lambda f: change_config(f, vocab_size=10**10), "describes a model of 640,000,0"),
-        (lambda f: change_config(f, hidden_size=2**22), r"\.json describes .* hold 37,888;"),
+        (lambda f: change_config(f, hidden_size=2**22), r"\.json describes .* have 37,888;"),
     ],
 )
 def test_a_folder_without_a_valid_model_is_refused(folder, edit, message):
@@ -214,7 +214,7 @@ LORA = "base_model.model.model.layers.0.mlp.down_proj.lora_B"
     ("edit", "message"),
     [
         (lose_half, r"lacks weights of the model: .*layers\.1\..* and 11 more"),
-        (lambda t: t.update(extra=torch.ones(2)), "holds weights that the model .*: extra"),
+        (lambda t: t.update(extra=torch.ones(2)), "has weights that the model .*: extra"),
         (lambda t: t[f"{LORA}.weight"].fill_(float("nan")), f"not finite numbers: {LORA}"),
         (
             lambda t: t.update({f"{LORA}.weight": torch.ones(32, 3)}),

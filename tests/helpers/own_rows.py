@@ -13,7 +13,7 @@ def wanted(checkpoints="ab", *, split="test", needs=None):
     """Return the answers that a study of `ONE` at several checkpoints requires."""
     return Wanted(
         datasets=["quiz"],
-        places=[{**ONE, "checkpoint": name} for name in checkpoints],
+        answered=[{**ONE, "checkpoint": name} for name in checkpoints],
         needed={"m1": {name: {split: "estimators.some"} for name in checkpoints}},
         needs=needs or {},
     )

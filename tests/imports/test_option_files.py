@@ -50,7 +50,7 @@ def run(folder, entries, *, checkpoints="ab", normalisation="none", needs=None, 
     """Import files and return the tables of each checkpoint."""
     study = wanted(checkpoints, needs=needs)
     subjects = [
-        {**place, "split": split} for place in study.places for split in ("train", "test")
+        {**row, "split": split} for row in study.answered for split in ("train", "test")
     ]
     outputs = {
         n: [f"{folder}/{n}/{s['checkpoint']}/{s['split']}.parquet" for s in subjects]
@@ -200,9 +200,9 @@ POSITIVE = {"option_logprobs": [-1.0, 0.5, -2.0]}
 @pytest.mark.parametrize(
     ("rows", "normalisation", "message"),
     [
-        (changed(options=["Oslo", "Lima", "New York"]), "none", r"options of 1 questions of quiz differs .* 'q1', of which row 2 says \('Oslo', 'New York', 'Lima'\) \(row 5: \('Oslo', 'Lima', 'New York'\)\)"),
+        (changed(options=["Oslo", "Lima", "New York"]), "none", r"options of 1 questions of quiz differs .* 'q1', where row 2 has \('Oslo', 'New York', 'Lima'\) \(row 5: \('Oslo', 'Lima', 'New York'\)\)"),
         (changed(options=["Oslo", "Lima"], option_logprobs=[-1, -2]), "none", "options of 1 questions of quiz differs"),
-        (changed(gold=2), "none", r"gold of 1 questions of .* says 1 \(row 5: 2\)"),
+        (changed(gold=2), "none", r"gold of 1 questions of .* has 1 \(row 5: 2\)"),
         (changed(question="Who?"), "none", "question of 1 questions of quiz"),
         (changed(gold=3), "none", r"gold is not the place of an option \(row 5: '3'\); .* counted from 0"),
         (changed(gold=2, options=["Oslo", "Lima"], option_logprobs=[-1, -2]), "none", "gold is not the place"),
@@ -219,7 +219,7 @@ POSITIVE = {"option_logprobs": [-1.0, 0.5, -2.0]}
         (valid()[:-1], "none", r"checkpoint b has no scores of 1 questions of quiz that others have \(row 3: 'q2'\)"),
         (valid(checkpoints="a"), "none", "no row is of model 'm1', checkpoint 'b', dataset 'quiz'"),
         ([{**r, "checkpoint": c} for c in "ab" for r in valid(checkpoints="a")], "none", "all scores on quiz of checkpoint b of m1 are those of a"),
-        ([{**r, "version": f"1.{r['checkpoint'] == 'b'}"} for r in valid()], "none", r"quiz comes in two versions, .* 3 questions differ .* \(row 4: 'q0'"),
+        ([{**r, "version": f"1.{r['checkpoint'] == 'b'}"} for r in valid()], "none", r"quiz has two versions, .* 3 questions differ .* \(row 4: 'q0'"),
         (valid(), "per_token", "normalisation per_token needs the column 'option_tokens', which is missing"),
         (valid(), "unconditional", "column 'option_logprobs_unconditional', which is missing"),
         (changed(option_tokens=[1, 1, 0]), "per_token", "option_tokens is not valid"),
@@ -291,7 +291,7 @@ def test_two_logs_of_the_harness_are_two_checkpoints(tmp_path):
     logprobs = [float(r[0][0]) for x in lines for r in x["resps"][: len(x["resps"]) // 2]]
     assert tables["b"]["beams"]["logprob"].tolist() == logprobs
     entries[1]["file"] = write(tmp_path, [line | {"prompt_hash": "x"} for line in lines])
-    with pytest.raises(UserTableError, match="quiz comes in two versions"):
+    with pytest.raises(UserTableError, match="quiz has two versions"):
         run(tmp_path, entries)
 
 

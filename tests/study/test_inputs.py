@@ -212,13 +212,15 @@ def test_a_second_ask_has_other_examples_than_every_checkpoint_at_first():
     models["m"]["checkpoints"] = {**models["m"]["checkpoints"], "b": {"examples": 1}}
     again = {**BEAMS, "models": models, "study": {**CONFIG["study"], "again": True}}
     inputs = Inputs(Study(again), Path())
-    places = {
-        (checkpoint, split): inputs.few_shot("m", checkpoint, "exam", split).get("place", 0)
+    example_sets = {
+        (checkpoint, split): inputs.few_shot("m", checkpoint, "exam", split).get(
+            "example_set", 0
+        )
         for checkpoint in "bc"
         for split in ("train", "test", "again")
     }
     # b has the second set at first, so that a second ask has the third or the fourth one
-    assert places == {
+    assert example_sets == {
         **{("b", "train"): 1, ("b", "test"): 1, ("b", "again"): 3},
         **{("c", "train"): 0, ("c", "test"): 0, ("c", "again"): 2},
     }

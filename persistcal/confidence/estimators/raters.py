@@ -42,8 +42,8 @@ def _prompts(rows: pd.DataFrame, evidence: Evidence) -> list[str]:
 def verbalised(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return the mean digit that the model would give its answer, over nine.
 
-    Tian et al., "Just Ask for Calibration", EMNLP 2023. Digits are weighted by the softmax of
-    their logits, as for adapters. The prompt is the estimator's, or by default the study's.
+    Tian et al., "Just Ask for Calibration", EMNLP 2023. The weights of digits are
+    the softmax of logits, as for adapters. By default the study's prompt.
     """
 
     def ask(rows: pd.DataFrame, model: Any, tokenizer: Any) -> ArrayLike:  # noqa: ANN401
@@ -185,7 +185,7 @@ def continuation_logprobs(
 
 
 def _steps(prompt: list[int], whole: list[int], n: int) -> list[tuple[list[int], int | None]]:
-    """Return each context and the token that follows it, which is None at the text's end."""
+    """Return each context and the next token; None at the end of the text."""
     text = whole[len(prompt) :]
     tokens = text if len(text) >= n else [*text, None]
     return [(prompt + text[:place], token) for place, token in enumerate(tokens)]

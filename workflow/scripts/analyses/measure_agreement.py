@@ -21,13 +21,13 @@ def measure_agreement(
 
     `checkpoints` are display names by model.
     """
-    parts = []
-    for place, given in answers.groupby(["model", "dataset"], sort=False):
-        model, dataset = map(str, place)
+    tables = []
+    for names, given in answers.groupby(["model", "dataset"], sort=False):
+        model, dataset = map(str, names)
         asked = questions[questions["dataset"] == dataset].set_index("question_id")["category"]
         agreement = accuracy.measure_agreement(given, asked, reference=reference, pairs=pairs)
-        parts.append(agreement.assign(model=model, dataset=dataset))
-    rows = pd.concat(parts)[AGREEMENTS.schema.names]
+        tables.append(agreement.assign(model=model, dataset=dataset))
+    rows = pd.concat(tables)[AGREEMENTS.schema.names]
     return agreement_table(rows, labels=labels, checkpoints=checkpoints), rows
 
 

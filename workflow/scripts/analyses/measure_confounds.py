@@ -23,9 +23,9 @@ def measure_confounds(
 
     `settings` are by dataset, and `facts` are the facts behind the questions, if any.
     """
-    parts = []
-    for place, given in answers.groupby(["model", "dataset"], sort=False):
-        model, dataset = map(str, place)
+    tables = []
+    for names, given in answers.groupby(["model", "dataset"], sort=False):
+        model, dataset = map(str, names)
         asked, asked_for = (table[table["dataset"] == dataset] for table in (questions, facts))
         given = with_groups(given, asked)
         if given["answer"].notna().all():  # imported predictions have no texts
@@ -42,10 +42,10 @@ def measure_confounds(
                 f"{model}, {dataset}: {error}; take {dataset!r} out of "
                 "analyses.confounds.datasets."
             ) from error
-        parts.append(scores.assign(model=model, dataset=dataset))
+        tables.append(scores.assign(model=model, dataset=dataset))
         for row in scores.itertuples():
             log.info("%s, %s, %s: Δ₀ᵇ %.3f", model, dataset, row.attribute, row.delta0_balanced)
-    rows = pd.concat(parts)[CONFOUNDS.schema.names]
+    rows = pd.concat(tables)[CONFOUNDS.schema.names]
     return confounds_table(rows, labels=labels), rows
 
 

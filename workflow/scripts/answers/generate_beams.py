@@ -63,8 +63,8 @@ def generate_beams(
                 answered = score_options(model, tokenizer, contexts, given, search, **settings)
             for question_id, beams in zip(question_ids, answered, strict=True):
                 rows += [
-                    {"question_id": question_id, "beam": place, **beam._asdict()}
-                    for place, beam in enumerate(beams)
+                    {"question_id": question_id, "beam": number, **beam._asdict()}
+                    for number, beam in enumerate(beams)
                 ]
     frame = pd.DataFrame(rows).reindex(columns=artifacts.BEAMS.schema.names)
     return in_order(frame, artifacts.BEAMS, list(asked["question_id"]))

@@ -45,7 +45,7 @@ def sample_from_server(
         for question_id in asked["question_id"]
     }
     samples = ask_for_samples(
-        {key: body for of_one in requests.values() for key, body in of_one.items()},
+        {key: body for prompt in requests.values() for key, body in prompt.items()},
         served,
         reach,
         folder=folder,
@@ -53,9 +53,9 @@ def sample_from_server(
         api_key=os.environ.get(reach.api_key_env, "").strip(),
     )
     rows = [
-        {"question_id": question_id, "beam": place, **sample._asdict()}
+        {"question_id": question_id, "beam": number, **sample._asdict()}
         for question_id, keys in requests.items()
-        for place, sample in enumerate(sample for key in keys for sample in samples[key])
+        for number, sample in enumerate(sample for key in keys for sample in samples[key])
     ]
     return pd.DataFrame(rows).reindex(columns=BEAMS.schema.names)
 

@@ -39,9 +39,9 @@ def gather_confidences(
             for split, confidences in gathered.items()
         }
         log.info("%s fitted on %d answers of %s", posthoc, len(labelled), ", ".join(earlier))
-    parts = [confidences.assign(split=split) for split, confidences in gathered.items()]
-    log.info("%d confidences in %d splits", sum(map(len, parts)), len(parts))
-    return pd.concat(parts)
+    asks = [confidences.assign(split=split) for split, confidences in gathered.items()]
+    log.info("%d confidences in %d splits", sum(map(len, asks)), len(asks))
+    return pd.concat(asks)
 
 
 if __name__ == "__main__":

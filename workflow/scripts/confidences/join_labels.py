@@ -22,15 +22,15 @@ def join_labels(
     Each split is an ask of its own. Halves of samples are there if all checkpoints have them.
     `copies` is True for confidences of another checkpoint in its own answers.
     """
-    parts: list[pd.DataFrame] = []
+    asks: list[pd.DataFrame] = []
     for split in splits:
         rated, labelled = (table[table["split"] == split] for table in (confidences, answers))
-        if parts and set(labelled["checkpoint"]) != set(parts[0]["checkpoint"]):
+        if asks and set(labelled["checkpoint"]) != set(asks[0]["checkpoint"]):
             break
         joined = join_predictions(labelled, rated[RATED], estimator, copies=copies)
-        parts.append(joined.assign(ask=ASKS[split]))
+        asks.append(joined.assign(ask=ASKS[split]))
         log.info("%s: %d predictions of %d answers", split, len(joined), len(labelled))
-    return with_groups(pd.concat(parts), questions)
+    return with_groups(pd.concat(asks), questions)
 
 
 if __name__ == "__main__":

@@ -35,9 +35,9 @@ def import_answers(
     """
     files = [entry["file"] for entry in entries]
     sources = digests_of(*files)
-    parts = [read_answers(entry, several=len(entries) > 1) for entry in entries]
+    tables = [read_answers(entry, several=len(entries) > 1) for entry in entries]
     with name_files_in_errors(*files):
-        together = pd.concat(parts, ignore_index=True)
+        together = pd.concat(tables, ignore_index=True)
         rows = select_rows(together, checkpoints=known, wanted=wanted)
         check_weights(rows, strategy)
         check_stated(rows, computed, set(wanted.needs) - set(computed))
@@ -46,10 +46,10 @@ def import_answers(
             wanted.check_needs(answers)
         check_answers(rows, checkpoints=known, needed=wanted.needed)
         questions, labels = question_table(rows), label_table(rows)
-    for dataset, part in rows.groupby("dataset", sort=False):
-        n_questions, n_judged = part["question_id"].nunique(), (part["label"] == "").sum()
+    for dataset, group in rows.groupby("dataset", sort=False):
+        n_questions, n_judged = group["question_id"].nunique(), (group["label"] == "").sum()
         message = "%s: %d questions, %d answers, %d of them for the judge"
-        log.info(message, dataset, n_questions, len(part), n_judged)
+        log.info(message, dataset, n_questions, len(group), n_judged)
     for table in (questions, beams, labels):
         table.attrs["sources"] = sources
     return questions, beams, labels

@@ -34,16 +34,16 @@ def import_options(
     with name_files_in_errors(*files):
         scored.check(wanted.needed)
     log_ties(scored)
-    for table, place, frame in scored.tables():
+    for table, keys, frame in scored.tables():
         if table is BEAMS:
             with name_files_in_errors(*files):
                 wanted.check_needs(frame)
         frame.attrs["sources"] = sources
-        job.write(table, frame, place)
+        job.write(table, frame, keys)
         if table is QUESTIONS:
-            log.info("%s: %d questions", place["dataset"], len(frame))
+            log.info("%s: %d questions", keys["dataset"], len(frame))
         if table is ANSWERS:
-            share, names = frame["correct"].mean(), ", ".join(place.values())
+            share, names = frame["correct"].mean(), ", ".join(keys.values())
             log.info("%s: %.4f of the best options are right", names, share)
 
 

@@ -30,10 +30,10 @@ def import_predictions(
     log.info("%d predictions", len(rows))
     predictions = rows[[*PREDICTIONS.file_columns, *PREDICTIONS.schema.names]]
     answers = imported_answers(predictions)
-    for place, correct in answers.groupby(["model", "checkpoint", "dataset"], observed=True)[
+    for names, correct in answers.groupby(["model", "checkpoint", "dataset"], observed=True)[
         "correct"
     ]:
-        warn_if_none_is_correct(correct, f"answers of {', '.join(map(str, place))}")
+        warn_if_none_is_correct(correct, f"answers of {', '.join(map(str, names))}")
     predictions.attrs["sources"] = sources
     return predictions, answers
 

@@ -1,4 +1,4 @@
-"""Compare a study's numbers and marks with those in the paper."""
+"""Compare the numbers and marks of a study with the paper."""
 
 import pandas as pd
 
@@ -45,8 +45,8 @@ def compare_with_paper(
         marked["underline"] != marked["paper_underline"]
     )
     log.info(
-        "%d of the paper's %d cells are in this study; %d lie in our 95 %% interval; %d have "
-        "marks, %d of them other ones",
+        "%d of the paper's %d cells are in this study, %d of them in our 95 %% interval; %d "
+        "have marks, and %d of these differ",
         len(comparison),
         len(cells),
         comparison["inside"].fillna(False).sum(),
