@@ -1,20 +1,27 @@
 """Read files of predictions, answers or scored options as the tables of an evaluation."""
 
 import logging
-import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from persistcal.api.columns import (
+    KNOWN,
+    OTHER_NAMES,
+    choose_columns,
+    column_remedy,
+    column_values,
+    match_columns,
+    scale_option,
+    version_column,
+)
 from persistcal.api.inputs import (
     DEFAULTS,
     IMPORTED,
@@ -26,9 +33,14 @@ from persistcal.api.inputs import (
     stack,
 )
 from persistcal.api.rating import rate_answers, rate_options
+from persistcal.api.versions import (
+    VersionFile,
+    files_of_version,
+    list_sources,
+    name_checkpoints,
+)
 from persistcal.evaluation.predictions import drop_noise
 from persistcal.imports import answers as own_answers
-from persistcal.imports import options as own_options
 from persistcal.imports import predictions as own_predictions
 from persistcal.imports.answer_files import (
     LOGS,
@@ -45,16 +57,12 @@ from persistcal.imports.scales import (
     explain_scale,
     is_missing,
     missing_error,
-    scale_remedy,
 )
 from persistcal.store import artifacts
 from persistcal.store.user_files import (
-    TABLES,
     TRUTHS,
     UserTableError,
-    kind_of,
     name_files_in_errors,
-    plain_name,
     read_batches,
     round_narrow,
 )
@@ -64,26 +72,6 @@ log = logging.getLogger(__name__)
 GIVEN = "(labels are given)"  # in place of references
 
 PREDICTIONS, ANSWERS, OPTIONS = "predictions", "answers", "scored options"  # kinds of files
-KNOWN = {*own_answers.KNOWN, *own_options.KNOWN, *own_predictions.KNOWN}
-# Other names of columns, for the remedy of an error
-OTHER_NAMES = {
-    "confidence": ("conf", "prob", "probability", "p_true", "score", "certainty"),
-    "question_id": ("id", "qid", "item_id", "idx", "index", "sample_id", "example_id", "item"),
-    "correct": ("is_correct", "correctness", "accuracy", "acc", "right", "hit", "label"),
-    "answer": ("response", "prediction", "output", "completion", "generation"),
-    "references": ("reference", "target", "gold", "ground_truth", "reference_answer"),
-    "question": ("prompt", "input", "query"),
-    "checkpoint": ("version", "revision"),
-}
-# The time in the name of a log of lm-evaluation-harness or Inspect
-STAMP = re.compile(
-    r"[_-]?\d{4}-\d\d-\d\dT\d\d[-:]\d\d[-:]\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d[-:]?\d\d)?(?=_|$)_?"
-)
-
-
-LOG_NAME = re.compile(
-    r"^samples_.*\.jsonl(\.gz)?$|-predictions\.jsonl(\.gz)?$|\.eval$"  # lm-eval, OLMES, Inspect
-)
 
 
 @dataclass(frozen=True)
@@ -137,15 +125,6 @@ class Reading:
                 raise ValueError(
                     f"{file}: contains {kind}, so {name} has no meaning; leave it out."
                 )
-
-
-class VersionFile(NamedTuple):
-    """A file, with defaults for its checkpoint and its dataset."""
-
-    file: str
-    checkpoint: str
-    dataset: str = DEFAULTS["dataset"]
-    category: str = ""  # category of the questions, if several files are one dataset
 
 
 def read_study(files: Sequence[str], reading: Reading = Reading()) -> PredictionTables:
@@ -218,7 +197,9 @@ def _read_asked(files: Sequence[str], reading: Reading) -> PredictionTables:
                 f"{file}: has a column checkpoint, so --names has no meaning; leave one out."
             )
     names = dict(zip(arguments, reading.names or name_checkpoints(arguments), strict=True))
-    sources = _sources(versions, {n: name.strip() for n, name in names.items()}, reading.pool)
+    sources = list_sources(
+        versions, {n: name.strip() for n, name in names.items()}, reading.pool
+    )
     kind = kinds[0]
     for file, kind_of_file in zip(files, kinds, strict=True):
         if kind_of_file != kind:
@@ -231,80 +212,6 @@ def _read_asked(files: Sequence[str], reading: Reading) -> PredictionTables:
     study = read[kind](sources, unnamed, reading)
     _check_spellings(study.checkpoints)
     return study
-
-
-def files_of_version(argument: str) -> list[str]:
-    """Return the files of one version: a file itself, or the logs or tables of a folder."""
-    path = Path(argument)
-    if path.is_dir():
-        contents = sorted(file for file in path.rglob("*") if file.is_file())
-        logs = [str(file) for file in contents if LOG_NAME.search(file.name)]
-        tables = [
-            str(f)
-            for f in contents
-            if f.parent == path and kind_of(f.name) in (*TABLES, ".jsonl", ".parquet")
-        ]
-        if not (logs or tables):
-            raise ValueError(
-                f"{argument}: the folder has no log (samples_*.jsonl, *-predictions.jsonl, "
-                "*.eval) and no table; name the files."
-            )
-        return logs or tables
-    if path.exists() or not set("*?[") & set(argument):
-        return [argument]
-    start = Path(path.anchor or ".")
-    files = sorted(map(str, start.glob(str(path.relative_to(path.anchor)))))
-    if not files:
-        raise ValueError(f"{argument}: no file has such a name; correct the pattern.")
-    return files
-
-
-def task_of(file: str) -> str:
-    """Return the task of a log, which is part of the name of the file.
-
-    >>> task_of("v1/samples_mmlu_law_2026-01-01T08-16-28.840983.jsonl")
-    'mmlu_law'
-    >>> task_of("v1/task-003-arc_easy-predictions.jsonl")
-    'arc_easy'
-    >>> task_of("2026-01-01T08-16-28+00-00_arc-easy_2UrQ6kzPqSNXcGJ8RmdxkT.eval")
-    'arc-easy'
-    """
-    name = Path(file).name.removesuffix(".gz")
-    name = STAMP.sub("", name.removesuffix(kind_of(name)))
-    name = re.sub(r"^task-\d+-", "", name.removeprefix("samples_")).removesuffix("-predictions")
-    return re.sub(r"_\w{22}$", "", name)
-
-
-def _sources(
-    versions: Mapping[str, Sequence[str]], names: Mapping[str, str], pool: bool
-) -> list[VersionFile]:
-    """Return each file with its checkpoint. Each file of a folder is a dataset."""
-    several = any(list(listed) != [argument] for argument, listed in versions.items())
-    if not several:
-        if pool:
-            raise ValueError("--pool has no meaning without folders of logs; leave it out.")
-        return [VersionFile(argument, names[argument]) for argument in versions]
-    sources, tasks_of = [], {}
-    for argument, listed in versions.items():
-        tasks: dict[str, str] = {}
-        for file in listed:
-            if (first := tasks.setdefault(task_of(file), file)) != file:
-                raise ValueError(
-                    f"{argument}: {first} and {file} are both of the task {task_of(file)}; "
-                    "keep one, or name the files by a pattern in quotes."
-                )
-        tasks_of[argument] = set(tasks)
-        for task, file in tasks.items():
-            names_of_file = (DEFAULTS["dataset"], task) if pool else (task, "")
-            sources.append(VersionFile(file, names[argument], *names_of_file))
-    all_tasks = set.union(*tasks_of.values())
-    for argument, present in tasks_of.items():
-        if lacking := sorted(all_tasks - present):
-            raise ValueError(
-                f"{argument}: has no log of the task {', '.join(lacking[:3])}, and another "
-                "version has; add it, or name the files of each version by a pattern in quotes."
-            )
-    return sources
 
 
 def _pooled(rows: pd.DataFrame, source: VersionFile) -> pd.DataFrame:
@@ -339,10 +246,10 @@ def _kind_and_columns(file: str, reading: Reading) -> tuple[str, set[str]]:
     if not {"confidence", "answer", "option_logprobs", "doc_id"} & columns:
         lacking = [name for name in OTHER_NAMES if name not in columns]
         spare = [name for name in present if name not in names_known]
-        further = partial(_scale_option, file)
+        further = partial(scale_option, file)
         raise ValueError(
             f"{file}: has neither the column 'confidence' of predictions nor the column "
-            f"'answer' of answers; {_remedy(lacking, spare, further)}."
+            f"'answer' of answers; {column_remedy(lacking, spare, further)}."
         )
     # Predictions can have their answers' texts; without labels answers are matched.
     is_labelled = "correct" in columns or not {"question", "references", "label"} & columns
@@ -370,176 +277,6 @@ def _check_files(files: Sequence[str], reading: Reading) -> None:
             f"--names gives {', '.join(reading.names)} for {len(files)} files; give a "
             "different name to each file."
         )
-
-
-def name_checkpoints(files: Sequence[str]) -> list[str]:
-    """Return a name for each file: the part that differs, without the time stamps of logs.
-
-    Files of one name are named after their folders, which are the models' names in results of
-    lm-evaluation-harness. Logs of Inspect are named after their models.
-
-    >>> name_checkpoints(["early.jsonl.gz", "late.jsonl"])
-    ['early', 'late']
-    >>> name_checkpoints(["org__a/samples_quiz_2026-01-01T08-16-28.840983.jsonl",
-    ...                   "org__b/samples_quiz_2026-01-02T09-26-58.123456.jsonl"])
-    ['a', 'b']
-    >>> name_checkpoints(["quiz_v1.csv", "quiz_v2.csv"])
-    ['v1', 'v2']
-    """
-    stems = [Path(file).name.removesuffix(".gz") for file in files]
-    stems = [
-        stem if Path(file).is_dir() else stem.removesuffix(kind_of(stem))
-        for file, stem in zip(files, stems, strict=True)
-    ]
-    folders = [Path(file).parent.name for file in files]
-    unstamped = [STAMP.sub("", stem) for stem in stems]
-    for names in (_models_of_logs(files), unstamped, folders, stems):
-        parts = _differing_parts(names) if names else []
-        if len(set(parts)) == len(files) and all(parts):
-            return parts
-    raise ValueError(
-        f"{', '.join(files)}: the names of the files and of their folders do not distinguish "
-        "the checkpoints; rename the files, give --names, or add a column checkpoint."
-    )
-
-
-def _differing_parts(names: Sequence[str]) -> list[str]:
-    """Return names without the words that all of them begin or end with."""
-    words = [re.split(r"_+", name) for name in names]
-    if len(names) == 1:
-        return list(names)
-    for end in (0, -1):
-        while min(map(len, words)) > 1 and len({name[end] for name in words}) == 1:
-            words = [name[1:] if end == 0 else name[:-1] for name in words]
-    return ["_".join(name) for name in words]
-
-
-def _models_of_logs(files: Sequence[str]) -> list[str]:
-    """Return the models of Inspect's logs; empty names for other files."""
-    if not all(kind_of(file) == ".eval" for file in files):
-        return []
-    try:
-        from inspect_ai.log import read_eval_log
-    except ImportError:
-        return []
-    headers = (read_eval_log(file, header_only=True) for file in files)
-    return [header.eval.model.replace("/", "_") for header in headers]
-
-
-def match_columns(
-    present: Sequence[str], wanted: Collection[str], given: Mapping[str, str]
-) -> dict[str, str]:
-    """Return the meaning of columns by name: as given, exact, or but for case and spaces.
-
-    >>> match_columns(["Question ID", "conf", "x"], {"question_id"}, {"confidence": "conf"})
-    {'conf': 'confidence', 'Question ID': 'question_id'}
-    """
-    matched = {column: name for name, column in given.items() if column in present}
-    taken = set(given)
-    matched |= {n: n for n in present if n in wanted and n not in matched and n not in taken}
-    taken |= set(matched.values())
-    by_plain_name = {plain_name(name): name for name in wanted if name not in taken}
-    counts = Counter(plain_name(name) for name in present if name not in matched)
-    for name in present:
-        key = plain_name(name)
-        if name not in matched and key in by_plain_name and counts[key] == 1:
-            matched[name] = by_plain_name[key]
-    return matched
-
-
-def choose_columns(
-    present: Sequence[str],
-    needed: Collection[str],
-    optional: Collection[str],
-    given: Mapping[str, str],
-    further: Callable[[Mapping[str, str]], str] = lambda _: "",
-) -> dict[str, str]:
-    """Return the columns to read by their names in a file; refuse unclear names.
-
-    `further` returns the options that the file needs besides the names of columns.
-    """
-    for column, given_column in given.items():
-        option = f"--columns {column}={given_column}"
-        if column not in needed and column not in optional:
-            expected = ", ".join([*needed, *optional])
-            raise UserTableError(
-                f"{option}: there is no column {column!r} to give; give {expected}"
-            )
-        if given_column not in present:
-            raise UserTableError(
-                f"{option}: it has no {given_column!r}, but {', '.join(present)}"
-            )
-        if column in present and column != given_column:
-            raise UserTableError(
-                f"{option}: it has a column {column!r}, too; rename one of them"
-            )
-    chosen = match_columns(present, {*needed, *optional}, given)
-    spare = [name for name in present if name not in chosen]
-    lacking = [name for name in needed if name not in chosen.values()]
-    if lacking:
-        raise UserTableError(
-            f"column {lacking[0]!r} is missing; {_remedy(lacking, spare, further)}"
-        )
-    for name in spare:
-        if close := get_close_matches(name, set(optional) - set(chosen.values()), 1, 0.85):
-            raise UserTableError(
-                f"column {name!r} looks like {close[0]!r}; give --columns {close[0]}={name}, "
-                "or rename it"
-            )
-    return chosen
-
-
-def _remedy(
-    lacking: Sequence[str],
-    spare: Sequence[str],
-    further: Callable[[Mapping[str, str]], str] = lambda _: "",
-) -> str:
-    """Return the option with the user's own columns, if any can be meant."""
-    by_lower = {name.lower(): name for name in reversed(spare)}
-    guesses = {
-        name: by_lower[synonym]
-        for name in lacking
-        for synonym in reversed(OTHER_NAMES.get(name, ()))
-        if synonym in by_lower
-    }
-    if guesses:
-        words = " ".join(f"{column}={given_column}" for column, given_column in guesses.items())
-        return f"give --columns {words}{further(guesses)} if these are meant"
-    if spare:
-        return f"if {spare[0]!r} is meant, give --columns {lacking[0]}={spare[0]}"
-    return "add it to every row"
-
-
-def _values(file: str, column: str) -> list[object]:
-    """Return the values of one column of a file."""
-    batches = read_batches(file, known=KNOWN, choose=lambda _: {column: column})
-    return [value for batch in batches for value in batch.column(column).to_pylist()]
-
-
-def _scale_option(file: str, guesses: Mapping[str, str]) -> str:
-    """Return the option that the confidences of a file need, after the names of columns."""
-    with name_files_in_errors(file):
-        present = columns_and_scores(file, KNOWN)[0]
-        named = match_columns(present, KNOWN, guesses)
-        column = next((given for given, name in named.items() if name == "confidence"), None)
-        option = scale_remedy(_values(file, column)) if column else ""
-    return f" {option}" if option else ""
-
-
-def _version_column(files: Sequence[str], given: Mapping[str, str]) -> dict[str, str]:
-    """Return the column that names the version of each file, if it is `model`."""
-    if len(files) < 2 or {"checkpoint", "model"} & given.keys():
-        return {}
-    models = []
-    for file in files:
-        matched = match_columns(columns_and_scores(file, KNOWN)[0], KNOWN, {})
-        column = next((name for name, meaning in matched.items() if meaning == "model"), None)
-        if column is None or "checkpoint" in matched.values():
-            return {}
-        models.append((column, set(_values(file, column))))
-    names = {name for _, values in models for name in values}
-    is_one_each = all(len(values) == 1 for _, values in models) and len(names) == len(files)
-    return {"checkpoint": models[0][0]} if is_one_each else {}
 
 
 def _note_matched(matched: Mapping[str, str]) -> list[str]:
@@ -642,8 +379,8 @@ def _scale_error(
     present = columns_and_scores(file, {*KNOWN, *reading.columns.values()})[0]
     named = match_columns(present, KNOWN, reading.columns)
     column = next(given for given, name in named.items() if name == "confidence")
-    remedy = explain_scale(_values(file, column))
-    if version := _version_column(files, reading.columns):
+    remedy = explain_scale(column_values(file, column))
+    if version := version_column(files, reading.columns):
         remedy += (
             f"; and --columns checkpoint={version['checkpoint']}, as its values are versions"
         )
@@ -675,11 +412,11 @@ def _prediction_batches(
     needed = [name for name in needed if name not in own_predictions.OPTIONAL]
 
     def further(guesses: Mapping[str, str]) -> str:
-        version = _version_column(files, reading.columns)
+        version = version_column(files, reading.columns)
         named = "".join(f" {name}={column}" for name, column in version.items())
         columns = {**reading.columns, **guesses}
         has_scale = reading.scale != PROBABILITIES
-        return named + ("" if has_scale else _scale_option(source.file, columns))
+        return named + ("" if has_scale else scale_option(source.file, columns))
 
     def choose(present: Sequence[str]) -> dict[str, str]:
         optional = [*defaults, *own_predictions.OPTIONAL]
@@ -868,7 +605,7 @@ def _prepare_answers(
     if not is_labelled or {"correct", "label"} & {*present}:
         needed.remove("references")  # labels are in the file or in a sheet
         optional.append("references")
-    further = partial(_scale_option, source.file)
+    further = partial(scale_option, source.file)
     chosen = choose_columns([*map(str, rows)], needed, optional, columns, further)
     ignored.extend(str(name) for name in rows if name not in chosen)
     given = columns.values()

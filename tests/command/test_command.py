@@ -20,8 +20,9 @@ from synthetic_predictions import CHECKPOINTS, make_predictions
 
 from persistcal.api import display
 from persistcal.api.evaluate import compare_inputs
-from persistcal.api.files import Reading, name_checkpoints, read_study
+from persistcal.api.files import Reading, read_study
 from persistcal.api.inputs import make_settings
+from persistcal.api.versions import name_checkpoints
 from persistcal.imports.predictions import KNOWN
 
 ROOT = Path(__file__).parents[2]

@@ -15,7 +15,8 @@ from own_rows import ONE, wanted, write_rows
 from sklearn.metrics import roc_auc_score
 
 import persistcal
-from persistcal.api.files import Reading, name_checkpoints, read_study
+from persistcal.api.files import Reading, read_study
+from persistcal.api.versions import name_checkpoints
 from persistcal.imports.scales import Scale, parse_scale
 from persistcal.store.user_files import UserTableError, round_narrow
 

@@ -1,0 +1,155 @@
+"""The files of each version: folders, patterns, tasks of logs, and names of checkpoints."""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from persistcal.api.inputs import DEFAULTS
+from persistcal.store.user_files import TABLES, kind_of
+
+# The time in the name of a log of lm-evaluation-harness or Inspect
+STAMP = re.compile(
+    r"[_-]?\d{4}-\d\d-\d\dT\d\d[-:]\d\d[-:]\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d[-:]?\d\d)?(?=_|$)_?"
+)
+
+LOG_NAME = re.compile(
+    r"^samples_.*\.jsonl(\.gz)?$|-predictions\.jsonl(\.gz)?$|\.eval$"  # lm-eval, OLMES, Inspect
+)
+
+
+class VersionFile(NamedTuple):
+    """A file, with defaults for its checkpoint and its dataset."""
+
+    file: str
+    checkpoint: str
+    dataset: str = DEFAULTS["dataset"]
+    category: str = ""  # category of the questions, if several files are one dataset
+
+
+def files_of_version(argument: str) -> list[str]:
+    """Return the files of one version: a file itself, or the logs or tables of a folder."""
+    path = Path(argument)
+    if path.is_dir():
+        contents = sorted(file for file in path.rglob("*") if file.is_file())
+        logs = [str(file) for file in contents if LOG_NAME.search(file.name)]
+        tables = [
+            str(f)
+            for f in contents
+            if f.parent == path and kind_of(f.name) in (*TABLES, ".jsonl", ".parquet")
+        ]
+        if not (logs or tables):
+            raise ValueError(
+                f"{argument}: the folder has no log (samples_*.jsonl, *-predictions.jsonl, "
+                "*.eval) and no table; name the files."
+            )
+        return logs or tables
+    if path.exists() or not set("*?[") & set(argument):
+        return [argument]
+    start = Path(path.anchor or ".")
+    files = sorted(map(str, start.glob(str(path.relative_to(path.anchor)))))
+    if not files:
+        raise ValueError(f"{argument}: no file has such a name; correct the pattern.")
+    return files
+
+
+def task_of(file: str) -> str:
+    """Return the task of a log, which is part of the name of the file.
+
+    >>> task_of("v1/samples_mmlu_law_2026-01-01T08-16-28.840983.jsonl")
+    'mmlu_law'
+    >>> task_of("v1/task-003-arc_easy-predictions.jsonl")
+    'arc_easy'
+    >>> task_of("2026-01-01T08-16-28+00-00_arc-easy_2UrQ6kzPqSNXcGJ8RmdxkT.eval")
+    'arc-easy'
+    """
+    name = Path(file).name.removesuffix(".gz")
+    name = STAMP.sub("", name.removesuffix(kind_of(name)))
+    name = re.sub(r"^task-\d+-", "", name.removeprefix("samples_")).removesuffix("-predictions")
+    return re.sub(r"_\w{22}$", "", name)
+
+
+def list_sources(
+    versions: Mapping[str, Sequence[str]], names: Mapping[str, str], pool: bool
+) -> list[VersionFile]:
+    """Return each file with its checkpoint. Each file of a folder is a dataset."""
+    several = any(list(listed) != [argument] for argument, listed in versions.items())
+    if not several:
+        if pool:
+            raise ValueError("--pool has no meaning without folders of logs; leave it out.")
+        return [VersionFile(argument, names[argument]) for argument in versions]
+    sources, tasks_of = [], {}
+    for argument, listed in versions.items():
+        tasks: dict[str, str] = {}
+        for file in listed:
+            if (first := tasks.setdefault(task_of(file), file)) != file:
+                raise ValueError(
+                    f"{argument}: {first} and {file} are both of the task {task_of(file)}; "
+                    "keep one, or name the files by a pattern in quotes."
+                )
+        tasks_of[argument] = set(tasks)
+        for task, file in tasks.items():
+            names_of_file = (DEFAULTS["dataset"], task) if pool else (task, "")
+            sources.append(VersionFile(file, names[argument], *names_of_file))
+    all_tasks = set.union(*tasks_of.values())
+    for argument, present in tasks_of.items():
+        if lacking := sorted(all_tasks - present):
+            raise ValueError(
+                f"{argument}: has no log of the task {', '.join(lacking[:3])}, and another "
+                "version has; add it, or name the files of each version by a pattern in quotes."
+            )
+    return sources
+
+
+def name_checkpoints(files: Sequence[str]) -> list[str]:
+    """Return a name for each file: the part that differs, without the time stamps of logs.
+
+    Files of one name are named after their folders, which are the models' names in results of
+    lm-evaluation-harness. Logs of Inspect are named after their models.
+
+    >>> name_checkpoints(["early.jsonl.gz", "late.jsonl"])
+    ['early', 'late']
+    >>> name_checkpoints(["org__a/samples_quiz_2026-01-01T08-16-28.840983.jsonl",
+    ...                   "org__b/samples_quiz_2026-01-02T09-26-58.123456.jsonl"])
+    ['a', 'b']
+    >>> name_checkpoints(["quiz_v1.csv", "quiz_v2.csv"])
+    ['v1', 'v2']
+    """
+    stems = [Path(file).name.removesuffix(".gz") for file in files]
+    stems = [
+        stem if Path(file).is_dir() else stem.removesuffix(kind_of(stem))
+        for file, stem in zip(files, stems, strict=True)
+    ]
+    folders = [Path(file).parent.name for file in files]
+    unstamped = [STAMP.sub("", stem) for stem in stems]
+    for names in (_models_of_logs(files), unstamped, folders, stems):
+        parts = _differing_parts(names) if names else []
+        if len(set(parts)) == len(files) and all(parts):
+            return parts
+    raise ValueError(
+        f"{', '.join(files)}: the names of the files and of their folders do not distinguish "
+        "the checkpoints; rename the files, give --names, or add a column checkpoint."
+    )
+
+
+def _differing_parts(names: Sequence[str]) -> list[str]:
+    """Return names without the words that all of them begin or end with."""
+    words = [re.split(r"_+", name) for name in names]
+    if len(names) == 1:
+        return list(names)
+    for end in (0, -1):
+        while min(map(len, words)) > 1 and len({name[end] for name in words}) == 1:
+            words = [name[1:] if end == 0 else name[:-1] for name in words]
+    return ["_".join(name) for name in words]
+
+
+def _models_of_logs(files: Sequence[str]) -> list[str]:
+    """Return the models of Inspect's logs; empty names for other files."""
+    if not all(kind_of(file) == ".eval" for file in files):
+        return []
+    try:
+        from inspect_ai.log import read_eval_log
+    except ImportError:
+        return []
+    headers = (read_eval_log(file, header_only=True) for file in files)
+    return [header.eval.model.replace("/", "_") for header in headers]
