@@ -96,7 +96,7 @@ class Labellings:
     for all grids.
 
     >>> labels = np.array([[True, True], [True, False]])
-    >>> Labellings(np.full(2, 0.75)).smooth_ece(labels)
+    >>> Labellings(np.full(2, 0.75)).smooth_ece(labels).round(3)
     array([0.25, 0.25])
     """
 
