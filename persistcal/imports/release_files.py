@@ -341,9 +341,9 @@ def _read_shard(
             read.clusters.append((name, rank, members[0], probability, members))
             if label in LABELS:
                 read.labels.append((name, rank, LABELS[label], "release"))
-        top.label[i] = ranked[0][2] if ranked else NO_ANSWER
+        top.label[i] = ranked[0].label if ranked else NO_ANSWER
         if top.label[i] != NO_ANSWER:
-            top.confidence[i] = ranked[0][1]
+            top.confidence[i] = ranked[0].probability
         top.skipped[i] = group is None
     if n_surplus:  # as in the authors' evaluation
         judged_path = (folder / JUDGED).relative_to(root)
@@ -371,10 +371,18 @@ def _beam_rows(
     return rows
 
 
+class RankedCluster(NamedTuple):
+    """A cluster of a question's answers."""
+
+    members: list[str]
+    probability: float
+    label: int
+
+
 def _rank(
     groups: list[list[str]], probabilities: Floats, labels: Ints, folder: Path, name: str
-) -> list[tuple[list[str], float, int]]:
-    """Return (members, probability, label) of a question's clusters, most probable first."""
+) -> list[RankedCluster]:
+    """Return a question's clusters, most probable first."""
 
     def refuse(file: str, problem: str) -> ReleaseError:
         return ReleaseError(f"{folder}/{file}: {problem} for {name}.")
@@ -391,7 +399,10 @@ def _rank(
         raise refuse(JUDGED, "a label other than 1, 2, 3 and -1")
     # The authors never take an answer that was not judged for the prediction.
     order = np.lexsort((-probabilities[:n], labels[:n] == NO_ANSWER))
-    return [(groups[j], min(float(probabilities[j]), 1.0), int(labels[j])) for j in order]
+    return [
+        RankedCluster(groups[j], min(float(probabilities[j]), 1.0), int(labels[j]))
+        for j in order
+    ]
 
 
 class Confidences(NamedTuple):

@@ -236,9 +236,9 @@ def read_estimates(
             )
         estimates.left_out[split][left_out] = True
         estimates.missing.extend((run.estimator, checkpoint, path) for path in read.missing)
-        of_run = estimates.confidences.setdefault((run, split), {})
+        by_checkpoint = estimates.confidences.setdefault((run, split), {})
         if not read.missing:
-            of_run[checkpoint] = read.confidence
+            by_checkpoint[checkpoint] = read.confidence
     answered = any((read.label != UNKNOWN).any() for read in answers.values())
     if not answered and not any(estimates.confidences.values()):
         raise ReleaseError(
@@ -274,11 +274,11 @@ def release_tables(
         dataset = Dataset(name, **described)
         estimated: dict[str, Estimates] = {}
         for key, described_model in models.items():
-            model, place = Model(**described_model), {"model": key, "dataset": name}
+            model, subject = Model(**described_model), {"model": key, "dataset": name}
             answers: dict[tuple[str, str], ReleasedAnswers] = {}
             for checkpoint, revision in model.revisions.items():
                 read = read_candidates(root, name, model.repo, revision, dataset.splits)
-                keys = {**place, "checkpoint": checkpoint}
+                keys = {**subject, "checkpoint": checkpoint}
                 for split, span in dataset.splits.items():
                     ids = {question_id(name, index) for index in range(*span)}
                     for table in (artifacts.BEAMS, artifacts.CLUSTERS, artifacts.LABELS):
@@ -292,17 +292,17 @@ def release_tables(
         excluded = find_excluded(dataset, list(estimated.values()))
         yield QUESTIONS, {"dataset": name}, questions(dataset, excluded)
         for key, estimates in estimated.items():
-            place = {"model": key, "dataset": name}
+            subject = {"model": key, "dataset": name}
             rows = predictions(estimates, excluded, posthoc)
-            yield PREDICTIONS, place, rows
-            answer_rows = imported_answers(rows.assign(**place))
+            yield PREDICTIONS, subject, rows
+            answer_rows = imported_answers(rows.assign(**subject))
             for checkpoint in estimates.model.evaluation:
-                of_checkpoint = answer_rows[answer_rows["checkpoint"] == checkpoint]
-                keys = {**place, "checkpoint": checkpoint, "split": "test"}
-                yield artifacts.ANSWERS, keys, of_checkpoint
+                answered = answer_rows[answer_rows["checkpoint"] == checkpoint]
+                keys = {**subject, "checkpoint": checkpoint, "split": "test"}
+                yield artifacts.ANSWERS, keys, answered
             for checkpoint in estimates.model.revisions:
                 rows = transfer_scores(checkpoint, estimates, excluded)
-                keys = {**place, "checkpoint": checkpoint, "answers": "transfer"}
+                keys = {**subject, "checkpoint": checkpoint, "answers": "transfer"}
                 for recipe in recipes:
                     yield SCORES, {**keys, "recipe": recipe}, rows[rows["recipe"] == recipe]
     if missing:
@@ -321,8 +321,8 @@ def find_excluded(dataset: Dataset, models: Sequence[Estimates]) -> dict[str, Fl
         left_out, skipped, asked = np.zeros((3, end - begin), bool)
         for estimates in models:
             left_out |= estimates.left_out[split]
-            for (_, of_split), answers in estimates.answers.items():
-                if of_split == split:
+            for (_, answered_split), answers in estimates.answers.items():
+                if answered_split == split:
                     skipped |= answers.skipped
                     asked |= ~answers.skipped & (answers.label != UNKNOWN)
         excluded[split] = left_out | (skipped & ~asked)
@@ -331,15 +331,15 @@ def find_excluded(dataset: Dataset, models: Sequence[Estimates]) -> dict[str, Fl
 
 def questions(dataset: Dataset, excluded: Mapping[str, Flags]) -> pd.DataFrame:
     """Return the table QUESTIONS of a dataset, its texts and references empty."""
-    parts = []
+    tables = []
     for split, (begin, end) in dataset.splits.items():
         index = range(begin, end)
-        part = pd.DataFrame({"question_id": [question_id(dataset.name, i) for i in index]})
-        part = part.assign(index=index, split=split, question="", any_of=False, category="")
-        part["references"] = [[] for _ in index]
+        table = pd.DataFrame({"question_id": [question_id(dataset.name, i) for i in index]})
+        table = table.assign(index=index, split=split, question="", any_of=False, category="")
+        table["references"] = [[] for _ in index]
         unknown = dict.fromkeys(("options", "gold", "truths"))
-        parts.append(part.assign(excluded=excluded[split], **unknown))
-    return QUESTIONS.fill(pd.concat(parts, ignore_index=True))[QUESTIONS.schema.names]
+        tables.append(table.assign(excluded=excluded[split], **unknown))
+    return QUESTIONS.fill(pd.concat(tables, ignore_index=True))[QUESTIONS.schema.names]
 
 
 def _calibrated(
@@ -394,8 +394,8 @@ def _confidences(
         if not (last.label == UNKNOWN).any():
             runs[Run("self_consistency_copy", name, 0)] = copied(last.confidence)
         if "train" in excluded:
-            of_earlier = {c: answers[c, "train"].confidence for c in model.earlier}
-            train["self_consistency_posthoc"] = of_earlier
+            earlier = {c: answers[c, "train"].confidence for c in model.earlier}
+            train["self_consistency_posthoc"] = earlier
     for estimator, stated in train.items():
         if estimator in posthoc:
             raw = runs.get(Run(estimator.removesuffix("_posthoc"), name, 0), {})
@@ -414,7 +414,7 @@ def predictions(
     labels = {c: estimates.answers[c, "test"].label for c in estimates.model.evaluation}
     answered = {c: (label > 0) & ~excluded["test"] for c, label in labels.items()}
     runs = _confidences(estimates, excluded, posthoc)
-    parts = []
+    tables = []
     for run, confidence in sorted(runs.items()):
         if not all(c in confidence and asked.any() for c, asked in answered.items()):
             continue
@@ -424,8 +424,8 @@ def predictions(
             rows = _rows(estimates.dataset, run, confidence[checkpoint], asked)
             correct = labels[checkpoint][asked] == 1
             rows = rows.assign(checkpoint=checkpoint, estimator=run.estimator, correct=correct)
-            parts.append(PREDICTIONS.fill(rows)[PREDICTIONS.schema.names])
-    return pd.concat(parts, ignore_index=True) if parts else artifacts.empty(PREDICTIONS)
+            tables.append(PREDICTIONS.fill(rows)[PREDICTIONS.schema.names])
+    return pd.concat(tables, ignore_index=True) if tables else artifacts.empty(PREDICTIONS)
 
 
 def transfer_scores(
@@ -433,13 +433,13 @@ def transfer_scores(
 ) -> pd.DataFrame:
     """Return the table SCORES of `checkpoint`: its column of both transfer matrices."""
     asked = (estimates.answers[checkpoint, "test"].label > 0) & ~excluded["test"]
-    parts = []
+    tables = []
     for (run, _), confidence in estimates.confidences.items():
         if run.estimator in TRANSFERS and checkpoint in confidence:
             rows = _rows(estimates.dataset, run, confidence[checkpoint], asked)
             rows = rows.assign(answers_of=checkpoint, recipe=run.estimator)
-            parts.append(rows.assign(trained_on=run.trained_on)[SCORES.schema.names])
-    return pd.concat(parts, ignore_index=True) if parts else artifacts.empty(SCORES)
+            tables.append(rows.assign(trained_on=run.trained_on)[SCORES.schema.names])
+    return pd.concat(tables, ignore_index=True) if tables else artifacts.empty(SCORES)
 
 
 def _rows(dataset: Dataset, run: Run, confidence: Floats, asked: Flags) -> pd.DataFrame:
