@@ -151,10 +151,10 @@ def _check_judge_words(labels: dict[str, str] | None) -> None:
                 f"config: judge.labels has the word {word}, which YAML does not read as text; "
                 "put it in quotes."
             )
-        if (other := by_form.setdefault(word_form(word), word)) != word:
+        if (same_word := by_form.setdefault(word_form(word), word)) != word:
             raise ConfigError(
-                f"config: judge.labels has '{other}' and '{word}', which are read alike; keep "
-                "one."
+                f"config: judge.labels has '{same_word}' and '{word}', which are read alike; "
+                "keep one."
             )
     for needed in ("correct", "incorrect"):
         if needed not in labels.values():

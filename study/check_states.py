@@ -78,11 +78,11 @@ def _check_change(study: Study, model: str, checkpoint: str) -> None:
     entry = study.config["models"][model]
     change = entry["checkpoints"][checkpoint]["change"]
     key = f"models.{model}.checkpoints.{checkpoint}.change"
-    how = change["method"]
-    method = METHODS[how]
+    method_name = change["method"]
+    method = METHODS[method_name]
     if unknown := [key for key in change if key not in ("method", *method.keys())]:
         raise ConfigError(
-            f"config: {key}.{unknown[0]} is set, but {how} has no such key; remove it."
+            f"config: {key}.{unknown[0]} is set, but {method_name} has no such key; remove it."
         )
     if "keep_weight" in change and "keep" not in change:
         raise ConfigError(f"config: {key}.keep_weight is set without keep; add keep.")
@@ -95,8 +95,8 @@ def _check_change(study: Study, model: str, checkpoint: str) -> None:
     check_names(f"{key}.datasets", change.get("datasets", []), study.chosen["datasets"])
     if method.repeats_pretraining and "pretraining" not in entry:
         raise ConfigError(
-            f"config: {key} is a {how}, but models.{model} has no pretraining that could "
-            "be done again; use another method."
+            f"config: {key} is a {method_name}, but models.{model} has no pretraining that "
+            "could be done again; use another method."
         )
     if "of" in change:
         _check_start(study, model, checkpoint)

@@ -165,8 +165,8 @@ class StudyConfidences(StudyAnswers):
 
         A verifier, and adapters with another checkpoint's weights or answers, rate one ask.
         """
-        once = {"verifier", "weights_of", "answers_of"}
-        is_once = once & self.config["estimators"][estimator].keys()
+        single_ask = {"verifier", "weights_of", "answers_of"}
+        is_once = single_ask & self.config["estimators"][estimator].keys()
         return ("test",) if is_once else ("test", *self.further_asks)
 
     def rated_at_each(self, model: str, estimator: str) -> list[AnswerSet]:

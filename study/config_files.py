@@ -72,10 +72,12 @@ def _leave_out(dataset: str, config: Config) -> list[str]:
     study, tables = config["study"], config["tables"]
     if study["datasets"] == [dataset]:
         return []
-    about = [t for t in study["tables"] if dataset in tables.get(t, {}).get("datasets", [])]
-    for name in about:
+    dataset_tables = [
+        t for t in study["tables"] if dataset in tables.get(t, {}).get("datasets", [])
+    ]
+    for name in dataset_tables:
         tables[name]["datasets"].remove(dataset)
-    dropped = [name for name in about if not tables[name]["datasets"]]
+    dropped = [name for name in dataset_tables if not tables[name]["datasets"]]
     if dataset not in study["datasets"] and not dropped:
         return []
     study["tables"] = [name for name in study["tables"] if name not in dropped]

@@ -59,10 +59,10 @@ def gpu_memory(resources: JobResources, rule: str, job: Mapping[str, str]) -> Gp
         return None
     if row == "generate_beams":
         decoding = config["decoding"]
-        how = {key: decoding[key] for key in ("n_beams", "max_new_tokens")}
+        lengths = {key: decoding[key] for key in ("n_beams", "max_new_tokens")}
         memory = (0.0, decoding["memory_gb"])  # at least one question
         sizes = (
-            decoding_bytes(shape, n_question=LONG_QUESTION, **how, memory_gb=gigabytes)
+            decoding_bytes(shape, n_question=LONG_QUESTION, **lengths, memory_gb=gigabytes)
             for gigabytes in memory
         )
     elif row == "train_adapters":
@@ -98,9 +98,11 @@ def describe_copies(copies: int, shape: DecoderShape, gpu_gb: float, label: str)
     >>> describe_copies(4, shape, 24, "SmolLM3 3B")
     'On one GPU of 24 GB, 4 copies of SmolLM3 3B (6.1 GB each) are in main memory, and one ...
     """
-    each = shape.weight_bytes / 1e9
-    start = f"On one GPU of {gpu_gb:g} GB, {copies} copies of {label} ({each:.1f} GB each)"
-    if not fit_together(copies, each, gpu_gb):
+    weights_gb = shape.weight_bytes / 1e9
+    start = (
+        f"On one GPU of {gpu_gb:g} GB, {copies} copies of {label} ({weights_gb:.1f} GB each)"
+    )
+    if not fit_together(copies, weights_gb, gpu_gb):
         return f"{start} are in main memory, and one at a time is on the GPU."
-    more = (copies - 1) * each
+    more = (copies - 1) * weights_gb
     return f"{start} are on the GPU together, which adds {more:.1f} GB to the figures above."

@@ -57,9 +57,9 @@ def _controls(study: Study, model: str) -> list[tuple[str, str]]:
     """Return the pairs of evaluation checkpoints that differ only in examples or seed."""
     entries = study.catalogue(model)
     return [
-        (one, other)
-        for one, other in combinations(study.evaluation(model), 2)
-        for first, second in [(entries.get(one, {}), entries.get(other, {}))]
+        (earlier, later)
+        for earlier, later in combinations(study.evaluation(model), 2)
+        for first, second in [(entries.get(earlier, {}), entries.get(later, {}))]
         if any(first.get(key) != second.get(key) for key in ASKED)
         and all(first.get(key) == second.get(key) for key in {*first, *second} - FREE)
     ]

@@ -231,16 +231,16 @@ def file_lines(study: Study, planned: Jobs) -> Preflight:
         if not study.source(dataset).file_is_optional or Path(entry["file"]).exists():
             continue
         chosen = [name for name in study.chosen["datasets"] if name != dataset]
-        without = f"datasets: [{', '.join(chosen)}]"
+        remedy = f"datasets: [{', '.join(chosen)}]"
         tables = study.config["tables"]
         listed = study.chosen["tables"]
         kept = [name for name in listed if dataset not in tables[name].get("datasets", [])]
         if kept != listed:
-            without += f", tables: [{', '.join(kept)}]"
+            remedy += f", tables: [{', '.join(kept)}]"
         refusals.append(
             f"{entry['file']} is missing. {entry.get('label', dataset)} needs a registration "
             "at participants-area.bioasq.org: download the training data of task 14b and put "
-            f"the file there. A study without it is the line `study: {{{without}}}`."
+            f"the file there. A study without it is the line `study: {{{remedy}}}`."
         )
     return Preflight([], refusals)
 
@@ -256,16 +256,16 @@ def download_lines(study: Study, planned: Jobs) -> Preflight:
     states = (study.state(job["model"], job["checkpoint"]) for job in fetched)
     repos = sorted({str(state.get("repo")) for state in states})
     home = Path(os.environ.get("HF_HOME", "~/.cache/huggingface")).expanduser()
-    there = min(downloads, sum(_gigabytes_in_cache(home, repo) for repo in repos))
+    cached = min(downloads, sum(_gigabytes_in_cache(home, repo) for repo in repos))
     disk = next(folder for folder in (home, *home.parents) if folder.exists())
     free = shutil.disk_usage(disk).free / 1e9
-    stored = f" ({there:,.0f} GB of them are in {home})" if there >= 0.5 else ""
+    stored = f" ({cached:,.0f} GB of them are in {home})" if cached >= 0.5 else ""
     has_token = bool(os.environ.get("HF_TOKEN")) or (home / "token").exists()
     return Preflight(
         [
             f"Downloads: {downloads:,.0f} GB of {', '.join(repos)}{stored}; with results "
             f"{total:,.0f} GB of disk; {free:,.0f} GB are free in {disk}"
-            + ("." if total - there <= free else TOO_LITTLE),
+            + ("." if total - cached <= free else TOO_LITTLE),
             "HF_TOKEN is set."
             if has_token
             else "HF_TOKEN is not set; only gated repositories need it.",
@@ -299,13 +299,13 @@ def profile_lines(arguments: Sequence[str]) -> Preflight:
         return Preflight([], [])
     requested = profile.get("default-resources") or {}
     if isinstance(requested, list):  # "name=value", as Snakemake also reads them
-        requested = dict(str(each).partition("=")[::2] for each in requested)
+        requested = dict(str(request).partition("=")[::2] for request in requested)
     account = requested.get("slurm_account", "")
     partitions = file.parent / profile.get("slurm-partition-config", "")
-    known = (
+    resources = (
         yaml.safe_load(partitions.read_text(encoding="utf-8")) if partitions.is_file() else {}
     )
-    names = list((known or {}).get("partitions", {}))
+    names = list((resources or {}).get("partitions", {}))
     shown = "no account (slurm_account is none)" if account == "none" else f"account {account}"
     listed = f"partitions {', '.join(names)}" if names else "SLURM's default partition"
     line = f"SLURM: {shown if account else 'no account'}; {listed} ({file})."
@@ -383,12 +383,12 @@ def preflight(
     finished: Jobs = (),
     arguments: Sequence[str] = (),
     notes: Sequence[str] = (),
-    **how: bool,
+    **settings: bool,
 ) -> Preflight:
     """Return the cost of the `planned` jobs, and the reasons why they cannot start.
 
-    `arguments` are Snakemake's, and `notes` become the first lines. See `python_lines`
-    for `how` environments are checked.
+    `arguments` are Snakemake's, and `notes` become the first lines. `python_lines` receives the
+    `settings`.
     """
     checks = [
         Preflight(list(notes), []),
@@ -396,7 +396,7 @@ def preflight(
         api_lines(inputs, planned, finished, arguments),
         download_lines(inputs.study, planned),
         file_lines(inputs.study, planned),
-        python_lines(inputs, planned, **how),
+        python_lines(inputs, planned, **settings),
         profile_lines(arguments),
     ]
     return Preflight(

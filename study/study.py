@@ -101,8 +101,8 @@ class Study(StudyConfidences):
 
         Studies that read files have a table of every estimator, too.
         """
-        every = [] if self.runs_models else ["all_estimators"]
-        names = [*every, *self.chosen["tables"]]
+        default_tables = [] if self.runs_models else ["all_estimators"]
+        names = [*default_tables, *self.chosen["tables"]]
         listed = {name: self.config["tables"][name] for name in names}
         training = {dataset: self.train_elsewhere(dataset) for dataset in self.datasets}
         tables = expand_tables(listed, training)
@@ -122,9 +122,12 @@ class Study(StudyConfidences):
 
     def _shown_only(self, table: Config) -> tuple[str, str]:
         """Return what a table shows that the study lacks, after the section of the config."""
-        for section, known in (("models", self.chosen["models"]), ("datasets", self.datasets)):
-            named = table.get(section, known)
-            if not set(named) & set(known):
+        for section, available in (
+            ("models", self.chosen["models"]),
+            ("datasets", self.datasets),
+        ):
+            named = table.get(section, available)
+            if not set(named) & set(available):
                 return section, f"the {section} {', '.join(named)}"
         kind = "with" if table.get("transfer") else "without"
         return "datasets", f"datasets {kind} train_datasets"

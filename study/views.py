@@ -223,11 +223,11 @@ def _planned(
     caption = view.caption.format(**{**values, "dataset": dataset})
     if "caption" in names:
         values["caption"] = caption
-    about = {"function": view.function, "artifact": view.artifact, "settings": values}
+    description = {"function": view.function, "artifact": view.artifact, "settings": values}
     module, root = MODULES / f"{view.function.partition('.')[0]}.py", settings.root
     return {
         "rows": expand(rows),
-        "about": {**about, "caption": caption},
+        "about": {**description, "caption": caption},
         "target": view.target,
         "labels": {kind: view.label.format(dataset=settings.dataset)},
         "code": [code_digest(root / file, root) for file in (MAKERS[kind], module)],

@@ -58,9 +58,11 @@ def labels_by(config_file: Path, examples: Sequence[Example], folder: Path) -> l
     check_schema(config)
     inputs = Inputs(Study(config), ROOT)
     settings = {**inputs.judge_settings(), **inputs.label_settings()}
-    own = folder / config_file.stem
-    own.mkdir(parents=True, exist_ok=True)
-    backend = BACKENDS[settings["backend"]](settings, str(own), str(own / "noted.csv"))
+    judge_folder = folder / config_file.stem
+    judge_folder.mkdir(parents=True, exist_ok=True)
+    backend = BACKENDS[settings["backend"]](
+        settings, str(judge_folder), str(judge_folder / "noted.csv")
+    )
     rows = [(example.question, example.references, example.answer) for example in examples]
     return ["?" if source == "queue" else label for label, source in backend.label(rows)]
 

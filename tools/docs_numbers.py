@@ -107,11 +107,11 @@ def check(text: str, names: Mapping[str, str]) -> tuple[str, list[str]]:
     blocks = re.split(r"(\n{2,})", text)
     problems: list[str] = []
     for beginning, words in names.items():
-        found = [i for i, block in enumerate(blocks) if block.startswith(beginning)]
-        if len(found) != 1:
-            problems.append(f"{len(found)} blocks begin with {beginning!r}; one must")
+        numbers = [i for i, block in enumerate(blocks) if block.startswith(beginning)]
+        if len(numbers) != 1:
+            problems.append(f"{len(numbers)} blocks begin with {beginning!r}; one must")
             continue
-        blocks[found[0]], errors = correct(blocks[found[0]], words)
+        blocks[numbers[0]], errors = correct(blocks[numbers[0]], words)
         problems += [f"{beginning!r}: {error}" for error in errors]
     return "".join(blocks), problems
 

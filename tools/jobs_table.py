@@ -52,8 +52,8 @@ def main() -> None:
         for name, words in TARGETS.items()
     }
     text = PAGE.read_text(encoding="utf-8")
-    before, after = text[: text.index(BEGIN) + len(BEGIN)], text[text.index(END) :]
-    PAGE.write_text(before + jobs_table(plans) + after, encoding="utf-8")
+    head, tail = text[: text.index(BEGIN) + len(BEGIN)], text[text.index(END) :]
+    PAGE.write_text(head + jobs_table(plans) + tail, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -86,9 +86,9 @@ class Measured(NamedTuple):
 def labels(lines: Mapping[str, Mapping[str, str]]) -> list[tuple[str, tuple[str, str]]]:
     """Return the label and the two versions of each update."""
     return [
-        (f"{line} {before} → {after}", (versions[before], versions[after]))
+        (f"{line} {earlier} → {later}", (versions[earlier], versions[later]))
         for line, versions in lines.items()
-        for before, after in zip(versions, list(versions)[1:], strict=False)
+        for earlier, later in zip(versions, list(versions)[1:], strict=False)
     ]
 
 
@@ -219,8 +219,8 @@ def tabulate(
         results = [measured[update.label] for update in family]
         for name in CHANCE:
             mean = random_effects_mean(
-                [one.values[name] for one in results],
-                [float(one.replicates[name].var(ddof=1)) for one in results],
+                [result.values[name] for result in results],
+                [float(result.replicates[name].var(ddof=1)) for result in results],
             )
             rows.append((f"{title}.{name}", *mean))
     table = pd.DataFrame(rows, columns=["name", "value", "low", "high"])
@@ -358,12 +358,12 @@ def main() -> None:
     parser.add_argument("tuned", type=Path, help="tuned_for_confidence.csv")
     files = parser.parse_args()
     answers, tuned = read_answers(files.answers), pd.read_csv(files.tuned)
-    before, after = tuned["checkpoint"].unique()
+    earlier, later = tuned["checkpoint"].unique()
     ends = {line: dict(list(named.items())[:: len(named) - 1]) for line, named in LINES.items()}
     table = tabulate(
         find_updates(answers, LINES),
         find_updates(answers, ends),
-        PublishedUpdate(TUNED, (before, after), tuned),
+        PublishedUpdate(TUNED, (earlier, later), tuned),
     )
     table.to_csv(DATA, index=False, float_format="%.6g")
     PAGE.write_text(write_tables(table, PAGE.read_text(encoding="utf-8")), encoding="utf-8")

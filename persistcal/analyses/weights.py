@@ -67,13 +67,16 @@ def _same_shapes(
         for checkpoint, tensors in checkpoints.items()
     }
     first, expected = next(iter(shapes.items()))
-    for checkpoint, found in shapes.items():
-        for name in sorted(expected.keys() | found.keys()):
-            one, other = expected.get(name, "missing"), found.get(name, "missing")
-            if one != other:
+    for checkpoint, present in shapes.items():
+        for name in sorted(expected.keys() | present.keys()):
+            expected_shape, present_shape = (
+                expected.get(name, "missing"),
+                present.get(name, "missing"),
+            )
+            if expected_shape != present_shape:
                 raise ValueError(
-                    f"Tensor {name!r} is {one} in checkpoint {first!r} and {other} in "
-                    f"{checkpoint!r}; "
+                    f"Tensor {name!r} is {expected_shape} in checkpoint {first!r} and "
+                    f"{present_shape} in {checkpoint!r}; "
                     "only checkpoints of one architecture can be compared."
                 )
     return expected

@@ -198,12 +198,12 @@ def _gather(beams: list[Ranked], group_of: dict[str, int]) -> list[Cluster]:
     groups: dict[int, list[Ranked]] = {}
     for beam in beams:
         groups.setdefault(group_of[beam.text], []).append(beam)
-    found = []
+    ranked = []
     for members in groups.values():
         texts = list(dict.fromkeys(beam.text for beam in members))
         cluster = Cluster(texts[0], sum(beam.weight for beam in members), texts)
-        found.append((-cluster.probability, min(beam.place for beam in members), cluster))
-    return [cluster for _, _, cluster in sorted(found)]
+        ranked.append((-cluster.probability, min(beam.place for beam in members), cluster))
+    return [cluster for _, _, cluster in sorted(ranked)]
 
 
 def take_predictions(

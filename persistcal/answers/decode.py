@@ -183,14 +183,14 @@ def generate_beams(
     ends = ending_tokens(model, tokenizer, eos, one_line=search.one_line)
 
     def begin(questions: Sequence[int]) -> Continuations:
-        how: dict[str, Any] = {"max_new_tokens": search.max_new_tokens, "ends": ends}
+        settings: dict[str, Any] = {"max_new_tokens": search.max_new_tokens, "ends": ends}
         n = search.n_beams
         if search.draw:
             return Sampling(
-                [suffixes[i] for i in questions], n_samples=n, **how, **asdict(search.draw)
+                [suffixes[i] for i in questions], n_samples=n, **settings, **asdict(search.draw)
             )
         n_candidates = max(2, 1 + len(eos)) * n
-        return BeamSearch(len(questions), n_beams=n, n_candidates=n_candidates, **how)
+        return BeamSearch(len(questions), n_beams=n, n_candidates=n_candidates, **settings)
 
     with _answering(model, prompts, search, begin) as (answer, size):
 
@@ -353,11 +353,11 @@ def score_options(
     ]
     begin = tokenizer.bos_token_id
     begin = tokenizer.eos_token_id if begin is None else begin
-    alone = []  # options after the token that begins (or ends) texts, if there is one
+    single_tokens = []  # options after the token that begins (or ends) texts, if there is one
     for texts in options if begin is not None else []:
         spaced = [option if chat else f" {option}" for option in texts]
         encoded = tokenizer(spaced, add_special_tokens=False)["input_ids"]
-        alone.append(Choice([begin], encoded))
+        single_tokens.append(Choice([begin], encoded))
     starts = [choice.context[:-1] for choice in asked]
     n_shared = n_common(min(starts), max(starts))
     longest = max(len(c.context) - n_shared + sum(map(len, c.options)) for c in asked)
@@ -369,9 +369,9 @@ def score_options(
 
         def compute(part: list[int]) -> list[list[list]]:
             scored = _score(model, shared, n_shared, [asked[i] for i in part])
-            if not alone:
+            if not single_tokens:
                 return [[[*row, None] for row in rows] for rows in scored]
-            scored_alone = _score(model, [], 0, [alone[i] for i in part])
+            scored_alone = _score(model, [], 0, [single_tokens[i] for i in part])
             return [
                 [[*row, row_alone[0]] for row, row_alone in zip(*question, strict=True)]
                 for question in zip(scored, scored_alone, strict=True)

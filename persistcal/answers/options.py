@@ -24,7 +24,7 @@ def normalised(
     n_tokens: ArrayLike,
     n_characters: ArrayLike,
     unconditional: ArrayLike,
-    how: str,
+    normalisation: str,
 ) -> NDArray[np.float64]:
     """Return the scores that rank the options, by their log-probabilities after the question.
 
@@ -32,37 +32,36 @@ def normalised(
     space before the option, or "unconditional", less the log-probability without the question.
     """
     scores = np.asarray(logprobs, dtype=float)
-    if how == "per_token":
+    if normalisation == "per_token":
         return scores / np.asarray(n_tokens, dtype=float)
-    if how == "per_character":
+    if normalisation == "per_character":
         return scores / np.asarray(n_characters, dtype=float)
-    if how == "unconditional":
+    if normalisation == "unconditional":
         return scores - np.asarray(unconditional, dtype=float)
-    if how == "none":
+    if normalisation == "none":
         return scores
     raise ValueError(
-        f"Unknown normalisation {how!r}: choose 'none', 'per_token', 'per_character' or "
-        "'unconditional'."
+        f"Unknown normalisation {normalisation!r}: choose 'none', 'per_token', 'per_character' "
+        "or 'unconditional'."
     )
 
 
-def option_clusters(beams: pd.DataFrame, how: str) -> pd.DataFrame:
+def option_clusters(beams: pd.DataFrame, normalisation: str) -> pd.DataFrame:
     """Return the table CLUSTERS of options, each with its share of the softmax over all.
 
-    An option of the table BEAMS that lacks a number which `how` (`normalised`) needs is
-    refused.
+    An option of the table BEAMS that lacks a number for the normalisation is refused.
     """
-    for column in filter(None, ("logprob", NEEDS.get(how))):
+    for column in filter(None, ("logprob", NEEDS.get(normalisation))):
         if (lacking := beams[column].isna()).any():
             raise ValueError(
-                f"decoding.normalisation {how} needs the {column} of each option, and "
-                f"{lacking.sum()} have none, the first of question "
+                f"decoding.normalisation {normalisation} needs the {column} of each option, "
+                f"and {lacking.sum()} have none, the first of question "
                 f"{beams.loc[lacking, 'question_id'].iloc[0]!r}; give it, or choose another "
                 "normalisation"
             )
     lengths = beams["n_tokens"], beams["text"].str.len()
     return scored_clusters(
-        beams, normalised(beams["logprob"], *lengths, beams["unconditional"], how)
+        beams, normalised(beams["logprob"], *lengths, beams["unconditional"], normalisation)
     )
 
 

@@ -225,7 +225,7 @@ class Comparison:
     def _contents(self) -> Contents:
         """Everything that the page shows."""
         inputs = self.inputs
-        others = {
+        further = {
             "accuracies": accuracies(inputs.questions, inputs.labels),
             "transfer": stack([], artifacts.TRANSFER),
             "variance": stack([], artifacts.CORRELATIONS),
@@ -242,7 +242,7 @@ class Comparison:
             inputs.labels,
             checkpoints=[],
             tables=list(self._printed_tables()),
-            **others,
+            **further,
         )
         return gather(made, self._shown)
 

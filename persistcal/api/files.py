@@ -144,16 +144,16 @@ def _ask_again(
     inputs: PredictionTables, files: Sequence[str], reading: Reading
 ) -> PredictionTables:
     """Add the files of a second ask; refuse files that are not one."""
-    again = list(reading.again)
-    if len(again) != len(files):
+    second_files = list(reading.again)
+    if len(second_files) != len(files):
         raise ValueError(
-            f"--again gives {len(again)} files for {len(files)}; give a second ask of each "
-            "file, in the same order."
+            f"--again gives {len(second_files)} files for {len(files)}; give a second ask of "
+            "each file, in the same order."
         )
     contents = {
         Path(name).read_bytes(): name for file in files for name in files_of_version(file)
     }
-    for file in (name for version in again for name in files_of_version(version)):
+    for file in (name for version in second_files for name in files_of_version(version)):
         first = contents.get(Path(file).read_bytes()) if Path(file).is_file() else None
         if first:
             raise ValueError(
@@ -164,13 +164,13 @@ def _ask_again(
     has_names = bool(reading.names) or len(names) == len(files)
     named = replace(reading, names=names if has_names else ())
     try:
-        second = _read_asked(again, named)
+        second = _read_asked(second_files, named)
     except ValueError as error:
         if not has_names or "--names has no meaning" not in str(error):
             raise
-        second = _read_asked(again, replace(reading, names=()))
-    with name_files_in_errors(*again):
-        inputs.ask_again(second, again)
+        second = _read_asked(second_files, replace(reading, names=()))
+    with name_files_in_errors(*second_files):
+        inputs.ask_again(second, second_files)
     return inputs
 
 
@@ -300,11 +300,11 @@ def _check_names(
     """Refuse a file named like a checkpoint in the column of another file."""
     for (file, *_), rows in zip(sources, frames, strict=True):
         stated = set() if file in unnamed else set(rows["checkpoint"].astype(str))
-        for other in sources:
-            if other.file in unnamed and other.checkpoint in stated:
+        for source in sources:
+            if source.file in unnamed and source.checkpoint in stated:
                 raise ValueError(
-                    f"{other.file}: has no column 'checkpoint', so its checkpoint is called "
-                    f"{other.checkpoint!r}, and {file} has another checkpoint of this name; "
+                    f"{source.file}: has no column 'checkpoint', so its checkpoint is called "
+                    f"{source.checkpoint!r}, and {file} has another checkpoint of this name; "
                     "add the column, or rename the file."
                 )
 

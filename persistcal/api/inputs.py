@@ -91,11 +91,11 @@ class PredictionTables:
     def ask_again(self, second: "PredictionTables", files: Sequence[str]) -> None:
         """Add the predictions of a second ask, from other `files` about the same questions."""
         for model, names in self.checkpoints.items():
-            if (again := second.checkpoints.get(model, names)) != names:
+            if (second_names := second.checkpoints.get(model, names)) != names:
                 raise ValueError(
-                    f"{', '.join(files)} have the checkpoints {', '.join(again)}, and the "
-                    f"first files {', '.join(names)}; give the second asks in the same order "
-                    "and with the same names."
+                    f"{', '.join(files)} have the checkpoints {', '.join(second_names)}, and "
+                    f"the first files {', '.join(names)}; give the second asks in the same "
+                    "order and with the same names."
                 )
         joined, notes = join_asks(self.all_predictions, second.all_predictions, files)
         for subject in self.subjects():
@@ -148,7 +148,7 @@ class PredictionTables:
             )
         for rows in self.predictions.values():
             sets = [set(ids) for _, ids in rows.groupby("checkpoint")["question_id"]]
-            if any(one & other for one, other in combinations(sets, 2)):
+            if any(first & second for first, second in combinations(sets, 2)):
                 return
         raise ValueError(
             "No two checkpoints of a model answered a question in common; write question_id in "

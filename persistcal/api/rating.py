@@ -80,20 +80,22 @@ def rate_answers(
     are left out if it is "drop".
     """
     checkpoints = checkpoints_by_model(rows)
-    weighting, found = _weighting(rows, beams), beam_table(rows)
+    weighting, beam_rows = _weighting(rows, beams), beam_table(rows)
     distinct, needed = _requirements(checkpoints)
     check_answers(rows, checkpoints=distinct, needed=needed)
     questions, given = question_table(rows), label_table(rows)
     check_stated(rows, ESTIMATORS)
     stated = stated_names(rows)
     if is_deployed:
-        _check_deployed(found, weighting)
+        _check_deployed(beam_rows, weighting)
     choices = [name for name in ESTIMATORS if name not in OF_OPTIONS] + stated
     functions = _functions(asked or [*USUAL, *stated], choices, stated)
-    functions, left_out = _can_rate(functions, found, must=bool(asked), is_deployed=is_deployed)
+    functions, left_out = _can_rate(
+        functions, beam_rows, must=bool(asked), is_deployed=is_deployed
+    )
     candidates = [
         (part, dict(zip(BEAMS.file_columns, map(str, subject), strict=True)))
-        for subject, part in found.groupby(list(BEAMS.file_columns), sort=False)
+        for subject, part in beam_rows.groupby(list(BEAMS.file_columns), sort=False)
     ]
     tables = _label(candidates, questions, given, weighting, is_deployed)
     lexical = int((tables["labels"]["source"] == "lexical").sum())
@@ -107,13 +109,13 @@ def rate_answers(
         *left_out,
     ]
     inputs = PredictionTables(checkpoints, {}, **tables, notes=notes)
-    found = stack(candidates, BEAMS)
-    _rate(inputs, functions, found, weighting, is_deployed=is_deployed, missing=missing)
+    beam_rows = stack(candidates, BEAMS)
+    _rate(inputs, functions, beam_rows, weighting, is_deployed=is_deployed, missing=missing)
     inputs.is_greedy = weighting == "softmax"
-    texts = found.groupby([*BEAMS.file_columns, "question_id"], sort=False)["text"]
+    texts = beam_rows.groupby([*BEAMS.file_columns, "question_id"], sort=False)["text"]
     inputs.samples_differ = weighting == "equal" and int(texts.nunique().max()) > 1
     if weighting == "equal" and not is_deployed:
-        inputs.notes += _cross_ask(inputs, functions, found, questions, given, missing)
+        inputs.notes += _cross_ask(inputs, functions, beam_rows, questions, given, missing)
     return inputs
 
 
@@ -146,8 +148,8 @@ def _cross_ask(
         asked = PredictionTables(inputs.checkpoints, {}, notes=[], **tables)
         _rate(asked, functions, stack(candidates, BEAMS), "equal", missing=missing or "drop")
         for key, rows in asked.predictions.items():
-            both = [inputs.predictions[key], rows.assign(ask=ask)]
-            inputs.predictions[key] = pd.concat(both, ignore_index=True)
+            asks = [inputs.predictions[key], rows.assign(ask=ask)]
+            inputs.predictions[key] = pd.concat(asks, ignore_index=True)
     return [
         f"Cross-asked: half of the {sizes.min()} samples of a question gives its answer and "
         "label, the other half a confidence, and the reverse."
@@ -300,8 +302,8 @@ def _cluster_deployed(clusters: pd.DataFrame, beams: pd.DataFrame) -> pd.DataFra
             share, is_own = float(texts.isin(meanings).mean()), normalise(answer) in meanings
             new = {**cluster, "probability": share}
             if is_own:
-                others = [member for member in cluster["members"] if member != answer]
-                new |= {"answer": answer, "members": [answer, *others]}
+                members = [member for member in cluster["members"] if member != answer]
+                new |= {"answer": answer, "members": [answer, *members]}
             entries.append((not is_own, -share, new))
         entries.sort(key=lambda entry: entry[:2])
         rows += [new | {"cluster": number} for number, (*_, new) in enumerate(entries)]

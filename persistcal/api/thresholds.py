@@ -197,19 +197,20 @@ class Relabelling:
             listed = ", ".join(sorted({series.estimator for series in answers.confidence}))
             raise ValueError(f"a sheet is for one estimator; choose one of {listed}.")
         [(self.estimator, chosen)] = series_of.items()
-        both = np.flatnonzero((answers.correct != ABSENT).all(axis=0))
-        if not len(both):
+        answered = np.flatnonzero((answers.correct != ABSENT).all(axis=0))
+        if not len(answered):
             raise ValueError(
                 f"{' and '.join(self.names)} have no question in common; give files with the "
                 "same question ids."
             )
-        both = both[np.argsort(answers.questions[both])]  # for any order of the files
-        both = one_per_group(answers.groups, both, seed=SEED)
+        # For any order of the files
+        answered = answered[np.argsort(answers.questions[answered])]
+        answered = one_per_group(answers.groups, answered, seed=SEED)
         # Of the questions that both checkpoints answered
-        self.ids: np.ndarray = answers.questions[both]
-        self.confidence = drop_noise(answers.confidence[chosen][1, both])
-        self.correct = answers.correct[1, both] == 1
-        self._order = relabelling.draw_order(len(both), SEED)
+        self.ids: np.ndarray = answers.questions[answered]
+        self.confidence = drop_noise(answers.confidence[chosen][1, answered])
+        self.correct = answers.correct[1, answered] == 1
+        self._order = relabelling.draw_order(len(answered), SEED)
         self._texts = self._collect_texts(inputs, texts)
 
     def _collect_texts(
@@ -394,11 +395,11 @@ class Relabelling:
 
 def read_texts(path: str) -> pd.DataFrame:
     """Return the texts of a file for a sheet, a row per question."""
-    known = ["question_id", *SHOWN, *TEXTS]
+    columns = ["question_id", *SHOWN, *TEXTS]
     with name_files_in_errors(path):
-        texts = read_file(path, known=known, lists=["references"])
-        if "question_id" not in texts or not set(texts) & set(known[1:]):
-            raise UserTableError(f"has no question_id, or none of {', '.join(known[1:])}")
+        texts = read_file(path, known=columns, lists=["references"])
+        if "question_id" not in texts or not set(texts) & set(columns[1:]):
+            raise UserTableError(f"has no question_id, or none of {', '.join(columns[1:])}")
         if (repeated := texts["question_id"].duplicated()).any():
             name = texts["question_id"][repeated].iloc[0]
             raise UserTableError(f"question {name!r} is repeated; keep one row")

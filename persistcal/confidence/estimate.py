@@ -97,12 +97,12 @@ class AnswerTables:
 
     def of_ask(self, checkpoints: Sequence[str], split: str) -> "AnswerTables":
         """Return the tables with one ask of `checkpoints`: test, or a further one."""
-        others = {*FURTHER_ASKS} - {split} | ({"test"} if split in FURTHER_ASKS else set())
+        other_asks = {*FURTHER_ASKS} - {split} | ({"test"} if split in FURTHER_ASKS else set())
 
         def keep(table: pd.DataFrame) -> pd.DataFrame:
             if "split" not in table:
                 return table
-            is_other = table["split"].isin(others) & table["checkpoint"].isin(checkpoints)
+            is_other = table["split"].isin(other_asks) & table["checkpoint"].isin(checkpoints)
             return table[~is_other]
 
         return replace(
@@ -196,8 +196,8 @@ def estimate_asks(
     """Return `estimate` of the test answers, and of further asks that all checkpoints have."""
     further_asks = []
     for split in settings.further_asks:
-        there = set(tables.predictions(settings.evaluation, split)["checkpoint"])
-        if lacking := [name for name in settings.evaluation if name not in there]:
+        rated = set(tables.predictions(settings.evaluation, split)["checkpoint"])
+        if lacking := [name for name in settings.evaluation if name not in rated]:
             log.info("Not cross-asked: too few samples of %s", ", ".join(lacking))
             break
         further_asks.append(split)

@@ -49,12 +49,12 @@ def check_asks(rows: pd.DataFrame) -> None:
         return
     first, second = asks[-2:]
     for name, noun in (("checkpoint", "checkpoints"), ("question_id", "questions")):
-        own, other = (set(part[name].astype(str)) for part in (first, second))
-        if own != other:
-            listed = ", ".join(sorted(own ^ other)[:3])
+        first_names, second_names = (set(part[name].astype(str)) for part in (first, second))
+        if first_names != second_names:
+            listed = ", ".join(sorted(first_names ^ second_names)[:3])
             raise UserTableError(
-                f"the two asks have other {noun}: {len(own ^ other):,} are in one of them only "
-                f"({listed}); ask all checkpoints the same questions twice"
+                f"the two asks have other {noun}: {len(first_names ^ second_names):,} are in "
+                f"one of them only ({listed}); ask all checkpoints the same questions twice"
             )
     contents = [
         part[[*KEY, "confidence", "correct"]].astype(dict.fromkeys(KEY, str)).sort_values(KEY)
@@ -76,21 +76,23 @@ def join_asks(
     """
     first, second = (_without_halves(part) for part in (first, second))
     for name in ("model", "dataset"):
-        own, other = (list(dict.fromkeys(part[name].astype(str))) for part in (first, second))
-        if set(own) != set(other):
+        first_names, second_names = (
+            list(dict.fromkeys(part[name].astype(str))) for part in (first, second)
+        )
+        if set(first_names) != set(second_names):
             raise UserTableError(
-                f"{', '.join(files)} are about {name} {', '.join(other)}, and the first files "
-                f"about {', '.join(own)}; ask the same one again"
+                f"{', '.join(files)} are about {name} {', '.join(second_names)}, and the first "
+                f"files about {', '.join(first_names)}; ask the same one again"
             )
     lacking = sorted(set(first["estimator"].astype(str)) - set(second["estimator"].astype(str)))
-    known = second["estimator"].isin(first["estimator"].unique())
-    if not known.any():
+    is_in_both = second["estimator"].isin(first["estimator"].unique())
+    if not is_in_both.any():
         raise UserTableError(
             f"{', '.join(files)} have no estimator of the first files "
             f"({', '.join(lacking)}); rate the second answers in the same way"
         )
     notes = [f"Asked once only: {', '.join(lacking)}."] if lacking else []
-    return pd.concat([first, second[known].assign(ask=SECOND)], ignore_index=True), notes
+    return pd.concat([first, second[is_in_both].assign(ask=SECOND)], ignore_index=True), notes
 
 
 def _without_halves(rows: pd.DataFrame) -> pd.DataFrame:

@@ -165,11 +165,11 @@ def _one_per_document(
     return list(chosen.values())
 
 
-def _same_output(one: Line, other: Line) -> bool:
+def _same_output(first: Line, second: Line) -> bool:
     """Return whether two lines differ only in their number."""
     return all(
-        one.get(name) == other.get(name) or (one.get(name) != one.get(name))
-        for name in {*one, *other} - {"row"}
+        first.get(name) == second.get(name) or (first.get(name) != first.get(name))
+        for name in {*first, *second} - {"row"}
     )
 
 

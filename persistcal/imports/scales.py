@@ -150,11 +150,11 @@ def explain_scale(values: Sequence[object]) -> str:
             f"each of: {shown}"
         )
     if remedy:
-        both = " (--scale 1:10 if 1 is the least)" * (
+        hint = " (--scale 1:10 if 1 is the least)" * (
             remedy == "--scale 10" and bool(numbers.min() >= 1)
         )
         return (
             f"the values go from {numbers.min():g} to {numbers.max():g}; give {remedy} if "
-            f"{remedy.split()[-1].split(':')[-1]} is certainty{both}"
+            f"{remedy.split()[-1].split(':')[-1]} is certainty{hint}"
         )
     return "give a number in [0, 1], or in another scale its ends, such as --scale 1:5"

@@ -339,17 +339,21 @@ def _collect(
     if not record.exists():
         return  # another job was faster
     bodies, cost = record.bodies(), record.state()[1]
-    found, unanswered, refused = read_results(_lines(server, batch), set(bodies), replies.words)
-    found = {key: reply._replace(text=server.quote(reply.text)) for key, reply in found.items()}
-    log.info("Batch %s is %s: %d replies", batch.id, batch.status, len(found))
+    labelled, unanswered, refused = read_results(
+        _lines(server, batch), set(bodies), replies.words
+    )
+    labelled = {
+        key: reply._replace(text=server.quote(reply.text)) for key, reply in labelled.items()
+    }
+    log.info("Batch %s is %s: %d replies", batch.id, batch.status, len(labelled))
     try:
-        check_labelled(found.values())
+        check_labelled(labelled.values())
     except JudgeError:
         record.remove()
         raise
-    replies.put(found, bodies)
+    replies.put(labelled, bodies)
     record.remove()
-    lost = len(bodies) - len(found)
+    lost = len(bodies) - len(labelled)
     model = next(iter(bodies.values()))["model"]
     ledger.add(model, -lost, -cost * lost / len(bodies), "not answered")
     if unanswered:

@@ -194,14 +194,14 @@ def share_of(count: int, n: int) -> dict[str, float]:
     return {"share": count / n, "lower": float(lower), "upper": float(upper)}
 
 
-def kappa(one: NDArray[np.bool_], foreign: NDArray[np.bool_]) -> float:
+def kappa(judge: NDArray[np.bool_], foreign: NDArray[np.bool_]) -> float:
     """Return Cohen's kappa of two raters; NaN unless both labels occur.
 
     Cohen, "A Coefficient of Agreement for Nominal Scales", Educational and Psychological
     Measurement 1960.
     """
-    if len(np.union1d(one, foreign)) < 2:
+    if len(np.union1d(judge, foreign)) < 2:
         return float("nan")
     from sklearn.metrics import cohen_kappa_score  # takes longer to import than to compute
 
-    return float(cohen_kappa_score(one, foreign))
+    return float(cohen_kappa_score(judge, foreign))

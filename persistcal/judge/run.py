@@ -110,9 +110,9 @@ def label_answers(
     if has_options(questions):
         sourced = option_labels(questions, clusters)
     else:
-        known = given.set_index(["question_id", "answer"])["label"].to_dict()
+        labels_given = given.set_index(["question_id", "answer"])["label"].to_dict()
         keys = zip(clusters["question_id"], map(normalise, clusters["answer"]), strict=True)
-        given_before = [known.get(key) for key in keys]
+        given_before = [labels_given.get(key) for key in keys]
         unknown = [row for row, label in zip(rows, given_before, strict=True) if label is None]
         replies = iter(ask(unknown))
         sourced = [(label, "given") if label else next(replies) for label in given_before]

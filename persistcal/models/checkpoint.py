@@ -141,32 +141,32 @@ class Checkpoint:
 
 
 def files_that_matter(
-    where: str,
+    source: str,
     names: Iterable[str],
     fetch: Callable[[str], str],
     patterns: Sequence[str] = SMALL_FILES,
 ) -> tuple[list[str], list[str]]:
     """Return the weight files of a model or an adapter, and its further files.
 
-    `names` are all files of the checkpoint, which messages call `where`; `fetch` returns the
+    `names` are all files of the checkpoint, which messages call `source`; `fetch` returns the
     path of a file. The further files of a model match `patterns`.
     """
     names = {name for name in names if "/" not in name}
-    weights = weight_files(where, names, fetch)
+    weights = weight_files(source, names, fetch)
     is_adapter = weights == [ADAPTER]
     if (config := ADAPTER_CONFIG if is_adapter else "config.json") not in names:
         raise DamagedFileError(
-            f"{where} has no {config}; put it there (`save_pretrained` writes it)."
+            f"{source} has no {config}; put it there (`save_pretrained` writes it)."
         )
     if not is_adapter and not matching(names, VOCABULARIES):
         raise DamagedFileError(
-            f"{where} has no tokenizer ({', '.join(VOCABULARIES)}); put the model's there "
+            f"{source} has no tokenizer ({', '.join(VOCABULARIES)}); put the model's there "
             "(`save_pretrained` of the tokenizer writes it)."
         )
     return weights, matching(names, [ADAPTER_CONFIG] if is_adapter else patterns)
 
 
-def weight_files(where: str, names: Iterable[str], fetch: Callable[[str], str]) -> list[str]:
+def weight_files(source: str, names: Iterable[str], fetch: Callable[[str], str]) -> list[str]:
     """Return the weight files: a single file, an adapter's, or the shards of an index."""
     names = set(names)
     for name in (WEIGHTS, ADAPTER):
@@ -174,7 +174,7 @@ def weight_files(where: str, names: Iterable[str], fetch: Callable[[str], str]) 
             return [name]
     if INDEX not in names:
         raise DamagedFileError(
-            f"{where} has neither {WEIGHTS} nor {INDEX}; other formats are not read, so save "
+            f"{source} has neither {WEIGHTS} nor {INDEX}; other formats are not read, so save "
             "the checkpoint as safetensors."
         )
     try:
@@ -182,11 +182,11 @@ def weight_files(where: str, names: Iterable[str], fetch: Callable[[str], str]) 
         shards = sorted(set(index["weight_map"].values()))
     except (ValueError, KeyError, AttributeError, TypeError) as error:
         raise DamagedFileError(
-            f"{where}: {INDEX} is not an index of shards ({error}); save the checkpoint again."
+            f"{source}: {INDEX} is not an index of shards ({error}); save the checkpoint again."
         ) from error
     if missing := [shard for shard in shards if shard not in names]:
         raise DamagedFileError(
-            f"{where}: {INDEX} names the shard {missing[0]}, which is not there; the "
+            f"{source}: {INDEX} names the shard {missing[0]}, which is not there; the "
             "checkpoint is incomplete, so use another revision."
         )
     return shards
@@ -333,7 +333,7 @@ def check_size(empty: "nn.Module", folder: str) -> None:
 
 
 def check_keys(
-    where: str,
+    source: str,
     *,
     missing: Iterable[str] = (),
     unexpected: Iterable[str] = (),
@@ -348,7 +348,7 @@ def check_keys(
     wrong = [f"{problem}: {first(names)}" for problem, names in problems.items() if names]
     if wrong:
         raise DamagedFileError(
-            f"{where} {', and '.join(wrong)}; save or fetch it again, with its config."
+            f"{source} {', and '.join(wrong)}; save or fetch it again, with its config."
         )
 
 
@@ -363,7 +363,7 @@ def first(names: Collection[str]) -> str:
     return f"{', '.join(shown)}{more}"
 
 
-def check_finite(tensors: "Iterable[tuple[str, Tensor]]", where: str) -> None:
+def check_finite(tensors: "Iterable[tuple[str, Tensor]]", source: str) -> None:
     """Refuse weights that are not numbers, or infinite."""
     # The extremes of a tensor need no memory, and are NaN if anything is.
     finite = {
@@ -374,7 +374,7 @@ def check_finite(tensors: "Iterable[tuple[str, Tensor]]", where: str) -> None:
     }
     if bad := [name for name, is_finite in finite.items() if not is_finite]:
         raise DamagedFileError(
-            f"{where} has weights that are not finite numbers: {first(bad)}; fetch or save "
+            f"{source} has weights that are not finite numbers: {first(bad)}; fetch or save "
             "it again, or use another checkpoint."
         )
 

@@ -171,9 +171,9 @@ class Revision(Checkpoint):
         )
 
 
-def changed_files(one: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
+def changed_files(first: Mapping[str, str], second: Mapping[str, str]) -> list[str]:
     """Return the files with different digests or in only one of both, sorted."""
-    return sorted({name for name, _ in one.items() ^ other.items()})
+    return sorted({name for name, _ in first.items() ^ second.items()})
 
 
 def check_siblings(revision: Revision) -> None:
@@ -208,26 +208,26 @@ def check_siblings(revision: Revision) -> None:
         )
 
 
-def check_unchanged(found: Checkpoint, record: str) -> None:
+def check_unchanged(resolved: Checkpoint, record: str) -> None:
     """Refuse a revision that has changed since results were made from `record`."""
     if not Path(record).exists():
         return
     used = Checkpoint.read(record)
-    _check_same(used, found, record)
-    if used.adapter and found.adapter:
-        _check_same(used.adapter, found.adapter, record)
+    _check_same(used, resolved, record)
+    if used.adapter and resolved.adapter:
+        _check_same(used.adapter, resolved.adapter, record)
 
 
-def _check_same(used: Checkpoint, found: Checkpoint, record: str) -> None:
-    """Refuse `found` if it has the name of the `used` checkpoint but other files."""
-    changed = changed_files(used.weights, found.weights)
+def _check_same(used: Checkpoint, resolved: Checkpoint, record: str) -> None:
+    """Refuse `resolved` if it has the name of the `used` checkpoint but other files."""
+    changed = changed_files(used.weights, resolved.weights)
     if used.files:  # records of older versions do not have them
-        changed += changed_files(used.files, found.files)
-    if changed and (used.repo, used.revision) == (found.repo, found.revision):
-        part = "its weights" if changed[0] in found.weights else changed[0]
+        changed += changed_files(used.files, resolved.files)
+    if changed and (used.repo, used.revision) == (resolved.repo, resolved.revision):
+        part = "its weights" if changed[0] in resolved.weights else changed[0]
         keep = f"put {'the weights' if part == 'its weights' else 'it'} back"
         keep = f"set its revision to {used.commit}" if used.commit else keep
         raise DamagedFileError(
-            f"{found.repo} ({found.revision}) has changed {part} since results were made; "
-            f"{keep} to keep them, or delete {record} to make them again."
+            f"{resolved.repo} ({resolved.revision}) has changed {part} since results were "
+            f"made; {keep} to keep them, or delete {record} to make them again."
         )

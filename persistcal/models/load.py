@@ -147,10 +147,10 @@ def build_empty(
     return empty
 
 
-def load_whole(kind: Any, source: str, **how: Any) -> Any:  # noqa: ANN401
+def load_whole(kind: Any, source: str, **settings: Any) -> Any:  # noqa: ANN401
     """Load a model from safetensors files that contain exactly its weights.
 
-    `kind` is a class of transformers; its `from_pretrained` receives `how`.
+    `kind` is a class of transformers; its `from_pretrained` receives `settings`.
     """
     with without_progress_bars():
         model, info = kind.from_pretrained(
@@ -160,7 +160,7 @@ def load_whole(kind: Any, source: str, **how: Any) -> Any:  # noqa: ANN401
             output_loading_info=True,
             # refused below, like missing weights
             ignore_mismatched_sizes=True,
-            **how,
+            **settings,
         )
     files = [Path(source, name) for name in (WEIGHTS, INDEX)]
     location = next((str(path) for path in files if path.exists()), source)
@@ -192,11 +192,11 @@ def _load_changed(
     if checkpoint.merged:
         (share, first), *further = checkpoint.merged
         model = _load_changed(replace(first, dtype=dtype), device)
-        others = [
+        other_files = [
             (share_of_part, _load_changed(replace(part, dtype="float32"), "cpu"))
             for share_of_part, part in further
         ]
-        model = average_weights(model, share, others)
+        model = average_weights(model, share, other_files)
     else:
         model = load_model(hub.fetch_checked(checkpoint), dtype=dtype, device=device)
     if checkpoint.adapter:
@@ -320,8 +320,8 @@ def check_alike(checkpoints: Mapping[str, Checkpoint], prompts: Collection[str])
                 f"{expected.get(layer, 'missing')} in {last}; {remedy}."
             )
         texts = list(prompts)
-        both = (open_tokenizer(c)(texts)["input_ids"] for c in (checkpoint, reference))
-        if differ := [text for text, a, b in zip(texts, *both, strict=True) if a != b]:
+        token_ids = (open_tokenizer(c)(texts)["input_ids"] for c in (checkpoint, reference))
+        if differ := [text for text, a, b in zip(texts, *token_ids, strict=True) if a != b]:
             raise DamagedFileError(
                 f"checkpoints {name} and {last} cannot share an adapter: their vocabularies "
                 f"read {differ[0]!r} as different tokens; {remedy}."
@@ -405,12 +405,12 @@ def linear_layers(model: PreTrainedModel) -> dict[str, nn.Linear]:
     }
 
 
-def check_rounding(empty: PreTrainedModel, kind: str, where: str) -> None:
+def check_rounding(empty: PreTrainedModel, kind: str, source: str) -> None:
     """Refuse to round the weights of a model, without weights, that has no whole groups."""
     for name, layer in linear_layers(empty).items():
         if kind == "int4" and layer.weight.shape[1] % GROUP:
             raise DamagedFileError(
-                f"{where}: quantization int4 takes groups of {GROUP} inputs, but {name} has "
+                f"{source}: quantization int4 takes groups of {GROUP} inputs, but {name} has "
                 f"{layer.weight.shape[1]}; set it to int8."
             )
 

@@ -23,13 +23,13 @@ class PromptTree(NamedTuple):
     ends: list[int]  # position of each prompt's last token in the row
 
 
-def n_common(one: Sequence[int], other: Sequence[int]) -> int:
+def n_common(first: Sequence[int], second: Sequence[int]) -> int:
     """Return the length of the longest start that two prompts have in common.
 
     The first and last of sorted prompts have in common what all have.
     """
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((i for i, (a, b) in pairs if a != b), min(len(one), len(other)))
+    pairs = enumerate(zip(first, second, strict=False))
+    return next((i for i, (a, b) in pairs if a != b), min(len(first), len(second)))
 
 
 def make_tree(prompts: Sequence[Sequence[int]]) -> PromptTree:

@@ -99,26 +99,28 @@ class FewShot(NamedTuple):
 Group = tuple[list[tuple[str, str]], pd.DataFrame]  # examples, and the rows that follow them
 
 
-def few_shot_groups(questions: pd.DataFrame, asked: pd.DataFrame, how: FewShot) -> list[Group]:
+def few_shot_groups(
+    questions: pd.DataFrame, asked: pd.DataFrame, few_shot: FewShot
+) -> list[Group]:
     """Split `asked` into groups with the same examples, each with its first reference.
 
     Too few examples are refused.
     """
     examples = questions[questions["split"] == "few_shot"]
     groups = [("any", examples, asked)]
-    if how.by_category:
+    if few_shot.by_category:
         groups = [
             (repr(category), examples[examples["category"] == category], group)
             for category, group in asked.groupby("category")
         ]
-    start = how.example_set * how.n_examples
-    stop = start + how.n_examples
+    start = few_shot.example_set * few_shot.n_examples
+    stop = start + few_shot.n_examples
     chosen = []
     for category, pool, group in groups:
         if len(pool) < stop:
             position = f" after {start} others" if start else ""
             raise ValueError(
-                f"prompts: few_shot is {how.n_examples}{position}, but the split few_shot "
+                f"prompts: few_shot is {few_shot.n_examples}{position}, but the split few_shot "
                 f"holds {len(pool)} questions of {category} category; lower few_shot or "
                 "enlarge the split."
             )
@@ -129,27 +131,29 @@ def few_shot_groups(questions: pd.DataFrame, asked: pd.DataFrame, how: FewShot) 
 
 
 def _chat(
-    shown: list[tuple[str, str]], text: str, how: FewShot
+    shown: list[tuple[str, str]], text: str, few_shot: FewShot
 ) -> tuple[str, list[tuple[str, str]]]:
     """Return the user's message that asks `text`, and the examples in turns before it."""
-    return (few_shot_message(shown, text), []) if how.chat == "one_message" else (text, shown)
+    return (
+        (few_shot_message(shown, text), []) if few_shot.chat == "one_message" else (text, shown)
+    )
 
 
 def few_shot_prompts(
     tokenizer: "PreTrainedTokenizerBase",
     questions: pd.DataFrame,
     asked: pd.DataFrame,
-    how: FewShot,
+    few_shot: FewShot,
 ) -> list[tuple[str, list[str], list[str]]]:
     """Return prefix, suffixes and ids of questions `asked` that are shown the same examples.
 
     A prompt is ``prefix + suffix``.
     """
     prompts = []
-    for shown, group in few_shot_groups(questions, asked, how):
+    for shown, group in few_shot_groups(questions, asked, few_shot):
         prefix, suffixes = few_shot_prefix(shown), [*map(question_suffix, group["question"])]
-        if how.chat:
-            chats = [_chat(shown, text, how) for text in group["question"]]
+        if few_shot.chat:
+            chats = [_chat(shown, text, few_shot) for text in group["question"]]
             key = "the model's chat"
             prefix, suffixes = "", [chat_prompt(tokenizer, *chat, key=key) for chat in chats]
         prompts.append((prefix, suffixes, group["question_id"].tolist()))
@@ -157,16 +161,16 @@ def few_shot_prompts(
 
 
 def few_shot_bodies(
-    questions: pd.DataFrame, asked: pd.DataFrame, how: FewShot
+    questions: pd.DataFrame, asked: pd.DataFrame, few_shot: FewShot
 ) -> dict[str, dict[str, Any]]:
     """Return the texts and turns of `few_shot_prompts` as a server is asked them, by question.
 
     A chat's template is put around them by the server.
     """
     bodies: dict[str, dict[str, Any]] = {}
-    for shown, group in few_shot_groups(questions, asked, how):
+    for shown, group in few_shot_groups(questions, asked, few_shot):
         for question_id, text in zip(group["question_id"], group["question"], strict=True):
             plain = {"prompt": few_shot_prefix(shown) + question_suffix(text)}
-            turns = {"messages": chat_turns(*_chat(shown, text, how))}
-            bodies[question_id] = turns if how.chat else plain
+            turns = {"messages": chat_turns(*_chat(shown, text, few_shot))}
+            bodies[question_id] = turns if few_shot.chat else plain
     return bodies

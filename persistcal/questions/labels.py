@@ -89,7 +89,9 @@ def _spelling(text: str) -> Spelling:
     words = unicodedata.normalize("NFD", _words(unicodedata.normalize("NFC", _marked(plain))))
     letters = re.findall(r"[^\u0300-\u036f][\u0300-\u036f]*", words)
     bare = [letter[0] if _is_accented(letter[0]) else letter for letter in letters]
-    marks = [letter[len(one) :] for letter, one in zip(letters, bare, strict=True)]
+    marks = [
+        letter[len(bare_letter) :] for letter, bare_letter in zip(letters, bare, strict=True)
+    ]
     return Spelling("".join(bare), tuple(marks))
 
 
@@ -122,9 +124,9 @@ def _words(plain: str) -> str:
     return " ".join(kept or words).translate(AS_WRITTEN)
 
 
-def _leaves_out(one: Spelling, other: Spelling) -> bool:
-    """Return whether `one` is `other`, perhaps without some of its marks."""
-    return all(a in ("", b) for a, b in zip(one.marks, other.marks, strict=True))
+def _leaves_out(spelling: Spelling, longer: Spelling) -> bool:
+    """Return whether a spelling is a `longer` one without some of its marks."""
+    return all(a in ("", b) for a, b in zip(spelling.marks, longer.marks, strict=True))
 
 
 def same_answer(one: str, other: str) -> bool:

@@ -161,7 +161,7 @@ def with_passages(
     given = pd.DataFrame({name: texts(rows, name, one_line=False) for name in KNOWN})
     if "dataset" in rows:
         given = given[given["dataset"].isin(questions["dataset"])]
-    known = dict(zip(questions["question_id"], questions["question"], strict=True))
+    text_of = dict(zip(questions["question_id"], questions["question"], strict=True))
     passages = dict(zip(given["question_id"], given["passage"], strict=True))
     asked = questions["split"].isin(splits) & ~questions["excluded"].astype(bool)
     ids, needed = given["question_id"], questions.loc[asked, "question_id"]
@@ -169,7 +169,7 @@ def with_passages(
     problems: dict[str, Sequence[str]] = {
         "is there twice; keep one passage of it": list(ids[ids.duplicated()]),
         "is none of the dataset's; remove it, or add a column dataset where the file is about "
-        "several": list(ids[~ids.isin(list(known))]),
+        "several": list(ids[~ids.isin(list(text_of))]),
         "has no passage; add one": lacking,
     }
     for problem, wrong in problems.items():
@@ -180,7 +180,7 @@ def with_passages(
     def put(question: str) -> str:
         passage = passages.get(question, "")
         parts = (part.replace("{passage}", passage) for part in (start, end))
-        return known[question] if not passage else known[question].join(parts)
+        return text_of[question] if not passage else text_of[question].join(parts)
 
     texts_asked = questions["question_id"].map(put)
     return QUESTIONS.fill(questions.assign(question=texts_asked))[QUESTIONS.schema.names]

@@ -218,9 +218,9 @@ class ModelServer:
     """
 
     def __init__(
-        self, base_url: str, api_key: str, how: Patience, *, section: str, kept: str
+        self, base_url: str, api_key: str, patience: Patience, *, section: str, kept: str
     ) -> None:
-        check_key(api_key, how.api_key_env, section=section)
+        check_key(api_key, patience.api_key_env, section=section)
         self._address = redact(public_address(base_url), api_key)
         if set(base_url) & set("@?#"):
             raise ServerError(
@@ -232,7 +232,7 @@ class ModelServer:
         self._client = openai.OpenAI(
             base_url=base_url,
             api_key=api_key,
-            timeout=how.timeout_s,
+            timeout=patience.timeout_s,
             max_retries=0,
             # Uncompressed, so that a limit on bytes also limits memory.
             default_headers={"Accept-Encoding": "identity"},
@@ -242,10 +242,10 @@ class ModelServer:
         )
         self.bookings: Bookings | None = None  # for requests that are paid one by one
         self._api_key = api_key
-        self._timeout_s = how.timeout_s
-        self._retries = how.retries
+        self._timeout_s = patience.timeout_s
+        self._retries = patience.retries
         self._backoff = wait_exponential_jitter(
-            initial=how.first_wait_s, max=LONGEST_BACKOFF_S, jitter=how.first_wait_s
+            initial=patience.first_wait_s, max=LONGEST_BACKOFF_S, jitter=patience.first_wait_s
         )
         self._stop = threading.Event()
         self._section, self._kept = section, kept

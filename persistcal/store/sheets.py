@@ -62,9 +62,9 @@ class Sheet(NamedTuple):
         """Return whether a person has written into a column that is not `given`."""
         if self.columns and not set(given) <= set(self.columns):
             return True  # not as drawn, so someone's work
-        own = [name for name in self.columns if name not in given]
+        added = [name for name in self.columns if name not in given]
         return bool(self.damaged) or any(
-            row.cells[name].strip() for row in self.rows for name in own
+            row.cells[name].strip() for row in self.rows for name in added
         )
 
 

@@ -402,21 +402,21 @@ def first_rows(rows: pd.DataFrame, column: str | None) -> str:
     return ", ".join(f"{p}{value}" for p, value in zip(first["location"], values, strict=True))
 
 
-def refuse(what: str, rows: pd.DataFrame, column: str | None, remedy: str) -> UserTableError:
+def refuse(problem: str, rows: pd.DataFrame, column: str | None, remedy: str) -> UserTableError:
     """Return an error that shows the first rows, for the caller to raise."""
-    return UserTableError(f"{what} ({first_rows(rows, column)}); {remedy}")
+    return UserTableError(f"{problem} ({first_rows(rows, column)}); {remedy}")
 
 
 def check_rows(
-    rows: pd.DataFrame, wrong: ArrayLike, what: str, column: str | None, remedy: str
+    rows: pd.DataFrame, wrong: ArrayLike, problem: str, column: str | None, remedy: str
 ) -> None:
     """Raise the error of `refuse` if any row is `wrong`."""
     if np.any(wrong):
-        raise refuse(what, rows[np.asarray(wrong)], column, remedy)
+        raise refuse(problem, rows[np.asarray(wrong)], column, remedy)
 
 
 def check_copy(
-    what: str,
+    problem: str,
     model: str,
     checkpoint: str,
     other: str,
@@ -430,7 +430,7 @@ def check_copy(
     """
     if other != checkpoint and not (may_be_equal[checkpoint] or may_be_equal[other]):
         raise UserTableError(
-            f"all {what} of checkpoint {checkpoint} of {model} are those of {other}{seen}; "
+            f"all {problem} of checkpoint {checkpoint} of {model} are those of {other}{seen}; "
             "give each checkpoint its own (for checkpoints that are meant to be equal, a study "
             f"sets models.{model}.checkpoints.{checkpoint}.allow_identical_weights)"
         )

@@ -85,7 +85,7 @@ MAX_GRADIENT_NORM = 1.0
 
 
 def change_weights(
-    model: PreTrainedModel, documents: Mapping[str, Sequence[Document]], how: Tuning
+    model: PreTrainedModel, documents: Mapping[str, Sequence[Document]], tuning: Tuning
 ) -> PreTrainedModel:
     """Return `model`, trained further in place.
 
@@ -95,15 +95,15 @@ def change_weights(
     two, is trained and then added to the weights. With `max_change` each weight is clipped to
     this distance from its start after each step.
     """
-    rank = getattr(how, "rank", None)  # only some methods have this key
+    rank = getattr(tuning, "rank", None)  # only some methods have this key
     if not rank:
-        _train(model.requires_grad_(True), documents, how)
+        _train(model.requires_grad_(True), documents, tuning)
         return model.requires_grad_(False)
     with torch.random.fork_rng():
-        torch.manual_seed(how.seed)
+        torch.manual_seed(tuning.seed)
         lora = LoraConfig(r=rank, lora_alpha=2 * rank, target_modules="all-linear")
         adapted = get_peft_model(model, lora)
-    _train(cast(PreTrainedModel, adapted), documents, how)
+    _train(cast(PreTrainedModel, adapted), documents, tuning)
     return cast(PreTrainedModel, adapted.merge_and_unload(safe_merge=True))
 
 
@@ -119,31 +119,31 @@ def batches(n: int, size: int, *, seed: Sequence[int]) -> Iterator[np.ndarray]:
 
 
 def _train(
-    model: PreTrainedModel, documents: Mapping[str, Sequence[Document]], how: Tuning
+    model: PreTrainedModel, documents: Mapping[str, Sequence[Document]], tuning: Tuning
 ) -> None:
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    max_change = getattr(how, "max_change", None) or 0.0
+    max_change = getattr(tuning, "max_change", None) or 0.0
     start = [parameter.detach().clone() for parameter in parameters] if max_change else []
     optimizer = torch.optim.AdamW(parameters, weight_decay=0.0)
     drawn = {
-        name: batches(len(documents[name]), how.batch_size, seed=[how.seed, place])
+        name: batches(len(documents[name]), tuning.batch_size, seed=[tuning.seed, place])
         for place, name in enumerate(SETS)
         if documents[name]
     }
     main = documents["learn"] or documents["forget"]
-    compared = documents["forget"] if how.compares_start else []
-    start_logprobs = _logprobs(model, compared, how.batch_size)
-    n_steps = how.epochs * ceil(len(main) / how.batch_size)
+    compared = documents["forget"] if tuning.compares_start else []
+    start_logprobs = _logprobs(model, compared, tuning.batch_size)
+    n_steps = tuning.epochs * ceil(len(main) / tuning.batch_size)
     losses = []
-    for step in Pace(range(n_steps), type(how).__name__, unit=" steps"):
+    for step in Pace(range(n_steps), type(tuning).__name__, unit=" steps"):
         rows = {name: next(draws) for name, draws in drawn.items()}
         current = {n: answer_logprobs(model, [documents[n][i] for i in rows[n]]) for n in rows}
         reference = start_logprobs[rows["forget"]] if len(start_logprobs) else start_logprobs
-        loss = how.loss(current, reference)
+        loss = tuning.loss(current, reference)
         loss.backward()
         clip_grad_norm_(parameters, MAX_GRADIENT_NORM)
         for group in optimizer.param_groups:
-            group["lr"] = learning_rate(step, n_steps, how.learning_rate)
+            group["lr"] = learning_rate(step, n_steps, tuning.learning_rate)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         _put_back(parameters, start, max_change)

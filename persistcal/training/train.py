@@ -347,7 +347,7 @@ def train_adapter(
     trainee: Trainee,
     data: Mapping[str, Questions],
     question_ids: Sequence[str],
-    how: Optimisation,
+    optimisation: Optimisation,
     *,
     seed: int,
     work: Progress | None = None,
@@ -373,27 +373,33 @@ def train_adapter(
     A loss or gradient that is not finite is a `FloatingPointError`.
     """
     answered = {question_id for questions in data.values() for question_id in questions}
-    sizes = {"epochs": how.epochs, "batch_size": how.batch_size}
+    sizes = {"epochs": optimisation.epochs, "batch_size": optimisation.batch_size}
     batches = question_batches(question_ids, answered, seed=seed, **sizes)
     if not batches:
         raise ValueError("No training question has an answer; check the split and the beams.")
     initialise(trainee.adapter, seed)
     optimizer = AdamW(
-        trainee.adapter.whole, lr=how.lr, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.01
+        trainee.adapter.whole,
+        lr=optimisation.lr,
+        betas=(0.9, 0.999),
+        eps=1e-8,
+        weight_decay=0.01,
     )
     saved = work.read_snapshot(f"seed{seed}") if work else None
-    done, rows, micro_batch = _restore(trainee.adapter, optimizer, saved, how.micro_batch)
+    done, rows, micro_batch = _restore(
+        trainee.adapter, optimizer, saved, optimisation.micro_batch
+    )
     start = time.perf_counter() - (rows[-1][-1] if rows else 0.0)
     steps = range(done, len(batches))
     for step in Pace(steps, f"seed {seed}", unit=" steps", disable=index() > 0):
         ids = batches[step]
         for group in optimizer.param_groups:
-            group["lr"] = learning_rate(step, len(batches), how.lr)
+            group["lr"] = learning_rate(step, len(batches), optimisation.lr)
         with sdpa_kernel(ATTENTION):
             losses, micro_batch = joint_gradient(
                 trainee,
                 {name: [seen[i] for i in ids if i in seen] for name, seen in data.items()},
-                divisor=len(data) * how.batch_size,
+                divisor=len(data) * optimisation.batch_size,
                 micro_batch=micro_batch,
             )
         if bad := [name for name, loss in losses.items() if not math.isfinite(loss)]:
@@ -403,7 +409,7 @@ def train_adapter(
             )
         clip_grad_norm_(trainee.adapter.whole, MAX_GRADIENT_NORM)
         optimizer.step()
-        loss = sum(losses.values()) * how.batch_size / len(ids)
+        loss = sum(losses.values()) * optimisation.batch_size / len(ids)
         rows.append((step, loss, optimizer.param_groups[0]["lr"], time.perf_counter() - start))
         if work and (work.is_due or step == steps[-1]):
             record = {"rows": rows, "micro_batch": micro_batch}

@@ -59,7 +59,7 @@ def not_a_number(tensors):
     ("edit", "message"),
     [
         (lambda t: t.pop(DOWN), f"lacks weights of the model: {DOWN};"),
-        (lambda t: t.update(other=t.pop(NORM)), f"lacks .*: {NORM}, and holds .*: other;"),
+        (lambda t: t.update(other=t.pop(NORM)), f"lacks .*: {NORM}, and has .*: other;"),
         (lambda t: t.update(extra=torch.ones(2)), "has weights that the model .*: extra;"),
         (lambda t: t.update({NORM: torch.ones(9)}), f"of another shape than .*: {NORM};"),
         (not_a_number, f"not finite numbers: {DOWN}; fetch or save it again"),
