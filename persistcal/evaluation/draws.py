@@ -40,7 +40,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from persistcal.evaluation.predictions import Array, Mask
-from persistcal.evaluation.weighted import auc
+from persistcal.evaluation.threads import in_threads
+from persistcal.evaluation.weighted import SMALL, auc, by_direction
 
 # A question of a class is taken once per replicate on average, so 255 is never reached.
 Counts = NDArray[np.uint8]
@@ -116,21 +117,34 @@ def draw_sequences(n_questions: int, replicates: range, *, seed: int, reach: int
     Replicate b depends only on (seed, b). `reach` is the number of questions that are kept
     before and after position n_questions.
     """
-    dtype = np.min_scalar_type(n_questions)
     counts = np.empty((n_questions, len(replicates)), np.uint8)
-    before, after = np.empty((2, len(replicates), reach), dtype)
-    # rows are replicates until a block is full: writing columns one by one is slow
-    block = np.empty((min(AT_ONCE, len(replicates)), n_questions), np.uint8)
-    for start in range(0, len(replicates), len(block)):
-        chunk = replicates[start : start + len(block)]
+    before, after = np.empty((2, len(replicates), reach), np.min_scalar_type(n_questions))
+    count = _tally if n_questions * len(replicates) <= SMALL else _tally_many
+
+    def draw(start: int) -> None:
+        # rows are replicates until a block is full: writing columns one by one is slow
+        chunk = replicates[start : start + AT_ONCE]
+        block = np.zeros((len(chunk), n_questions), np.uint8)
         for row, replicate in enumerate(chunk):
             rng = np.random.default_rng([seed, replicate])
-            sequence = rng.integers(n_questions, size=n_questions + reach)
-            block[row] = np.bincount(sequence[:n_questions], minlength=n_questions)
+            sequence = rng.integers(n_questions, size=n_questions + reach, dtype=np.uint32)
+            count(sequence[:n_questions], block[row])
             before[start + row] = sequence[n_questions - reach : n_questions][::-1]
             after[start + row] = sequence[n_questions:]
-        counts[:, start : start + len(chunk)] = block[: len(chunk)].T
+        counts[:, start : start + len(chunk)] = block.T
+
+    in_threads(draw, range(0, len(replicates), AT_ONCE), size=AT_ONCE * n_questions)
     return Sequences(seed, replicates, counts, before, after)
+
+
+def _tally(drawn: NDArray[np.uint32], counts: Counts) -> None:
+    counts += np.bincount(drawn, minlength=len(counts)).astype(np.uint8)
+
+
+def _tally_many(drawn: NDArray[np.uint32], counts: Counts) -> None:
+    from persistcal.evaluation.loops import tally
+
+    tally(drawn, counts)
 
 
 def count_draws(part: Component, sequences: Sequences) -> Counts:
@@ -211,14 +225,16 @@ def question_weights(
     chosen = groups[kept]
     n_drawn = int(chosen.max(initial=-1)) + 1  # later ones change no weight
     drawn = np.empty((len(kept), len(replicates)))
-    # rows are replicates until a block is full: writing columns one by one is slow
-    block = np.empty((min(AT_ONCE, len(replicates)), len(kept)))
-    for start in range(0, len(replicates), len(block)):
-        chunk = replicates[start : start + len(block)]
+
+    def draw(start: int) -> None:
+        chunk = replicates[start : start + AT_ONCE]
+        block = np.empty((len(chunk), len(kept)))
         for row, replicate in enumerate(chunk):
             rng = np.random.default_rng([seed, replicate, 1])
             block[row] = rng.standard_exponential(n_drawn)[chosen]
-        drawn[:, start : start + len(chunk)] = block[: len(chunk)].T
+        drawn[:, start : start + len(chunk)] = block.T
+
+    in_threads(draw, range(0, len(replicates), AT_ONCE), size=AT_ONCE * n_drawn)
     return drawn
 
 
@@ -294,18 +310,6 @@ def direction_replicates(
         centre = of_rows.sum(axis=1, keepdims=True) / size / (n + 2 * PSEUDO)
         means.append(np.clip(centre + np.sqrt((n + 2) / n) * (mean - centre), -1, 1))
     return means
-
-
-def by_direction(improvement: Mask) -> tuple[Mask | slice, Mask | slice]:
-    """Return the rows of gained and of lost questions; slices copy nothing, if they are sorted.
-
-    >>> by_direction(np.array([True, True, False]))
-    (slice(None, 2, None), slice(2, None, None))
-    """
-    n = int(improvement.sum())
-    if improvement[:n].all():
-        return slice(n), slice(n, None)
-    return improvement, ~improvement
 
 
 def change_auc_replicates(

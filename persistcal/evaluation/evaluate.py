@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -16,10 +17,18 @@ from persistcal.evaluation.contrast import (
     question_folds,
 )
 from persistcal.evaluation.draws import Component, Counts, component
-from persistcal.evaluation.metrics.registry import METRICS, Mean, MetricKey, Scope, names
+from persistcal.evaluation.metrics.registry import (
+    METRICS,
+    Mean,
+    Metric,
+    MetricKey,
+    Scope,
+    names,
+)
 from persistcal.evaluation.predictions import ABSENT, AnswerArrays, Array, arrange
 from persistcal.evaluation.runs import FullSet, OnContrastSet
 from persistcal.evaluation.settings import Conditioning, EvaluationSettings
+from persistcal.evaluation.threads import in_threads
 from persistcal.evaluation.weighted import balanced_gap, mean_gap
 
 log = logging.getLogger(__name__)
@@ -167,7 +176,9 @@ def compute(
     """
     metrics = {name: METRICS[name] for name in names(scope) if name in chosen}
     values = {
-        name: np.array([getattr(metric, scope)(run, weights) for run in runs])
+        name: np.array(
+            in_threads(partial(_value, metric, scope, weights), runs, size=weights.size)
+        )
         for name, metric in metrics.items()
         if not isinstance(metric, Mean)
     }
@@ -181,6 +192,10 @@ def compute(
             averages = mean_gap(rows, weights=weights)
         values |= zip(alike, np.split(averages, len(alike)), strict=True)
     return {name: values[name] for name in metrics}
+
+
+def _value(metric: Metric, scope: Scope, weights: NDArray, run: Any) -> Array:  # noqa: ANN401
+    return np.asarray(getattr(metric, scope)(run, weights))
 
 
 def defining(metric: str, contrast: Sequence[Component]) -> list[int]:

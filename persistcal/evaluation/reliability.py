@@ -10,6 +10,7 @@ of calibration is the share of draws that reach the observed value.
 """
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -38,6 +39,7 @@ from persistcal.evaluation.smooth_ece import (
     smooth_ece,
     smoothing_at,
 )
+from persistcal.evaluation.threads import in_threads
 
 N_POINTS = 51  # on the curve, evenly spread over [0, 1]
 N_DRAWS = 500
@@ -183,6 +185,12 @@ def checkpoint_calibration(
     )
 
 
+def _draw(uniform: Array, run: tuple[Array, Labellings]) -> Array:
+    """Return SmoothECE under drawn labels: right where a number is below the confidence."""
+    confidence, labellings = run
+    return labellings.smooth_ece(uniform < confidence[:, None])
+
+
 def _bias_reach(errors: Array, groups: NDArray[np.intp]) -> float:
     """Return the half-width of the interval of a mean error, (n_seeds, n_answers)."""
     n_seeds, n = errors.shape
@@ -254,8 +262,9 @@ def floors_of(
         for key, (of, confidences) in parts.items():
             for part, stated, searches in zip(of, confidences, labellings[key], strict=True):
                 chosen = uniform[part.questions]
-                for i, (run, search) in enumerate(zip(stated, searches, strict=True)):
-                    drawn[key][i, columns] += search.smooth_ece(chosen < run[:, None]) / len(of)
+                searched = zip(stated, searches, strict=True)
+                found = in_threads(partial(_draw, chosen), searched, size=chosen.size)
+                drawn[key][:, columns] += np.array(found) / len(of)
         start = columns.stop
     rows = []
     for key, values in drawn.items():

@@ -28,6 +28,7 @@ from persistcal.evaluation.metrics.registry import METRICS, MetricKey
 from persistcal.evaluation.predictions import AnswerArrays, Array
 from persistcal.evaluation.runs import OnContrastSet
 from persistcal.evaluation.settings import EvaluationSettings
+from persistcal.evaluation.threads import in_threads
 
 log = logging.getLogger(__name__)
 
@@ -269,21 +270,43 @@ def _directions(
         for number, part in parts.items():
             part_weights = weights[np.searchsorted(asked, part.questions)]
             sizes = draws.group_sizes(part, answers.groups)
-            for row, numbers in enumerate(answers.rows.values()):
-                drawn = {kind: rows[:, columns] for kind, rows in pseudo[row].items()}
-                values: dict[str, Array] = {}
-                for conditioning, by_pair in data.on_contrast.items():
-                    runs = [by_pair[number][i] for i in numbers]
-                    # the values of the conditioning before, if they depend on none
-                    left = {m for m in metrics if METRICS[m].conditioned or not values}
-                    values |= replicate_runs(
-                        runs, part, part_weights, drawn, sizes, chosen=left
-                    )
-                    for metric, run_values in values.items():
-                        mean = run_values.mean(axis=0) / len(parts)
-                        key = MetricKey(conditioning, "contrast", metric)
-                        claims[key][row, columns] += mean
+            drawn = [
+                {kind: rows[:, columns] for kind, rows in of_member.items()}
+                for of_member in pseudo
+            ]
+            measure = partial(_mean_directions, data, number, part_weights, sizes)
+            members = zip(answers.rows.values(), drawn, strict=True)
+            for row, means in enumerate(in_threads(measure, members, size=part_weights.size)):
+                for key, mean in means.items():
+                    claims[key][row, columns] += mean / len(parts)
     return claims, dict.fromkeys(keys, fewest)
+
+
+def _mean_directions(
+    data: Prepared,
+    number: int,
+    weights: Array,
+    sizes: tuple[float, float],
+    member: tuple[Sequence[int], Mapping[float, Array]],
+) -> dict[MetricKey, Array]:
+    """Return the replicates of an estimator on the contrast set at a position, over seeds.
+
+    The `member` is the positions of its runs, and the weights of its pseudo-questions.
+    """
+    numbers, pseudo = member
+    means: dict[MetricKey, Array] = {}
+    values: dict[str, Array] = {}
+    for conditioning, by_pair in data.on_contrast.items():
+        # the values of the conditioning before, if they depend on none
+        chosen = [m for m in directed() if METRICS[m].conditioned or not values]
+        runs = [by_pair[number][i] for i in numbers]
+        part = data.contrast[number]
+        values |= replicate_runs(runs, part, weights, pseudo, sizes, chosen=chosen)
+        means |= {
+            MetricKey(conditioning, "contrast", metric): of_runs.mean(axis=0)
+            for metric, of_runs in values.items()
+        }
+    return means
 
 
 def mean_over_seeds(run_values: Array, answers: AnswerArrays) -> Array:

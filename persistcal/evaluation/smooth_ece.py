@@ -31,6 +31,7 @@ GRID = 1001
 DENSITY_FLOOR = 1e-4  # added to the smoothed density, in answers
 CHUNK = 200  # columns at a time, so that their grids stay in the cache; no power of 2
 LARGEST_CHUNK = 2**22  # weights at a time, if that leaves 16 columns
+SMALL = 2**21  # labels up to which NumPy is fast enough, without a compiled loop
 N_SECANTS = 6  # steps of the search before it halves
 FEW = 8  # equal answers are merged if there are more answers than this per distinct answer
 
@@ -92,8 +93,9 @@ def smooth_ece(
 class Labellings:
     """The same answers under many labellings: SmoothECE of a block of them at a time.
 
-    Sums over the answers below each point of a grid are differences of sums that are made once
-    for all grids.
+    Neighbours that are between the same two points of every grid are a bin. Placing is linear
+    in between, so a bin needs two sums: of residuals, and of residuals times the distance of
+    their confidence from the lowest one.
 
     >>> labels = np.array([[True, True], [True, False]])
     >>> Labellings(np.full(2, 0.75)).smooth_ece(labels).round(3)
@@ -103,36 +105,63 @@ class Labellings:
     def __init__(self, confidence: Array) -> None:
         """Arrange answers by their confidences, (n_answers,)."""
         self._order = np.argsort(confidence, kind="stable")
-        in_order = confidence[self._order]
-        self._first = np.flatnonzero(np.diff(in_order, prepend=np.nan) != 0)
-        self._stated = in_order[self._first]
-        self._times = np.diff(np.append(self._first, len(in_order))).astype(float)
-        self._masses = np.asarray(place(self._stated, self._times, GRID).sum(axis=1)).T
+        stated = confidence[self._order]
+        grids = {GRID, *map(n_grid_points, range(NARROWEST, COARSEST))}
+        firsts = [np.unique(split(stated, n)[0], return_index=True)[1] for n in grids]
+        self._first = np.unique(np.concatenate(firsts))
+        self._lowest = stated[self._first]
+        self._times = np.diff(np.append(self._first, len(stated)))
+        self._distance = stated - np.repeat(self._lowest, self._times)
+        weighted = [np.ones(len(stated)), self._distance, stated, stated * self._distance]
+        self._sums = [np.add.reduceat(values, self._first)[:, None] for values in weighted]
+        self._matrices: dict[int, tuple[sparse.csr_matrix, sparse.csr_matrix]] = {}
         self._start = (64, -0.5)
 
     def smooth_ece(self, correct: Mask) -> Array:
         """Return `smooth_ece` under each column of labels, (n_answers, n_columns)."""
-        n, n_columns = correct.shape
-        width = int(np.clip(LARGEST_CHUNK // max(1, n), 16, CHUNK))
-        starts = range(0, n_columns, width)
-        return np.concatenate([self._of_block(correct[:, s : s + width]) for s in starts])
+        labels = correct[self._order]
+        if labels.size <= SMALL:
+            numbers = labels.astype(float)
+            right = np.add.reduceat(numbers, self._first, axis=0)
+            numbers *= self._distance[:, None]
+            right_apart = np.add.reduceat(numbers, self._first, axis=0)
+        else:
+            from persistcal.evaluation.loops import sum_bins
 
-    def _of_block(self, correct: Mask) -> Array:
-        labels, column = correct[self._order], np.arange(correct.shape[1])
-        if len(self._first) < len(labels):
-            labels = np.add.reduceat(labels, self._first, axis=0, dtype=float)
-        if FEW * len(self._first) < len(correct):  # then whole columns are often equal
-            labels, column = np.unique(labels, axis=1, return_inverse=True)
-        residual = (self._stated * self._times)[:, None] - labels
-        below = np.zeros((2, len(residual) + 1, residual.shape[1]))
-        np.cumsum(residual, axis=0, out=below[0, 1:])
-        residual *= self._stated[:, None]
-        np.cumsum(residual, axis=0, out=below[1, 1:])
-        place_at = partial(_place_labelled, self._stated, self._times, below)
-        residuals, _ = place_at(GRID, np.arange(residual.shape[1]))
-        spectrum = dct(np.ascontiguousarray(residuals.T), type=1)
-        found, self._start = _search(OnGrid(spectrum, self._masses, place_at), self._start)
+            right, right_apart = sum_bins(labels, self._distance, self._first)
+        column = np.arange(labels.shape[1])
+        if FEW * len(self._first) < len(labels):  # then columns are often equal
+            together = np.concatenate([right, right_apart])
+            _, chosen, column = np.unique(
+                together, axis=1, return_index=True, return_inverse=True
+            )
+            right, right_apart = right[:, chosen], right_apart[:, chosen]
+        residuals, residuals_apart = self._sums[2] - right, self._sums[3] - right_apart
+
+        placed: dict[int, Array] = {}
+
+        def place_at(n_points: int, columns: Integers) -> tuple[Array, Array]:
+            if n_points not in placed:
+                placed[n_points] = self._place(residuals, residuals_apart, n_points)
+            masses = self._place(self._sums[0], self._sums[1], n_points)
+            return placed[n_points][:, columns], masses
+
+        on_grid, masses = place_at(GRID, np.arange(residuals.shape[1]))
+        spectrum = dct(np.ascontiguousarray(on_grid.T), type=1)
+        found, self._start = _search(OnGrid(spectrum, masses.T, place_at), self._start)
         return found[column]
+
+    def _place(self, sums: Array, sums_apart: Array, n_points: int) -> Array:
+        """Place the sums of bins on a grid: (n_points, n_columns)."""
+        if n_points not in self._matrices:
+            ones = np.ones(len(self._lowest))
+            self._matrices[n_points] = (
+                place(self._lowest, ones, n_points),
+                place(self._lowest, ones, n_points, moved=n_points - 1),
+            )
+        at_lowest, further = self._matrices[n_points]
+        placed = at_lowest @ sums
+        return placed + further @ sums_apart if sums_apart.any() else placed
 
 
 def _distinct(
@@ -205,29 +234,6 @@ def _place_weighted(
     return residuals, masses
 
 
-def _place_labelled(
-    confidence: Array,
-    times: Array,
-    below: Array,
-    n_points: int,
-    columns: Integers,
-) -> tuple[Array, Array]:
-    """Return residuals, (n_points, n_columns), and masses, (n_points, 1), of labelled answers.
-
-    `confidence` is ascending and has each value once, `times` says how often it was stated,
-    and `below` contains the sums of residuals, and of residuals times confidence, over the
-    values before each one.
-    """
-    left, _ = split(confidence, n_points)
-    ends = np.searchsorted(left, np.arange(n_points))
-    sums, moments = np.diff(below[:, ends][..., columns], axis=1)
-    moved = moments * (n_points - 1) - sums * np.arange(n_points - 1)[:, None]
-    residuals = np.zeros((n_points, sums.shape[1]))
-    residuals[:-1] = sums - moved
-    residuals[1:] += moved
-    return residuals, np.asarray(place(confidence, times, n_points).sum(axis=1))
-
-
 def _search(on_grid: OnGrid, start: tuple[int, float]) -> tuple[Array, tuple[int, float]]:
     """Return SmoothECE of each column, and a start for the search on similar columns.
 
@@ -285,12 +291,18 @@ def split(confidence: Array, n_points: int) -> tuple[NDArray[np.int_], Array]:
     return left, position - left
 
 
-def place(confidence: Array, values: Array, n_points: int) -> sparse.csr_matrix:
-    """Return the matrix (n_points, n_answers) that puts answers times values on a grid."""
+def place(
+    confidence: Array, values: Array, n_points: int, *, moved: float = 0.0
+) -> sparse.csr_matrix:
+    """Return the matrix (n_points, n_answers) that puts answers times values on a grid.
+
+    With `moved` it is the change if each share on the right grows by this number.
+    """
     left, share = split(confidence, n_points)
+    shares = (-moved + 0 * share, moved + 0 * share) if moved else (1 - share, share)
     n = np.arange(len(confidence))
     return sparse.csr_matrix(
-        (np.r_[(1 - share) * values, share * values], (np.r_[left, left + 1], np.r_[n, n])),
+        (np.r_[shares[0] * values, shares[1] * values], (np.r_[left, left + 1], np.r_[n, n])),
         shape=(n_points, len(confidence)),
     )
 

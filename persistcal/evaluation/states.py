@@ -82,12 +82,14 @@ def resample_states(
     metrics = names("full")
     with_interval = [name for name in metrics if METRICS[name].has_interval]
     values = {(m, i): np.full(shape, np.nan) for m in metrics for i in range(len(series))}
-    labels = [answers.correct[state.checkpoint, list(state.questions)] == 1 for state in states]
+    asked = [np.array(state.questions, int) for state in states]
+    labels = [
+        answers.correct[state.checkpoint, chosen] == 1
+        for state, chosen in zip(states, asked, strict=True)
+    ]
     runs: list[dict[int, FullSet]] = []  # of each state, by the number of the series
-    for state, right in zip(states, labels, strict=True):
-        stated = [
-            run[state.checkpoint, list(state.questions)] for run in answers.confidence.values()
-        ]
+    for state, questions, right in zip(states, asked, labels, strict=True):
+        stated = [run[state.checkpoint, questions] for run in answers.confidence.values()]
         runs.append(
             {
                 i: FullSet(confidence, right, [slice(0, len(right))])
@@ -102,8 +104,8 @@ def resample_states(
         else:
             chosen = with_interval
             drawn = draw_sequences(n_groups, block, seed=settings.seed, reach=0).counts[groups]
-        for row, state in enumerate(states):
-            counts = drawn[list(state.questions)]
+        for row, questions in enumerate(asked):
+            counts = drawn if len(questions) == n_questions else drawn[questions]
             accuracy[row, columns] = mean_gap(labels[row].astype(float), weights=counts)
             if series:
                 found = compute("full", list(runs[row].values()), counts, chosen=chosen)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from persistcal.evaluation.predictions import Array, Mask
 
 CHUNK = 2**18  # weights that are held as floats at a time: they fit into a cache
-SMALL = 2**24  # weights up to which NumPy is fast enough, without the time to compile a loop
+SMALL = 2**23  # weights up to which NumPy is fast enough, without the time to compile a loop
 
 
 def as_columns(weights: ArrayLike | None, n: int) -> tuple[NDArray, NDArray]:
@@ -90,13 +90,11 @@ def _count_many_pairs(
     stated: Array, right: Mask, rows: NDArray[np.intp], weights: NDArray
 ) -> tuple[Array, Array]:
     """Return the same as `_count_pairs`, by a loop that is compiled at its first use."""
-    from persistcal.evaluation.loops import compilable, count_pairs
+    from persistcal.evaluation.loops import count_pairs
 
     order = np.lexsort((right, stated))
     level = np.cumsum(np.diff(stated[order], prepend=np.nan) != 0)
-    won, pairs = np.empty((2, weights.shape[1]))
-    count_pairs(rows[order], right[order], level, compilable(weights), won, pairs)
-    return won, pairs
+    return count_pairs(rows[order], right[order], level, weights)
 
 
 def squared_error(confidence: ArrayLike, correct: ArrayLike) -> Array:
@@ -138,6 +136,18 @@ def mean_gap(gap: ArrayLike, *, weights: ArrayLike | None = None) -> Array:
     return mean.reshape(values.shape[:-1] + weight.shape[1:])[()]
 
 
+def by_direction(improvement: Mask) -> tuple[Mask | slice, Mask | slice]:
+    """Return the rows of gained and of lost questions; slices copy nothing, if they are sorted.
+
+    >>> by_direction(np.array([True, True, False]))
+    (slice(None, 2, None), slice(2, None, None))
+    """
+    n = int(improvement.sum())
+    if improvement[:n].all():
+        return slice(n), slice(n, None)
+    return improvement, ~improvement
+
+
 def balanced_gap(
     gap: ArrayLike, improvement: ArrayLike, *, weights: ArrayLike | None = None
 ) -> Array:
@@ -155,6 +165,6 @@ def balanced_gap(
     weight, _ = as_columns(weights, values.shape[-1])
     gained, lost = (
         mean_gap(values[..., chosen], weights=weight[chosen])
-        for chosen in (improved, ~improved)
+        for chosen in by_direction(improved)
     )
     return (gained + lost) / 2

@@ -9,16 +9,16 @@ import pytest
 from persistcal.evaluation import loops, weighted
 
 
-@pytest.mark.parametrize("dtype", [np.uint8, float])
-def test_counts_of_pairs_equal_a_loop_over_pairs(dtype):
-    """With ties inside and between classes, and more columns than are summed at once."""
+@pytest.mark.parametrize(("dtype", "times"), [(np.uint8, 1), (np.uint8, 50), (float, 1)])
+def test_counts_of_pairs_equal_a_loop_over_pairs(dtype, times):
+    """With ties, more columns than are summed at once, and counts that fill 16 bits soon."""
     level = np.array([0, 0, 1, 2, 2, 2, 3, 4, 4])
     correct = np.array([0, 0, 1, 0, 0, 1, 0, 1, 1], bool)
     rows = np.arange(9)[::-1]
     shape = 9, loops.AT_ONCE + 3
-    weights = np.random.default_rng(9).poisson(1, shape).astype(dtype)
-    won, pairs = np.empty((2, weights.shape[1]))
-    loops.count_pairs(rows, correct, level, weights, won, pairs)
+    weights = times * np.random.default_rng(9).poisson(1, shape).astype(dtype)
+    assert weights.max() < 256
+    won, pairs = loops.count_pairs(rows, correct, level, weights.astype(dtype))
     expected_won, expected_pairs = np.zeros((2, weights.shape[1]))
     for right, wrong in product(np.flatnonzero(correct), np.flatnonzero(~correct)):
         weight = weights[rows[right]].astype(float) * weights[rows[wrong]]
@@ -49,3 +49,13 @@ def test_loops_are_compiled_without_a_writable_cache(monkeypatch):
 
     monkeypatch.setattr(numba, "njit", cannot_keep)
     assert loops._compiled(lambda x: x + 1)(1) == 2
+
+
+def test_sums_of_large_counts_do_not_overflow_sixteen_bits():
+    # 600 right answers above 600 wrong ones, each drawn 250 times, then both tied
+    weights, rows = np.full((1200, 2), 250, np.uint8), np.arange(1200)
+    correct = rows >= 600
+    for level, share in ((rows, 1), (0 * rows, 0.5)):
+        won, pairs = loops.count_pairs(rows, correct, level, weights)
+        assert pairs.tolist() == 2 * [(600 * 250) ** 2]
+        assert won.tolist() == 2 * [share * (600 * 250) ** 2]

@@ -6,7 +6,8 @@ import relplot
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from persistcal.evaluation.smooth_ece import CHUNK, smooth_ece
+from persistcal.evaluation import smooth_ece as smooth_ece_module
+from persistcal.evaluation.smooth_ece import CHUNK, Labellings, smooth_ece
 
 confidences = st.one_of(
     st.floats(0, 1), st.sampled_from([0.0, 1e-6, 0.001, 0.5, 1 / 3, 0.9995, 1 - 1e-6, 1.0])
@@ -95,3 +96,19 @@ def test_smooth_ece_without_weights_is_nan():
     values = smooth_ece([0.2, 0.7], [0, 1], weights=counts)
     assert np.isnan(values[0])
     assert values[2] == pytest.approx(repeated_smece([0.2, 0.7], [0.0, 1.0], [3, 1]))
+
+
+@pytest.mark.parametrize("small", [2**40, 0])
+def test_labellings_have_the_smooth_ece_of_each_column_of_labels(monkeypatch, small):
+    monkeypatch.setattr(smooth_ece_module, "SMALL", small)
+    rng = np.random.default_rng(5)
+    # continuous, five levels, one level, and almost calibrated answers with a narrow bandwidth
+    for stated in (
+        rng.random(60),
+        rng.integers(0, 5, 60) / 4,
+        np.full(60, 0.3),
+        rng.random(4000),
+    ):
+        labels = rng.random((len(stated), 3)) < stated[:, None]
+        found = Labellings(stated).smooth_ece(labels)
+        assert found == pytest.approx([smooth_ece(stated, c) for c in labels.T], abs=1e-13)

@@ -1,0 +1,38 @@
+"""Work in threads gives the numbers of one thread."""
+
+import numpy as np
+import pytest
+
+from persistcal.evaluation import draws, threads
+from persistcal.evaluation.threads import in_threads
+
+
+@pytest.fixture
+def two_threads(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    monkeypatch.setattr(threads, "LARGE", 0)
+
+
+def test_results_are_in_the_order_of_the_items_and_errors_are_raised(two_threads):
+    assert in_threads(lambda x: x**2, range(9), size=1) == [x**2 for x in range(9)]
+    with pytest.raises(ZeroDivisionError):
+        in_threads(lambda x: 1 // x, [1, 0, 2], size=1)
+
+
+def test_draws_in_threads_equal_draws_of_one_thread(monkeypatch, two_threads):
+    groups, kept = np.arange(30) // 2, np.arange(5, 25)
+    several = draws.draw_sequences(40, range(200), seed=3, reach=7)
+    weights = draws.question_weights(groups, kept, range(200), seed=3)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    single = draws.draw_sequences(40, range(200), seed=3, reach=7)
+    for made, expected in zip(several[2:], single[2:], strict=True):
+        assert np.array_equal(made, expected)
+    assert np.array_equal(weights, draws.question_weights(groups, kept, range(200), seed=3))
+
+
+def test_large_and_small_studies_count_the_same_draws(monkeypatch):
+    small = draws.draw_sequences(40, range(70), seed=3, reach=7)
+    monkeypatch.setattr(draws, "SMALL", 0)
+    assert np.array_equal(
+        draws.draw_sequences(40, range(70), seed=3, reach=7).counts, small.counts
+    )
