@@ -41,7 +41,7 @@ class Continuations:
         *("begun", "finished_score", "finished_summary", "finished_tokens"),
     )
     token: Tensor  # last token of each row
-    finished_tokens: Tensor  # of the answers in `finished_score`, padded with -1
+    finished_tokens: Tensor  # tokens of the answers in `finished_score`, padded with -1
 
     def __init__(
         self, n_questions: int, *, n_answers: int, max_new_tokens: int, ends: Tensor
@@ -103,7 +103,7 @@ class Continuations:
 
 
 class BeamSearch(Continuations):
-    """Beam search without length penalty, in which some tokens end a beam.
+    """Beam search without length penalty. Some tokens end a beam.
 
     Each step considers the best `n_candidates` continuations of a question's live beams. A
     candidate that ends is finished if it is among the best `n_beams` candidates, and lost
@@ -115,16 +115,15 @@ class BeamSearch(Continuations):
     change the result.
 
     The result equals `generate` of transformers with ``length_penalty=0.0`` and
-    ``early_stopping=False``. Its stopping heuristic compares the best live beam, as if
-    finished at its current length, with the worst finished one. Without a length penalty this
+    ``early_stopping=False``. That stopping heuristic compares the best live beam, as if
+    finished at the current length, with the worst finished beam. Without a length penalty this
     is an exact bound, so ``early_stopping="never"`` gives the same result; only
     ``early_stopping=True``, which stops at the `n_beams`-th finished beam, differs. Two
-    differences between `generate` and textbook beam search are kept, because published
-    numbers come from `generate`: ending candidates that rank after `n_beams` are lost, and
-    live beams come from the best `n_candidates` only. The second one matters if many tokens
-    contain a newline: if more than ``n_candidates - n_beams`` candidates end, fewer than
-    `n_beams` beams stay alive, even if further continuations exist. If all end, the search
-    stops.
+    differences between `generate` and textbook beam search are kept, because published numbers
+    were made by `generate`: ending candidates that rank after `n_beams` are lost, and live
+    beams are among the best `n_candidates` only. The second one matters if many tokens contain
+    a newline: if more than ``n_candidates - n_beams`` candidates end, fewer than `n_beams`
+    beams stay alive, even if further continuations exist. If all end, the search stops.
 
     Rows are live beams, by question and then from the best, and so are the finished ones.
     """
@@ -157,7 +156,7 @@ class BeamSearch(Continuations):
         return self.extend(logprob.gather(1, token), token, measure_distributions(logprob))
 
     def extend(self, logprob: Tensor, token: Tensor, measured: Tensor | None = None) -> Tensor:
-        """Continue every live beam with one of its most probable next tokens.
+        """Continue every live beam with one of the most probable next tokens.
 
         `token` has `n_candidates` tokens of each row, from the likeliest, or all of a smaller
         vocabulary. `measured` is from `measure_distributions`; without it only the margin is
@@ -237,8 +236,8 @@ class Sampling(Continuations):
     100,000. The :math:`g` depend only on the seed, the question's text, the number of the
     sample and the step (`gumbel`), so batch sizes and shards change no result. Rounding can
     change the choice between two outcomes with sums that are equal to about six digits.
-    Checkpoints share the :math:`g` of a question, so their samples differ only because of
-    their probabilities.
+    Checkpoints share the :math:`g` of a question, so samples differ only because of the
+    probabilities.
 
     Scores and summaries are of the probabilities at temperature 1 without a nucleus. Finished
     answers are by number of the sample.
@@ -368,9 +367,9 @@ def philox(counter: Sequence[Tensor], key: Sequence[Tensor]) -> tuple[Tensor, ..
 def gumbel(keys: Tensor, samples: Tensor, steps: Tensor, size: int) -> Tensor:
     """Return standard Gumbel noise, `size` numbers for each sample's next token.
 
-    A row has the key of its question, the number of its sample and the number of its next
+    A row has the key of the question, the number of the sample and the number of the next
     token; a longer sequence extends a shorter one. Each number is made of 23 bits, which
-    float32 represents exactly. So the numbers are between -2.8 and 16.6; a Gumbel number
+    float32 represents exactly. The numbers are between -2.8 and 16.6; a Gumbel number
     exceeds 16.6 once in 17 million times.
     """
     first, second = keys[:, :1], keys[:, 1:]

@@ -46,7 +46,7 @@ from persistcal.models.vllm import VllmModel
 
 
 class Beam(NamedTuple):
-    """One answer; its measures are means over tokens, see `measure_distributions`."""
+    """An answer, with means over its tokens, see `measure_distributions`."""
 
     text: str  # up to the first newline or end token; often starts with a space, can be empty
     logprob: float  # summed over its tokens, including the end token
@@ -131,7 +131,7 @@ class Search:
     n_beams: int = 10  # fewer result only from a vocabulary of fewer than twice as many tokens
     max_new_tokens: int = 100
     draw: Draw | None = None  # instead of searching for beams, draw `n_beams` samples
-    batch_size: int | Literal["auto"] = "auto"  # as many as fit into `memory_gb`, at most 128
+    batch_size: int | Literal["auto"] = "auto"  # the most that fit into `memory_gb`, up to 128
     memory_gb: float = 16.0
     one_line: bool = True  # whether a newline ends a beam
 
@@ -150,11 +150,10 @@ def generate_beams(
 ) -> list[list[Beam]]:
     r"""Answer each prompt ``prefix + suffix`` with beams that end at their first newline.
 
-    Texts and scores are those of transformers'
-    ``generate(num_beams=n_beams, num_return_sequences=n_beams, length_penalty=0.0,
-    early_stopping=False, do_sample=False, stop_strings=["\n"])`` on one prompt at a
-    time [1]_, for every batch size; `BeamSearch` describes the algorithm. The common
-    first tokens of all prompts are encoded once.
+    Texts and scores equal transformers' ``generate(num_beams=n_beams,
+    num_return_sequences=n_beams, length_penalty=0.0, early_stopping=False, do_sample=False,
+    stop_strings=["\n"])`` on one prompt at a time [1]_, for every batch size; `BeamSearch`
+    describes the algorithm. The common first tokens of all prompts are encoded once.
 
     `model` is of transformers and accepts custom attention functions, such as Olmo-3, Llama
     and Qwen3, or is any model that vLLM runs. The tokenizer adds no special tokens to prompts
@@ -308,8 +307,8 @@ def encode_choice(
 ) -> Choice:
     """Return the tokens of a question and its options as lm-evaluation-harness splits them.
 
-    Context and option are encoded together, and the first tokens, as many as the context has,
-    are the context's. White space at its end belongs to the options. A prompt of a `chat`
+    Context and option are encoded together, and split after as many tokens as the context
+    has. White space at the end of the context belongs to the options. A prompt of a `chat`
     contains the special tokens, and its answer has no space in front.
     """
     asked = context.rstrip()

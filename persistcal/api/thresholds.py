@@ -50,10 +50,10 @@ from persistcal.store.sheets import (
 )
 from persistcal.store.user_files import UserTableError, name_files_in_errors, read_file
 
-SEED = 17  # of the random order of the answers
+SEED = 17  # seed of the random order of the answers
 TO_FILL = "correct"
 SHOWN = ["question", "references", "earlier_answer", "later_answer"]
-COLUMNS = ["order", "question_id", *SHOWN, "look", DRAWN_FROM, TO_FILL]  # of a sheet
+COLUMNS = ["order", "question_id", *SHOWN, "look", DRAWN_FROM, TO_FILL]  # a sheet's columns
 TEXTS = {"answer": "later_answer"}  # columns of a file with texts
 
 
@@ -150,7 +150,7 @@ def check_inputs(inputs: PredictionTables, settings: EvaluationSettings) -> Thre
 
 
 class Certificate(NamedTuple):
-    """What the labels of a sheet certify: a row of the table LOOKS, and a sentence."""
+    """The result of a labelled sheet: a row of the table LOOKS, and a sentence."""
 
     row: dict[str, Any]
     text: str
@@ -164,7 +164,7 @@ class Certificate(NamedTuple):
 class Relabelling:
     """The answers of the later of two checkpoints, with one estimator's confidences.
 
-    Only questions that both checkpoints answered count, one of each group. `texts` has the
+    A question counts if both checkpoints answered it; a group has one question. `texts` has the
     columns question_id, and any of question, references and answer, for predictions, which have
     no texts.
     """
@@ -206,7 +206,7 @@ class Relabelling:
         # For any order of the files
         answered = answered[np.argsort(answers.questions[answered])]
         answered = one_per_group(answers.groups, answered, seed=SEED)
-        # Of the questions that both checkpoints answered
+        # Questions that both checkpoints answered
         self.ids: np.ndarray = answers.questions[answered]
         self.confidence = drop_noise(answers.confidence[chosen][1, answered])
         self.correct = answers.correct[1, answered] == 1
@@ -238,7 +238,7 @@ class Relabelling:
     def source(self) -> str:
         """Return a digest of the answers and confidences that a sheet is drawn from.
 
-        Predictions have no answers, so the name of the checkpoint stands for these.
+        Predictions lack answers, so the name of the checkpoint replaces them.
         """
         answers = self._texts["later_answer"] if self._has_answers else [self.names[1]]
         confidence = np.round(self.confidence, 12).tolist()
@@ -247,8 +247,9 @@ class Relabelling:
     def write_sheet(self, path: str, sizes: Sequence[int]) -> str:
         """Write the answers to label next, or add them to a sheet; return a sentence.
 
-        `sizes` are the numbers of labels at the planned looks, the last one that of the sheet.
-        The sheet hides confidences and labels, which could sway the person who fills it in.
+        `sizes` are the numbers of labels at the planned looks; the largest is the size of the
+        sheet. The sheet hides confidences and labels, which could sway the person who fills it
+        in.
         """
         planned, n_answers = sorted(set(sizes)), len(self.ids)
         if not 1 <= planned[0] <= planned[-1] <= n_answers:
@@ -281,7 +282,7 @@ class Relabelling:
         )
 
     def _present(self, path: str) -> Sheet | None:
-        """Return the sheet at `path` if it has entries; refuse one of other answers."""
+        """Return the sheet at `path` if it has entries; refuse other answers' sheets."""
         if not Path(path).exists():
             return None
         remedy = (

@@ -50,7 +50,7 @@ class EntrySettings:
     words: Sequence[str] | None = None
     scale: Mapping[str, float] | None = None  # the probability of each expression
     layer: int | Literal["best"] | None = None  # that a probe reads, from 1; the middle one
-    # Checkpoints on which a probe without labels is fitted: "training" or "each"
+    # Checkpoints that fit a probe without labels: "training" or "each"
     fit_at: str = ""
     rater: str = ""  # the checkpoint that rates answers, and its few-shot prompts of questions
     few_shot: FewShot | None = None
@@ -60,7 +60,8 @@ class EntrySettings:
 class Evidence(EntrySettings):
     """Inputs of an estimator besides the rated answers; tables have a column checkpoint.
 
-    Optional inputs are None unless the estimator's entry in the config requests them.
+    The entry of the estimator in the config requests optional inputs, which are None by
+    default.
     """
 
     earlier: tuple[str, ...]  # training checkpoints of the model, in order
@@ -70,12 +71,12 @@ class Evidence(EntrySettings):
     labelled: pd.DataFrame
     clusters: pd.DataFrame  # CLUSTERS and BEAMS of the groups that the estimator `reads`
     beams: pd.DataFrame
-    verified: pd.DataFrame | None = None  # VERIFIED of its `verifier`
+    verified: pd.DataFrame | None = None  # VERIFIED by the `verifier`
     # Whether the answers of each pair mean the same; not of options.
     equivalent: PairTest | None = None
     load: "Callable[[str], tuple[PreTrainedModel, PreTrainedTokenizerBase]] | None" = None
     options: bool = False  # multiple choice, with the weights of the clusters
-    estimator: str = ""  # its name in the config
+    estimator: str = ""  # name in the config
     replies: pd.DataFrame | None = None  # REPLIES to the estimator's prompt
     train: pd.DataFrame | None = None  # answers to train questions, if it is fitted at each
     questions: pd.DataFrame | None = None
@@ -107,8 +108,8 @@ def rate(
 
     With `may_lack` an estimator can return missing values in a Series of pandas' Float64, for
     answers without a readable stated confidence; they become NaN. The estimator receives
-    copies. The index of its answers shares no label with row numbers, so that the index of a
-    returned Series identifies the answers.
+    copies. The index of these differs from row numbers, so that the index of a returned Series
+    identifies the answers.
     """
     n = len(answers)
     index = pd.RangeIndex(n, 2 * n)

@@ -1,7 +1,8 @@
 """Registrations of estimators: their display names, needs and config keys.
 
-`persistcal.confidence.estimators.catalogue` has the project's. The Snakefile reads those of
-users from their files without running them, so the arguments of `estimator` are literals.
+`persistcal.confidence.estimators.catalogue` has the project's. The Snakefile reads
+registrations in users' files without running them, so the arguments of `estimator` are
+literals.
 """
 
 import ast
@@ -36,12 +37,12 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 class Registration:
     """Display name, needs and config keys of an estimator."""
 
-    family: str = ""  # its module in `estimators`, for functions of the project
+    family: str = ""  # module in `estimators`, for functions of the project
     label: str = ""  # by default the name in the config
     needs: tuple[str, ...] = ()  # columns of BEAMS that must not be empty, and `SEVERAL`
     required: tuple[str, ...] = ()  # keys of `KEYS` that its entry in the config must have
     optional: tuple[str, ...] = ()  # and that it can have
-    reads: tuple[str, ...] = ("evaluation",)  # default of its key, as of the next four
+    reads: tuple[str, ...] = ("evaluation",)  # default of the key, like the next four
     reads_weights: bool = False
     fitted: bool = False
     by_checkpoint: bool = False

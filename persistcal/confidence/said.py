@@ -24,7 +24,7 @@ _DIGIT = re.compile(r"(?<![A-Za-z])\d")
 
 _GUESS = re.compile(r"\b([GP])(\d+)\s*[:.)]", re.IGNORECASE)
 
-# Words that turn a statement against the answer, beside the clause of its expression
+# Words next to the clause of an expression that turn a statement against the answer
 _DOUBTFUL = re.compile(
     r"""n['’]?t\b | [<>≤≥≦≧⩽⩾±≠] | \#\s*\+ | \b(?:
     not|no|non|never|neither|nor|none|cannot|without|hardly|barely|scarcely|seldom|rarely
@@ -54,7 +54,7 @@ _NEUTRAL = set(
     true with would""".split()
 )
 
-# Words that may be around a number, too; any other word makes a reply unreadable
+# Words that can be around a number, too; any other word makes a reply unreadable
 _AROUND_NUMBERS = _NEUTRAL | set(
     """about absolutely am approximately around based believe can certain certainly certainty
     chance completely confidently degree estimate estimated extremely fairly fully give given
@@ -119,7 +119,7 @@ def probability(reply: str) -> float | None:
 
 
 def _is_neutral(text: str, words: Collection[str] = _NEUTRAL) -> bool:
-    """Return whether no word of a text changes the meaning of its neighbours."""
+    """Return whether all words of a text leave the meaning of neighbours unchanged."""
     found = re.findall(r"[^\W_]+(?:['’-][^\W_]+)*|\w+-|-\w+", text)
     return {word.replace("’", "'") for word in found} <= set(words)
 

@@ -1,9 +1,9 @@
-"""Confidence from a model's next-token probabilities: of ten digits, or of one word.
+"""Confidence from a model's next-token probabilities, for ten digits or for one word.
 
 Verbalised confidence is the mean digit that a model would answer, over nine. The logits of the
 ten digits at the end of a confidence prompt, and nothing else of the vocabulary, make it.
 
-A verifier, a separate model, is asked whether answers are right. Its confidence is the
+A verifier, a separate model, is asked whether answers are right. The confidence is the
 probability of one word, such as "yes", among the whole vocabulary. The probabilities of other
 words, "no" and "Yes" included, do not count. This follows the authors of generalized
 correctness models (Xiao et al., "Generalized Correctness Models: Learning Calibrated and
@@ -85,11 +85,11 @@ def digit_logits(
 
     They equal the logits of a separate full forward pass of each prompt, which
     `check_digit_logits` verifies for a model. A common start of prompts is encoded once.
-    `head` is the dtype of the last layer: float32, or the model's own, in which its logits are
-    rounded.
+    `head` is the dtype of the last layer: float32, or the model's, which rounds the logits.
     """
-    # Of a model that is split, one GPU computes a piece while another has the next: nothing
-    # here waits for the last one. Four pieces on two GPUs take 5 / 8 of the time of one.
+    # If a model is split, one GPU computes a piece while another has the next, and the code
+    # here does not wait for the last one. Four pieces on two GPUs take 5 / 8 of the time of
+    # one.
     n_gpus = len({*getattr(model, "hf_device_map", {"": 0}).values()})
     n_pieces = min(len(prompts), PIECES_PER_GPU * n_gpus) if n_gpus > 1 else 1
     ends = [len(prompts) * i // n_pieces for i in range(n_pieces + 1)]
@@ -155,9 +155,9 @@ def score_answers(
 ) -> np.ndarray:
     """Return the verbalised confidence at the end of each prompt, in [1e-6, 1 - 1e-6].
 
-    It is NaN for a prompt whose batch is not part of `work`: the batches to score, all by
-    default, and the storage of their scores. Results do not depend on `batch_size` beyond
-    rounding. See `digit_logits` for the other parameters.
+    It is NaN for prompts outside `work`: the batches to score, all by default, and the storage
+    of scores. Results do not depend on `batch_size` beyond rounding. See `digit_logits` for the
+    other parameters.
     """
 
     def score(batch: list[Sequence[int]]) -> Tensor:

@@ -1,8 +1,8 @@
 """Checkpoints of a Hub repository, or of a local folder with a sub-folder per revision.
 
 Weights are safetensors files. Code in a repository is neither fetched nor run. All jobs and
-studies share the Hub's cache (`HF_HOME`). Its locks make concurrent jobs fetch a file once, and
-it stays consistent without locks, because downloads are renamed when complete.
+studies share the Hub's cache (`HF_HOME`). Locks of the cache make concurrent jobs fetch a file
+once. The cache is consistent without locks, because downloads are renamed when complete.
 """
 
 import difflib
@@ -172,7 +172,7 @@ class Revision(Checkpoint):
 
 
 def changed_files(first: Mapping[str, str], second: Mapping[str, str]) -> list[str]:
-    """Return the files with different digests or in only one of both, sorted."""
+    """Return the files that differ or are in one mapping only, sorted."""
     return sorted({name for name, _ in first.items() ^ second.items()})
 
 

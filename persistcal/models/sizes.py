@@ -1,7 +1,7 @@
-"""GPU memory that a model takes while it decodes, scores and trains, from its shape alone.
+"""GPU memory that a model takes to decode, score and train, computed from the shape.
 
-Bytes are those of tensors. The CUDA context takes about half a gigabyte more, and the caching
-allocator what it loses to fragmentation.
+Only tensors count. The CUDA context takes about half a gigabyte more, and fragmentation in the
+caching allocator takes memory, too.
 """
 
 from typing import NamedTuple
@@ -28,7 +28,7 @@ class DecoderShape(NamedTuple):
     layers: int
     heads: int
     vocabulary: int
-    kv_heads: int = 0  # of keys and values; 0 means as many as heads
+    kv_heads: int = 0  # heads of keys and values; 0 means `heads`
     head_dim: int = 0  # 0 means hidden / heads
     gated: bool = True  # three projections in the feed-forward layers instead of two
     tied: bool = False  # input and output embeddings are one matrix
@@ -73,7 +73,7 @@ class DecoderShape(NamedTuple):
 
     def adapter_weights(self, rank: int) -> int:
         """Return at least the number of weights of an adapter on all linear layers."""
-        # Queries, keys and values of a layer have matrices of their own.
+        # Queries, keys and values of a layer have separate matrices.
         shared = 2 * self.hidden if self.gated else 0
         per_layer = sum(inputs + outputs for inputs, outputs in self._linear_layers) + shared
         return self.layers * rank * per_layer
@@ -97,7 +97,7 @@ def questions_at_once(per_question: float, memory_gb: float, n_questions: int = 
 def decoding_bytes(
     shape: DecoderShape, *, n_question: int, n_beams: int, max_new_tokens: int, memory_gb: float
 ) -> int:
-    """Return the memory to decode questions of `n_question` tokens, as many as fit together."""
+    """Return the memory to decode the largest batch of questions of `n_question` tokens."""
     n_tokens = n_question + n_beams * min(max_new_tokens, TYPICAL)
     per_question = question_bytes(shape, n_tokens, n_beams)
     return shape.weight_bytes + questions_at_once(per_question, memory_gb) * per_question

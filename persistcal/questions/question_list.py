@@ -14,7 +14,7 @@ from persistcal.questions.templates import check_fields
 from persistcal.store.artifacts import QUESTIONS
 from persistcal.store.user_files import UserTableError, check_columns, texts
 
-SHUFFLE_SEED = 17  # of the paper's lists
+SHUFFLE_SEED = 17  # seed of the paper's lists
 N_FEW_SHOT = 10  # questions reserved for few-shot prompts; the first 5 are used
 
 
@@ -26,7 +26,7 @@ class Question(NamedTuple):
     any_of: bool = False  # references are different answers, instead of names of one
     category: str = ""  # few-shot examples can depend on it
     excluded: bool = False  # keeps its index, but is neither trained nor evaluated on
-    options: list[str] | None = None  # of multiple choice
+    options: list[str] | None = None  # for multiple choice
     gold: int | None = None  # which of the options is right, counted from 0
     truths: str | None = None  # references by checkpoint, as JSON
 
@@ -54,8 +54,8 @@ def number_questions(
 ) -> pd.DataFrame:
     """Return the table QUESTIONS: the dataset's questions with index, id and split.
 
-    A split is a range of canonical indices, [first, end). The `few_shot` examples have ids and
-    indices of their own, so that they do not change canonical ones.
+    A split is a range of canonical indices, [first, end). The `few_shot` examples have separate
+    ids and indices, so that canonical ones do not change.
     """
     for split, (_, end) in (("train", train), ("test", test)):
         if end > len(canonical):
@@ -204,7 +204,7 @@ EDITED, NEIGHBOUR, RETAIN = "edited", "neighbour", "retain"
 
 
 def group_facts(facts: pd.DataFrame, shares: Mapping[str, float], *, seed: int) -> np.ndarray:
-    """Return the group of each fact: one of `shares`, "neighbour", or else "retain".
+    """Return the group of each fact: a key of `shares`, "neighbour" or "retain".
 
     Each fact of the group "edited" has a neighbour with the same relation and answer, as long
     as facts are left. Few-shot examples, which are in every prompt, are retained. Shares refer

@@ -1,8 +1,8 @@
 """Sources of questions: TriviaQA, Jeopardy, BioASQ and a user's own file.
 
-A function with the decorator `source` is a source. Its parameters are keys of a dataset in the
-config, `least` (the questions of each split that the study needs) and `states` (the names of
-its checkpoints). Keys without a default are required by the schema of the config.
+A function with the decorator `source` is a source. The parameters of a source are keys of a
+dataset in the config, `least` (the questions of each split that the study needs) and `states`
+(the names of the checkpoints). Keys without a default are required by the schema of the config.
 """
 
 import inspect
@@ -106,8 +106,8 @@ def triviaqa_questions(
 ) -> pd.DataFrame:
     """Return the questions of TriviaQA, shuffled.
 
-    With `aliases` they have all references of the benchmark, otherwise its answer alone, and a
-    judge decides about others.
+    With `aliases` they have all references of the benchmark. By default they have only its
+    answer, and a judge decides about other answers.
     """
     return number_questions(
         "triviaqa",
@@ -212,7 +212,7 @@ def factoid_question(body: str, exact_answer: object) -> Question:
 
 
 def list_question(body: str, groups: Sequence[object]) -> Question:
-    """Return a list question that asks for one answer of its `groups`.
+    """Return a list question that asks for one answer of `groups`.
 
     >>> list_question("List the chains", [["alpha", "α"], ["beta"]])[:4]
     ('List the chains. Just output one of the answers.', ['alpha', 'α', 'beta'], True, 'list')
@@ -378,7 +378,7 @@ def split_truths(rows: pd.DataFrame, known: Collection[str]) -> pd.DataFrame:
     """Return the columns references and truths of a user's column answers.
 
     An answer is a text, a list of texts, or a mapping of checkpoints to these, with ``default``
-    for all other checkpoints. Truths are None, or a JSON object of lists by checkpoint.
+    for all other checkpoints. Truths are a JSON object of lists by checkpoint, or None.
 
     >>> rows = pd.DataFrame({"answers": ["4", {"default": "Paris", "edited": ["Lyon"]}]})
     >>> split_truths(rows, ["base", "edited"]).values.tolist()
@@ -424,8 +424,8 @@ def _is_there(value: object) -> bool:
 def _load(repo: str, name: str, splits: Sequence[str], revision: str) -> "list[Dataset]":
     """Load splits of a repository of the Hub, or of a folder with the same files.
 
-    The cache of `datasets` knows a folder by its name only and would return what the folder
-    contained before, so a folder is read without it.
+    The cache of `datasets` identifies a folder by name and would return earlier contents, so a
+    folder is read without the cache.
     """
     from datasets import load_dataset
 
@@ -478,7 +478,7 @@ def read_jeopardy(
 
 @source("bioasq")
 def read_bioasq(*, file: str, expect: Mapping[str, int] | None = None) -> pd.DataFrame:
-    """Return the questions of BioASQ, from the user's copy of its training data."""
+    """Return the questions of BioASQ, from the user's copy of the training data."""
     try:
         with name_files_in_errors(file):
             questions = bioasq_questions(json.loads(Path(file).read_text("utf-8"))["questions"])

@@ -18,7 +18,7 @@ from persistcal.store.replies import append_rows, decode_lines, parse_rows
 
 log = logging.getLogger(__name__)
 
-DRAWN_FROM = "drawn_from"  # column with the digest of what a sheet was drawn from
+DRAWN_FROM = "drawn_from"  # column with the digest of the answers that were drawn
 LONGEST_CELL = 5_000  # characters; spreadsheets take 32,767
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a cell that begins with one can be a formula
 # Entries as people write them, and as spreadsheets write truth values
@@ -33,7 +33,7 @@ class SheetError(ValueError):
 
 
 class SheetRow(NamedTuple):
-    """A row of a sheet: its number in a spreadsheet, where the heading is row 1, and cells."""
+    """The number of a row in a spreadsheet, from 1 for the heading, and the cells."""
 
     number: int
     cells: dict[str, str]
@@ -168,7 +168,7 @@ def _text(value: object) -> str:
 
 
 def append_to_sheet(sheet: Sheet, rows: Iterable[Mapping[Any, object]]) -> None:
-    """Append rows to a sheet, in its own columns; what a person wrote is not touched."""
+    """Append rows in the columns of a sheet; existing entries are kept."""
     cells = [_cells(sheet.columns, row) for row in rows]
     if sheet.encoding == "utf-8":
         append_rows(sheet.path, cells, delimiter=sheet.delimiter)
@@ -181,7 +181,7 @@ def append_to_sheet(sheet: Sheet, rows: Iterable[Mapping[Any, object]]) -> None:
 
 
 def check_unfilled(path: str, given: Sequence[str], remedy: str) -> None:
-    """Refuse to replace a file with entries, or one that is no sheet of this kind."""
+    """Refuse to replace a file with entries, or a file that is not a sheet of this kind."""
     if not Path(path).exists():
         return
     try:
@@ -268,7 +268,7 @@ def _number(text: str) -> float | None:
 def filled_prefix(sheet: Sheet, entries: Iterable[tuple[SheetRow, object]]) -> int:
     """Return how many rows at the beginning have an entry; refuse gaps before an entry.
 
-    `entries` are rows in the order in which they were drawn, with None without an entry. Only
+    `entries` are rows in random order, each with the entry or None. Only
     a prefix of a random order is a random sample.
     """
     filled, gap = 0, None

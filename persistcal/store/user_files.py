@@ -179,7 +179,7 @@ def _heading(path: str, known: Collection[str]) -> Heading:
 
 
 def _check_quotes(path: str, delimiter: str) -> None:
-    """Refuse a CSV file with an open quote, which would make later rows a part of its value."""
+    """Refuse a CSV file with an open quote, because later rows would be part of the value."""
     n_quotes = 0
     with pa.input_stream(path) as file:
         while block := file.read(BLOCK):

@@ -22,7 +22,7 @@ BATCH = 64
 # Weight of the ridge penalty against the answers' summed loss: hidden units are many
 # and correlated.
 PENALTY = 100.0
-HELD_OUT = 5  # one question in five chooses the layer
+HELD_OUT = 5  # a fifth of the questions chooses the layer
 
 Floats = NDArray[np.float64]
 States = NDArray[np.float32]  # shape (n_layers, n_answers, n_units)
@@ -178,8 +178,8 @@ def read_states(
 ) -> States:
     """Return the hidden states at the end of each text, of one layer or of all layers.
 
-    A number is that of a block, from 1; "best" reads all blocks, and None the middle one. The
-    last block is read after the model's final norm.
+    A layer is the number of a block, from 1; "best" reads all blocks, and None the middle one.
+    The last block is read after the model's final norm.
     """
     n_layers = len(blocks(model))
     if isinstance(layer, int) and not 1 <= layer <= n_layers:
@@ -251,8 +251,8 @@ def _has_low_entropy(answers: pd.DataFrame, evidence: Evidence) -> NDArray[np.bo
 def best_split(values: ArrayLike) -> float:
     """Return the greatest value of the lower of two groups with the least squared error.
 
-    The error is that of the groups' means. The threshold of Kossen et al. has the same
-    definition, on a grid of 100 values.
+    The error is the variance around the groups' means. The threshold of Kossen et al. has the
+    same definition, on a grid of 100 values.
 
     >>> best_split([0.0, 0.1, 0.9, 1.0])
     0.1

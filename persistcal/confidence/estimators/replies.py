@@ -1,4 +1,4 @@
-"""Confidence that a checkpoint states in words, or that comes with a user's answers."""
+"""Confidence that a checkpoint states in words, or that a user's file of answers has."""
 
 import json
 
@@ -38,7 +38,7 @@ def said_probability(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
 def said_guesses(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     """Return the probability of the first guess that matches each answer, 0 without a match.
 
-    A guess matches if it equals, after normalisation, the answer or another member of its
+    A guess matches if it equals, after normalisation, the answer or another member of the
     cluster. A reply is unreadable without a guess, or if the matching guess has no probability.
 
     Tian et al., "Just Ask for Calibration", EMNLP 2023, arXiv:2305.14975: the numeric
