@@ -36,7 +36,7 @@ def folder(tmp_path_factory):
     configs = lexical_study(folder, {"tiny": model}, ESTIMATORS, asked, **HOW)
     for seed, name in enumerate(STATES):
         save_tiny(folder / "models" / name, seed=seed)
-    snakemake(folder, "--cores", "2", configs=configs)
+    snakemake(folder, "out/metrics.csv", "--cores", "2", configs=configs)
     return folder
 
 

@@ -39,8 +39,8 @@ def test_the_answers_of_a_study_give_its_metrics_again(study, tmp_path):
         tmp_path / "answers.jsonl", orient="records", lines=True, double_precision=15
     )
     checkpoints = {
-        "earlier": ["p10", "p20", "p30"],
-        "evaluation": ["p40", "p50", "p90", "p100"],
+        "earlier": ["p20", "p30"],
+        "evaluation": ["p40", "p90", "p100"],
     }
     estimators = ["end_correct", "self_consistency", "self_consistency_posthoc"]
     given = {"answers": "answers.jsonl"}
@@ -68,12 +68,12 @@ def test_several_models_and_datasets_are_kept_apart(tmp_path):
             for number, knowledge_of_question in enumerate(knowledge + rng.normal(size=40)):
                 named = {"checkpoint": checkpoint, "question_id": f"q{number}"}
                 named |= {"model": model, "dataset": dataset}
-                right = rng.random(5) < 1 / (1 + np.exp(-2 * knowledge_of_question))
-                answers = np.where(right, "red", rng.choice(["blue", "green", "grey"], 5))
+                right = rng.random(3) < 1 / (1 + np.exp(-2 * knowledge_of_question))
+                answers = np.where(right, "red", rng.choice(["blue", "green", "grey"], 3))
                 text = {"question": f"Colour {number} of {dataset}?", "references": "red"}
                 rows += [{**named, **text, "answer": answer} for answer in answers.tolist()]
                 [(best, votes)] = Counter(answers.tolist()).most_common(1)
-                rated.append({**named, "confidence": votes / 5, "correct": best == "red"})
+                rated.append({**named, "confidence": votes / 3, "correct": best == "red"})
     pd.DataFrame(rows).to_csv(tmp_path / "answers.csv", index=False)
     models = {m: {"evaluation": evaluated} for m, evaluated in checkpoints.items()}
     datasets, given = {"quiz": {}, "other": {}}, {"answers": "answers.csv"}
@@ -98,7 +98,7 @@ def test_several_models_and_datasets_are_kept_apart(tmp_path):
 def test_scored_options_give_the_metrics_of_their_definition(tmp_path):
     """Softmax, margin and accuracy from the file itself, without a model or a judge."""
     rng = np.random.default_rng(5)
-    checkpoints, rows, rated = ["z", "a", "b", "c"], [], []
+    checkpoints, rows, rated = ["z", "a", "b"], [], []
     names = ["option_probability", "option_margin", "option_entropy", "self_consistency"]
     knowledge = rng.normal(size=60)
     for checkpoint in checkpoints:
@@ -123,7 +123,7 @@ def test_scored_options_give_the_metrics_of_their_definition(tmp_path):
                     label = {"correct": bool(scores.argmax() == number % 4), "estimator": name}
                     rated.append({**named, **label, "confidence": confidence})
     pd.DataFrame(rows).to_parquet(tmp_path / "options.parquet", index=False)
-    models = {"m1": {"earlier": ["z"], "evaluation": ["a", "b", "c"]}}
+    models = {"m1": {"earlier": ["z"], "evaluation": ["a", "b"]}}
     platt = {"label": "P", "function": "option_probability", "reads": [], "posthoc": "platt"}
     further = {"decoding": {"strategy": "options"}, "estimators": {"option_platt": platt}}
     given = {"answers": "options.parquet"}
@@ -136,7 +136,7 @@ def test_scored_options_give_the_metrics_of_their_definition(tmp_path):
     commanded = compute_metrics(study, make_settings(min_contrast=1))
     key = ["estimator", "conditioning", "scope", "metric", "seed"]
     metrics = artifacts.read_csv(tmp_path / "out" / "metrics.csv", artifacts.METRICS)
-    expected = evaluate(pd.DataFrame(rated), ["a", "b", "c"], min_contrast=1)
+    expected = evaluate(pd.DataFrame(rated), ["a", "b"], min_contrast=1)
     metrics = values_by(key, metrics)
     assert metrics.loc["option_platt"].notna().any()
     metrics = metrics.drop("option_platt")

@@ -47,7 +47,7 @@ def planned_with(study, tmp_path, change):
 OTHER = {"revision": "verifier"}
 ONE_MORE = {
     "checkpoints": {"p110": {**OTHER, "label": "110%"}},
-    "evaluation": ["p40", "p50", "p90", "p100", "p110"],
+    "evaluation": ["p40", "p90", "p100", "p110"],
 }
 LOOKED_UP = {"resolve_checkpoint": 1, "fetch_checkpoint": 1}
 
@@ -70,7 +70,7 @@ def test_another_learning_rate_trains_only_its_recipe(study, tmp_path):
     change = {"estimators": {"oracle": {"recipe": {"learning_rate": 1e-3}}}}
     assert planned_with(study, tmp_path, change) == {
         "train_oracle": 1,
-        "score_answers": 4,
+        "score_answers": 3,
         "gather_confidences": 1,
         **evaluated(1),
     }
@@ -81,7 +81,7 @@ def test_another_seed_trains_adapters_and_decodes_nothing(study, tmp_path):
     assert planned_with(study, tmp_path, {"training": {"seeds": [17, 18, 19]}}) == {
         "train_non_oracle": 1,
         "train_oracle": 1,
-        "score_answers": 2 * 4,
+        "score_answers": 2 * 3,
         "gather_confidences": 2,
         **evaluated(2),
     }
@@ -97,8 +97,8 @@ def chosen_with(*estimators):
     ("name", "entry", "jobs"),
     [
         ("sequence_probability", {}, {"estimate_confidences": 1}),
-        ("sharp", {"recipe": "oracle", "posthoc": "isotonic"}, {"score_answers": 3}),
-        ("of_one", {"recipe": {"train_on": ["p40"]}}, {"train_of_one": 1, "score_answers": 4}),
+        ("sharp", {"recipe": "oracle", "posthoc": "isotonic"}, {"score_answers": 2}),
+        ("of_one", {"recipe": {"train_on": ["p40"]}}, {"train_of_one": 1, "score_answers": 3}),
         ("non_oracle_copy", {}, {"score_answers": 1}),
     ],
 )
@@ -117,10 +117,10 @@ def test_one_more_estimator_costs_only_itself(study, tmp_path, name, entry, jobs
 @pytest.mark.parametrize(
     ("estimator", "jobs"),
     [
-        # the test answers of the four evaluation checkpoints
-        ("self_consistency", {"judge_answers": 4}),
-        # fitted on labelled train answers of the three earlier checkpoints, too
-        ("self_consistency_posthoc", {"judge_answers": 4 + 3, "estimate_confidences": 1}),
+        # the test answers of the three evaluation checkpoints
+        ("self_consistency", {"judge_answers": 3}),
+        # fitted on labelled train answers of the two earlier checkpoints, too
+        ("self_consistency_posthoc", {"judge_answers": 3 + 2, "estimate_confidences": 1}),
     ],
 )
 def test_another_label_reruns_only_estimators_that_are_fitted_on_labels(study, estimator, jobs):
@@ -165,14 +165,14 @@ def test_one_more_table_costs_only_itself(study, tmp_path):
 
 
 def test_another_version_of_a_checkpoint_reruns_only_its_answers(study, tmp_path):
-    """The earlier checkpoints' answers and adapters stay, and the other three's answers."""
+    """The earlier checkpoints' answers and adapters stay, and the other two's answers."""
     change = {"models": {"atlas": {"checkpoints": {"p100": OTHER}}}}
     assert planned_with(study, tmp_path, change) == {
         **LOOKED_UP,
         **answered(1),
         "train_oracle": 1,
         # the oracle's adapters are new, and p100 is scored by the non-oracle ones too
-        "score_answers": 4 + 1,
+        "score_answers": 3 + 1,
         "gather_confidences": 2,
         # end_correct, self_consistency and its post-hoc read all evaluation checkpoints
         "estimate_confidences": 3,
@@ -187,7 +187,7 @@ def test_one_more_checkpoint_keeps_the_answers_of_the_others(study, tmp_path):
         **LOOKED_UP,
         **answered(1),
         "train_oracle": 1,
-        "score_answers": 5 + 1,
+        "score_answers": 4 + 1,
         "gather_confidences": 2,
         "estimate_confidences": 3,
         "list_contrast_sets": 1,
@@ -202,7 +202,7 @@ def test_only_one_more_checkpoint_is_asked_about_its_answers(study, tmp_path):
     folder, overlay = tmp_path / "study", tmp_path / "overlay.yaml"
     shutil.copytree(study, folder)
     assert planned(snakemake(folder, target, "--dry-run", configs=ATLAS)) == {
-        "rate_at_checkpoint": 4,
+        "rate_at_checkpoint": 3,
         "gather_confidences": 1,
         "join_labels": 1,
     }
@@ -231,7 +231,7 @@ WITH_METRICS = {"evaluate_estimator": 5, **COLLECTED, "list_contrast_sets": 1}
             {
                 "train_non_oracle": 1,
                 "train_oracle": 1,
-                "score_answers": 8,
+                "score_answers": 6,
                 "gather_confidences": 2,
                 **evaluated(2),
             },

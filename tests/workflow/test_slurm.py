@@ -1,7 +1,7 @@
 """The study through sbatch, on a cluster that the test itself starts.
 
 The same run contains all accidents of a job: a submitted job costs seconds and a time limit
-a whole minute for any size of the study.
+a whole minute for any size of the study. Jobs without a test are run without the cluster.
 """
 
 import os
@@ -27,7 +27,13 @@ SMALL = [
 ]
 CHECKPOINTS = ["p10", "p20", "p30", "p40"]
 TOO_LITTLE_MB = 400  # enough for Snakemake, too little for torch
+QUESTIONS = "results/smoke/questions/atlas.parquet"
 CLUSTERS = "results/smoke/clusters/atlas/p40/atlas/test.parquet"
+# What the adapter needs, except for the labels of a checkpoint
+TRAINED_ON = [
+    f"results/smoke/{made}/atlas/train.parquet"
+    for made in ("clusters/atlas/p30", "labels/atlas/p40")
+]
 ADAPTER = "results/smoke/adapters/atlas/atlas/oracle/p30+p40/seed17/adapter_model.safetensors"
 TRAINING_LOG = "results/smoke/logs/train_adapters/atlas/atlas/oracle/p30+p40.log"
 
@@ -123,7 +129,8 @@ def accident(cluster, profile, tmp_path_factory):
     Returns the folder, Snakemake's output, and the ids of the jobs by checkpoint.
     """
     folder = tmp_path_factory.mktemp("accident")
-    snakemake(folder, "--cores", "2", "results/smoke/checkpoints/atlas/p40.json", configs=SMALL)
+    fetched = [f"results/smoke/checkpoints/atlas/{name}.json" for name in CHECKPOINTS]
+    snakemake(folder, "--cores", "2", *fetched, QUESTIONS, configs=SMALL)
     limits = [
         "generate_beams:runtime=1 if wildcards.checkpoint == 'p20' else 60",
         f"generate_beams:mem_mb={TOO_LITTLE_MB} if wildcards.checkpoint == 'p30' else 2000",
@@ -172,6 +179,7 @@ def rerun(accident, profile):
     """The folder after a second run, with too little memory for the first attempt at p30."""
     folder, _, _ = accident
     made_at = (folder / CLUSTERS).stat().st_mtime_ns
+    snakemake(folder, "--cores", "2", *TRAINED_ON, configs=SMALL)
     running = start(
         *command(folder, ADAPTER, *map(beams, CHECKPOINTS), profile=profile),
         "--set-resources",

@@ -68,15 +68,14 @@ def test_the_example_runs_to_metrics_tables_figures_and_page(
     (tmp_path / "fast.yaml").write_text("evaluation: {replicates: 200}\n")
     words = [ROOT / "tools" / "fork_jobs.py", "--snakefile", ROOT / "Snakefile"]
     words += ["--directory", tmp_path, "--profile", ROOT / "profiles" / "laptop"]
-    words += ["--cores", "2", "--configfile", ROOT / "config" / f"{example}.yaml"]
-    python(*words, tmp_path / "fast.yaml", **environment)
+    words += ["--cores", "2"]
     out = tmp_path / "results" / example
-    for made in (
-        "tables/all_estimators.tex",
-        "figures/full_vs_contrast.png",
-        "report/index.html",
-    ):
-        assert (out / made).stat().st_size > 0
+    shown = ["tables/all_estimators.tex", "figures/full_vs_contrast.png", "report/index.html"]
+    if example == "own_predictions":  # not all figures twice
+        words += [f"results/{example}/{made}" for made in shown]
+    words += ["--configfile", ROOT / "config" / f"{example}.yaml", tmp_path / "fast.yaml"]
+    python(*words, **environment)
+    assert all((out / made).stat().st_size > 0 for made in shown)
     metrics = artifacts.read_csv(out / "metrics.csv", artifacts.METRICS)
     significance = artifacts.read_csv(out / "significance.csv", artifacts.SIGNIFICANCE)
     assert metrics["value"].notna().all()
