@@ -15,8 +15,8 @@ collect_ignore = ["helpers/absent_packages"]  # the start of other Pythons
 WHOLE_PAPER = ROOT / "config" / "whole_paper.yaml"
 SMOKE = ROOT / "config" / "smoke.yaml"
 # With --no-loadscope-reorder, workers take files in this order, the longest first.
-LONGEST = ["test_slurm.py", "test_paper_mini.py", "test_workflow.py", "test_under_pretence.py"]
-LONGEST += ["test_one_gpu.py", "test_own_answers_run.py", "test_runs.py", "test_ranks.py"]
+LONGEST = ["slurm", "workflow", "paper_mini", "without_models", "under_pretence", "one_gpu"]
+LONGEST += ["lab_run", "own_answers_run", "install", "runs", "gpu", "page_browser", "ranks"]
 
 
 def pytest_addoption(parser):
@@ -41,7 +41,7 @@ def pytest_collection_modifyitems(config, items):
         items[:] = [item for item in items if affected[item.path]]
 
     def order(item):
-        name = item.path.name
+        name = item.path.stem.removeprefix("test_")
         place = LONGEST.index(name) if name in LONGEST else len(LONGEST)
         return place, item.get_closest_marker("slow") is None
 
