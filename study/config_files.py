@@ -105,9 +105,20 @@ def settle_sources(config: Config, project: Path) -> None:
 
 
 def settle_tables(merged: Config, given: Config) -> None:
-    """Drop the default tables of a study that reads files, whose estimators they lack."""
+    """Drop the default tables of a study that reads files, whose estimators they lack.
+
+    Estimators of a study of predictions are refused, because the file contains them.
+    """
     study = given.get("study")
-    if isinstance(study, dict) and (study.get("answers") or study.get("predictions")):
+    if not isinstance(study, dict):
+        return
+    is_read = study.get("predictions") and not study.get("answers")
+    if is_read and "estimators" in study:
+        raise ConfigError(
+            "config: study.estimators has no meaning for study.predictions, whose file has the "
+            "estimators; leave it out."
+        )
+    if study.get("answers") or study.get("predictions"):
         merged["study"]["tables"] = study.get("tables", [])
 
 

@@ -85,6 +85,13 @@ def test_estimators_are_shown_in_the_order_of_the_config():
     assert set(ESTIMATORS) - {"verifier"} <= set(names)
 
 
+def test_a_study_of_predictions_has_the_estimators_of_its_file():
+    study = {"predictions": "mine.csv", "models": ["m"], "datasets": ["quiz"]}
+    assert over_defaults({"study": study}, ROOT)["study"]["tables"] == []
+    with pytest.raises(ConfigError, match=r"study\.estimators has no meaning .* leave it out"):
+        over_defaults({"study": {**study, "estimators": ["oracle"]}}, ROOT)
+
+
 def test_a_limit_keeps_adjacent_checkpoints_and_datasets_with_their_files():
     config = over_defaults({"study": {"limit": {"evaluation": 2, "earlier": 1}}}, ROOT)
     small, notes = limited(config)

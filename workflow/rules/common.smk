@@ -43,8 +43,8 @@ if not os.access(".snakemake" if Path(".snakemake").exists() else ".", os.W_OK):
         "run as the user whose folder it is, or give one of your own with --directory."
     )
 
-config = over_defaults(config, ROOT)
 try:
+    config = over_defaults(config, ROOT)
     refuse_misread(workflow.configfiles)  # a module's files are another project's
     check_config(config)
 except ConfigError as error:
