@@ -116,7 +116,7 @@ def column_remedy(
 
 def column_values(file: str, column: str) -> list[object]:
     """Return the values of one column of a file."""
-    batches = read_batches(file, known=KNOWN, choose=lambda _: {column: column})
+    batches = read_batches(file, known_names=KNOWN, choose=lambda _: {column: column})
     return [value for batch in batches for value in batch.column(column).to_pylist()]
 
 

@@ -428,7 +428,7 @@ def _prediction_batches(
         return {given: name for given, name in chosen.items() if name not in unread}
 
     columns_known = {*own_predictions.KNOWN, *reading.columns.values()}
-    for batch in read_batches(source.file, known=columns_known, choose=choose):
+    for batch in read_batches(source.file, known_names=columns_known, choose=choose):
         for name, value in defaults.items():
             if name not in batch.schema.names:
                 batch = batch.append_column(name, pa.array([value] * len(batch)))

@@ -233,11 +233,13 @@ def _labelled_by(lexical: int, n_groups: int) -> str:
 
 
 def _functions(
-    names: Sequence[str], known: Collection[str], stated: Sequence[str]
+    names: Sequence[str], known_names: Collection[str], stated: Sequence[str]
 ) -> dict[str, str]:
     """Return the function of each estimator by its name; refuse unknown estimators."""
-    if unknown := [name for name in names if name not in known]:
-        raise ValueError(f"no estimator is {unknown[0]!r}; choose from {', '.join(known)}")
+    if unknown := [name for name in names if name not in known_names]:
+        raise ValueError(
+            f"no estimator is {unknown[0]!r}; choose from {', '.join(known_names)}"
+        )
     return {name: "stated" if name in stated else name for name in names}
 
 

@@ -398,7 +398,7 @@ def read_texts(path: str) -> pd.DataFrame:
     """Return the texts of a file for a sheet, a row per question."""
     columns = ["question_id", *SHOWN, *TEXTS]
     with name_files_in_errors(path):
-        texts = read_file(path, known=columns, lists=["references"])
+        texts = read_file(path, known_names=columns, lists=["references"])
         if "question_id" not in texts or not set(texts) & set(columns[1:]):
             raise UserTableError(f"has no question_id, or none of {', '.join(columns[1:])}")
         if (repeated := texts["question_id"].duplicated()).any():

@@ -46,7 +46,7 @@ def read_answers(
             )
             used = {"labels", "scorer", "errored"}
         else:
-            rows = read_file(file, known=KNOWN, lists=LISTS)
+            rows = read_file(file, known_names=KNOWN, lists=LISTS)
         columns = set(rows.columns)
         if columns >= harness_logs.LM_EVAL_KEYS:
             filtered = entry.get("filter")
@@ -74,13 +74,13 @@ def is_inspect_log(file: str) -> bool:
         return bool(re.match(rb'\s*\{\s*"version":\s*\d+,\s*"status"', opened.read(1000)))
 
 
-def columns_and_scores(file: str, known: Collection[str]) -> tuple[list[str], bool]:
+def columns_and_scores(file: str, known_names: Collection[str]) -> tuple[list[str], bool]:
     """Return the columns of a file, and whether it is a log that scores given options."""
-    rows = read_file(file, known=known) if kind_of(file) in JSON else None
-    columns = columns_of(file, known=known) if rows is None else [*map(str, rows)]
+    rows = read_file(file, known_names=known_names) if kind_of(file) in JSON else None
+    columns = columns_of(file, known_names=known_names) if rows is None else [*map(str, rows)]
     if not set(columns) >= harness_logs.LM_EVAL_KEYS:
         return columns, set(columns) >= harness_logs.OLMES_KEYS
-    log = read_file(file, known=known) if rows is None else rows
+    log = read_file(file, known_names=known_names) if rows is None else rows
     return columns, harness_logs.scores_options(log)
 
 
@@ -94,7 +94,7 @@ def read_options(
     """Return the scored options of one file after checking each row; see `read_answers`."""
     file, used = entry["file"], set()
     with name_files_in_errors(file):
-        rows = read_file(file, known=options.KNOWN, lists=options.LISTS)
+        rows = read_file(file, known_names=options.KNOWN, lists=options.LISTS)
         columns = set(rows.columns)
         if columns >= harness_logs.LM_EVAL_KEYS:
             rows = harness_logs.lm_eval_options(rows, normalisation)

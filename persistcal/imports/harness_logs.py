@@ -483,7 +483,7 @@ def _texts(requests: str) -> dict[str, Line]:
             f"{requests} is empty; copy the requests of the run again, or delete the file to "
             "read the log without texts"
         )
-    lines = read_file(requests, known=_REQUEST_KEYS)
+    lines = read_file(requests, known_names=_REQUEST_KEYS)
     if not set(lines.columns) >= _REQUEST_KEYS:
         raise UserTableError(
             f"{requests} has no requests; give the -requests.jsonl of the same run"

@@ -86,7 +86,7 @@ def parse_scale(text: str | None, words: str | None, *, is_uncertainty: bool) ->
 
 def read_words(file: str) -> dict[str, float]:
     """Return the confidence of each word in a file with the columns word and confidence."""
-    rows = read_file(file, known=("word", "confidence"))
+    rows = read_file(file, known_names=("word", "confidence"))
     if not {"word", "confidence"} <= set(rows):
         raise UserTableError(f"{file}: needs the columns word and confidence; add them.")
     words: dict[str, float] = {}

@@ -374,7 +374,7 @@ def check_splits(splits: pd.Series, least: Mapping[str, int]) -> None:
             )
 
 
-def split_truths(rows: pd.DataFrame, known: Collection[str]) -> pd.DataFrame:
+def split_truths(rows: pd.DataFrame, known_names: Collection[str]) -> pd.DataFrame:
     """Return the columns references and truths of a user's column answers.
 
     An answer is a text, a list of texts, or a mapping of checkpoints to these, with ``default``
@@ -399,10 +399,10 @@ def split_truths(rows: pd.DataFrame, known: Collection[str]) -> pd.DataFrame:
                 f"column 'answers' of row {row} has no {DEFAULT!r}; give what is true at all "
                 "checkpoints that it does not name"
             )
-        if unknown := [key for key in given if key not in (DEFAULT, *known)]:
+        if unknown := [key for key in given if key not in (DEFAULT, *known_names)]:
             raise UserTableError(
                 f"column 'answers' of row {row} names the checkpoint {unknown[0]!r}; known are "
-                f"{', '.join(known) or 'none'}"
+                f"{', '.join(known_names) or 'none'}"
             )
         table = pd.DataFrame({"answers": pd.Series([*given.values()], dtype=object)})
         read = dict(zip(given, map(list, lists_of_texts(table, "answers")), strict=True))
@@ -513,7 +513,7 @@ def read_own_questions(
     """Return the questions of a user's CSV, JSONL or parquet file."""
     sizes: dict[str, Any] = {"n_few_shot": n_few_shot, "n_train": n_train, "n_test": n_test}
     with name_files_in_errors(file):
-        rows = read_file(file, known=KNOWN, lists=LISTS)
+        rows = read_file(file, known_names=KNOWN, lists=LISTS)
         questions = tidy_questions(rows, **sizes, seed=seed, states=states)
         check_splits(questions["split"], least)
     questions.attrs["sources"] = digests_of(file)

@@ -230,14 +230,16 @@ def read_mark(sheet: Sheet, row: SheetRow, column: str) -> int | None:
     return MARKS[entry]
 
 
-def find_rows(sheet: Sheet, column: str, known: Collection[str]) -> dict[str, SheetRow]:
-    """Return the rows by the id in a column; refuse ids that are repeated or not `known`."""
+def find_rows(sheet: Sheet, column: str, known_names: Collection[str]) -> dict[str, SheetRow]:
+    """Return the rows by the id in a column; refuse repeated and unknown ids."""
     rows: dict[str, SheetRow] = {}
     for row in sheet.rows:
         name = row.cells[column]
-        name = name if name in known else unescape_formula(name.strip())
-        if name not in known:
-            raise sheet.refuse(row, f"has the {column} {name!r}, {_why_unknown(name, known)}.")
+        name = name if name in known_names else unescape_formula(name.strip())
+        if name not in known_names:
+            raise sheet.refuse(
+                row, f"has the {column} {name!r}, {_why_unknown(name, known_names)}."
+            )
         if name in rows:
             raise sheet.refuse(
                 row, f"repeats the {column} {name!r} of row {rows[name].number}; keep one."
@@ -246,10 +248,12 @@ def find_rows(sheet: Sheet, column: str, known: Collection[str]) -> dict[str, Sh
     return rows
 
 
-def _why_unknown(name: str, known: Collection[str]) -> str:
+def _why_unknown(name: str, known_names: Collection[str]) -> str:
     """Return why an id is not known: a spreadsheet has changed it, or it is another's."""
     value = _number(name)
-    same = next((text for text in known if value is not None and _number(text) == value), None)
+    same = next(
+        (text for text in known_names if value is not None and _number(text) == value), None
+    )
     if same is not None:
         return (
             f"which a spreadsheet has made of {same!r}; open the sheet as drawn again and "

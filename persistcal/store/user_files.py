@@ -71,18 +71,20 @@ def kind_of(path: str) -> str:
 
 
 def read_file(
-    path: str, *, known: Collection[str], lists: Collection[str] = ()
+    path: str, *, known_names: Collection[str], lists: Collection[str] = ()
 ) -> pd.DataFrame:
     """Return the rows of the file at `path`, see `read_rows`."""
-    return read_rows(Path(path).read_bytes(), kind_of(path), known=known, lists=lists)
+    return read_rows(
+        Path(path).read_bytes(), kind_of(path), known_names=known_names, lists=lists
+    )
 
 
 def read_rows(
-    content: bytes, kind: str, *, known: Collection[str], lists: Collection[str] = ()
+    content: bytes, kind: str, *, known_names: Collection[str], lists: Collection[str] = ()
 ) -> pd.DataFrame:
     """Return the rows of the `content` of a CSV, JSON or parquet file, also in gzip.
 
-    Numbers in CSV and JSON stay texts. The `known` names of columns determine the delimiter of
+    Numbers in CSV and JSON stay texts. The `known_names` of columns determine the delimiter of
     a CSV file. A field in its columns `lists` that begins with ``[`` is parsed as JSON. An
     empty, damaged or ambiguous file raises a ValueError.
     """
@@ -90,9 +92,9 @@ def read_rows(
     if not content.strip():
         raise ValueError(EMPTY)
     if kind == ".parquet":
-        return _parquet(content, known)
+        return _parquet(content, known_names)
     if kind in TABLES:
-        return _csv(_decode(content), known, lists)
+        return _csv(_decode(content), known_names, lists)
     if kind in JSON:
         rows = list(_json_objects(_decode(content)))
         if not rows:
@@ -101,14 +103,14 @@ def read_rows(
     raise ValueError(f"files of kind {kind!r} are not read; {FORMATS}")
 
 
-def columns_of(path: str, *, known: Collection[str]) -> list[str]:
+def columns_of(path: str, *, known_names: Collection[str]) -> list[str]:
     """Return the names of a file's columns; a JSON file is read completely for this."""
     kind = kind_of(path)
     if kind in TABLES:
-        return _heading(path, known).names
+        return _heading(path, known_names).names
     if kind == ".parquet":
-        return _checked_names(pq.read_schema(path).names, known)
-    return list(read_file(path, known=known).columns)
+        return _checked_names(pq.read_schema(path).names, known_names)
+    return list(read_file(path, known_names=known_names).columns)
 
 
 def _decode(content: bytes, *, whole: bool = True) -> str:
@@ -123,9 +125,9 @@ def _decode(content: bytes, *, whole: bool = True) -> str:
         raise ValueError(f"is not UTF-8 text ({byte}); save it as UTF-8") from error
 
 
-def _checked_names(names: list[str], known: Collection[str]) -> list[str]:
+def _checked_names(names: list[str], known_names: Collection[str]) -> list[str]:
     """Return the names of columns; refuse a known name that is there twice, in any case."""
-    expected = set(map(plain_name, known))
+    expected = set(map(plain_name, known_names))
     for name, count in Counter(map(plain_name, names)).items():
         same = [given for given in names if plain_name(given) == name]
         if count > 1 and name in expected and len(set(same)) < count:
@@ -142,8 +144,8 @@ def plain_name(name: object) -> str:
     return re.sub(r"[\s_-]+", "_", str(name).strip().casefold())
 
 
-def delimiter_of(text: str, known: Collection[str]) -> str:
-    """Return the delimiter that gives the heading of `text` most `known` names."""
+def delimiter_of(text: str, known_names: Collection[str]) -> str:
+    """Return the delimiter that gives the heading of `text` most `known_names`."""
     if line := _DELIMITER_LINE.match(text):
         return line[1]
     heading = re.split(r"[\r\n]", text.lstrip("\r\n")[:10_000], maxsplit=1)[0]
@@ -152,7 +154,7 @@ def delimiter_of(text: str, known: Collection[str]) -> str:
         names = next(csv.reader([heading], delimiter=delimiter), [])
         return len({*map(plain_name, names)} & expected) if len(names) > 1 else 0
 
-    expected = {*map(plain_name, known)}
+    expected = {*map(plain_name, known_names)}
 
     return max(DELIMITERS, key=count)
 
@@ -165,17 +167,17 @@ class Heading(NamedTuple):
     skipped: int
 
 
-def _heading(path: str, known: Collection[str]) -> Heading:
+def _heading(path: str, known_names: Collection[str]) -> Heading:
     with pa.input_stream(path) as file:  # decompresses .gz files
         beginning = file.read(1 << 16)
     text = _decode(beginning, whole=False).lstrip("\r\n")
     if not text.strip():
         raise ValueError(EMPTY)
-    delimiter = delimiter_of(text, known)
+    delimiter = delimiter_of(text, known_names)
     named = _DELIMITER_LINE.sub("", text, count=1)
     first = re.split("[\r\n]", named, maxsplit=1)
     names = next(csv.reader(first, delimiter=delimiter), [])
-    return Heading(delimiter, _checked_names(names, known), int(named != text))
+    return Heading(delimiter, _checked_names(names, known_names), int(named != text))
 
 
 def _check_quotes(path: str, delimiter: str) -> None:
@@ -191,7 +193,10 @@ def _check_quotes(path: str, delimiter: str) -> None:
 
 
 def read_batches(
-    path: str, *, known: Collection[str], choose: Callable[[Sequence[str]], Mapping[str, str]]
+    path: str,
+    *,
+    known_names: Collection[str],
+    choose: Callable[[Sequence[str]], Mapping[str, str]],
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a large file in batches; values of CSV and JSONL are texts.
 
@@ -201,17 +206,17 @@ def read_batches(
     kind = kind_of(path)
     if kind == ".parquet":
         with pq.ParquetFile(path) as file:
-            chosen = choose(_checked_names(file.schema_arrow.names, known))
+            chosen = choose(_checked_names(file.schema_arrow.names, known_names))
             yield from _renamed(file.iter_batches(BATCH, columns=list(chosen)), chosen)
     elif kind in JSON:
-        rows = read_file(path, known=known)
+        rows = read_file(path, known_names=known_names)
         chosen = choose(list(rows.columns))
         texts = [
             pa.array([_as_text(v, name) for v in rows[name]], pa.string()) for name in chosen
         ]
         yield pa.RecordBatch.from_arrays(texts, names=list(chosen.values()))
     elif kind in TABLES:
-        delimiter, columns, skipped = _heading(path, known)
+        delimiter, columns, skipped = _heading(path, known_names)
         chosen = choose(columns)
         _check_quotes(path, delimiter)
         with pyarrow.csv.open_csv(
@@ -257,12 +262,12 @@ def _unzipped(content: bytes) -> bytes:
         raise ValueError(f"is not a whole gzip file ({error}); compress it again") from error
 
 
-def _parquet(content: bytes, known: Collection[str]) -> pd.DataFrame:
+def _parquet(content: bytes, known_names: Collection[str]) -> pd.DataFrame:
     try:
         table = pq.read_table(pa.BufferReader(content))
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise ValueError(f"is not a whole parquet file ({error}); write it again") from error
-    _checked_names(table.column_names, known)
+    _checked_names(table.column_names, known_names)
     # Arrays would turn integers in columns with missing values into floats.
     rows = list(zip(*map(_values, table.column_names, table.columns), strict=True))
     return pd.DataFrame(rows, columns=table.column_names, dtype=object)
@@ -277,11 +282,11 @@ def _values(name: str, column: pa.ChunkedArray) -> list[Any]:
     return [None if v is None else r for v, r in zip(values, rounded, strict=True)]
 
 
-def _csv(text: str, known: Collection[str], lists: Collection[str]) -> pd.DataFrame:
-    delimiter = delimiter_of(text, known)
+def _csv(text: str, known_names: Collection[str], lists: Collection[str]) -> pd.DataFrame:
+    delimiter = delimiter_of(text, known_names)
     rows = _csv_lines(_DELIMITER_LINE.sub("", text, count=1), delimiter)
     _, names = next(rows, (0, []))
-    _checked_names(names, known)
+    _checked_names(names, known_names)
     fields: list[list[object]] = []
     for line, row in rows:
         if len(row) != len(names):

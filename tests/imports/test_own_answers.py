@@ -310,7 +310,7 @@ def test_stated_confidences_of_float32_are_rounded(tmp_path):
     columns = {"confidence_words": [0.1, None], "logprob": [-0.1, None]}
     stored = pa.table({name: pa.array(cells, pa.float32()) for name, cells in columns.items()})
     pq.write_table(stored, tmp_path / "answers.parquet")
-    rows = read_file(str(tmp_path / "answers.parquet"), known=())
+    rows = read_file(str(tmp_path / "answers.parquet"), known_names=())
     assert rows["confidence_words"].tolist() == [0.1, None]
     assert rows["logprob"].tolist() == [float(np.float32(-0.1)), None]  # not a confidence
 

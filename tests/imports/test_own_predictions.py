@@ -361,7 +361,7 @@ def test_any_names_and_confidences_are_read_exactly(
     frame.assign(confidence=confidence).to_csv(  # pandas compresses files named .gz
         tmp_path / name, index=False, sep=delimiter, encoding=encoding, quoting=quoting
     )
-    batches = read_batches(str(tmp_path / name), known=KNOWN, choose=check_columns)
+    batches = read_batches(str(tmp_path / name), known_names=KNOWN, choose=check_columns)
     imported = collect_rows(batches, checkpoints={"m1": ["a"]}, datasets=["quiz"])
     assert imported["question_id"].tolist() == questions
     assert set(imported["estimator"]) == {estimator}

@@ -26,7 +26,7 @@ ROWS = [
 
 
 def read_cells(content, kind=".csv"):
-    return read_rows(content, kind, known=KNOWN).to_dict("records")
+    return read_rows(content, kind, known_names=KNOWN).to_dict("records")
 
 
 def read(path, content=None, **settings):
@@ -75,7 +75,7 @@ def test_csv_of_any_dialect_is_read_exactly(rows, delimiter, end, encoding, quot
 def test_jsonl_is_read_exactly(accepted, ascii_only):
     rows = [{"question": q, "answers": a, "split": "test"} for q, a in accepted.items()]
     content = "\n".join(json.dumps(row, ensure_ascii=ascii_only) for row in rows).encode()
-    table = tidy_questions(read_rows(content, ".jsonl", known=KNOWN), **NO_DRAW)
+    table = tidy_questions(read_rows(content, ".jsonl", known_names=KNOWN), **NO_DRAW)
     assert dict(zip(table["question"], table["references"], strict=True)) == accepted
 
 
@@ -97,7 +97,7 @@ def test_numbers_of_a_json_file_are_read_as_they_are_spelled(numbers):
 )
 def test_any_other_file_is_refused_with_a_sentence(content, kind):
     try:
-        tidy_questions(read_rows(content, kind, known=KNOWN), **NO_DRAW)
+        tidy_questions(read_rows(content, kind, known_names=KNOWN), **NO_DRAW)
     except ValueError as error:
         assert str(error)
 

@@ -27,7 +27,7 @@ def tidy(rows, kind=".jsonl"):
     content = "".join(json.dumps({**row, "split": "test"}) + "\n" for row in rows).encode()
     if kind == ".parquet":
         content = pd.DataFrame(rows).assign(split="test").to_parquet()
-    read = read_rows(content, kind, known=KNOWN)
+    read = read_rows(content, kind, known_names=KNOWN)
     sizes = {"n_few_shot": 0, "n_train": 0, "n_test": 0, "seed": 0}
     return tidy_questions(read, **sizes, states=CHECKPOINTS)
 

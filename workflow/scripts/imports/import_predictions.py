@@ -23,7 +23,7 @@ def import_predictions(
     """
     sources = digests_of(file)
     with name_files_in_errors(file):
-        batches = read_batches(file, known=KNOWN, choose=check_columns)
+        batches = read_batches(file, known_names=KNOWN, choose=check_columns)
         rows = collect_rows(batches, checkpoints=checkpoints, datasets=datasets)
         check_spelling(rows)
         check_predictions(rows, datasets, checkpoints)

@@ -11,7 +11,7 @@ def read_context(
 ) -> Contexts:
     """Return the questions as the state is asked them."""
     with name_files_in_errors(file):
-        rows = read_file(file, known=KNOWN)
+        rows = read_file(file, known_names=KNOWN)
         asked = with_passages(questions, rows, prompt=prompt, splits=splits)
     asked.attrs["sources"] = digests_of(file)
     return asked
