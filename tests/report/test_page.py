@@ -85,8 +85,8 @@ def test_a_difference_of_adapters_is_not_claimed_for_recipes_if_seeds_vary():
     # Differences of seeds: 0, 0.2 and 0.4. Standard deviation of replicates: 0.0117.
     # 0.2 ± t √(0.04 / 3 + 0.0117²), with 2.04 degrees of freedom: t = 4.224
     assert text.endswith(
-        "by .200 [.180, .220] in Δ₀ᵇ. This holds for these adapters. Trained with other seeds, "
-        "the difference can be zero: [−.290, .690] over 3 seeds and the questions."
+        "by .200 [.180, .220] in Δ₀ᵇ. This holds for these seeds. With other seeds, the "
+        "difference can be zero: [−.290, .690] over 3 seeds and the questions."
     )
     text = sentence(estimators._replace(by_seed={**several, "oracle": {17: 0.3}}), LABELS)
     assert text.endswith("One seed cannot show what training again would give.")

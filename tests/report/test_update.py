@@ -199,13 +199,13 @@ def test_a_claim_by_cross_asking_has_the_counts_of_both_asks():
     ]
 
 
-def test_a_claim_from_one_seed_is_about_these_adapters():
+def test_a_claim_from_one_seed_is_about_what_was_given():
     drawn = bootstrap(["own"], delta=[[0.4] * 301], change_auc=[np.linspace(0.6, 0.92, 301)])
     of_one_seed = {key: [{17: 0.5}] for key in drawn.by_seed}
     [text] = follow(
         drawn._replace(by_seed=of_one_seed), part_of(RIGHT, CONFIDENCE, seeds=(17,))
     )
-    assert text.startswith("These adapters of own (one seed) followed (one ask): from")
+    assert text.startswith("These predictions of own (one seed) followed (one ask): from")
 
 
 def test_a_bias_is_claimed_for_the_recipe_only_if_seeds_agree():

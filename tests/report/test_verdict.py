@@ -132,6 +132,7 @@ def test_a_seed_without_a_threshold_leaves_the_verdict_open():
     [
         (["one ask", ""], "chance"),
         (["cross", "control"], "chance"),
+        (["cross", "other examples"], "about chance, as all share the other examples"),
         (["cross", "samples"], "chance, if no answer flips by itself"),
         ([], "chance, if no answer flips by itself"),
     ],

@@ -7,7 +7,7 @@ import pytest
 
 from persistcal.report.page.sentences import Update
 from persistcal.report.page.verdict import Answer, Rated, Verdict
-from persistcal.report.page.verdict_text import next_step, verdict_record, verdict_text
+from persistcal.report.page.verdict_text import WIDTH, next_step, verdict_record, verdict_text
 
 FOLLOWS = Answer("✓", "followed", 0.854, 0.781, 0.894, "change AUC .854 [.781, .894]")
 CALIBRATED = Answer(
@@ -49,11 +49,22 @@ def test_several_estimators_are_rows_and_a_baseline_has_no_marks():
     rows = [rated("A", thresholds=(0.6,)), rated("Long name"), Rated(("quiz", "end"), "End")]
     text = verdict_text(verdict(*rows), "v1 v2")
     table = text.split("\n\n")[2].splitlines()
-    assert [line.split("  ")[0] for line in table[1:]] == ["A", "Long name", "End"]
-    assert len({line.index("✓") for line in table[1:3]}) == 1
-    assert "✓ .854 [.781, .894]  ✗ says .740, right .640  ✓ 94 % right, 26 → 36 %" in table[1]
-    assert not set("✓✗?") & set(table[3])
+    assert [line.split("  ")[0] for line in table[2:]] == ["A", "Long name", "End"]
+    assert len({line.index("✓") for line in table[2:4]}) == 1
+    assert "✓ .854 [.781, .894]  ✗ says .740, right .640  ✓ 94 % right, 26 → 36 %" in table[2]
+    assert not set("✓✗?") & set(table[4])
     assert "Did confidence follow? Yes for A and Long name." in text
+
+
+def test_a_table_fits_a_terminal_and_names_keep_all_their_words():
+    name = "verbalised confidence after a chain of thought, calibrated"
+    lines = verdict_text(
+        verdict(rated(name, thresholds=(0.6,)), rated("x" * 50)), "v1 v2"
+    ).splitlines()
+    assert max(map(len, lines)) <= WIDTH
+    table = [line.split("  ")[0] for line in lines[6:10]]  # the names, in two lines each
+    assert " ".join(table[:2]) == name
+    assert "".join(table[2:]) == "x" * 50
 
 
 @pytest.mark.parametrize(

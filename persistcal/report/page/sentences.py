@@ -109,8 +109,8 @@ class Standings(NamedTuple):
             return " One seed cannot show what training again would give."
         if low <= 0 <= high:
             return (
-                " This holds for these adapters. Trained with other seeds, the difference can "
-                f"be zero: {short_interval(low, high)} over {n} seeds and the questions."
+                " This holds for these seeds. With other seeds, the difference can be zero: "
+                f"{short_interval(low, high)} over {n} seeds and the questions."
             )
         return ""
 
@@ -395,7 +395,7 @@ def claim_text(claim: Claim, label: str, part: Part, update: Update) -> str:
     """Return the sentence about one estimator."""
     order, balance = claim["change_auc"], claim["delta0_balanced"]
     word, basis, n_seeds = order["word"], order["basis"], int(order["n_seeds"])
-    name, is_plural = name_recipe(label, n_seeds)
+    name, is_plural = name_recipe(label, n_seeds, part)
     said = f"{name} {_VERBS[word][is_plural]}"
     runs = part.members[order["train_dataset"], order["estimator"]]
     area = f"change AUC {short(order['value'])}"
@@ -449,16 +449,17 @@ def _too_few(row: Mapping[Hashable, Any], min_direction: int) -> str:
     )
 
 
-def name_recipe(label: str, n_seeds: int) -> tuple[str, bool]:
+def name_recipe(label: str, n_seeds: int, part: Part) -> tuple[str, bool]:
     """Return the subject of a claim, and whether it is plural.
 
-    A single seed shows nothing about training again, so the claim names the adapters.
+    A single seed shows nothing about training again, so the claim names the adapters, or the
+    predictions if these are all that was given.
     """
     if n_seeds != 1:
         return label, False
     if label[:1].isupper() and label.split()[0][1:].islower():
         label = label[0].lower() + label[1:]
-    return f"These adapters of {label} (one seed)", True
+    return f"These {'adapters' if part.texts else 'predictions'} of {label} (one seed)", True
 
 
 def _common_shift(seeds: list[NDArray[np.float64]], part: Part, update: Update) -> str:
@@ -539,7 +540,7 @@ def calibration_texts(
         if not later.p_calibrated < LEVEL:
             continue
         seeds = [series.seed for series in part.answers.confidence if series.member == member]
-        subject, verdict = calibration_verdict(later, label, len(set(seeds) - {0}))
+        subject, verdict = calibration_verdict(later, label, len(set(seeds) - {0}), part)
         texts.append(
             f"{subject} {verdict} at {update.later_name}: mean confidence "
             f"{short(later.confidence)}, accuracy {short(later.accuracy)} (SmoothECE "
@@ -551,7 +552,7 @@ def calibration_texts(
 
 
 def calibration_verdict(
-    later: CheckpointCalibration, label: str, n_seeds: int
+    later: CheckpointCalibration, label: str, n_seeds: int, part: Part
 ) -> tuple[str, str]:
     """Return who is not calibrated, and how: a recipe only if its seeds agree.
 
@@ -561,7 +562,7 @@ def calibration_verdict(
     way = "over" if later.confidence > later.accuracy else "under"
     if n_seeds > 1 and abs(later.confidence - later.accuracy) > later.bias_reach:
         return label, f"is {way}-confident"
-    subject, is_plural = name_recipe(label, n_seeds)
+    subject, is_plural = name_recipe(label, n_seeds, part)
     if n_seeds > 1:
         return (
             f"The {n_seeds} seeds of {label}",

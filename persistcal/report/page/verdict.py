@@ -200,11 +200,14 @@ def _verdict(study: Contents, part: Part) -> Verdict | None:
 
 
 def chance_of(claims: pd.DataFrame) -> str:
-    """Return the meaning of the line of chance, as sampled answers flip by themselves."""
+    """Return the meaning of the line of chance.
+
+    Sampled answers flip by themselves, and asks after other examples are not independent.
+    """
     bases = set(claims["basis"]) - {""}
-    return (
-        "chance" if bases and SAMPLES not in bases else "chance, if no answer flips by itself"
-    )
+    if not bases or SAMPLES in bases:
+        return "chance, if no answer flips by itself"
+    return "about chance, as all share the other examples" if EXAMPLES in bases else "chance"
 
 
 def _or(answer: Answer | None, default: float) -> float:

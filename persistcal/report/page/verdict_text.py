@@ -1,7 +1,7 @@
 """A verdict as a few lines for the terminal, and as a record for JSON."""
 
 from math import isfinite
-from textwrap import fill
+from textwrap import fill, wrap
 from typing import Any
 
 from persistcal.evaluation.claims import MOVED, MOVED_IN_ORDER
@@ -19,6 +19,7 @@ from persistcal.report.page.verdict import (
 from persistcal.report.threshold_views import percent
 
 WIDTH = 100  # characters
+SHORTEST = 12  # of these, for the names of a table
 _REASONS = {
     BROKEN: "the old threshold is broken, and labels certify a new one",
     UNDECIDED: "the verdict on the threshold is open",
@@ -70,24 +71,27 @@ def _four_lines(row: Rated, later: str) -> list[str]:
 
 
 def _table(verdict: Verdict) -> list[str]:
-    """Return a row per estimator and a column per question."""
+    """Return a row per estimator and a column per question; long names take several lines."""
     later = verdict.update.later_name
-    heads = ["", "did it follow?", f"calibrated at {later}?"]
+    rows = [["", "did it follow?", f"calibrated at {later}?"]]
     if verdict.target is not None:
-        heads.append(f"threshold for {percent(verdict.target)}: right, answered")
-    rows = [heads]
-    for row in verdict.rows:
-        cells = [_followed(row.follows), *_brief(row.calibrated), *_brief(row.threshold)]
-        if row.is_baseline:
+        heads = f"threshold for {percent(verdict.target)}:", "right, answered"
+        rows = [["", "", "", heads[0]], [*rows[0], heads[1]]]
+    for rated in verdict.rows:
+        cells = [_followed(rated.follows), *_brief(rated.calibrated), *_brief(rated.threshold)]
+        if rated.is_baseline:
             cells = ["baseline: the same confidence for all questions"]
-        rows.append([row.label, *cells])
+        rows.append([rated.label, *cells])
     whole = [row for row in rows if len(row) > 2]
-    widths = [max(len(row[k]) for row in whole if k < len(row)) for k in range(len(heads))]
-    widths[0] = max(len(row[0]) for row in rows)
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)).rstrip()
-        for row in rows
-    ]
+    widths = [max(len(row[k]) for row in whole if k < len(row)) for k in range(1, len(rows[0]))]
+    room = max(SHORTEST, WIDTH - sum(widths) - 2 * len(widths))
+    names = [wrap(row[0], room) or [""] for row in rows]
+    widths = [max(len(part) for name in names for part in name), *widths]
+    lines = []
+    for row, (first, *others) in zip(rows, names, strict=True):
+        padded = [c.ljust(n) for c, n in zip([first, *row[1:]], widths, strict=False)]
+        lines += ["  ".join(padded).rstrip(), *others]
+    return lines
 
 
 def _followed(answer: Answer | None) -> str:
