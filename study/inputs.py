@@ -353,23 +353,6 @@ class Inputs:
             "dtype": self.config["training"]["dtype"],
         }
 
-    def scores_read(self, model: str, dataset: str, estimator: str) -> Files:
-        """Return the files of `scores_needed`."""
-        wildcards = {"model": model, "dataset": dataset}
-        rows = self.study.scores_needed(model, estimator)
-        return [self.paths.scores.format(**wildcards, **row._asdict()) for row in rows]
-
-    def transfer_scores(self, model: str, dataset: str) -> Files:
-        """Return every adapter's scores of a checkpoint's own answers, by checkpoint."""
-        return expand(
-            self.paths.scores,
-            model=model,
-            checkpoint=self.study.checkpoints(model),
-            dataset=dataset,
-            recipe=list(self.config["analyses"]["transfer"]["recipes"]),
-            answers="transfer",
-        )
-
     # Estimators
 
     def verifier_files(self, verifier: str) -> dict[str, Any]:
@@ -516,14 +499,6 @@ class Inputs:
         rows = [row for row in self.study.evaluated if row.dataset == dataset]
         kept = [row for row in rows if model in ("", row.model)]
         return of_each(self.paths.predictions, kept)
-
-    def replicates_compared(self, table: str) -> Files:
-        """Return the replicates of the estimators of a table."""
-        return of_each(self.paths.replicates, self.study.shown(table))
-
-    def metrics_shown(self, table: str) -> Files:
-        """Return the metrics of the estimators of a table."""
-        return of_each(self.paths.metrics, self.study.shown(table))
 
     def questions_of_subsets(self, dataset: str) -> Files:
         """Return the questions of a dataset and of its training datasets."""

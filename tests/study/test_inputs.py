@@ -185,7 +185,9 @@ def test_estimators_of_samples_read_both_halves_of_each_rated_checkpoint(
 
 
 def test_adapters_score_both_halves_and_copied_confidences_none():
-    files = SAMPLED.scores_read("m", "quiz", "adapters")
+    scores = for_each(SAMPLED.study.scores_needed, SAMPLED.paths.scores)
+    job = {"model": "m", "dataset": "quiz"}
+    files = scores(Wildcards(fromdict={**job, "estimator": "adapters"}))
     assert files == [
         f"out/scores/m/{checkpoint}/quiz/joint/{answers}.parquet"
         for answers in ("own", "half1", "half2")
@@ -201,7 +203,8 @@ def test_adapters_score_both_halves_and_copied_confidences_none():
         "scored_at": "b",
         "answers_of": "b",
     }
-    assert SAMPLED.scores_read("m", "quiz", "copy") == ["out/scores/m/a/quiz/joint/own.parquet"]
+    copied = scores(Wildcards(fromdict={**job, "estimator": "copy"}))
+    assert copied == ["out/scores/m/a/quiz/joint/own.parquet"]
     assert SAMPLED.clusters_to_score("m", "b", "quiz", "joint", "half2") == [
         "out/clusters/m/b/quiz/half2.parquet"
     ]

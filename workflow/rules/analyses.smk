@@ -87,7 +87,12 @@ rule measure_agreement:
 rule measure_transfer:
     input:
         answers=for_each(study.checkpoints, paths.answers, split="test"),
-        scores=per_job(inputs.transfer_scores),
+        scores=for_each(
+            study.checkpoints,
+            paths.scores,
+            recipe=list(config["analyses"]["transfer"]["recipes"]),
+            answers="transfer",
+        ),
     output:
         transfer=f"{RESULTS}/transfer/{{model}}/{{dataset}}.csv",
     log:

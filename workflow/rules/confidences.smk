@@ -211,7 +211,7 @@ for model in MODELS:
         name:
             of_model("gather_confidences", model)
         input:
-            scores=per_job(inputs.scores_read),
+            scores=for_each(study.scores_needed, paths.scores),
             answers=for_each(study.answers_labelled, paths.answers),
         output:
             confidences=rated_at_each(model),

@@ -47,7 +47,7 @@ rule evaluate_estimator:
 
 rule compare_table:
     input:
-        replicates=per_job(inputs.replicates_compared),
+        replicates=for_each(study.shown, paths.replicates),
     output:
         significance=f"{RESULTS}/significance/{{table}}.parquet",
     log:

@@ -6,7 +6,7 @@ from study.views import plan_views
 
 rule make_table:
     input:
-        metrics=per_job(inputs.metrics_shown),
+        metrics=for_each(study.shown, paths.metrics),
         significance=rules.compare_table.output.significance,
     output:
         **reported_table("{table}", "table"),
