@@ -184,7 +184,7 @@ class StudyConfidences(StudyAnswers):
     def checkpoints_read(self, model: str, estimator: str, checkpoint: str = "") -> list[str]:
         """Return the checkpoints that an estimator without adapters reads.
 
-        It reads them to rate the evaluation checkpoints, or `checkpoint` alone.
+        It reads them to rate the evaluation checkpoints, or only `checkpoint`.
         """
         entry = self.config["estimators"][estimator]
         groups, is_fitted = [*entry["reads"]], self.is_fitted(estimator)
@@ -199,10 +199,10 @@ class StudyConfidences(StudyAnswers):
     ) -> list[AnswerSet]:
         """Return the answers that an estimator without adapters reads.
 
-        It reads the test answers of its groups of checkpoints, to rate those of `evaluation`
-        by each ask; or, if its jobs rate one `checkpoint`, the split of its `answers`.
-        Labelled train answers of the training checkpoints fit it, and train answers of each
-        rated checkpoint fit a probe at each.
+        It reads the test answers of the checkpoints in `reads`, to rate the answers of each
+        ask; or the split of `answers`, to rate one `checkpoint`. Labelled train answers of the
+        training checkpoints fit it, and train answers of each rated checkpoint fit a probe at
+        each.
         """
         entry = self.config["estimators"][estimator]
         groups, splits = [*entry["reads"]], self.splits_rated(estimator)
@@ -268,7 +268,7 @@ class StudyConfidences(StudyAnswers):
         return {c: "train" if c in earlier else "test" for c in names}
 
     def clusters_judged(self, split: str) -> int | None:
-        """Return `judged_clusters`; of further asks the predictions are enough."""
+        """Return `judged_clusters`; for further asks only predictions are judged."""
         return 1 if split in FURTHER_ASKS else self.judged_clusters
 
     @property

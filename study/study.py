@@ -121,7 +121,7 @@ class Study(StudyConfidences):
         ]
 
     def _shown_only(self, table: Config) -> tuple[str, str]:
-        """Return what a table shows that the study lacks, after the section of the config."""
+        """Return the section of the config, and the table's entries that the study lacks."""
         for section, available in (
             ("models", self.chosen["models"]),
             ("datasets", self.datasets),
@@ -154,7 +154,7 @@ class Study(StudyConfidences):
 
     @cached_property
     def evaluated(self) -> list[Evaluated]:
-        """The evaluations of the study and of its complete tables."""
+        """The evaluations of the study and of complete tables."""
         pairs = [(m, d) for m in self.chosen["models"] for d in self.chosen["datasets"]]
         if not self.estimates:
             return [Evaluated(*pair, IMPORTED) for pair in pairs]
@@ -169,7 +169,7 @@ class Study(StudyConfidences):
 
     @cached_property
     def model_datasets(self) -> list[ModelDataset]:
-        """The study's models and datasets, and those that its complete tables add."""
+        """The models and datasets of the study and of complete tables."""
         added = {(row.model, row.dataset) for row in self.evaluated}
         return [
             ModelDataset(model, dataset)

@@ -140,7 +140,7 @@ def open_cache(
     questions: Iterable[str],
     answers: Iterable[str],
 ) -> "EntailmentCache":
-    """Return the entailment model of a record, with the cache of its answers next to it."""
+    """Return the entailment model of a record, with the cache of answers next to the record."""
     checkpoint = Checkpoint.read(record)
     model = EntailmentModel(fetch_checked(checkpoint), batch_size=batch_size, dtype=dtype)
     asked = [checkpoint.weights, PREMISE, HYPOTHESIS, dtype]
@@ -153,9 +153,9 @@ class EntailmentCache(AbstractContextManager["EntailmentCache"]):
     """Cache the answers of an entailment model in a folder that all jobs share.
 
     Each job reads the parquet files that exist at its start and adds new ones, named by their
-    content. So jobs need no locks, even on network file systems, and a crash loses at most the
-    last `PART_ROWS` answers. Unreadable files count as missing. Only pairs of `questions` and
-    `answers` are loaded into memory and can be asked.
+    content. Therefore jobs need no locks, even on network file systems, and a crash loses at
+    most the last `PART_ROWS` answers. Unreadable files count as missing. Only pairs of
+    `questions` and `answers` are loaded into memory and can be asked.
     """
 
     def __init__(

@@ -65,7 +65,7 @@ class SampleDraws(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """An answer, complete or up to its first line break. A number is None if it is unknown.
+    """An answer, complete or up to its first line break. Unknown numbers are None.
 
     The log-probability is the sum over the answer's tokens in the server's list.
     """
@@ -200,7 +200,7 @@ def _logprob(listed: Any) -> tuple[float | None, int | None]:  # noqa: ANN401
 
 @dataclass(frozen=True)
 class Reach:
-    """The address of a model behind an API, and the limits of its cost.
+    """The address of a model behind an API, and limits of the cost.
 
     `section` is the model's section in the config. Prices are per million tokens.
     `concurrency` and the ceilings apply to all jobs of the study together.
@@ -230,7 +230,7 @@ class SampleReplies:
         self._list = f"{folder}/answered_by.csv"
 
     def get(self, requests: Mapping[str, Body]) -> dict[str, list[Sample]]:
-        """Return the samples of requests whose replies are kept; warn about damaged replies."""
+        """Return the samples of requests with stored replies; warn about damaged replies."""
         kept = {}
         for key, body in requests.items():
             try:

@@ -81,7 +81,7 @@ class Trees:
         self.position = torch.cat([self.position, other.position])
 
     def _append(self, question: Tensor, position: Tensor, most: int) -> None:
-        """Give each row the next free place of its tree, `most` places for each tree."""
+        """Give each row the next free place of the tree, `most` places for each tree."""
         row = self._numbers_to(len(question))
         self.tree = torch.searchsorted(self.questions, question)
         self.rank = row - torch.searchsorted(question, question)

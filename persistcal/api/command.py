@@ -20,7 +20,7 @@ import click
 
 from persistcal.evaluation.settings import MIN_REPLICATES, EvaluationSettings
 
-# Each command imports what it needs itself, so that help and errors come at once.
+# Each command imports modules itself, so that help and errors are immediate.
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -58,7 +58,7 @@ class Commands(click.Group):
 
 
 def _repeat_options(words: Sequence[str], options: Collection[str]) -> list[str]:
-    """Return words with each of `options` repeated before each of its values.
+    """Return words with each of `options` repeated before each value.
 
     >>> _repeat_options(["a", "b", "--names", "v1", "v2", "--seed", "1"], {"--names"})
     ['a', 'b', '--names', 'v1', '--names', 'v2', '--seed', '1']
@@ -364,7 +364,7 @@ def compare(
 def metrics(files: Sequence[str], min_contrast: int, **options: Any) -> None:  # noqa: ANN401
     """Print every metric as CSV, without tests.
 
-    The columns are those of the file metrics.csv of `compare`.
+    The columns are the same as in metrics.csv of `compare`.
     """
     from persistcal.api.evaluate import compute_metrics
     from persistcal.api.inputs import make_settings
@@ -570,8 +570,8 @@ def label_curve(
 ) -> None:
     """Show which thresholds 30 to 2,000 later labels certify.
 
-    Both checkpoints need labels. Sheets of each size are drawn as by `threshold --sheet`, and
-    label_curve.csv goes into the folder `--out`.
+    Both checkpoints need labels. Sheets of each size are drawn as by `threshold --sheet`. The
+    folder `--out` receives label_curve.csv.
     """
     from persistcal.api.thresholds import Relabelling, describe_curve
     from persistcal.evaluation.relabelling import curve_sizes
@@ -699,7 +699,7 @@ def _standard_input(files: Sequence[str]) -> Iterator[Sequence[str]]:
 
 @contextmanager
 def _bar(length: int) -> "Iterator[Step]":
-    """Yield a function that shows what is finished and how long it took, on one line."""
+    """Yield a function that shows the finished steps and the time on one line."""
     start, is_terminal = time.monotonic(), sys.stderr.isatty()
     finished: list[str] = []
 

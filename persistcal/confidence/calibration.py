@@ -37,10 +37,10 @@ def fit_isotonic(confidence: ArrayLike, correct: ArrayLike) -> Calibrator:
     ties keep the input order: by checkpoint and question throughout this project. (The
     released code leaves ties to NumPy's default sort, which differs between processors, and
     compares running means, which can pool equal shares by rounding.) A block with a
-    *strictly* larger share than the next is pooled with it, from left to right. So
+    *strictly* larger share than the next is pooled with it, from left to right. Therefore
     neighbouring blocks of equal share and answers of equal confidence remain separate knots,
-    and the map has plateaus on which different confidences are tied.
-    `fit_isotonic_merged` avoids both.
+    and the map has plateaus on which different confidences are tied. `fit_isotonic_merged`
+    avoids both.
 
     Examples
     --------
@@ -115,7 +115,7 @@ def _checked(
 
 
 def _with_ends(x: NDArray[np.float64], y: NDArray[np.float64]) -> Calibrator:
-    """Add knots at (0, 0) and (1, 1) if there are no knots at 0 or 1."""
+    """Add the knots (0, 0) and (1, 1) unless knots at 0 and 1 exist."""
     if x[0] > 0:
         x, y = np.insert(x, 0, 0.0), np.insert(y, 0, 0.0)
     if x[-1] < 1:
@@ -225,5 +225,5 @@ METHODS: dict[str, Callable[[ArrayLike, ArrayLike], Calibrator | LogOdds]] = {
 def calibrate(
     method: str, stated: ArrayLike, correct: ArrayLike, confidence: ArrayLike
 ) -> NDArray[np.float64]:
-    """Fit one of `METHODS` to labelled answers, and apply it to other confidences."""
+    """Fit a method of `METHODS` to labelled answers, and apply it to other confidences."""
     return METHODS[method](stated, correct)(confidence)

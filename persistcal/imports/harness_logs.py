@@ -83,7 +83,7 @@ def lm_eval_rows(
 
 
 def _is_greedy(settings: Mapping[str, Any]) -> bool:
-    """Return whether the settings of a generation say that it does not sample.
+    """Return whether a generation does not sample, by the settings.
 
     >>> [_is_greedy(s) for s in ({"temperature": 0}, {"do_sample": False}, {"until": ["."]})]
     [True, True, False]
@@ -296,7 +296,7 @@ def _delimiter(
 ) -> str:
     """Infer the delimiter before each option, which the log does not record.
 
-    Removing the delimiter from an option leaves a text of its document. If no shared prefix
+    An option without the delimiter is a text in the document. If no shared prefix
     does this for all options, or several do, it is the shared white space.
     """
     continuations = [text for line in requests for _, text in line]
@@ -368,8 +368,8 @@ def _logprobs(line: Line, n: int) -> list[object]:
 def _gold(lines: Sequence[Line], rows: Sequence[Line]) -> list[int | None]:
     """Return the position of each document's correct option.
 
-    A target is a position or an option's text. If both readings are possible, the one that
-    reproduces the log's accuracy is used.
+    A target is a position or an option's text. If both readings are possible, the accuracy of
+    the log decides.
     """
     by_place, by_text = [], []
     for line, row in zip(lines, rows, strict=True):
@@ -401,7 +401,7 @@ def _gives_accuracy(
 
 
 def _question(doc: object, prompt: str) -> str:
-    """Return a document's question or query, or else the last block of its prompt."""
+    """Return the question or query of a document, or the last block of the prompt."""
     if isinstance(doc, dict):
         for name in ("question", "query"):
             if isinstance(text := doc.get(name), str) and text.strip():

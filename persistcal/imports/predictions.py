@@ -25,11 +25,11 @@ log = logging.getLogger(__name__)
 NAMES = ("model", "dataset", "checkpoint", "question_id", "train_dataset", "estimator")
 OPTIONAL = ("train_dataset", "ask", "group")  # a training dataset is the dataset by default
 KNOWN = (*NAMES, "seed", "confidence", "correct", "ask", "group")
-WORTH = ("confidence", "correct")  # columns whose values can be missing, if a caller allows it
+WORTH = ("confidence", "correct")  # columns with missing values if a caller allows it
 
 
 class ScaleError(UserTableError):
-    """Confidences are not on the scale on which they are read."""
+    """Confidences are not on the expected scale."""
 
 
 def check_columns(columns: Sequence[str]) -> dict[str, str]:

@@ -165,7 +165,7 @@ def _ablated(root: Path, model: Model, name: str, seeds: Sequence[int]) -> Itera
 
 
 def _gcm(model: Model, name: str) -> Iterator[Source]:
-    """Yield the sources of GCM and of its calibrator's training data."""
+    """Yield the sources of GCM and of the calibrator's training data."""
     folder = f"{name}/{model_folder(model.repo)}/gcm/GCM-Qwen3-8B-TriviaQA"
     for estimator, split, revisions in (
         ("gcm", "test", model.evaluation),

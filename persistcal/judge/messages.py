@@ -163,7 +163,7 @@ def request_body(candidates: Sequence[Candidate], settings: JudgeSettings) -> Bo
 def split_prompt(prompt: str, place: str = ONE) -> tuple[str, str]:
     """Split a prompt file at its line ``---`` into system message and user message.
 
-    Without such a line it is a user message alone, and the system message is empty. Only the
+    Without such a line it is the user message, and the system message is empty. Only the
     user message has fields: ``{question}``; ``{references}``, a line each, or
     ``{references_line}``, a text or a list of texts on one line; and `place`, which is
     ``{answer}`` or ``{answers}``.
@@ -308,7 +308,7 @@ class Replies:
         self._cache = ReplyCache(f"{folder}/cache")
 
     def get(self, key: str) -> Reply | None:
-        """Return the reply with `key`, or None. A damaged reply is None with a warning."""
+        """Return the reply with `key`, or None. Damaged replies are None, with a warning."""
         try:
             if (entry := self._cache.get(key)) is None:
                 return None

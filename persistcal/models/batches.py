@@ -43,7 +43,7 @@ class Work(NamedTuple):
             yield cls(shard or 0, n_shards or 1, remember)
 
     def of(self, name: str) -> "Work":
-        """Return the work for one of several computations of a job."""
+        """Return the work for a computation of a job with several."""
         return self._replace(remember=partial(self.remember, name))
 
 

@@ -187,7 +187,7 @@ def open_model(checkpoint: Checkpoint, *, dtype: str = "stored") -> PreTrainedMo
 def _load_changed(
     checkpoint: Checkpoint, device: torch.device | str | None = None
 ) -> PreTrainedModel:
-    """Return the model of a checkpoint after the changes of its weights, in order."""
+    """Return the model of a checkpoint after all changes of weights, in order."""
     dtype = checkpoint.dtype
     if checkpoint.merged:
         (share, first), *further = checkpoint.merged
@@ -285,8 +285,8 @@ def compute_in_float32(model: PreTrainedModel) -> PreTrainedModel:
     """Return `model`, changed in place before it gets adapters, with activations in float32.
 
     All linear layers but the last keep their dtype, and weights are converted for each
-    multiplication. So a model in bfloat16 needs little more memory, and gives the results of a
-    fully converted model. On GPUs, products use TF32, which represents bfloat16 exactly.
+    multiplication. Thus a model in bfloat16 needs little more memory, and gives the results of
+    a fully converted model. On GPUs, products use TF32, which represents bfloat16 exactly.
     """
     torch.backends.cuda.matmul.allow_tf32 = True
     linears = [module for module in model.modules() if isinstance(module, nn.Linear)]
@@ -417,7 +417,7 @@ def check_rounding(empty: PreTrainedModel, kind: str, source: str) -> None:
 
 @torch.no_grad()
 def round_weights(model: PreTrainedModel, kind: str) -> PreTrainedModel:
-    r"""Return `model` with the weights of its linear layers, but the head, on a coarse grid.
+    r"""Return `model` with the weights of linear layers, except the head, on a coarse grid.
 
     This is symmetric weight-only quantization; the model computes in its own dtype, on any
     device. A weight becomes :math:`s \cdot \operatorname{round}(w / s)`, at most

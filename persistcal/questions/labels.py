@@ -36,7 +36,7 @@ CHARGE = re.compile(r"(?<=\b[^\W\d_])-(?=\s)|(?:(?<=\b[^\W\d_])|(?<=\b[^\W\d_]{2
 PLUS_SHARP = re.compile(r"(?<=[\w+])\+|(?<=\w)#")
 FINAL_A = re.compile(r"(?<=\w\s)a(?=\W*$)")
 NUMBERED = re.compile(r"\s*\(?(\d+)\s*[.:)]\s*(.*)")
-# What a judge's reply can have around its labels
+# Characters around the labels of a judge's reply
 FENCE = re.compile(r"^\s*(```|~~~)\w*\s*$", re.MULTILINE)
 EMPHASIS = re.compile(r"[*`]|(?<!\w)__|__(?!\w)")
 HEADING = re.compile(r"labels?\s*:\s*", re.IGNORECASE)
@@ -101,7 +101,7 @@ def _is_accented(character: str) -> bool:
 
 
 def _marked(decomposed: str) -> str:
-    """Return a decomposed text without the marks on characters that are no letters."""
+    """Return a decomposed text without the marks on characters other than letters."""
     kept, base = [], " "
     for character in decomposed:
         if not unicodedata.combining(character):
@@ -151,7 +151,7 @@ def group_same_answers(answers: Sequence[str]) -> list[int]:
     """Return a number per answer, equal for answers of one group.
 
     A spelling without marks is in the group of the one spelling with marks. If there are
-    several of these, it is in a group of its own, as it could mean any of them.
+    several of these, it is in a separate group, because it could mean any of them.
 
     >>> group_same_answers(["Nile", "The Nile", "Malmö", "malmo", "Oslo"])
     [0, 0, 2, 2, 4]
@@ -209,7 +209,7 @@ def judge_lexically(answer: str, references: Iterable[str]) -> str:
     return INCORRECT if has_words else NOT_ATTEMPTED
 
 
-# What TriviaQA's evaluation reads as a space, and the articles that it drops
+# Characters that TriviaQA's evaluation reads as spaces, and articles that it drops
 BENCHMARK_SPACES = str.maketrans(dict.fromkeys(string.punctuation + "‘’´`", " "))
 BENCHMARK_ARTICLES = re.compile(r"\b(a|an|the)\b")
 

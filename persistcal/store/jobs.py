@@ -1,8 +1,8 @@
 """Run the function of a script as a job: read inputs, call it and write its outputs.
 
-A script is one typed function. Its positional parameters are the rule's inputs of the same
-names. Its keyword-only parameters are the rule's params and wildcards. Its return values are
-the outputs, in order. Annotations determine how inputs are read and outputs are written.
+A script is one typed function. Positional parameters are the rule's inputs of the same names.
+Keyword-only parameters are the rule's params and wildcards. The return values are the outputs,
+in order. Annotations determine how inputs are read and outputs are written.
 """
 
 import importlib.util

@@ -2,7 +2,7 @@
 
 The work files are in a hidden folder next to the output, and are deleted once the output
 exists. No rule declares the folder, because Snakemake deletes declared files of failed jobs.
-Their tensors are in safetensors files that contain a digest of their content.
+The tensors are in safetensors files that contain a digest of the content.
 """
 
 import json
@@ -180,7 +180,7 @@ def _digest(tensors: Mapping[str, Tensor], metadata: Mapping[str, str], companio
 def seal(
     tensors: Mapping[str, Tensor], metadata: Mapping[str, str], companion: str = ""
 ) -> bytes:
-    """Return the bytes of a safetensors file with a digest of its tensors and metadata.
+    """Return the bytes of a safetensors file with a digest of the tensors and metadata.
 
     The digest also covers `companion`, the content of a file that must not change either.
     """

@@ -62,7 +62,7 @@ def parse_rows(
 ) -> Iterator[tuple[int, list[str] | None]]:
     """Yield the first line's number and the fields of each row with at most `columns` fields.
 
-    The fields are None for a damaged line. A line that is a complete row is always read as
+    A damaged line has fields that are None. A line that is a complete row is always read as
     one, even if an earlier truncated line opened a quote. Blank lines are rows without fields,
     and left out unless `blank`.
     """
@@ -95,7 +95,7 @@ def _row_at(lines: Sequence[str], i: int, delimiter: str) -> tuple[list[str] | N
 
 @contextmanager
 def hold_lock(lock: FilePath, *, waiting: str = "Waiting for another job.") -> Iterator[None]:
-    """Hold a lock file that only one job at a time can hold, also across machines.
+    """Acquire a lock file that only one job at a time can have, also across machines.
 
     The operating system releases the lock when its process ends. `waiting` is logged if the
     lock is not free.

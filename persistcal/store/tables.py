@@ -53,8 +53,8 @@ class Table(NamedTuple):
     key: tuple[str, ...]  # columns that identify a row
     file_columns: tuple[str, ...] = ()  # columns with one value per file, such as the model
     path_columns: tuple[str, ...] = ()  # columns in a file's path, by default `file_columns`
-    meanings: tuple[tuple[str, str], ...] = ()  # of columns that mean this in no other table
-    defaults: tuple[tuple[str, Any], ...] = ()  # of columns that a frame can lack
+    meanings: tuple[tuple[str, str], ...] = ()  # columns with a meaning in this table only
+    defaults: tuple[tuple[str, Any], ...] = ()  # values of columns that a frame can lack
 
     @classmethod
     def parse(
@@ -176,7 +176,7 @@ def _column_parts(values: pa.Array) -> Iterator[Any]:
 
 
 def content_digest(table: pa.Table) -> str:
-    """Return a digest of names, types and values, independent of their layout in memory."""
+    """Return a digest of names, types and values, independent of the layout in memory."""
 
     def parts() -> Iterator[Any]:
         for name, column in zip(table.column_names, table.columns, strict=True):
@@ -202,7 +202,7 @@ def write(
     values: Mapping[str, str] | None = None,
     sources: Mapping[str, str] | None = None,
 ) -> None:
-    """Write `frame` to the parquet file `path`, with a digest of its content.
+    """Write `frame` to the parquet file `path`, with a digest of the content.
 
     `values` contains a value for each of ``table.file_columns``, and `sources` the SHA-256 of
     each user's file behind the rows, by file.

@@ -214,8 +214,8 @@ def recipe_data(
     """Return the questions that each of the `checkpoints`, in order of training, sees.
 
     With the data "own" a checkpoint sees its own answers, with "first" all see the first
-    source's, and with "pooled" all sources' answers. The labels "random_later" replace those
-    of the last checkpoint by coin flips, instead of "judged".
+    source's, and with "pooled" all sources' answers. The labels "random_later" are coin flips
+    for the last checkpoint, instead of "judged".
     """
     if data == "own":
         if missing := [name for name in checkpoints if name not in sources]:

@@ -307,7 +307,7 @@ def joint_gradient(
     divisor: float,
     micro_batch: int,
 ) -> tuple[dict[str, float], int]:
-    """Set the adapter's gradient to that of one step, see `accumulate_gradients`, of all ranks.
+    """Set the adapter's gradient for one step on all ranks, see `accumulate_gradients`.
 
     Returned are the losses of all checkpoints, and the micro-batch that fits into memory. If
     one rank runs out of memory, all repeat the step with half the micro-batch. They share this
