@@ -8,7 +8,7 @@ from persistcal.training.methods import METHODS, Method
 
 Config = dict[str, Any]
 
-OF_MODEL = ("repo", "chat", "dtype")  # keys of a model that each checkpoint can override
+MODEL_KEYS = ("repo", "chat", "dtype")  # keys of a model that each checkpoint can override
 # Keys that make two checkpoints of the same weights files differ
 BESIDE_WEIGHTS = "chat dtype examples seed context adapter quantization".split()
 # Keys that change weights in memory, so that no file contains the result
@@ -87,9 +87,9 @@ class StudyCheckpoints:
         return list(dict.fromkeys(names))
 
     def state(self, model: str, checkpoint: str) -> Config:
-        """Return the keys of a checkpoint, laid over the model's keys `OF_MODEL`."""
+        """Return the keys of a checkpoint, laid over the model's keys `MODEL_KEYS`."""
         entry = self.config["models"][model]
-        shared = {key: entry[key] for key in OF_MODEL if key in entry}
+        shared = {key: entry[key] for key in MODEL_KEYS if key in entry}
         state = shared | self.catalogue(model).get(checkpoint, {})
         chat = state.get("chat", False)
         return state | {"chat": {True: "turns", False: ""}.get(chat, chat)}

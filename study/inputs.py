@@ -36,7 +36,7 @@ RATED: Fields = (
     [],
 )  # needed and optional fields of a prompt about an answer
 
-OF_VLLM = 128  # questions that vLLM decodes together if `batch_size` is auto
+VLLM_BATCH = 128  # questions that vLLM decodes together if `batch_size` is auto
 
 
 def existing(path: str, remedy: str) -> str:
@@ -258,7 +258,7 @@ class Inputs:
             "draw": sampling if samples else None,
             **{key: decoding[key] for key in ("max_new_tokens", "batch_size", "memory_gb")},
             # vLLM manages its own memory and is slow with small batches.
-            **({"batch_size": OF_VLLM} if decoding["backend"] == "vllm" and is_auto else {}),
+            **({"batch_size": VLLM_BATCH} if decoding["backend"] == "vllm" and is_auto else {}),
         }
 
     def reach(self, model: str, checkpoint: str) -> Config:

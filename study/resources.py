@@ -49,7 +49,7 @@ MINUTES = {
     "measure_variance": USUAL,
 }
 # Rules of a job for each model, which names them if a study has several
-OF_EACH_MODEL = ("estimate_confidences", "gather_confidences", "read_confidences")
+RULES_OF_MODELS = ("estimate_confidences", "gather_confidences", "read_confidences")
 NO_MODEL = ("fetch_checkpoint", "judge_answers")
 ASKED_OF_SERVERS = {"sample_from_server": "samples", "ask_server": "confidences"}
 
@@ -74,7 +74,7 @@ def shared_name(rule: str) -> str:
     >>> shared_name("estimate_confidences_olmo3_7b"), shared_name("train_oracle")
     ('estimate_confidences', 'train_oracle')
     """
-    return next((name for name in OF_EACH_MODEL if rule.startswith(name)), rule)
+    return next((name for name in RULES_OF_MODELS if rule.startswith(name)), rule)
 
 
 class Request(NamedTuple):
@@ -190,7 +190,7 @@ class JobResources:
         memory = round(MB_PER_GPU_GB * gpu_gb * gpus / nodes)
         return Request(gpus, memory * attempt, MINUTES[row] * attempt, ranks, nodes)
 
-    def of_rule(self, name: str) -> Callable[[Wildcards, str, int], int | str | None]:
+    def request_of(self, name: str) -> Callable[[Wildcards, str, int], int | str | None]:
         """Return a function for the resource `name` of a rule, as SLURM's executor wants it.
 
         On several nodes each rank is a task that the job itself starts with srun (``mpi``), and

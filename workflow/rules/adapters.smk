@@ -4,7 +4,7 @@ One rule per recipe, because the seeds of a recipe decide what its job makes;
 all seeds are trained behind one load of the checkpoints.
 """
 
-OF_RANKS = "ranks nodes cpus_per_task gres tasks tasks_per_gpu mpi".split()
+RANK_RESOURCES = "ranks nodes cpus_per_task gres tasks tasks_per_gpu mpi".split()
 
 for recipe in study.recipes:
     settings = study.recipe(recipe)
@@ -34,7 +34,7 @@ for recipe in study.recipes:
             "../../envs/gpu.yaml"
         resources:
             **ON_GPU,
-            **{name: resources.of_rule(name) for name in OF_RANKS},
+            **{name: resources.request_of(name) for name in RANK_RESOURCES},
             rank_timeout_min=config["rank_timeout_min"],
         params:
             plan=per_job(inputs.training_plan),

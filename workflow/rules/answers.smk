@@ -6,11 +6,11 @@ WEIGHTING = "equal" if DECODING["strategy"] == "sample" else DECODING["weighting
 
 
 # A lookahead, because a model can have checkpoints of both kinds.
-OF_SERVERS = [
+SERVED_PATHS = [
     f"{re.escape(model)}(?=/(?:{one_of(names)})/)"
     for model, names in study.served.items()
 ]
-AT_SERVER = "|".join(OF_SERVERS) or "(?!)"
+AT_SERVER = "|".join(SERVED_PATHS) or "(?!)"
 ASKED = one_of(["train", "test", AGAIN])  # halves are parts of these answers
 
 

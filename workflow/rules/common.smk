@@ -16,7 +16,7 @@ from study.inputs import RATED, Inputs, existing
 from study.preflight import preflight
 from study.resources import (
     MINUTES,
-    OF_EACH_MODEL,
+    RULES_OF_MODELS,
     JobResources,
     memory_to_resample,
     name_of_model,
@@ -170,7 +170,7 @@ def answers_rated(model):
     return [{"checkpoint": c, "split": split} for split in splits for c in names]
 
 
-def of_model(rule, model):
+def rule_of_model(rule, model):
     """The name of a rule that each model of a study has."""
     return name_of_model(rule, model, MODELS)
 
@@ -181,11 +181,11 @@ NAMED = {
     for name in [
         *MINUTES,
         *(f"train_{recipe}" for recipe in study.recipes),
-        *(of_model(rule, model) for rule in OF_EACH_MODEL for model in MODELS),
+        *(rule_of_model(rule, model) for rule in RULES_OF_MODELS for model in MODELS),
     ]
 }
 resources = JobResources(study, NAMED)
-ON_GPU = {name: resources.of_rule(name) for name in ("gpu", "mem_mb", "runtime")}
+ON_GPU = {name: resources.request_of(name) for name in ("gpu", "mem_mb", "runtime")}
 
 
 # Jobs that can fail because of a connection, a file or a name run before long jobs.

@@ -209,7 +209,7 @@ for model in MODELS:
 
     rule:
         name:
-            of_model("gather_confidences", model)
+            rule_of_model("gather_confidences", model)
         input:
             scores=for_each(study.scores_needed, paths.scores),
             answers=for_each(study.answers_labelled, paths.answers),
@@ -231,7 +231,7 @@ for model in MODELS:
 
     rule:
         name:
-            of_model("estimate_confidences", model)
+            rule_of_model("estimate_confidences", model)
         input:
             unpack(per_job(inputs.further_files)),
             beams=for_each(study.answers_read, paths.beams),
@@ -260,7 +260,7 @@ for model in MODELS:
 
     rule:
         name:
-            of_model("read_confidences", model)
+            rule_of_model("read_confidences", model)
         input:
             questions=paths.questions,
             beams=for_each(study.answers_read, paths.beams),
