@@ -299,7 +299,7 @@ def _check_names(
 ) -> None:
     """Refuse a file named like a checkpoint in the column of another file."""
     for (file, *_), rows in zip(sources, frames, strict=True):
-        stated = set() if file in unnamed else set(rows["checkpoint"].astype(str))
+        stated = set() if file in unnamed else set(map(str, rows["checkpoint"].unique()))
         for source in sources:
             if source.file in unnamed and source.checkpoint in stated:
                 raise ValueError(

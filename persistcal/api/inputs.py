@@ -147,7 +147,7 @@ class PredictionTables:
                 f"{versions}"
             )
         for rows in self.predictions.values():
-            sets = [set(ids) for _, ids in rows.groupby("checkpoint")["question_id"]]
+            sets = [set(i.unique()) for _, i in rows.groupby("checkpoint")["question_id"]]
             if any(first & second for first, second in combinations(sets, 2)):
                 return
         raise ValueError(

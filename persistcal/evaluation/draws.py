@@ -282,9 +282,10 @@ def balanced_replicates(
 
     `values`, (n_runs, n_questions), are signs or gaps in [−1, 1], positive if the confidence
     follows the change. `improvement` is True for gained questions. `weights`, (n_questions,
-    n_replicates), belong to questions, and `pseudo`, (4, n_replicates), are from
-    `pseudo_weights`. `sizes` are mean sizes of groups, see `group_sizes`: a pseudo-question
-    weighs as half a group. The result has the shape (n_runs, n_replicates).
+    n_replicates), belong to questions, and `pseudo`, (4, n_replicates) or, for each run,
+    (4, n_runs, n_replicates), are from `pseudo_weights`. `sizes` are mean sizes of groups, see
+    `group_sizes`: a pseudo-question weighs as half a group. The result has the shape (n_runs,
+    n_replicates).
     """
     means = direction_replicates(values, improvement, weights, pseudo, sizes)
     return np.asarray(sum(means)) / 2

@@ -40,7 +40,7 @@ def spelling_error(predictions: pd.DataFrame) -> str:
     """
     states: dict[str, frozenset[str]] = {}  # ids by state
     for (model, checkpoint), rows in predictions.groupby(["model", "checkpoint"], sort=False):
-        states[f"{checkpoint} of {model}"] = frozenset(rows["question_id"].astype(str))
+        states[f"{checkpoint} of {model}"] = frozenset(map(str, rows["question_id"].unique()))
     if len(set(states.values())) < 2:
         return ""
     spellings: dict[str, dict[str, list[str]]] = {}  # states by spelling, of each question

@@ -28,7 +28,6 @@ from persistcal.evaluation.metrics.registry import METRICS, MetricKey
 from persistcal.evaluation.predictions import AnswerArrays, Array
 from persistcal.evaluation.runs import OnContrastSet
 from persistcal.evaluation.settings import EvaluationSettings
-from persistcal.evaluation.threads import in_threads
 
 log = logging.getLogger(__name__)
 
@@ -172,8 +171,8 @@ def replicate_runs(
 ) -> dict[str, Array]:
     """Return the replicates, (n_runs, n_replicates), of each metric of both directions.
 
-    `pseudo` has the weights of pseudo-questions by their expected value, and `sizes` the mean
-    sizes of groups.
+    `pseudo` has the weights of pseudo-questions by their expected value, for all runs or for
+    each, and `sizes` the mean sizes of groups.
     """
     return {
         name: metric.weighted(runs, part.is_first, weights, pseudo[metric.pseudo], sizes)
@@ -264,49 +263,29 @@ def _directions(
         }
         for member in answers.rows
     ]
+    place = {run: row for row, runs in enumerate(answers.rows.values()) for run in runs}
+    of_members = [pseudo[place[run]] for run in range(len(answers.confidence))]
     for block in blocks(n_replicates, 8 * (3 * len(asked) + 2 * largest)):
         columns = slice(block.start, block.stop)
         weights = draws.question_weights(answers.groups, asked, block, seed=seed)
         for number, part in parts.items():
             part_weights = weights[np.searchsorted(asked, part.questions)]
             sizes = draws.group_sizes(part, answers.groups)
-            drawn = [
-                {kind: rows[:, columns] for kind, rows in of_member.items()}
-                for of_member in pseudo
-            ]
-            measure = partial(_mean_directions, data, number, part_weights, sizes)
-            members = zip(answers.rows.values(), drawn, strict=True)
-            for row, means in enumerate(in_threads(measure, members, size=part_weights.size)):
-                for key, mean in means.items():
-                    claims[key][row, columns] += mean / len(parts)
+            of_runs = {
+                kind: np.stack([p[kind][:, columns] for p in of_members], axis=1)
+                for kind in pseudo[0]
+            }
+            values: dict[str, Array] = {}
+            for conditioning, by_pair in data.on_contrast.items():
+                # the values of the conditioning before, if they depend on none
+                left = [m for m in metrics if METRICS[m].conditioned or not values]
+                values |= replicate_runs(
+                    by_pair[number], part, part_weights, of_runs, sizes, chosen=left
+                )
+                for metric, run_values in values.items():
+                    key = MetricKey(conditioning, "contrast", metric)
+                    claims[key][:, columns] += mean_over_seeds(run_values, answers) / len(parts)
     return claims, dict.fromkeys(keys, fewest)
-
-
-def _mean_directions(
-    data: Prepared,
-    number: int,
-    weights: Array,
-    sizes: tuple[float, float],
-    member: tuple[Sequence[int], Mapping[float, Array]],
-) -> dict[MetricKey, Array]:
-    """Return the replicates of an estimator on the contrast set at a position, over seeds.
-
-    The `member` is the positions of its runs, and the weights of its pseudo-questions.
-    """
-    numbers, pseudo = member
-    means: dict[MetricKey, Array] = {}
-    values: dict[str, Array] = {}
-    for conditioning, by_pair in data.on_contrast.items():
-        # the values of the conditioning before, if they depend on none
-        chosen = [m for m in directed() if METRICS[m].conditioned or not values]
-        runs = [by_pair[number][i] for i in numbers]
-        part = data.contrast[number]
-        values |= replicate_runs(runs, part, weights, pseudo, sizes, chosen=chosen)
-        means |= {
-            MetricKey(conditioning, "contrast", metric): of_runs.mean(axis=0)
-            for metric, of_runs in values.items()
-        }
-    return means
 
 
 def mean_over_seeds(run_values: Array, answers: AnswerArrays) -> Array:

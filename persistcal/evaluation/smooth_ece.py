@@ -130,7 +130,7 @@ class Labellings:
 
             right, right_apart = sum_bins(labels, self._distance, self._first)
         column = np.arange(labels.shape[1])
-        if FEW * len(self._first) < len(labels):  # then columns are often equal
+        if len(self._first) <= FEW:  # then columns are often equal
             together = np.concatenate([right, right_apart])
             _, chosen, column = np.unique(
                 together, axis=1, return_index=True, return_inverse=True

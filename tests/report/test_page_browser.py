@@ -279,13 +279,16 @@ def test_six_estimators_fit_on_the_first_screen(browser, two_by_two, theme):
     contrast = run(
         browser,
         "const ground = getComputedStyle(document.querySelector('.verdicts')).backgroundColor;"
-        "return [ground, ...new Set([...document.querySelectorAll('.verdicts .word')]"
-        ".map((n) => getComputedStyle(n).color))]",
+        "const all = (s) => [...document.querySelectorAll(s)].map((n) => getComputedStyle(n));"
+        "return [[ground], all('.verdicts .word').map((s) => s.color),"
+        "all('.verdicts .bar, .verdicts polyline').map((s) => s.stroke)]",
     )
-    background, *text_luminances = (luminance_of(colour) for colour in contrast)
-    for text_luminance in text_luminances:
-        low, high = sorted([background, text_luminance])
-        assert (high + 0.05) / (low + 0.05) >= 4  # WCAG 2.2, for large or bold text
+    [background], words, bars = ([luminance_of(c) for c in set(found)] for found in contrast)
+    for luminances, least in ((words, 4), (bars, 3)):  # WCAG 2.2: bold text, and pictures
+        for luminance in luminances:
+            low, high = sorted([background, luminance])
+            assert (high + 0.05) / (low + 0.05) >= least
+    assert len(bars) == 2
 
 
 def luminance_of(colour):

@@ -112,7 +112,8 @@ class Metric:
     ) -> Array:
         """Return replicates, (n_runs, n_replicates), under weights and pseudo-questions.
 
-        `sizes` are the mean sizes of groups of gained and of lost questions.
+        `pseudo` has the shape (4, n_replicates), or (4, n_runs, n_replicates). `sizes`
+        are the mean sizes of groups of gained and of lost questions.
         """
         raise NotImplementedError
 

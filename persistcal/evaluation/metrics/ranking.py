@@ -55,11 +55,15 @@ class ChangeAUC(Metric):
         import numpy as np
 
         from persistcal.evaluation.draws import change_auc_replicates
+        from persistcal.evaluation.threads import in_threads
 
-        changes = [run.change for run in runs]
-        return np.array(
-            [change_auc_replicates(c, improvement, weights, pseudo, sizes) for c in changes]
-        )
+        def measure(number: int) -> Array:
+            of_run = pseudo if pseudo.ndim == 2 else pseudo[:, number]
+            return change_auc_replicates(
+                runs[number].change, improvement, weights, of_run, sizes
+            )
+
+        return np.array(in_threads(measure, range(len(runs)), size=weights.size))
 
 
 class AUC(Metric):
