@@ -117,10 +117,13 @@ SPREAD := --dist loadfile --no-loadscope-reorder
 test: $(VENV)/ready-dev  ## run all tests
 	@$(PYTEST) -n 3 $(SPREAD) -rs
 
-QUICK := persistcal atlas study $(addprefix tests/, analyses api command evaluation imports judge \
-  questions report store study)
+# A test of the command takes half a second, a test of these folders a tenth.
+QUICK := persistcal atlas study $(addprefix tests/, analyses evaluation imports judge questions \
+  report store study)
+QUICK += $(addprefix --ignore=tests/, evaluation/test_recipes.py report/test_one_more.py \
+  report/test_page_browser.py)
 
-quick: $(VENV)/ready-dev  ## run the tests that start no workflow and load no model
+quick: $(VENV)/ready-dev  ## run the tests that take the least: no workflow, model, command or browser
 	@$(PYTEST) -n 2 $(SPREAD) -m "not slow and not soak" -q $(QUICK)
 
 soak: $(VENV)/ready-dev  ## run all tests of faults, again and again for SOAK_MINUTES (60)
