@@ -7,6 +7,7 @@ claims: the one word about each estimator, and the intervals on which it rests
 contrast: questions that exactly one of two checkpoints answers correctly, and conditioning
 control: changes of confidence beyond the chance flips of a control
 cross_asking: metrics of change from two asks, at chance if no knowledge changed
+distributions: distributions of tests
 draws: bootstrap draws of questions: counts, and weights of gained and lost questions
 evaluate: all metrics of one model and dataset, for any counts of the questions
 loops: the loop over answers for many replicates of large studies, compiled by numba
@@ -25,6 +26,7 @@ significance: intervals over questions and seeds, and tests of estimators, all a
 smooth_ece: SmoothECE with automatic bandwidth, for many weightings of answers at once
 states: comparisons of checkpoints and of models, and trends
 subsets: metrics of each pair of checkpoints, group of questions, and kind of change
+threads: work that is divided between threads
 thresholds: select a threshold on one checkpoint, and check it on a later one
 weighted: weighted AUC, squared errors and mean gaps
 """

@@ -44,9 +44,10 @@ def count_pairs(
         # the sums of `most` answers, and the wins among them, at most a quarter of the square
         most, most_alike = max(1, 2 * int(LARGEST**0.5) // largest), LARGEST // largest
     width = min(AT_ONCE, len(won))
-    sums = [np.zeros(width, kind) for _ in range(3)]
-    totals = [np.zeros(width) for _ in range(5)]
-    _count_pairs(rows, correct, level, given, most, most_alike, *sums, *totals, won, pairs)
+    sums = tuple(np.zeros(width, kind) for _ in range(3))
+    totals = tuple(np.zeros(width) for _ in range(5))
+    limits, result = (most, most_alike), (won, pairs)
+    _count_pairs(rows, correct, level, given, limits, sums, totals, result)
     return won, pairs
 
 
@@ -131,19 +132,15 @@ def _count_pairs(
     correct: NDArray[np.bool_],
     level: Integers,
     weights: NDArray,
-    most: int,
-    most_alike: int,
-    few_wins: NDArray,
-    few_rights: NDArray,
-    few_below: NDArray,
-    wins: Array,
-    rights: Array,
-    below: Array,
-    group_rights: Array,
-    group_below: Array,
-    won: Array,
-    pairs: Array,
+    limits: tuple[int, int],
+    sums: tuple[NDArray, NDArray, NDArray],
+    totals: tuple[Array, Array, Array, Array, Array],
+    result: tuple[Array, Array],
 ) -> None:
+    most, most_alike = limits
+    few_wins, few_rights, few_below = sums
+    wins, rights, below, group_rights, group_below = totals
+    won, pairs = result
     n = len(rows)
     for first in range(0, len(won), len(wins)):
         columns = slice(first, first + len(wins))
