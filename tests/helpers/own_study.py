@@ -31,7 +31,8 @@ CONFIG = {
 
 def write_study(folder, predictions="predictions.csv", rename=None, results="out"):
     """Write config and predictions; `rename` gives columns other values."""
-    rows = make_predictions(n=60).assign(model="m1", dataset="quiz", train_dataset="quiz")
+    rows = make_predictions(n=60).query("seed < 18")  # one seed of each estimator
+    rows = rows.assign(model="m1", dataset="quiz", train_dataset="quiz")
     for column, change in (rename or {}).items():
         rows[column] = rows[column].map(change)
     folder.mkdir(exist_ok=True)
