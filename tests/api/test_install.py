@@ -61,7 +61,7 @@ def bare_environment(folder, wheel):
     return folder / "bin" / "python"
 
 
-# The bare Python runs each command on each kind of file, and each public name.
+# The bare Python runs commands on each kind of file, and each public name.
 BARE_RUN = """
 import contextlib, importlib.util, inspect, io, json, sys
 
@@ -138,13 +138,15 @@ def test_every_command_and_public_name_works_with_only_the_wheel_installed(tmp_p
     python = bare_environment(tmp_path / "bare", wheel)
     fewest, fast = ["--min-contrast", "1"], ["--replicates", "200"]
     words = [["plan", "--questions", "1000"]]
+    # Each kind of file has one of the commands that take seconds.
+    commands = {"predictions": "compare", "answers": "page", "stated confidences": "compare"}
+    commands["scored options"] = "threshold"
     for kind, files in shipped_files(tmp_path).items():
-        # Both commands compare, which takes seconds, and write different files.
-        compare = "page" if kind in ("answers", "scored options") else "compare"
+        options = ["--precision", "0.5"] if commands[kind] == "threshold" else fewest
+        output = ["--out", f"{kind} {commands[kind]}"]
         words += [
-            [compare, *map(str, files), *fewest, *fast, "--out", f"{kind} {compare}"],
+            [commands[kind], *map(str, files), *options, *fast, *output],
             ["metrics", *map(str, files), *fewest],
-            ["threshold", *map(str, files), "--precision", "0.5", *fast, "--out", kind],
         ]
     curve = ["label-curve", tmp_path / "stated.csv", "--estimator", "stated", "--out", "curve"]
     words.append([*map(str, curve), "--precision", "0.5"])
