@@ -277,8 +277,9 @@ def _calibrated(part: Part, member: Member, later: int) -> Answer:
     if n_groups == (n := int((labels != ABSENT).sum())):  # else answers are not independent
         text += f" {short_interval(*exact_interval(int((labels == 1).sum()), n))}"
     if word == "not calibrated":  # the means are close, so they would not explain the mark
-        text += f", SmoothECE {short(tested.value)}, noise floor {short(tested.noise_floor)}"
-        brief = f"off by {short(tested.value)}, noise {short(tested.noise_floor)}"
+        value, floor = short(tested.value), short(tested.noise_floor)
+        text = f"off by {value} (SmoothECE; noise floor {floor})"
+        brief = f"off by {value}, noise {floor}"
     bias = tested.confidence - tested.accuracy
     return Answer(mark, word, bias, text=text, brief=brief)
 
