@@ -362,7 +362,8 @@ def from_table(table: pd.DataFrame) -> Replicates:
     observed, replicated, by_seed, noise, n_effective, claims, fewest = columns
     for labels, rows in table.groupby(KEY, sort=False):
         key = MetricKey(*map(str, labels))
-        by_estimator = rows.set_index(MEMBER).loc[estimators]
+        members = [*rows[MEMBER].itertuples(index=False, name=None)]
+        by_estimator = rows.iloc[[members.index(estimator) for estimator in estimators]]
         observed[key] = by_estimator["value"].to_numpy()
         replicated[key] = np.stack(by_estimator["replicates"].to_list())
         pairs = zip(by_estimator["seeds"], by_estimator["by_seed"], strict=True)

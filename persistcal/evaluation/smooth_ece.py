@@ -12,7 +12,7 @@ grids, and a sparse matrix each.
 """
 
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -209,7 +209,7 @@ class OnGrid(NamedTuple):
         n_mesh = _n_mesh(k[others])
         for n in np.unique(n_mesh):
             members = np.flatnonzero(n_mesh == n)
-            left, share = split(np.linspace(0, 1, n), GRID)
+            left, share = _mesh_on_grid(int(n))
             chosen = smoothed[members]
             read = chosen[:, left] * (1 - share) + chosen[:, left + 1] * share
             values[others[members]] = np.abs(read).mean(axis=1)
@@ -282,6 +282,12 @@ def _n_mesh(k: int | Integers) -> Integers:
 def mesh(k: int) -> Array:
     """Return where smoothed values are read at the bandwidth k/1024."""
     return np.linspace(0, 1, int(_n_mesh(k)))
+
+
+@cache
+def _mesh_on_grid(n: int) -> tuple[NDArray[np.int_], Array]:
+    """Return where a mesh of n points is on the grid, see `split`."""
+    return split(np.linspace(0, 1, n), GRID)
 
 
 def split(confidence: Array, n_points: int) -> tuple[NDArray[np.int_], Array]:
