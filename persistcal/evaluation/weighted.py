@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from persistcal.evaluation.predictions import Array, Mask
 
-CHUNK = 2**18  # weights that are held as floats at a time: they fit into a cache
+CHUNK = 2**17  # weights that are held as floats at a time: they fit into a cache
 SMALL = 2**23  # weights up to which NumPy is fast enough, without the time to compile a loop
 
 
@@ -126,7 +126,7 @@ def mean_gap(gap: ArrayLike, *, weights: ArrayLike | None = None) -> Array:
     weight, columns = as_columns(weights, values.shape[-1])
     rows = np.concatenate([np.atleast_2d(values), np.ones((1, values.shape[-1]))])
     sums = np.zeros((len(rows), columns.shape[1]))
-    height = max(64, CHUNK // max(1, columns.shape[1]))
+    height = max(8, CHUNK // max(1, columns.shape[1]))
     for start in range(0, len(columns), height):
         chunk = slice(start, start + height)
         sums += rows[:, chunk] @ columns[chunk].astype(float)
