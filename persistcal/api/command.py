@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from persistcal.api.inputs import PredictionTables
     from persistcal.evaluation import power
 
+PATIENCE = 5  # seconds without a word about a long step
+
 
 class Words(click.Option):
     """An option that takes all words up to the next option."""
@@ -699,14 +701,25 @@ def _standard_input(files: Sequence[str]) -> Iterator[Sequence[str]]:
 
 @contextmanager
 def _bar(length: int) -> "Iterator[Step]":
-    """Yield a function that shows the finished steps and the time on one line."""
+    """Yield a function that shows the finished steps and the time on one line.
+
+    A part of a step is shown if nothing else was for some seconds.
+    """
+    from persistcal.evaluation.replicates import UNFINISHED
+
     start, is_terminal = time.monotonic(), sys.stderr.isatty()
     finished: list[str] = []
+    shown = start
 
     def step(name: str) -> None:
-        finished.append(name)
-        seconds = time.monotonic() - start
-        line = f"{len(finished)} of {length} steps after {seconds:.0f} s: {name}"
+        nonlocal shown
+        now = time.monotonic()
+        if not name.endswith(UNFINISHED):
+            finished.append(name)
+        elif now - shown < PATIENCE:
+            return
+        shown = now
+        line = f"{len(finished)} of {length} steps after {now - start:.0f} s: {name}"
         click.echo(f"\r{line:<79}" if is_terminal else line, err=True, nl=not is_terminal)
 
     yield step

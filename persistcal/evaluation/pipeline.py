@@ -17,7 +17,13 @@ from persistcal.evaluation.blocks import Member, named_blocks
 from persistcal.evaluation.contrast import arrange_answers, contrast_sets, describe_sets
 from persistcal.evaluation.evaluate import metrics_of, prepare_predictions
 from persistcal.evaluation.reliability import add_noise_floors, floors_of
-from persistcal.evaluation.replicates import digest_of_draws, from_table, replicate, to_table
+from persistcal.evaluation.replicates import (
+    UNFINISHED,
+    digest_of_draws,
+    from_table,
+    replicate,
+    to_table,
+)
 from persistcal.evaluation.settings import CONDITIONINGS, EvaluationSettings
 from persistcal.evaluation.significance import compare_blocks, intervals
 from persistcal.evaluation.states import compare_states
@@ -31,7 +37,8 @@ from persistcal.store import artifacts
 
 log = logging.getLogger(__name__)
 
-Step = Callable[[str], None]  # is called with the name of each finished step
+# Is called with the name of each finished step, and of a part of one if it ends in UNFINISHED
+Step = Callable[[str], None]
 Checkpoints = Mapping[str, Sequence[str]]  # evaluation checkpoints of each model, in order
 # Model, dataset, and the blocks of estimators that are compared there
 Comparison = tuple[str, str, Sequence[Sequence[Member]]]
@@ -70,7 +77,8 @@ def evaluate_estimator(
     metrics = metrics_of(data, settings)
     step("metrics")
     tested = data.only(settings.conditionings)
-    replicates = replicate(tested, settings)
+    replicates = replicate(tested, settings, step)
+    step(f"noise floors{UNFINISHED}")
     ends = add_noise_floors(intervals(replicates), floors_of(tested, settings))
     drawn = digest_of_draws(predictions, checkpoints, settings)
     step("bootstrap")

@@ -6,7 +6,7 @@ paired if both were drawn from the same answers with the same seed; a digest ver
 
 import hashlib
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -33,6 +33,7 @@ log = logging.getLogger(__name__)
 
 Estimator = tuple[str, str]  # train_dataset and name
 MEMORY = 500_000_000  # bytes: the limit for the replicates of a block
+UNFINISHED = " …"  # ends the name of a part of a step
 LARGEST_BLOCK = 5_000  # replicates: larger blocks are not faster
 MEMBER, KEY = ["train_dataset", "estimator"], ["conditioning", "scope", "metric"]
 VALUES = ["value", "replicates", "claims", "improvement", "regression", "drawn"]
@@ -97,11 +98,14 @@ def replicate_metrics(
     return replicate(prepare_predictions(predictions, checkpoints, settings), settings)
 
 
-def replicate(data: Prepared, settings: EvaluationSettings) -> Replicates:
+def replicate(
+    data: Prepared, settings: EvaluationSettings, step: Callable[[str], None] = lambda _: None
+) -> Replicates:
     """Evaluate every estimator on the same bootstrap replicates.
 
     For claims on metrics that rest on gained and lost questions each pair needs `min_direction`
-    of both. With fewer in a pair the claims are NaN, and a warning names the pair.
+    of both. With fewer in a pair the claims are NaN, and a warning names the pair. `step`
+    receives how many replicates are finished.
     """
     answers = data.answers
     n_replicates, n_questions = settings.n_replicates, len(answers.questions)
@@ -134,7 +138,8 @@ def replicate(data: Prepared, settings: EvaluationSettings) -> Replicates:
         for key, run_values in values.items():
             replicated[key][:, columns] = mean_over_seeds(run_values, answers)
             spread[key] += _between_seeds(run_values, answers).sum(axis=1) / n_replicates
-    directed, fewest = _directions(answers, data, settings)
+        step(f"{block.stop:,} of {n_replicates:,} replicates{UNFINISHED}")
+    directed, fewest = _directions(answers, data, settings, step)
     seeds = [series.seed for series in answers.confidence]
     means, by_seed, noise, n_effective = {}, {}, {}, {}
     for key, run_values in observed.items():
@@ -228,7 +233,10 @@ def _count(counts: draws.Counts, groups: NDArray[np.intp], part: Component) -> d
 
 
 def _directions(
-    answers: AnswerArrays, data: Prepared, settings: EvaluationSettings
+    answers: AnswerArrays,
+    data: Prepared,
+    settings: EvaluationSettings,
+    step: Callable[[str], None],
 ) -> tuple[dict[MetricKey, Array], dict[MetricKey, tuple[int, int]]]:
     """Return the claims and the fewest questions of metrics that rest on both directions."""
     metrics, n_replicates, seed = directed(), settings.n_replicates, settings.seed
@@ -285,6 +293,7 @@ def _directions(
                 for metric, run_values in values.items():
                     key = MetricKey(conditioning, "contrast", metric)
                     claims[key][:, columns] += mean_over_seeds(run_values, answers) / len(parts)
+        step(f"{block.stop:,} of {n_replicates:,} replicates of changes{UNFINISHED}")
     return claims, dict.fromkeys(keys, fewest)
 
 

@@ -18,7 +18,7 @@ from command_line import run
 from own_rows import write_rows
 from synthetic_predictions import CHECKPOINTS, make_predictions
 
-from persistcal.api import display
+from persistcal.api import command, display
 from persistcal.api.evaluate import compare_inputs
 from persistcal.api.files import Reading, read_study
 from persistcal.api.inputs import make_settings
@@ -589,3 +589,15 @@ def test_the_release_gate_of_compare_fails_if_a_threshold_is_undecided(update, c
     assert run("compare", file, *impossible) == 4  # no threshold reaches it
     assert run("compare", file, *impossible[:-1], "broken") == 0
     assert "Next: label" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("patience", "shown"), [(0, True), (3600, False)])
+def test_parts_of_a_long_step_are_shown_and_are_no_steps(monkeypatch, capsys, patience, shown):
+    monkeypatch.setattr(command, "PATIENCE", patience)
+    with command._bar(1) as step:
+        step("500 of 1,000 replicates …")
+        step("bootstrap")
+    part, whole = "0 of 1 steps after 0 s: 500 of 1,000", "1 of 1 steps after 0 s: bootstrap"
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.startswith(part) for line in lines] == ([True, False] if shown else [False])
+    assert lines[-1] == whole
