@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-MOST = 8  # threads, which share the memory
+MOST = 4  # threads: each can hold a copy of its weights
 LARGE = 2**23  # numbers that are worth a thread
 
 T = TypeVar("T")
