@@ -120,11 +120,13 @@ test: $(VENV)/ready-dev  ## run all tests
 # A test of the command takes half a second, a test of these folders a tenth.
 QUICK := persistcal atlas study $(addprefix tests/, analyses evaluation imports judge questions \
   report store study)
-QUICK += $(addprefix --ignore=tests/, evaluation/test_recipes.py report/test_one_more.py \
-  report/test_page_browser.py)
+# Files that take four seconds or more
+LONG := $(addprefix evaluation/test_, bootstrap evaluation_scripts loops metric_contract power \
+  recipes states) imports/test_release study/test_preflight
+LONG += $(addprefix report/test_, catalogue figures one_more page page_browser)
 
 quick: $(VENV)/ready-dev  ## run the tests that take the least: no workflow, model, command or browser
-	@$(PYTEST) -n 2 $(SPREAD) -m "not slow and not soak" -q $(QUICK)
+	@$(PYTEST) -n 2 $(SPREAD) -m "not slow and not soak" -q $(QUICK) $(LONG:%=--ignore=tests/%.py)
 
 soak: $(VENV)/ready-dev  ## run all tests of faults, again and again for SOAK_MINUTES (60)
 	@OMP_NUM_THREADS=1 $(RUN)/python -m pytest tests/faults -m "soak or not soak" -q

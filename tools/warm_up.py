@@ -6,6 +6,8 @@
 # ruff: noqa: F401
 from contextlib import suppress
 
+import matplotlib.backends.backend_agg
+import matplotlib.backends.backend_pdf
 import matplotlib.pyplot
 import numba
 import pandas

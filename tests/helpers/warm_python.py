@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 TOOLS = str(ROOT / "tools")
 ONE_THREAD = dict.fromkeys(["OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"], "1")
 # Packages of some tests' studies; `warm_up` imports the packages of all studies
-IMPORTED = ["datasets", "matplotlib.backends.backend_pdf", "openai", "sentence_transformers"]
+IMPORTED = ["datasets", "openai", "sentence_transformers"]
 FORKS = multiprocessing.get_context("forkserver")
 # No run of a test reads the Hub. The libraries read both variables at their import.
 OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_HOME": tempfile.gettempdir() + "/persistcal-tests-no-hub"}
