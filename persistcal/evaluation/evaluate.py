@@ -124,6 +124,11 @@ def count_once(part: Component) -> Counts:
     return np.ones((part.size, 1), np.uint8)
 
 
+def not_computed(chosen: Collection[str], values: Collection[str]) -> list[str]:
+    """Return the metrics without a value for another conditioning that holds for this one."""
+    return [name for name in chosen if METRICS[name].conditioned or name not in values]
+
+
 def metrics_under(
     counts_of: Callable[[Component], Counts],
     data: Prepared,
@@ -153,9 +158,8 @@ def metrics_under(
         counts = counts_of(part)
         pair_values: dict[str, Array] = {}
         for conditioning, by_pair in data.on_contrast.items():
-            # the values of the conditioning before, if they depend on none
-            left = {name for name in chosen if METRICS[name].conditioned or not pair_values}
-            pair_values |= compute("contrast", by_pair[number], counts, chosen=left)
+            needed = not_computed(chosen, pair_values)
+            pair_values |= compute("contrast", by_pair[number], counts, chosen=needed)
             for metric, value in pair_values.items():
                 if number in among[metric]:
                     key = MetricKey(conditioning, "contrast", metric)

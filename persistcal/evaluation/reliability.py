@@ -185,6 +185,10 @@ def checkpoint_calibration(
     )
 
 
+def _arranged(confidence: Array) -> tuple[Array, Labellings]:
+    return confidence, Labellings(confidence)
+
+
 def _draw(uniform: Array, run: tuple[Array, Labellings]) -> Array:
     """Return SmoothECE under drawn labels: right where a number is below the confidence."""
     confidence, labellings = run
@@ -241,39 +245,38 @@ def floors_of(
     """
     answers = data.answers
     observed = metrics_under(count_once, data, chosen=[METRIC])
-    # the confidences of each run, and the questions that they are about, a row per part
-    full = [
-        [run.confidence[rows] for run in data.on_full] for rows in data.on_full[0].checkpoints
-    ]
-    parts = {MetricKey("odds", "full", METRIC): (data.full, full)}
+    # the questions of each checkpoint or pair, with each run's confidences in them
+    checkpoints = zip(data.full, data.on_full[0].checkpoints, strict=True)
+    parts = {
+        MetricKey("odds", "full", METRIC): [
+            (part.questions, [_arranged(run.confidence[answered]) for run in data.on_full])
+            for part, answered in checkpoints
+        ]
+    }
     defined = defining(METRIC, data.contrast)
     for conditioning, by_pair in data.on_contrast.items() if defined else ():
-        parts[MetricKey(conditioning, "contrast", METRIC)] = (
-            [data.contrast[i] for i in defined],
-            [[run.earlier for run in by_pair[i]] for i in defined],
-        )
+        parts[MetricKey(conditioning, "contrast", METRIC)] = [
+            (data.contrast[i].questions, [_arranged(run.earlier) for run in by_pair[i]])
+            for i in defined
+        ]
     drawn = {key: np.zeros((len(data.on_full), n_draws)) for key in parts}
-    labellings = {
-        key: [list(map(Labellings, of)) for of in runs] for key, (_, runs) in parts.items()
-    }
     start = 0
     for uniform in _uniforms(answers.groups, n_draws, settings.seed):
         columns = slice(start, start + uniform.shape[1])
-        for key, (of, confidences) in parts.items():
-            for part, stated, searches in zip(of, confidences, labellings[key], strict=True):
-                chosen = uniform[part.questions]
-                searched = zip(stated, searches, strict=True)
-                found = in_threads(partial(_draw, chosen), searched, size=chosen.size)
-                drawn[key][:, columns] += np.array(found) / len(of)
+        for key, asked in parts.items():
+            for questions, runs in asked:
+                chosen = uniform[questions]
+                values = in_threads(partial(_draw, chosen), runs, size=chosen.size)
+                drawn[key][:, columns] += np.array(values) / len(asked)
         start = columns.stop
     rows = []
-    for key, values in drawn.items():
+    for key, by_run in drawn.items():
         for member, series in answers.rows.items():
             value = float(observed[key][series, 0].mean())
-            tested = compare_with_floor(value, values[series].mean(axis=0))
+            tested = compare_with_floor(value, by_run[series].mean(axis=0))
             rows.append((*member, *key, *tested))
-    columns_of = ["train_dataset", "estimator", "conditioning", "scope", "metric", *FLOOR]
-    return pd.DataFrame(rows, columns=columns_of)
+    names = ["train_dataset", "estimator", "conditioning", "scope", "metric", *FLOOR]
+    return pd.DataFrame(rows, columns=names)
 
 
 def add_noise_floors(intervals: pd.DataFrame, floors: pd.DataFrame) -> pd.DataFrame:

@@ -22,6 +22,7 @@ from persistcal.evaluation.evaluate import (
     count_once,
     defining,
     metrics_under,
+    not_computed,
     prepare_predictions,
 )
 from persistcal.evaluation.metrics.registry import METRICS, MetricKey
@@ -262,33 +263,32 @@ def _directions(
     asked = np.unique(np.concatenate([part.questions for part in parts.values()]))
     largest = max(part.size for part in parts.values())
     sets = f"{counts} {asked.tolist()}"
-    pseudo = [
-        {
-            expected: draws.pseudo_weights(
+    pseudo = {
+        expected: {
+            member: draws.pseudo_weights(
                 (*member, sets), n_replicates, seed=seed, expected=expected
             )
-            for expected in {METRICS[metric].pseudo for metric in metrics}
+            for member in answers.rows
         }
-        for member in answers.rows
-    ]
-    place = {run: row for row, runs in enumerate(answers.rows.values()) for run in runs}
-    of_members = [pseudo[place[run]] for run in range(len(answers.confidence))]
+        for expected in {METRICS[metric].pseudo for metric in metrics}
+    }
     for block in blocks(n_replicates, 8 * (3 * len(asked) + 2 * largest)):
         columns = slice(block.start, block.stop)
         weights = draws.question_weights(answers.groups, asked, block, seed=seed)
+        drawn = {
+            expected: np.stack(
+                [by_member[series.member][:, columns] for series in answers.confidence], axis=1
+            )
+            for expected, by_member in pseudo.items()
+        }
         for number, part in parts.items():
             part_weights = weights[np.searchsorted(asked, part.questions)]
             sizes = draws.group_sizes(part, answers.groups)
-            of_runs = {
-                kind: np.stack([p[kind][:, columns] for p in of_members], axis=1)
-                for kind in pseudo[0]
-            }
             values: dict[str, Array] = {}
             for conditioning, by_pair in data.on_contrast.items():
-                # the values of the conditioning before, if they depend on none
-                left = [m for m in metrics if METRICS[m].conditioned or not values]
+                needed = not_computed(metrics, values)
                 values |= replicate_runs(
-                    by_pair[number], part, part_weights, of_runs, sizes, chosen=left
+                    by_pair[number], part, part_weights, drawn, sizes, chosen=needed
                 )
                 for metric, run_values in values.items():
                     key = MetricKey(conditioning, "contrast", metric)

@@ -263,24 +263,22 @@ def _follows(claim: Claim) -> Answer:
 
 def _calibrated(part: Part, member: Member, later: int) -> Answer:
     tested = part.calibration_at(member, later)
-    mark, word = OPEN, "no error shown"
-    if tested.p_calibrated < LEVEL:
-        mark, word = OPPOSITE, "not calibrated"
-        if (
-            tested.p_mean < LEVEL
-            and abs(tested.confidence - tested.accuracy) > tested.bias_reach
-        ):
-            word = f"{'over' if tested.confidence > tested.accuracy else 'under'}-confident"
-    labels = part.answers.correct[later]
-    brief = text = f"says {short(tested.confidence)}, right {short(tested.accuracy)}"
-    n_groups = len(np.unique(part.answers.groups[labels != ABSENT]))
-    if n_groups == (n := int((labels != ABSENT).sum())):  # else answers are not independent
-        text += f" {short_interval(*exact_interval(int((labels == 1).sum()), n))}"
-    if word == "not calibrated":  # the means are close, so they would not explain the mark
+    bias = tested.confidence - tested.accuracy
+    is_wrong = tested.p_calibrated < LEVEL
+    if is_wrong and not (tested.p_mean < LEVEL and abs(bias) > tested.bias_reach):
+        # The means are close, so they would not explain the mark
         value, floor = short(tested.value), short(tested.noise_floor)
         text = f"off by {value} (SmoothECE; noise floor {floor})"
         brief = f"off by {value}, noise {floor}"
-    bias = tested.confidence - tested.accuracy
+        return Answer(OPPOSITE, "not calibrated", bias, text=text, brief=brief)
+    mark, word = OPEN, "no error shown"
+    if is_wrong:
+        mark, word = OPPOSITE, "over-confident" if bias > 0 else "under-confident"
+    answered = part.answers.correct[later] != ABSENT
+    n_right, n = int((part.answers.correct[later] == 1).sum()), int(answered.sum())
+    brief = text = f"says {short(tested.confidence)}, right {short(tested.accuracy)}"
+    if len(np.unique(part.answers.groups[answered])) == n:  # else answers are not independent
+        text += f" {short_interval(*exact_interval(n_right, n))}"
     return Answer(mark, word, bias, text=text, brief=brief)
 
 
