@@ -260,10 +260,17 @@ def _reading(columns: Sequence[str], uncertainty: str | None, **options: Any) ->
             options.pop("scale"), options.pop("words"), is_uncertainty=bool(uncertainty)
         )
     except OSError as error:
-        raise ValueError(f"--words {error.filename}: {error.strerror}.") from None
-    missing = options["missing"]
-    if missing not in (None, "drop") and not 0 <= PROBABILITIES.number(missing) <= 1:
-        raise click.BadParameter(f"--missing is {missing!r}; give 'drop', or a number to 1.")
+        raise ValueError(
+            f"--words {error.filename}: {error.strerror}; give a CSV file with the columns "
+            "word and confidence, and a row for each word."
+        ) from None
+    if (missing := options["missing"]) not in (None, "drop"):
+        share = PROBABILITIES.number(missing)
+        if not 0 <= share <= 1:
+            raise click.BadParameter(
+                f"--missing is {missing!r}; give 'drop', or a number to 1."
+            )
+        options["missing"] = f"{share:g}"
     if options["normalisation"] not in (None, *SCORES):
         raise click.BadParameter(
             f"--normalisation is {options['normalisation']!r}, and can be {', '.join(SCORES)}."
@@ -341,6 +348,7 @@ def compare(
     from persistcal.store.files import write_whole
 
     _check_out(out, out)
+    _check_replaced(out, [*files, *options["again"]])
     settings = _settings(options)
     comparison, page = _compare(files, _reading(**options), settings)
     paths = _write_tables(comparison.tables, out)
@@ -370,6 +378,7 @@ def metrics(files: Sequence[str], min_contrast: int, **options: Any) -> None:  #
     """
     from persistcal.api.evaluate import compute_metrics
     from persistcal.api.inputs import make_settings
+    from persistcal.store import artifacts
 
     settings = make_settings(min_contrast=min_contrast)
     inputs = _read(files, _reading(**options))
@@ -377,7 +386,7 @@ def metrics(files: Sequence[str], min_contrast: int, **options: Any) -> None:  #
         metrics = compute_metrics(inputs, settings, step)
     for line in inputs.assumptions(settings):
         click.echo(line, err=True)
-    click.echo(metrics.to_csv(index=False), nl=False)
+    click.echo(artifacts.csv_text(metrics, artifacts.METRICS), nl=False)
 
 
 @app.command(epilog=_examples("persistcal page early.jsonl late.jsonl --out page.html"))
@@ -389,6 +398,8 @@ def page(files: Sequence[str], out: str, **options: Any) -> None:  # noqa: ANN40
     from persistcal.store.files import write_whole
 
     _check_out(out, str(Path(out).parent))
+    if Path(out).is_file() and not Path(out).read_bytes().startswith(b"<"):
+        raise ValueError(f"{out}: exists and is no page; give another --out.")
     settings = _settings(options)
     comparison, text = _compare(files, _reading(**options), settings)
     write_whole(out, text)
@@ -517,8 +528,9 @@ def threshold(
             "meaning; leave one out."
         )
     _check_out(out, out)
+    _check_replaced(out, [*files, *options["again"]])
     if filled:
-        reading = replace(reading, labels=None, unlabelled=files[-1])
+        reading = replace(reading, labels=None, is_unlabelled=True)
         later = Relabelling(_read(files, reading), reading.estimators)
         import pandas as pd
 
@@ -538,7 +550,7 @@ def threshold(
             raise click.exceptions.Exit(4)
         return
     if sheet:
-        reading = replace(reading, unlabelled=files[-1])
+        reading = replace(reading, is_unlabelled=True)
         shown = read_texts(texts) if texts else None
         later = Relabelling(_read(files, reading), reading.estimators, shown)
         click.echo(later.write_sheet(str(Path(out, "sheet.csv")), sheet))
@@ -579,6 +591,7 @@ def label_curve(
     from persistcal.evaluation.relabelling import curve_sizes
 
     _check_out(out, out)
+    _check_replaced(out, [*files, *options["again"]])
     reading = _reading(**options)
     later = Relabelling(_read(files, reading), reading.estimators)
     with _bar(len(curve_sizes(len(later.ids)))) as step:
@@ -650,6 +663,23 @@ def _check_out(out: str, folder: str) -> None:
     if not out.strip():
         raise click.BadParameter("--out is empty; give a name.")
     check_writable(folder)
+
+
+def _check_replaced(out: str, files: Sequence[str]) -> None:
+    """Refuse a folder in which a table of results would replace one of `files`."""
+    from persistcal.store import artifacts
+
+    for given in map(Path, files):
+        for file in given.glob("*.csv") if given.is_dir() else [given]:
+            table = getattr(artifacts, file.stem.upper(), None)
+            result = Path(out, f"{file.stem}.csv")
+            if (
+                isinstance(table, artifacts.Table)
+                and result.exists()
+                and file.exists()
+                and file.samefile(result)
+            ):
+                raise ValueError(f"{file}: would be replaced by a result; give another --out.")
 
 
 def _read(files: Sequence[str], reading: "Reading") -> "PredictionTables":

@@ -35,6 +35,7 @@ from persistcal.api.inputs import (
 from persistcal.api.rating import rate_answers, rate_options
 from persistcal.api.versions import (
     VersionFile,
+    explain_tasks,
     files_of_version,
     list_sources,
     name_checkpoints,
@@ -60,8 +61,10 @@ from persistcal.imports.scales import (
 )
 from persistcal.store import artifacts
 from persistcal.store.user_files import (
+    TABLES,
     TRUTHS,
     UserTableError,
+    kind_of,
     name_files_in_errors,
     read_batches,
     round_narrow,
@@ -85,7 +88,7 @@ class Reading:
     columns: Mapping[str, str] = field(default_factory=dict)  # other names in the files
     names: Sequence[str] = ()  # names of the checkpoints, one for each file
     deployed: str | None = None  # "first": the first answer to a question, which others rate
-    unlabelled: str | None = None  # a file without labels: a sheet is for them
+    is_unlabelled: bool = False  # whether the last version has no labels: a sheet is for them
     normalisation: str | None = None  # score of options of multiple choice
     scale: Scale = PROBABILITIES  # scale of the confidences in the files
     missing: str | None = None  # "drop" answers without a confidence or label, or a number
@@ -196,10 +199,6 @@ def _read_asked(files: Sequence[str], reading: Reading) -> PredictionTables:
             raise ValueError(
                 f"{file}: has a column checkpoint, so --names has no meaning; leave one out."
             )
-    names = dict(zip(arguments, reading.names or name_checkpoints(arguments), strict=True))
-    sources = list_sources(
-        versions, {n: name.strip() for n, name in names.items()}, reading.pool
-    )
     kind = kinds[0]
     for file, kind_of_file in zip(files, kinds, strict=True):
         if kind_of_file != kind:
@@ -209,7 +208,19 @@ def _read_asked(files: Sequence[str], reading: Reading) -> PredictionTables:
             )
     reading.check_use(kind, files[0])
     read = {PREDICTIONS: _read_predictions, ANSWERS: _read_answers, OPTIONS: _read_options}
-    study = read[kind](sources, unnamed, reading)
+    try:
+        names = dict(zip(arguments, reading.names or name_checkpoints(arguments), strict=True))
+        sources = list_sources(
+            versions, {n: name.strip() for n, name in names.items()}, reading.pool
+        )
+        if reading.is_unlabelled:
+            last = versions[arguments[-1]]
+            sources = [s._replace(is_labelled=s.file not in last) for s in sources]
+        study = read[kind](sources, unnamed, reading)
+    except ValueError as error:
+        if remedy := explain_tasks(arguments):
+            raise UserTableError(f"{error}{remedy}") from error
+        raise
     _check_spellings(study.checkpoints)
     return study
 
@@ -244,6 +255,11 @@ def _kind_and_columns(file: str, reading: Reading) -> tuple[str, set[str]]:
     matched = match_columns(present, KNOWN, reading.columns)
     columns = {matched.get(name, name) for name in present}
     if not {"confidence", "answer", "option_logprobs", "doc_id"} & columns:
+        if len(present) == 1 and kind_of(file) in TABLES:
+            raise ValueError(
+                f"{file}: the first line is one column, {present[0]!r}; write the names of the "
+                "columns there, with commas between them."
+            )
         lacking = [name for name in OTHER_NAMES if name not in columns]
         spare = [name for name in present if name not in names_known]
         further = partial(scale_option, file)
@@ -324,7 +340,7 @@ def _read_predictions(
             except ScaleError as error:
                 raise _scale_error(str(error), source.file, files, reading) from None
             frame = _select_estimators(rows, reading.estimators)
-        if source.file == reading.unlabelled:
+        if not source.is_labelled:
             frame["no_correct"] = False
         if len(files) > 1:
             frame["row"] = [f"{row} of {source.file}" for row in frame["row"]]
@@ -339,14 +355,14 @@ def _read_predictions(
     with name_files_in_errors(*files):
         own_predictions.check_spelling(rows)
         for model, dataset in distinct_rows(rows, SUBJECT):
-            may_be_equal = dict.fromkeys(checkpoints[model], False)
+            may_be_equal = dict.fromkeys(checkpoints[model], reading.is_unlabelled)
             own_predictions.check_predictions(rows, [dataset], {model: may_be_equal})
             subject = {"model": model, "dataset": dataset}
             chosen = select_rows(rows, subject)
             predictions[model, dataset, IMPORTED] = stack(
                 [(chosen, subject)], artifacts.PREDICTIONS
             )
-    notes += [*_note_matched(matched), *_note_ignored(ignored)]
+    notes += [*reading.scale.describe(), *_note_matched(matched), *_note_ignored(ignored)]
     return PredictionTables(checkpoints, predictions, imported_answers(rows), notes=notes)
 
 
@@ -406,7 +422,7 @@ def _prediction_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a file of predictions, with the columns that it can lack."""
     defaults = {**DEFAULTS, "checkpoint": source.checkpoint, "dataset": source.dataset}
-    if source.file == reading.unlabelled:
+    if not source.is_labelled:
         defaults["correct"] = "0"
     needed = [name for name in own_predictions.KNOWN if name not in defaults]
     needed = [name for name in needed if name not in own_predictions.OPTIONAL]
@@ -462,7 +478,7 @@ def _read_answers(
         rows["no_label"] = lacking or False
         parts.append(_pooled(rows, source))
     _check_names(sources, unnamed, parts)
-    if reading.unlabelled:
+    if reading.is_unlabelled:
         _borrow_references(parts)
     with name_files_in_errors(*(source.file for source in sources)):
         rows, notes = _test_rows(parts)
@@ -482,6 +498,7 @@ def _read_answers(
         *notes,
         *left_out,
         *errors,
+        *reading.scale.describe(),
         *_note_matched(matched),
         *_note_ignored(ignored),
     ]
@@ -592,7 +609,7 @@ def _prepare_answers(
 
     `lacking` receives whether each row has no label, if the file has labels only.
     """
-    columns, is_labelled = reading.columns, source.file != reading.unlabelled
+    columns, is_labelled = reading.columns, source.is_labelled
     if not is_labelled:
         unread = match_columns([*map(str, rows)], {"correct", "label"}, columns)
         rows = rows.drop(columns=list(unread))
@@ -612,7 +629,8 @@ def _prepare_answers(
     matched.update({g: n for g, n in chosen.items() if g != n and g not in given})
     renamed = rows[list(chosen)].rename(columns=chosen)
     for name in filter(name_stated, map(str, renamed)):
-        numbers = _confidences(renamed[name].tolist(), name, reading.scale)
+        groups = renamed.reindex(columns=["model", "checkpoint"]).fillna("").astype(str)
+        numbers = _confidences(renamed[name].tolist(), name, reading.scale, groups)
         renamed[name] = pd.Series(numbers, renamed.index, dtype=object)
     if "correct" in renamed and "label" in renamed:
         raise UserTableError("has the columns 'label' and 'correct'; keep one")
@@ -633,7 +651,9 @@ def _label_of(value: object, row: int) -> str:
     return "" if truth is None else "correct" if truth else "incorrect"
 
 
-def _confidences(values: list[object], name: str, scale: Scale) -> list[object]:
+def _confidences(
+    values: list[object], name: str, scale: Scale, groups: pd.DataFrame
+) -> list[object]:
     """Return a column of confidences in [0, 1], with None for missing ones."""
     empty = np.array([is_missing(value) for value in values])
     numbers = np.array([scale.number(value) for value in values])
@@ -642,5 +662,6 @@ def _confidences(values: list[object], name: str, scale: Scale) -> list[object]:
         raise UserTableError(
             f"the {name} {values[row]!r} of row {row + 1} is not valid; {explain_scale(values)}"
         )
+    scale.check_groups(numbers, groups.assign(column=name))
     numbers = drop_noise(scale.confidence(round_narrow(numbers, name)))
     return [None if lacks else x for lacks, x in zip(empty, numbers.tolist(), strict=True)]

@@ -11,7 +11,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from persistcal.api.inputs import (
-    IMPORTED,
     SUBJECT,
     PredictionTables,
     make_settings,
@@ -39,7 +38,9 @@ from persistcal.store.sheets import (
     DRAWN_FROM,
     Sheet,
     SheetError,
+    SheetRow,
     append_to_sheet,
+    check_shown,
     check_source,
     digest_of,
     filled_prefix,
@@ -175,11 +176,17 @@ class Relabelling:
         estimators: Sequence[str],
         texts: pd.DataFrame | None = None,
     ) -> None:
-        if len(inputs.predictions) != 1:
-            names = ", ".join(sorted({name for *_, name in inputs.predictions} - {IMPORTED}))
+        if len(inputs.subjects()) != 1:
+            listed = "; ".join(", ".join(subject.values()) for subject in inputs.subjects())
             raise ValueError(
-                f"a sheet is for one model, dataset and estimator, and the files have several"
-                f"{f' ({names})' if names else ''}; choose one with --estimator."
+                f"a sheet is for one model and dataset, and the files have {listed}; give the "
+                "files of one of them, or --pool for folders."
+            )
+        if len(inputs.predictions) != 1:
+            names = ", ".join(sorted({name for *_, name in inputs.predictions}))
+            raise ValueError(
+                f"a sheet is for one estimator, and the files have {names}; choose one with "
+                "--estimator."
             )
         [self.subject] = inputs.subjects()
         [rows] = inputs.predictions.values()
@@ -258,7 +265,7 @@ class Relabelling:
                 "number of answers."
             )
         present = self._present(path)
-        n_present = len(present.rows) if present else 0
+        listed = find_rows(present, "question_id", set(self.ids)) if present else {}
         rows = [
             {
                 "order": place + 1,
@@ -268,14 +275,14 @@ class Relabelling:
                 DRAWN_FROM: self.source(),
             }
             for place, position in enumerate(self._order[: planned[-1]])
+            if self.ids[position] not in listed
         ]
         if present is None:
             write_whole(path, write_sheet(COLUMNS, rows))
-        elif len(rows) > n_present:
-            append_to_sheet(present, rows[n_present:])
-        n_new = max(0, len(rows) - n_present)
-        size = f"{max(len(rows), n_present):,} answers"
-        size += f", {n_new:,} of which are new" if present else ""
+        elif rows:
+            append_to_sheet(present, rows)
+        size = f"{len(listed) + len(rows):,} answers"
+        size += f", {len(rows):,} of which are new" if present else ""
         return (
             f"Sheet: {path}, {size}. Fill in its column {TO_FILL} with 1 or 0, from the top "
             "and without gaps."
@@ -325,13 +332,14 @@ class Relabelling:
         planned, labels = self._read_labels(path)
         position = self._order[: len(labels)]
         source = self.source()
-        sizes = earlier.loc[earlier[DRAWN_FROM] == source, "n_labels"].tolist()
+        seen = earlier[earlier[DRAWN_FROM] == source]
+        sizes = seen["n_labels"].tolist()
         look = relabelling.take_look(len(labels), planned, sizes, delta)
         certified = relabelling.certify_threshold(
             self.confidence, position, labels, precision=precision, delta=look.level
         )
-        looks = {n: relabelling.take_look(n, planned, sizes, delta).level for n in sizes}
-        looks[len(labels)] = look.level
+        looks = seen.groupby("n_labels")["level"].max().to_dict()
+        looks[len(labels)] = max(look.level, looks.get(len(labels), 0))
         row = {
             **self.subject,
             "checkpoint": self.names[1],
@@ -366,6 +374,19 @@ class Relabelling:
         )
         return Certificate(row, text)
 
+    def _check_rows(self, sheet: Sheet, rows: dict[str, SheetRow]) -> None:
+        """Refuse rows whose cells were moved to other questions, as by sorting one column."""
+        for place, (name, row) in enumerate(rows.items(), start=1):
+            order = row.cells["order"].strip().partition(".")[0]
+            if order.isdigit() and int(order) != place:
+                raise sheet.refuse(
+                    row,
+                    f"has the order {order} and question {name!r}, which has {place}: a column "
+                    "was sorted without the others; restore the rows from the sheet as drawn.",
+                )
+            if self._has_answers:
+                check_shown(sheet, row, "later_answer", self._texts.at[name, "later_answer"])
+
     def _read_labels(self, path: str) -> tuple[list[int], NDArray[np.bool_]]:
         """Return the sizes of the planned looks of a sheet, and its labels in random order."""
         if not Path(path).exists():
@@ -382,9 +403,10 @@ class Relabelling:
             if name not in rows:
                 raise ValueError(
                     f"{path}: lacks the row of question {name!r}, number {place} of the random "
-                    "order; restore it from the sheet as drawn."
+                    f"order; --sheet {len(rows)} adds it again."
                 )
         ordered = [rows[name] for name in drawn]
+        self._check_rows(sheet, dict(zip(drawn, ordered, strict=True)))
         entries = [(row, read_mark(sheet, row, TO_FILL)) for row in ordered]
         n_labels = filled_prefix(sheet, entries)
         if not n_labels:

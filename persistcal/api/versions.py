@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from persistcal.api.inputs import DEFAULTS
+from persistcal.imports.answer_files import is_inspect_log
 from persistcal.store.user_files import TABLES, kind_of
 
 # The time in the name of a log of lm-evaluation-harness or Inspect
@@ -25,14 +26,27 @@ class VersionFile(NamedTuple):
     checkpoint: str
     dataset: str = DEFAULTS["dataset"]
     category: str = ""  # category of the questions, if several files are one dataset
+    is_labelled: bool = True  # whether labels are read
 
 
 def files_of_version(argument: str) -> list[str]:
-    """Return the files of one version: a file itself, or the logs or tables of a folder."""
+    """Return the files of one version: a file itself, or the logs or tables of a folder.
+
+    Hidden files and folders, such as ``.ipynb_checkpoints``, are left out.
+    """
     path = Path(argument)
     if path.is_dir():
         contents = sorted(file for file in path.rglob("*") if file.is_file())
-        logs = [str(file) for file in contents if LOG_NAME.search(file.name)]
+        contents = [
+            file
+            for file in contents
+            if not any(part.startswith(".") for part in file.relative_to(path).parts)
+        ]
+        logs = [
+            str(file)
+            for file in contents
+            if LOG_NAME.search(file.name) or is_inspect_log(str(file))
+        ]
         tables = [
             str(f)
             for f in contents
@@ -41,16 +55,17 @@ def files_of_version(argument: str) -> list[str]:
         if not (logs or tables):
             raise ValueError(
                 f"{argument}: the folder has no log (samples_*.jsonl, *-predictions.jsonl, "
-                "*.eval) and no table; name the files."
+                "logs of Inspect) and no table; name the files."
             )
         return logs or tables
     if path.exists() or not set("*?[") & set(argument):
         return [argument]
     start = Path(path.anchor or ".")
-    files = sorted(map(str, start.glob(str(path.relative_to(path.anchor)))))
-    if not files:
+    named = sorted(map(str, start.glob(str(path.relative_to(path.anchor)))))
+    if not named:
         raise ValueError(f"{argument}: no file has such a name; correct the pattern.")
-    return files
+    listed = ([name] if Path(name).is_file() else files_of_version(name) for name in named)
+    return [file for files in listed for file in files]
 
 
 def task_of(file: str) -> str:
@@ -63,8 +78,7 @@ def task_of(file: str) -> str:
     >>> task_of("2026-01-01T08-16-28+00-00_arc-easy_2UrQ6kzPqSNXcGJ8RmdxkT.eval")
     'arc-easy'
     """
-    name = Path(file).name.removesuffix(".gz")
-    name = STAMP.sub("", name.removesuffix(kind_of(name)))
+    name = STAMP.sub("", _stem(file))
     name = re.sub(r"^task-\d+-", "", name.removeprefix("samples_")).removesuffix("-predictions")
     return re.sub(r"_\w{22}$", "", name)
 
@@ -115,11 +129,7 @@ def name_checkpoints(files: Sequence[str]) -> list[str]:
     >>> name_checkpoints(["quiz_v1.csv", "quiz_v2.csv"])
     ['v1', 'v2']
     """
-    stems = [Path(file).name.removesuffix(".gz") for file in files]
-    stems = [
-        stem if Path(file).is_dir() else stem.removesuffix(kind_of(stem))
-        for file, stem in zip(files, stems, strict=True)
-    ]
+    stems = [Path(file).name if Path(file).is_dir() else _stem(file) for file in files]
     folders = [Path(file).parent.name for file in files]
     unstamped = [STAMP.sub("", stem) for stem in stems]
     for names in (_models_of_logs(files), unstamped, folders, stems):
@@ -130,6 +140,11 @@ def name_checkpoints(files: Sequence[str]) -> list[str]:
         f"{', '.join(files)}: the names of the files and of their folders do not distinguish "
         "the checkpoints; rename the files, give --names, or add a column checkpoint."
     )
+
+
+def _stem(file: str) -> str:
+    """Return the name of a file without its suffixes."""
+    return Path(file.removesuffix(".gz")).stem
 
 
 def _differing_parts(names: Sequence[str]) -> list[str]:
@@ -145,11 +160,23 @@ def _differing_parts(names: Sequence[str]) -> list[str]:
 
 def _models_of_logs(files: Sequence[str]) -> list[str]:
     """Return the models of Inspect's logs; empty names for other files."""
-    if not all(kind_of(file) == ".eval" for file in files):
+    if not all(map(is_inspect_log, files)):
         return []
     try:
         from inspect_ai.log import read_eval_log
-    except ImportError:
+
+        headers = [read_eval_log(file, header_only=True) for file in files]
+    except (ImportError, ValueError, OSError):  # errors of logs are raised by their reader
         return []
-    headers = (read_eval_log(file, header_only=True) for file in files)
     return [header.eval.model.replace("/", "_") for header in headers]
+
+
+def explain_tasks(files: Sequence[str]) -> str:
+    """Return a remedy if the files are logs of several tasks, as of one version's folder."""
+    names = {task_of(file) for file in files}
+    if len(names) < 2 or not all(LOG_NAME.search(Path(file).name) for file in files):
+        return ""
+    return (
+        f" The files are logs of the tasks {', '.join(sorted(names)[:3])}: if a version has "
+        "several logs, give the folder of each, or a pattern in quotes such as 'v1/*.jsonl'."
+    )

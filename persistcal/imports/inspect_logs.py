@@ -1,8 +1,9 @@
-"""Read logs of Inspect (`.eval`) with inspect-ai, if it is installed."""
+"""Read logs of Inspect (`.eval`, `.json`) with inspect-ai, if it is installed."""
 
 from collections.abc import Sequence
 from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any
+from zipfile import BadZipFile
 
 import pandas as pd
 
@@ -45,7 +46,13 @@ def inspect_rows(
             "is a log of Inspect, which reads it itself: install inspect-ai in the environment "
             "that runs the workflow, or write its answers to a JSONL file"
         ) from error
-    log = read_eval_log(path)
+    try:
+        log = read_eval_log(path)
+    except (ValueError, OSError, BadZipFile) as error:
+        reason = str(error).partition("\n")[0]
+        raise UserTableError(
+            f"is no log that Inspect can read ({reason}); copy it again: it may be cut off"
+        ) from error
     samples = log.samples or []
     if log.status != "success" and not (errored and samples):
         raise UserTableError(
@@ -76,6 +83,8 @@ def inspect_rows(
             for number in range(1, most + 1)
         ]
     )
+    if rows.empty:
+        raise UserTableError("has no sample with an answer; run it again, or leave the log out")
     failures = sorted(failed_ids)
     if "token_logprobs" in rows and rows["token_logprobs"].isna().all():
         rows = rows.drop(columns="token_logprobs")

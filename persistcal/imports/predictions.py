@@ -95,6 +95,10 @@ def collect_rows(
     kind, numbers = batch.schema.field("confidence").type, frame["confidence"]
     if pa.types.is_floating(kind):  # as batches have it, before they became numbers of float64
         numbers = numbers.astype(kind.to_pandas_dtype())
+    names = pd.DataFrame(
+        {n: frame[n] for n in ("model", "checkpoint", "estimator")}, copy=False
+    )
+    scale.check_groups(numbers, names)
     exact = scale.confidence(round_narrow(numbers, "confidence"))
     frame["confidence"] = drop_noise(exact)
     frame["ask"] = number_asks(pd.Series(frame["ask"])) if "ask" in frame else np.int8(FIRST)

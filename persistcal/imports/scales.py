@@ -1,17 +1,20 @@
 """Confidences as people write them: on another scale, in words, as uncertainty, or missing."""
 
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from persistcal.store.user_files import UserTableError, read_file
 
 Array = NDArray[np.float64]
 
-MISSING = {"", "nan", "na", "n/a", "<na>", "null", "none"}  # texts of a missing value
+# Texts of a missing value, also as spreadsheets and R write them
+MISSING = {"", "nan", "-nan", "na", "#na", "n/a", "#n/a", "<na>", "null", "none"}
 MOST_WORDS = 12  # that a message lists
 LEAST_WIDE = 5.0  # the end of a scale on which some confidence is above 1
 _NUMBER = re.compile(r"[+-]?(?:\d+[.,]?\d*|[.,]\d+)(?:e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
@@ -34,7 +37,7 @@ class Scale:
         >>> [scale.number(value) for value in ("82", "82,5", "82 %", "Sure", 7, "perhaps")]
         [82.0, 82.5, 82.0, 90.0, 7.0, nan]
         """
-        text = str(value).strip().casefold()
+        text = _plain(value)
         if text in self.words:
             return self._raw(self.words[text])
         share = text.removesuffix("%").rstrip()
@@ -53,14 +56,39 @@ class Scale:
     def confidence(self, numbers: Array) -> Array:
         """Return numbers on this scale as confidences."""
         shares = numbers
-        if self.low == 0 and self.high >= LEAST_WIDE and 0 < np.nanmax(numbers, initial=0) <= 1:
-            raise UserTableError(
-                f"no confidence is above 1, so they are not on the scale 0 to {self.high:g}; "
-                "leave --scale out, or correct it"
-            )
         if (self.low, self.high) != (0, 1):
             shares = (numbers - self.low) / (self.high - self.low)
         return 1 - shares if self.is_uncertainty else shares
+
+    def check_groups(self, numbers: Array, names: pd.DataFrame) -> None:
+        """Refuse numbers of a group that are probabilities, while the scale is wide.
+
+        A group has equal `names`, such as a checkpoint and an estimator.
+        """
+        if self.low != 0 or self.high < LEAST_WIDE:
+            return
+        greatest = pd.Series(numbers, names.index).groupby(
+            [names[name] for name in names], observed=True
+        )
+        for group, top in greatest.max().items():
+            if 0 < top <= 1:
+                texts = map(str, group if isinstance(group, tuple) else [group])
+                raise UserTableError(
+                    f"no confidence of {', '.join(texts)} is above 1, so they are not on the "
+                    f"scale 0 to {self.high:g}; leave --scale out, or write all confidences on "
+                    "one scale"
+                )
+
+    def describe(self) -> list[str]:
+        """Return a note on confidences that are not written as probabilities."""
+        if self == PROBABILITIES:
+            return []
+        kinds = [f"on the scale {self.low:g} to {self.high:g}"] * (
+            (self.low, self.high) != (0, 1)
+        )
+        kinds += [f"in {len(self.words)} words"] * bool(self.words)
+        kinds += ["as 1 minus an uncertainty"] * self.is_uncertainty
+        return [f"Confidences are read {' and '.join(kinds)}."]
 
 
 PROBABILITIES = Scale()
@@ -91,7 +119,7 @@ def read_words(file: str) -> dict[str, float]:
         raise UserTableError(f"{file}: needs the columns word and confidence; add them.")
     words: dict[str, float] = {}
     for word, value in zip(rows["word"], rows["confidence"], strict=True):
-        number, key = PROBABILITIES.number(value), str(word).strip().casefold()
+        number, key = PROBABILITIES.number(value), _plain(word)
         if not 0 <= number <= 1:
             raise UserTableError(
                 f"{file}: the confidence of {word!r} is {value!r}; give a number from 0 to 1."
@@ -99,6 +127,11 @@ def read_words(file: str) -> dict[str, float]:
         if words.setdefault(key, number) != number:
             raise UserTableError(f"{file}: the word {word!r} has two confidences; keep one.")
     return words
+
+
+def _plain(value: object) -> str:
+    """Return a text without case, spaces around it, and full-width digits and signs."""
+    return unicodedata.normalize("NFKC", str(value)).strip().casefold()
 
 
 def is_missing(value: object) -> bool:
@@ -123,6 +156,11 @@ def scale_remedy(values: Iterable[object]) -> str:
     '--scale 100'
     >>> scale_remedy(["1", "5", "3"]), scale_remedy(["0.5", "7%"])
     ('--scale 1:5', '')
+
+    Slightly more than 1 is no other scale:
+
+    >>> scale_remedy(["0.2", "1.0000001"])
+    ''
     """
     present = [value for value in dict.fromkeys(values) if not is_missing(value)]
     numbers = np.array([PROBABILITIES.number(value) for value in present])
@@ -132,8 +170,10 @@ def scale_remedy(values: Iterable[object]) -> str:
     if not len(numbers) or PROBABILITIES.holds(numbers).all() or numbers.min() < 0:
         return ""
     top = numbers.max()
-    if top <= 5 and numbers.min() >= 1 and (numbers % 1 == 0).all():
-        return "--scale 1:5"
+    if (numbers % 1 == 0).all() and top <= 5:
+        return "--scale 1:5" if numbers.min() >= 1 else "--scale 5"
+    if top < LEAST_WIDE / 2:
+        return ""
     return f"--scale {next((size for size in (10, 100) if top <= size), int(np.ceil(top)))}"
 
 
@@ -157,4 +197,7 @@ def explain_scale(values: Sequence[object]) -> str:
             f"the values go from {numbers.min():g} to {numbers.max():g}; give {remedy} if "
             f"{remedy.split()[-1].split(':')[-1]} is certainty{hint}"
         )
-    return "give a number in [0, 1], or in another scale its ends, such as --scale 1:5"
+    span = f"the values go from {numbers.min():.9g} to {numbers.max():.9g}; "
+    if numbers.min() < 0:
+        return f"{span}give a number in [0, 1], such as the exponential of a log-probability"
+    return f"{span}give a number in [0, 1], or in another scale its ends, such as --scale 1:5"

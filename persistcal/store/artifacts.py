@@ -12,6 +12,7 @@ from persistcal.store.tables import (  # noqa: F401  re-exported for users of ta
     Table,
     TableError,
     check,
+    csv_text,
     empty,
     read,
     read_csv,

@@ -19,12 +19,17 @@ from persistcal.store.replies import append_rows, decode_lines, parse_rows
 log = logging.getLogger(__name__)
 
 DRAWN_FROM = "drawn_from"  # column with the digest of the answers that were drawn
+ZIP = b"PK\x03\x04"  # first bytes of Excel's own files
 LONGEST_CELL = 5_000  # characters; spreadsheets take 32,767
+REDRAW = (
+    "draw the sheet again into another folder, import this column as text, and copy the entries"
+)
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a cell that begins with one can be a formula
 # Entries as people write them, and as spreadsheets write truth values
 MARKS = {
     **dict.fromkeys(["yes", "y", "true", "1", "wahr", "vrai", "verdadero", "vero"], 1),
-    **dict.fromkeys(["no", "n", "false", "0", "falsch", "faux", "falso"], 0),
+    **dict.fromkeys(["ja", "oui", "si", "sí", "sì"], 1),
+    **dict.fromkeys(["no", "n", "false", "0", "falsch", "faux", "falso", "nein", "non"], 0),
 }
 
 
@@ -95,9 +100,11 @@ def _decode(content: bytes, path: str) -> tuple[list[str], str]:
             text = content.removeprefix(mark).decode(encoding, errors="replace")
             return list(io.StringIO(text, newline="")), encoding
     try:
-        return decode_lines(content), "utf-8"
+        if b"\0" not in content[:2] and not content.startswith(ZIP):
+            return decode_lines(content), "utf-8"
     except UnicodeDecodeError:
-        raise SheetError(f"{path} is not UTF-8 text; save it as CSV in UTF-8.") from None
+        pass
+    raise SheetError(f"{path} is not UTF-8 text; save it as CSV in UTF-8.")
 
 
 def _heading(line: str, needed: Collection[str]) -> tuple[str, list[str]]:
@@ -159,8 +166,11 @@ def write_sheet(columns: Sequence[str], rows: Iterable[Mapping[Any, object]]) ->
 
 def _cells(columns: Sequence[str], row: Mapping[Any, object]) -> list[str]:
     """Return the cells of a row, each in one line."""
-    texts = (_text(row.get(name)) for name in columns)
-    return [as_cell(" ".join(text.splitlines())) for text in texts]
+    return [_cell(row.get(name)) for name in columns]
+
+
+def _cell(value: object) -> str:
+    return as_cell(" ".join(_text(value).splitlines()))
 
 
 def _text(value: object) -> str:
@@ -207,7 +217,7 @@ def check_source(sheet: Sheet, source: str, remedy: str) -> None:
 def check_shown(sheet: Sheet, row: SheetRow, column: str, current: object) -> None:
     """Refuse a row that shows another text than the `current` one, but for white space."""
     shown, text = row.cells[column], _text(current)
-    if shown.split() not in (text.split(), as_cell(text).split()):
+    if shown.split() not in (text.split(), _cell(text).split()):
         raise sheet.refuse(
             row, f"has the {column} {shown!r}, and now it is {text!r}; draw a new sheet."
         )
@@ -233,9 +243,10 @@ def read_mark(sheet: Sheet, row: SheetRow, column: str) -> int | None:
 def find_rows(sheet: Sheet, column: str, known_names: Collection[str]) -> dict[str, SheetRow]:
     """Return the rows by the id in a column; refuse repeated and unknown ids."""
     rows: dict[str, SheetRow] = {}
+    as_written = {_cell(name).strip(): name for name in known_names}
     for row in sheet.rows:
-        name = row.cells[column]
-        name = name if name in known_names else unescape_formula(name.strip())
+        shown = row.cells[column].strip()
+        name = as_written.get(shown, unescape_formula(shown))
         if name not in known_names:
             raise sheet.refuse(
                 row, f"has the {column} {name!r}, {_why_unknown(name, known_names)}."
@@ -255,11 +266,11 @@ def _why_unknown(name: str, known_names: Collection[str]) -> str:
         (text for text in known_names if value is not None and _number(text) == value), None
     )
     if same is not None:
-        return (
-            f"which a spreadsheet has made of {same!r}; open the sheet as drawn again and "
-            "import this column as text"
-        )
-    return "which is not among the questions; give the sheet that was drawn from these files"
+        return f"which a spreadsheet has made of {same!r}; {REDRAW}"
+    return (
+        "which is not among the questions; give the sheet that was drawn from these files, or "
+        f"if a spreadsheet has changed it, {REDRAW}"
+    )
 
 
 def _number(text: str) -> float | None:

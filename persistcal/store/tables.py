@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from persistcal.store.files import FilePath, digest, written_whole
+from persistcal.store.files import FilePath, digest, write_whole, written_whole
 from persistcal.store.sheets import escape_formula, unescape_formula
 
 log = logging.getLogger(__name__)
@@ -306,14 +306,19 @@ def _map_texts(content: pa.Table, change: Callable[[str], str]) -> pa.Table:
 
 
 def write_csv(frame: pd.DataFrame, path: FilePath, table: Table) -> None:
-    """Write `frame` to the CSV file `path`; missing values are empty cells.
+    """Write `frame` to the CSV file `path`, see `csv_text`."""
+    write_whole(path, csv_text(frame, table, path))
+
+
+def csv_text(frame: pd.DataFrame, table: Table, path: FilePath = "") -> str:
+    """Return `frame` as CSV; missing values are empty cells. Errors name `path`.
 
     People open these files in a spreadsheet, so no text is a formula there.
     """
-    content = _map_texts(check(frame, table, path), escape_formula).to_pandas()
+    content = _map_texts(check(frame, table, path or table.name), escape_formula).to_pandas()
     whole = [f.name for f in table.schema if f.nullable and f.type == TYPES["int"]]
-    with written_whole(path) as part:  # pandas turns int columns with missing values into float
-        content.astype(dict.fromkeys(whole, "Int64")).to_csv(part, index=False)
+    # pandas turns int columns with missing values into float
+    return content.astype(dict.fromkeys(whole, "Int64")).to_csv(index=False)
 
 
 def read_csv(path: FilePath, table: Table) -> pd.DataFrame:
@@ -322,8 +327,11 @@ def read_csv(path: FilePath, table: Table) -> pd.DataFrame:
     try:
         content = pyarrow.csv.read_csv(path, convert_options=types)
         frame = _map_texts(content, unescape_formula).to_pandas()
-    except (OSError, pa.ArrowInvalid) as error:
-        raise TableError(f"{path}: not a readable CSV of {table.name} ({error}).") from error
+    except (OSError, UnicodeDecodeError, pa.ArrowInvalid) as error:
+        raise TableError(
+            f"{path}: not a readable CSV of {table.name} ({error}); save it with commas, in "
+            "UTF-8, as it was."
+        ) from error
     return check(frame, table, path).to_pandas()
 
 

@@ -20,26 +20,31 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 from numpy.typing import ArrayLike, NDArray
 
 from persistcal.store.files import sha256
+from persistcal.store.replies import LONGEST_FIELD
+from persistcal.store.sheets import MARKS
 
 log = logging.getLogger(__name__)
 
-DELIMITERS = ",;\t"
+DELIMITERS = ",;\t|"
 BATCH = 1 << 17  # rows
 BLOCK = 1 << 20  # bytes of CSV; no row can be longer
 TABLES, JSON = (".csv", ".tsv"), (".jsonl", ".ndjson", ".json")  # kinds of text files
 FORMATS = "give .csv, .tsv, .jsonl, .json or .parquet"
 EMPTY = "is empty; give a heading and a row for each answer"
+GZIP = b"\x1f\x8b"  # first bytes of a compressed file
 LEAST_FLOAT32 = 1e-3  # smaller numbers do not show whether they were float32
 DIGITS = {"float16": 3, "float32": 6}  # significant decimal digits of these types
 # Labels in files
-TRUTHS = dict.fromkeys(["1", "1.0", "true", "t", "yes", "y", "correct", "right"], 1.0)
-TRUTHS |= dict.fromkeys(["0", "0.0", "false", "f", "no", "n", "incorrect", "wrong"], 0.0)
-_DELIMITER_LINE = re.compile(r"\ufeff?\"?sep=([,;\t])\"?\r?\n", re.IGNORECASE)  # of Excel
+TRUTHS = {word: float(mark) for word, mark in MARKS.items()}
+TRUTHS |= dict.fromkeys(["1.0", "t", "correct", "right"], 1.0)
+TRUTHS |= dict.fromkeys(["0.0", "f", "incorrect", "wrong"], 0.0)
+_DELIMITER_LINE = re.compile(r"\ufeff?\"?sep=([,;\t|])\"?\r?\n", re.IGNORECASE)  # of Excel
 # Lists of texts or numbers that were written as text: ["UK"], ['a' 'b'], [-2,7], []
 _LIST = re.compile(r"""\[\s*(?:(['"]).*\1\s*|[-+.,\s\d]*)\]""", re.DOTALL)
 
@@ -52,6 +57,8 @@ def name_files_in_errors(*files: str) -> Iterator[None]:
     except (ValueError, pa.ArrowException, OSError) as error:
         if "straddling object" in str(error):
             error = ValueError("a row is longer than 1 MB; leave out its long text")
+        if "compressed stream" in str(error) or "inflate failed" in str(error):
+            error = _damaged_gzip(error)
         if isinstance(error, OSError) and error.errno is not None:
             raise  # an error of the disk, not of the file's content
         raise UserTableError(f"{', '.join(files)}: {error}.") from error
@@ -66,8 +73,8 @@ def digests_of(*files: str) -> dict[str, str]:
 
 
 def kind_of(path: str) -> str:
-    """Return the suffix of a file's name without ``.gz``, such as ``.csv``."""
-    return Path(path.removesuffix(".gz")).suffix
+    """Return the suffix of a file's name without ``.gz``, in lower case, such as ``.csv``."""
+    return Path(path.removesuffix(".gz")).suffix.lower()
 
 
 def read_file(
@@ -115,6 +122,8 @@ def columns_of(path: str, *, known_names: Collection[str]) -> list[str]:
 
 def _decode(content: bytes, *, whole: bool = True) -> str:
     """Return the UTF-8 text of a file, which can be truncated unless it is `whole`."""
+    if content.startswith(GZIP):
+        raise ValueError("is compressed with gzip; end its name in .gz, such as .csv.gz")
     if b"\0" in content:
         raise ValueError("holds zero bytes, as UTF-16 does; save it as UTF-8")
     try:
@@ -175,21 +184,32 @@ def _heading(path: str, known_names: Collection[str]) -> Heading:
         raise ValueError(EMPTY)
     delimiter = delimiter_of(text, known_names)
     named = _DELIMITER_LINE.sub("", text, count=1)
-    first = re.split("[\r\n]", named, maxsplit=1)
-    names = next(csv.reader(first, delimiter=delimiter), [])
+    names = next(csv.reader(io.StringIO(named, newline=""), delimiter=delimiter), [])
     return Heading(delimiter, _checked_names(names, known_names), int(named != text))
 
 
 def _check_quotes(path: str, delimiter: str) -> None:
-    """Refuse a CSV file with an open quote, because later rows would be part of the value."""
-    n_quotes = 0
+    """Refuse a CSV file with wrong quotes, because later rows would be part of a value.
+
+    Only a line with an odd number of quotes can continue in the next line.
+    """
+    rest = b""
     with pa.input_stream(path) as file:
         while block := file.read(BLOCK):
-            n_quotes += block.count(b'"')
-    if n_quotes % 2:
-        content = _decode(_unzipped(Path(path).read_bytes()))
-        for _ in _csv_lines(content, delimiter):
-            pass
+            *lines, rest = (rest + block).splitlines(keepends=True)
+            if any(line.count(b'"') % 2 for line in lines):
+                break
+        else:
+            lines = [rest]
+    if any(line.count(b'"') % 2 for line in lines):
+        _check_lines(path, delimiter)
+
+
+def _check_lines(path: str, delimiter: str) -> None:
+    """Refuse a CSV file with a wrong row, with the number of its line."""
+    text = _decode(_unzipped(Path(path).read_bytes()))
+    for _ in _csv_rows(text, delimiter):
+        pass
 
 
 def read_batches(
@@ -219,22 +239,37 @@ def read_batches(
         delimiter, columns, skipped = _heading(path, known_names)
         chosen = choose(columns)
         _check_quotes(path, delimiter)
-        with pyarrow.csv.open_csv(
-            path,
-            read_options=pyarrow.csv.ReadOptions(
-                use_threads=False, block_size=BLOCK, skip_rows=skipped
-            ),
-            parse_options=pyarrow.csv.ParseOptions(
-                delimiter=delimiter, newlines_in_values=True
-            ),
-            # As text, so that errors about wrong values can name the row.
-            convert_options=pyarrow.csv.ConvertOptions(
-                column_types=dict.fromkeys(columns, pa.string()), include_columns=list(chosen)
-            ),
-        ) as reader:
-            yield from _renamed(reader, chosen)
+        try:
+            with pyarrow.csv.open_csv(
+                path,
+                read_options=pyarrow.csv.ReadOptions(
+                    use_threads=False, block_size=BLOCK, skip_rows=skipped
+                ),
+                parse_options=pyarrow.csv.ParseOptions(
+                    delimiter=delimiter, newlines_in_values=True
+                ),
+                # As text, so that errors about wrong values can name the row.
+                convert_options=pyarrow.csv.ConvertOptions(
+                    column_types=dict.fromkeys(columns, pa.string()),
+                    include_columns=list(chosen),
+                ),
+            ) as reader:
+                yield from _renamed(map(_without_blank_rows, reader), chosen)
+        except pa.ArrowInvalid:
+            _check_lines(path, delimiter)  # names the line
+            raise
     else:
         raise ValueError(f"files of kind {kind!r} are not read; {FORMATS}")
+
+
+def _without_blank_rows(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Leave out rows without any text, which spreadsheets write as ``,,,``."""
+    is_blank = np.ones(len(batch), bool)
+    for column in batch.columns:
+        if not is_blank.any():
+            return batch
+        is_blank &= pc.equal(pc.utf8_trim_whitespace(column), "").to_numpy(False)
+    return batch.filter(pa.array(~is_blank))
 
 
 def _renamed(
@@ -254,12 +289,18 @@ def _as_text(value: object, name: object) -> str | None:
 
 def _unzipped(content: bytes) -> bytes:
     """Return the content of a file, decompressed if it is gzip."""
-    if not content.startswith(b"\x1f\x8b"):
+    if not content.startswith(GZIP):
         return content
     try:
         return gzip.decompress(content)
     except (OSError, EOFError, zlib.error) as error:
-        raise ValueError(f"is not a whole gzip file ({error}); compress it again") from error
+        raise _damaged_gzip(error) from error
+
+
+def _damaged_gzip(error: Exception) -> ValueError:
+    return ValueError(
+        f"is not a whole gzip file ({error}); compress it again, or leave .gz out of its name"
+    )
 
 
 def _parquet(content: bytes, known_names: Collection[str]) -> pd.DataFrame:
@@ -283,22 +324,32 @@ def _values(name: str, column: pa.ChunkedArray) -> list[Any]:
 
 
 def _csv(text: str, known_names: Collection[str], lists: Collection[str]) -> pd.DataFrame:
-    delimiter = delimiter_of(text, known_names)
-    rows = _csv_lines(_DELIMITER_LINE.sub("", text, count=1), delimiter)
+    rows = _csv_rows(text, delimiter_of(text, known_names))
     _, names = next(rows, (0, []))
     _checked_names(names, known_names)
-    fields: list[list[object]] = []
-    for line, row in rows:
+    is_list = [plain_name(name) in lists for name in names]
+    fields = [
+        [
+            _json_list(field, name, line) if may_be_list else field
+            for field, name, may_be_list in zip(row, names, is_list, strict=True)
+        ]
+        for line, row in rows
+    ]
+    return pd.DataFrame(fields, columns=names, dtype=object)
+
+
+def _csv_rows(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the heading and the rows with any text, each with its first line number."""
+    names: list[str] = []
+    for line, row in _csv_lines(text, delimiter):
+        names = names or row
         if len(row) != len(names):
             raise ValueError(
                 f"line {line} has {len(row)} fields, but the heading has {len(names)}; put a "
                 "text that holds the delimiter in double quotes"
             )
-        named = zip(names, row, strict=True)
-        fields.append(
-            [_json_list(f, n, line) if plain_name(n) in lists else f for n, f in named]
-        )
-    return pd.DataFrame(fields, columns=names, dtype=object)
+        if any(map(str.strip, row)):
+            yield line, row
 
 
 def _json_list(field: str, name: str, line: int) -> object:
@@ -316,15 +367,21 @@ def _json_list(field: str, name: str, line: int) -> object:
 
 def _csv_lines(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the rows of `text` that are not blank, each with its first line number."""
+    limit = csv.field_size_limit(LONGEST_FIELD)
+    start = 1
+    if delimiter_line := _DELIMITER_LINE.match(text):
+        text, start = text[delimiter_line.end() :], 2
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    line = 1
+    line = start
     try:
         for row in reader:
             if row:
                 yield line, row
-            line = reader.line_num + 1
+            line = reader.line_num + start
     except csv.Error as error:
         raise ValueError(f"line {line} is not CSV ({error}); correct it") from error
+    finally:
+        csv.field_size_limit(limit)
 
 
 def _json_objects(text: str) -> Iterator[dict[str, object]]:
@@ -334,6 +391,9 @@ def _json_objects(text: str) -> Iterator[dict[str, object]]:
     """
     if text.lstrip().startswith("["):
         yield from _json_array(text)
+        return
+    if (whole := _single_object(text)) is not None:
+        yield whole
         return
     lines = text.rstrip().split("\n")
     for number, line in enumerate(lines, start=1):
@@ -347,6 +407,20 @@ def _json_objects(text: str) -> Iterator[dict[str, object]]:
         if not isinstance(row, dict):
             raise ValueError(f"line {number} is not a JSON object; write {{…}} in each line")
         yield row
+
+
+def _single_object(text: str) -> dict[str, object] | None:
+    """Return the only object of a file, also over several lines; refuse columns of rows."""
+    try:
+        row = _json(text)
+    except (ValueError, RecursionError):
+        return None
+    if isinstance(row, dict) and row and all(isinstance(v, dict | list) for v in row.values()):
+        raise ValueError(
+            f"is one JSON object with the lists {', '.join(row):.60}; write an object for each "
+            "row, one per line or in an array (in pandas, orient='records')"
+        )
+    return row if isinstance(row, dict) else None
 
 
 def _json_array(text: str) -> Iterator[dict[str, object]]:

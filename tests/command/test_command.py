@@ -50,6 +50,27 @@ def write_files(folder, predictions):
     return files
 
 
+@pytest.mark.parametrize(
+    ("name", "words"), [("metrics", "compare"), ("selective", "threshold"), ("own", "page")]
+)
+def test_results_never_replace_a_file_that_was_read(predictions, tmp_path, name, words, capsys):
+    path = tmp_path / f"{name}.csv"
+    predictions.to_csv(path, index=False)
+    content = path.read_bytes()
+    out = path if words == "page" else tmp_path
+    for files in ([path], [tmp_path]):
+        assert run(words, *files, "--out", out) == 1
+        assert f"{name}.csv: " in capsys.readouterr().err
+    assert path.read_bytes() == content
+
+
+def test_printed_metrics_contain_no_formula(predictions, tmp_path, capsys):
+    path = tmp_path / "own.csv"
+    predictions.assign(model="=1+1", dataset="@x").to_csv(path, index=False)
+    assert run("metrics", path, "--min-contrast", 5) == 0
+    assert capsys.readouterr().out.splitlines()[1].startswith("'=1+1,'@x,")
+
+
 def test_files_of_any_format_become_checkpoints_in_the_given_order(
     predictions, tmp_path, capsys
 ):

@@ -1,5 +1,7 @@
 """`persistcal threshold`: verdicts, the release gate, and a sheet of answers to label."""
 
+import shutil
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -173,6 +175,10 @@ def test_each_look_at_the_labels_spends_a_share_of_the_error_probability(
     )
     assert run("threshold", *files, *words) == 0  # a repetition is not another look
     assert len(pd.read_csv(path.parent / "looks.csv")) == 3
+    # With half the δ, the earlier looks have the error probability that they had.
+    assert run("threshold", *files, *words, "--delta", 0.05) == 0
+    row = pd.read_csv(path.parent / "looks.csv").iloc[-1]
+    assert (row["level"], row["error_so_far"]) == (0.025, 0.125)
 
 
 def test_labels_that_skip_rows_of_the_random_order_are_refused(unfilled_sheet, capsys):
@@ -185,7 +191,14 @@ def test_labels_that_skip_rows_of_the_random_order_are_refused(unfilled_sheet, c
     sheet.loc[15, "correct"] = ""
     sheet[sheet["order"] != "3"].to_csv(path, index=False)
     assert run("threshold", *files, "--labels", path, "--out", path.parent) == 1
-    assert "number 3 of the random order; restore it" in capsys.readouterr().err
+    assert "number 3 of the random order; --sheet 29 adds it" in capsys.readouterr().err
+    assert run("threshold", *files, "--sheet", 29, "--out", path.parent) == 0
+    assert "30 answers, 1 of which are new" in capsys.readouterr().out
+    assert sorted(pd.read_csv(path)["order"]) == list(range(1, 31))
+    # A column that was sorted without the others labels other questions.
+    sheet.assign(order=sheet["order"].tolist()[::-1]).to_csv(path, index=False)
+    assert run("threshold", *files, "--labels", path, "--out", path.parent) == 1
+    assert "row 2 has the order 30 and question" in capsys.readouterr().err
     # Sorting the rows in a spreadsheet does not change the sample.
     sheet.sort_values("question_id").to_csv(path, index=False, sep=";", encoding="utf-16")
     assert run("threshold", *files, "--labels", path, "--out", path.parent) == 0
@@ -277,8 +290,11 @@ def test_a_sheet_hides_the_labels_and_certifies_with_a_persons(tmp_path, capsys)
     assert len(sheet) == 60 and sheet["correct"].isna().all()
     assert set(sheet["earlier_answer"]) == {"red", "green"}
     sheet["correct"] = (sheet["later_answer"] == "red").astype(int)
+    moved = sheet.assign(later_answer=sorted(sheet["later_answer"]))
+    moved.to_csv(out / "filled.csv", index=False)
+    assert run("threshold", *files, *words, "--labels", out / "filled.csv") == 1
+    assert "has the later_answer" in capsys.readouterr().err
     sheet.to_csv(out / "filled.csv", index=False)
-    capsys.readouterr()
     assert run("threshold", *files, *words, "--labels", out / "filled.csv") == 0
     assert capsys.readouterr().out.startswith("60 labels certify 35 % precision on the 120")
     changed = pd.read_csv(files[1]).replace("pink", "rose")
@@ -299,14 +315,24 @@ def test_a_label_curve_shows_how_many_labels_are_needed(tmp_path, capsys):
     assert [line.split()[0] for line in printed[2:5]] == ["30", "60", "120"]
 
 
-@pytest.mark.parametrize("label", [None, ""], ids=["absent", "empty"])
-def test_the_later_version_needs_no_labels_for_a_sheet(versions, tmp_path, label, capsys):
-    later = pd.read_csv(versions["kept"]).drop(columns="correct")
-    later = later if label is None else later.assign(correct=label)
-    later.to_csv(tmp_path / "v2.csv", index=False)
+@pytest.mark.parametrize("form", ["absent", "empty", "folder", "same confidences"])
+def test_the_later_version_needs_no_labels_for_a_sheet(versions, tmp_path, form, capsys):
+    later = pd.read_csv(versions["v1" if form == "same confidences" else "kept"])
+    later = later.drop(columns="correct")
+    later = later if form == "absent" else later.assign(correct="")
+    (tmp_path / "v2").mkdir()
+    later.to_csv(tmp_path / "v2/quiz.csv", index=False)
     texts = later[["question_id"]].assign(question="=1+1?", answer="four")
     texts.to_csv(tmp_path / "texts.csv", index=False)
-    files, out = (versions["v1"], tmp_path / "v2.csv"), tmp_path / "out"
+    files, out = (versions["v1"], tmp_path / "v2/quiz.csv"), tmp_path / "out"
+    if form == "folder":
+        (tmp_path / "first").mkdir()
+        shutil.copy(versions["v1"], tmp_path / "first/quiz.csv")
+        files = (tmp_path / "first", tmp_path / "v2")
+    if form == "same confidences":  # as of an estimator that does not see the checkpoint
+        files = (tmp_path / "both.csv",)
+        parts = [later.assign(checkpoint=name) for name in ("v1", "v2")]
+        pd.concat(parts).to_csv(files[0], index=False)
     assert run("threshold", *files, "--out", out) == 1
     words = ["--texts", tmp_path / "texts.csv", "--out", out]
     assert run("threshold", *files, "--sheet", 20, *words) == 0

@@ -1,5 +1,7 @@
 """Files as users have them: command, notebook and workflow read them the same."""
 
+import gzip
+import io
 import json
 import re
 import shlex
@@ -16,7 +18,7 @@ from sklearn.metrics import roc_auc_score
 
 import persistcal
 from persistcal.api.files import Reading, read_study
-from persistcal.api.versions import name_checkpoints
+from persistcal.api.versions import files_of_version, name_checkpoints
 from persistcal.imports.scales import Scale, parse_scale
 from persistcal.store.user_files import UserTableError, round_narrow
 
@@ -181,12 +183,63 @@ def test_confidences_of_answers_have_the_same_scales(tmp_path, kind, capsys):
     assert confidences == [0.75, 0.0, 1.0, 0.75, 0.0, 1.0]
 
 
+@pytest.mark.parametrize("kind", FORMATS)
+def test_a_scale_is_refused_if_a_checkpoint_or_an_estimator_has_probabilities(
+    predictions, tmp_path, kind
+):
+    """Probabilities that were divided by 100 would all be below .01."""
+    percent = predictions.assign(confidence=100 * predictions["confidence"])
+    is_first = predictions["checkpoint"] == "a"
+    mixed = predictions.where(is_first, percent)
+    of_two = pd.concat([predictions, percent.assign(estimator="other")])
+    message = r"no confidence of m1, a\b.* is above 1.*leave --scale out"
+    for rows in (predictions, mixed, of_two):
+        path = write(tmp_path, rows, kind)
+        with pytest.raises(UserTableError, match=message):
+            read_confidences(path, scale=Scale(0, 100))
+    path = write(tmp_path, percent, kind)
+    _, study = read_confidences(path, scale=Scale(0, 100))
+    assert "Confidences are read on the scale 0 to 100." in study.notes
+    answers = answers_of(["Nile", "Po"], confidence=[0.5, 0.9])
+    is_second = answers["checkpoint"] == "b"
+    answers["confidence"] = answers["confidence"].where(~is_second, 90)
+    with pytest.raises(UserTableError, match=message):
+        read_confidences(write(tmp_path, answers, kind), scale=Scale(0, 100))
+
+
+@pytest.mark.parametrize(
+    ("value", "remedy"),
+    [
+        ("1.0000001", r"from 0\.2 to 1\.0000001; give a number in \[0, 1\]"),
+        ("-0.7", r"such as the exponential of a log-probability"),
+        ("5", "give --scale 10 if 10 is certainty"),
+        ("８２％", None),
+        ("#N/A", "give --missing drop"),
+        ("90/100", "a row for each of: 90/100"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_an_unusual_confidence_is_read_or_refused_with_what_helps(
+    predictions, tmp_path, kind, value, remedy
+):
+    rows = predictions.assign(confidence="0.2")
+    rows.loc[3, "confidence"] = value
+    path = write(tmp_path, rows, kind)
+    if remedy is None:
+        assert read_confidences(path)[0][3] == 0.82
+    else:
+        with pytest.raises(UserTableError, match=remedy):
+            read_confidences(path)
+
+
 def test_words_are_read_as_the_confidences_of_a_file(predictions, tmp_path, capsys):
     words = np.where(predictions["confidence"] < 0.5, "Low", "high")
     path = write(tmp_path, predictions.assign(confidence=words), "csv")
     assert run("metrics", path) == 1
     message = capsys.readouterr().err
     assert "--words FILE" in message and "a row for each of: Low, high" in message
+    assert run("metrics", path, "--words", "FILE") == 1
+    assert "columns word and confidence" in capsys.readouterr().err
     (tmp_path / "words.csv").write_text("word,confidence\nlow,0.1\nhigh,0.9\n")
     scale = parse_scale(None, str(tmp_path / "words.csv"), is_uncertainty=False)
     confidences, _ = read_confidences(path, scale=scale)
@@ -204,7 +257,8 @@ def test_an_uncertainty_is_one_minus_the_confidence(predictions, tmp_path, capsy
 
 
 def test_labels_can_be_words(predictions, tmp_path):
-    for yes, no in (("Yes", "No"), ("TRUE", "FALSE"), ("y", "n"), ("correct", "incorrect")):
+    words = [("Yes", "No"), ("TRUE", "FALSE"), ("y", "n"), ("correct", "incorrect")]
+    for yes, no in [*words, ("WAHR", "FALSCH"), ("oui", "non"), ("1.0", "0.0")]:
         labels = np.where(predictions["correct"] == 1, yes, no)
         path = write(tmp_path, predictions.assign(correct=labels), "csv")
         [rows] = read_study([path]).predictions.values()
@@ -254,6 +308,8 @@ def test_missing_values_of_predictions_are_refused_replaced_or_left_out(
         confidences, study = read_confidences(path, missing="0.5")
         assert (confidences[3], confidences[50], len(confidences)) == (0.5, 0.5, 80)
         assert "2 missing confidences count as 0.5." in study.notes
+        assert run("metrics", path, "--missing", "50%") == 0
+        assert "2 missing confidences count as 0.5." in capsys.readouterr().err
     else:
         with pytest.raises(UserTableError, match="correct is missing in 2 rows"):
             read_confidences(path, missing="0.5")
@@ -390,6 +446,64 @@ def test_the_delimiter_line_of_a_spreadsheet_is_read(predictions, tmp_path):
     assert len(imported) == len(predictions)
 
 
+SPELLINGS = {  # of a CSV file: the end of its name and its text
+    "capital letters": ("CSV", lambda text: text),
+    "blank rows": (
+        "csv",
+        lambda text: f"{text}{text.count(',', 0, text.index(chr(10))) * ','}\n",
+    ),
+    "vertical bars": ("csv", lambda text: text.replace(",", "|")),
+    "vertical bars named": ("csv", lambda text: "sep=|\n" + text.replace(",", "|")),
+}
+
+
+@pytest.mark.parametrize("spelling", list(SPELLINGS))
+def test_csv_files_of_spreadsheets_and_other_programs_are_read(predictions, tmp_path, spelling):
+    ending, change = SPELLINGS[spelling]
+    path = tmp_path / f"own.{ending}"
+    path.write_text(change(predictions.to_csv(index=False)))
+    assert read_confidences(str(path))[0] == predictions["confidence"].tolist()
+    imported, _ = import_predictions(str(path), datasets=["quiz"], checkpoints=CHECKPOINTS)
+    assert imported["confidence"].tolist() == predictions["confidence"].tolist()
+    path.write_text(change(answers_of(["Nile", "Po"]).to_csv(index=False)))
+    assert len(read_study([str(path)]).answers) == 4
+    questions, _, _ = import_answers(
+        entries=[{"file": str(path)}], strategy="sample", known=CHECKPOINTS, wanted=wanted()
+    )
+    assert len(questions) == 2
+
+
+def test_long_texts_and_headings_of_two_lines_are_read(predictions, tmp_path):
+    """The csv module has a limit of 131,072 characters for a value."""
+    path = write(tmp_path, predictions.assign(**{"two\nlines": "x"}), "csv")
+    assert read_confidences(path)[0] == predictions["confidence"].tolist()
+    path = write(tmp_path, answers_of(["Nile", "Po " * 50_000]), "csv")
+    assert len(read_study([path]).answers) == 4
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        # A quote that opens in one row and closes in a later one would hide the rows between.
+        ("a.csv", lambda t: t.replace("m1", '"m1', 1).replace("m1", 'm1" x', 3), "is not CSV"),
+        ("a.csv", lambda t: t.replace(",", "^"), r"first line is one column, 'model\^"),
+        ("a.csv", lambda t: gzip.compress(t.encode()), r"end its name in \.gz"),
+        ("a.csv.gz", lambda t: t, r"leave \.gz out of its name"),
+        ("a.csv.gz", lambda t: gzip.compress(t.encode())[:-9], "is not a whole gzip file"),
+        ("a.json", lambda t: pd.read_csv(io.StringIO(t)).to_json(), "orient='records'"),
+        ("a.json", lambda t: '{"rows": [{"confidence": 1}]}', "write an object for each row"),
+    ],
+)  # fmt: skip
+def test_a_file_of_another_layout_is_refused_with_what_to_change(
+    predictions, tmp_path, name, change, message
+):
+    content = change(predictions.to_csv(index=False))
+    content = content if isinstance(content, bytes) else content.encode()
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ValueError, match=rf"{name}: .*{message}"):
+        read_study([str(tmp_path / name)])
+
+
 # Nothing to compare
 
 
@@ -457,6 +571,7 @@ def test_all_logs_of_a_folder_belong_to_one_version(tmp_path):
     """In law 1 of 3 answers, then 3 are right; in art 2 of 3, then 1."""
     write_tasks(tmp_path / "v1/org__model", [[1, 0, 0], [1, 1, 0]])
     write_tasks(tmp_path / "v2", [[1, 1, 1], [0, 0, 1]])
+    write_tasks(tmp_path / "v2/.ipynb_checkpoints", [[0, 0, 0], [0, 0, 0]])
     for arguments in ([f"{tmp_path}/v1", f"{tmp_path}/v2"],
                       [f"{tmp_path}/v1/*/*.jsonl", f"{tmp_path}/v2/*.jsonl"]):  # fmt: skip
         study = read_study(arguments, Reading(names=["v1", "v2"]))
@@ -481,6 +596,26 @@ def test_versions_with_other_tasks_or_two_logs_of_a_task_are_refused(tmp_path):
     write_tasks(tmp_path / "v1/again", [[1, 0], [1, 0]])
     with pytest.raises(ValueError, match="are both of the task "):
         read_study([f"{tmp_path}/v1", f"{tmp_path}/v2"])
+
+
+def test_logs_of_tasks_that_are_given_as_versions_are_refused_with_the_folder(tmp_path):
+    """A shell replaces a pattern without quotes by the files."""
+    write_tasks(tmp_path / "v1", [[1, 0], [1, 0]])
+    write_tasks(tmp_path / "v2", [[1, 0], [0, 1]])
+    for versions in (["v1"], ["v1", "v2"]):
+        files = [str(file) for v in versions for file in sorted((tmp_path / v).iterdir())]
+        with pytest.raises(ValueError, match=r"logs of the tasks art, law.* give the folder"):
+            read_study(files)
+
+
+def test_a_folder_can_have_logs_of_inspect_in_json_and_other_files(tmp_path):
+    for name in ("a_law.json", "results.json", "notes.txt"):
+        (tmp_path / name).write_text("{}")
+    (tmp_path / "a_law.json").write_text('{\n "version": 2,\n "status": "success"}')
+    assert files_of_version(str(tmp_path)) == [str(tmp_path / "a_law.json")]
+    assert files_of_version(f"{tmp_path.parent}/{tmp_path.name}*") == [
+        str(tmp_path / "a_law.json")
+    ]
 
 
 def test_ties_among_options_are_reported_with_the_accuracy_of_each_order(tmp_path, caplog):
@@ -520,13 +655,6 @@ def test_outputs_of_unnamed_filters_are_refused_only_if_they_are_needed(tmp_path
     assert len(read_study([path]).answers)
     with pytest.raises(UserTableError, match="keep the lines of one filter"):
         read_study([path], Reading(labels="log"))
-
-
-def test_a_scale_that_does_not_fit_the_values_is_refused(predictions, tmp_path):
-    """Probabilities that were divided by 100 would all be below .01."""
-    path = write(tmp_path, predictions, "csv")
-    with pytest.raises(UserTableError, match=r"no confidence is above 1.*leave --scale out"):
-        read_confidences(path, scale=Scale(0, 100))
 
 
 def test_a_file_without_usable_rows_is_refused(predictions, tmp_path):

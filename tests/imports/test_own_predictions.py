@@ -378,20 +378,18 @@ GOOD_CSV = GOOD_CSV.to_csv(index=False)
     ("name", "content", "message"),
     [
         ("p.csv", GOOD_CSV.encode("latin-1"), "is not UTF-8 text .byte 0xF6 in line 2.*UTF-8"),
-        ("p.csv", (GOOD_CSV * 500).encode() + GOOD_CSV.encode("latin-1"), "invalid UTF8 data"),
+        ("p.csv", (GOOD_CSV * 500).encode() + GOOD_CSV.encode("latin-1"), "0xF6 in line 4502"),
         (
             "p.csv",
             GOOD_CSV.encode("utf-16"),
             "holds zero bytes, as UTF-16 does; save it as UTF-8",
         ),
-        ("p.csv.gz", gzip.compress(GOOD_CSV.encode())[:-20], "p.csv.gz: "),
-        ("p.csv.gz", GOOD_CSV.encode(), "p.csv.gz: "),
         (
             "p.csv",
             GOOD_CSV.replace("m1,a,quiz,001", "m1,a,quiz,0,01").encode(),
-            "8 columns, got 9",
+            "line 2 has 9 fields, but the heading has 8",
         ),
-        ("p.csv", f"{GOOD_CSV}m1,a,quiz\n".encode(), "Expected 8 columns, got 3"),
+        ("p.csv", f"{GOOD_CSV}m1,a,quiz\n".encode(), "line 10 has 3 fields"),
         ("p.csv", b"seed," + GOOD_CSV.encode(), "column 'seed' is there twice; keep one"),
         ("p.parquet", b"PAR1" + bytes(99) + b"PAR1", "p.parquet: "),
         ("p.parquet", b"model,checkpoint\n", "p.parquet: "),

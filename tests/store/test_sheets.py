@@ -95,7 +95,7 @@ def test_a_sheet_saved_by_a_spreadsheet_is_read_and_extended(sheet_path, delimit
 
 @pytest.mark.parametrize(
     ("entry", "mark"),
-    [("1.0", 1), ("0,00", 0), ("Y", 1), (" no ", 0), ("WAHR", 1), ("FALSO", 0), ("", None)],
+    [("1.0", 1), ("0,00", 0), ("Y", 1), (" no ", 0), ("WAHR", 1), ("nein", 0), ("", None)],
 )
 def test_marks_are_read_as_people_and_spreadsheets_spell_them(sheet_path, entry, mark):
     replace_text(sheet_path, old="sheet-1,\r\n", new=f'sheet-1,"{entry}"\r\n')
@@ -146,6 +146,11 @@ def test_rows_drawn_from_other_data_are_refused(sheet_path):
     [
         ("007,", "7,", "row 2 has the id '7', which a spreadsheet has made of '007'"),
         ("1E5,", "100000,", "row 3 has the id '100000', which a spreadsheet has made of '1E5'"),
+        (
+            "1E5,",
+            "1. Jan,",
+            "'1. Jan'.* if a spreadsheet has changed it, draw the sheet",
+        ),
         ("1E5,", "007,", "row 3 repeats the id '007' of row 2"),
     ],
 )
@@ -157,6 +162,14 @@ def test_ids_that_a_spreadsheet_changed_are_refused_with_the_reason(
     replace_text(sheet_path, old=f"\r\n{old}", new=f"\r\n{new}")
     with pytest.raises(SheetError, match=message):
         find_rows(read_drawn(str(sheet_path), DRAWN), "id", ids)
+
+
+def test_an_id_is_found_by_its_cell(tmp_path):
+    """A line break becomes a space, and a formula begins with an apostrophe."""
+    ids = ["a\nb", "=1", "'=1", "x" * 6000, " q "]
+    path = tmp_path / "s.csv"
+    path.write_bytes(write_sheet(["id", "correct"], [{"id": name} for name in ids]))
+    assert list(find_rows(read_sheet(str(path), ["id"]), "id", ids)) == ids
 
 
 def test_labels_must_fill_the_first_rows_of_the_sheet(sheet_path):
@@ -175,6 +188,11 @@ def test_labels_must_fill_the_first_rows_of_the_sheet(sheet_path):
         (b"id,answer,drawn_from,correct,correct\r\n", "the column 'correct' is there twice"),
         (b"id,answer,drawn_from,correct\r\na,b\r\na,b,c,1,1\r\n", "row 3 is no row"),
         (b"id,answer,drawn_from,correct\r\n\xe9,b,c,1\r\n", "is not UTF-8 text"),
+        (
+            "id,answer,drawn_from,correct".encode("utf-16-le"),
+            "is not UTF-8 text; save it as CSV",
+        ),
+        (b"PK\x03\x04\x00", "is not UTF-8 text; save it as CSV"),  # .xlsx
     ],
 )
 def test_a_damaged_sheet_is_refused(tmp_path, content, message):
