@@ -1,7 +1,6 @@
 """A file of a user's predictions: rows that are read, skipped or refused."""
 
 import csv
-import gzip
 import logging
 import re
 import subprocess
