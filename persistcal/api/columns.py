@@ -1,5 +1,7 @@
 """Columns of a user's file by the names of this project, and the options that name them."""
 
+import re
+import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from difflib import get_close_matches
@@ -26,8 +28,11 @@ OTHER_NAMES = {
     "answer": ("response", "prediction", "output", "completion", "generation"),
     "references": ("reference", "target", "gold", "ground_truth", "reference_answer"),
     "question": ("prompt", "input", "query"),
-    "checkpoint": ("version", "revision"),
+    "checkpoint": ("version", "revision", "model_version", "model_name", "step", "epoch"),
 }
+
+# Words in the name of a column whose high values mean a low confidence
+UNCERTAINTIES = {"uncertainty", "doubt", "entropy", "perplexity", "error", "risk", "variance"}
 
 
 def match_columns(
@@ -63,7 +68,7 @@ def choose_columns(
     `further` returns the options that the file needs besides the names of columns.
     """
     for column, given_column in given.items():
-        option = f"--columns {column}={given_column}"
+        option = f"--columns {name_column(column, given_column)}"
         if column not in needed and column not in optional:
             expected = ", ".join([*needed, *optional])
             raise UserTableError(
@@ -87,8 +92,8 @@ def choose_columns(
     for name in spare:
         if close := get_close_matches(name, set(optional) - set(chosen.values()), 1, 0.85):
             raise UserTableError(
-                f"column {name!r} looks like {close[0]!r}; give --columns {close[0]}={name}, "
-                "or rename it"
+                f"column {name!r} looks like {close[0]!r}; give --columns "
+                f"{name_column(close[0], name)}, or rename it"
             )
     return chosen
 
@@ -99,19 +104,38 @@ def column_remedy(
     further: Callable[[Mapping[str, str]], str] = lambda _: "",
 ) -> str:
     """Return the option with the user's own columns, if any can be meant."""
-    by_lower = {name.lower(): name for name in reversed(spare)}
+    by_plain_name = {plain_name(name): name for name in reversed(spare)}
     guesses = {
-        name: by_lower[synonym]
+        name: by_plain_name[synonym]
         for name in lacking
         for synonym in reversed(OTHER_NAMES.get(name, ()))
-        if synonym in by_lower
+        if synonym in by_plain_name
     }
-    if guesses:
-        words = " ".join(f"{column}={given_column}" for column, given_column in guesses.items())
-        return f"give --columns {words}{further(guesses)} if these are meant"
+    for name in {"confidence", "correct"} & {*lacking} - guesses.keys():
+        if close := [c for c in spare if _words(c) & {name, *OTHER_NAMES[name]}]:
+            guesses[name] = close[0]
+    doubts = [name for name in spare if _words(name) & UNCERTAINTIES]
+    if "confidence" in lacking and doubts and "confidence" not in _words(doubts[0]):
+        guesses["confidence"] = doubts[0]
+    options = [name_column(n, c) for n, c in guesses.items() if [c] != doubts[:1]]
+    options = [f"--columns {' '.join(options)}"] if options else []
+    if guesses.get("confidence") in doubts:
+        options.append(f"--uncertainty {shlex.quote(doubts[0])}")
+    if options:
+        return f"give {' '.join(options)}{further(guesses)} if these are meant"
     if spare:
-        return f"if {spare[0]!r} is meant, give --columns {lacking[0]}={spare[0]}"
+        pair = name_column(lacking[0], spare[0])
+        return f"if {spare[0]!r} is meant, give --columns {pair}"
     return "add it to every row"
+
+
+def _words(name: str) -> set[str]:
+    return {*re.findall(r"[a-z]+", name.casefold())}
+
+
+def name_column(name: str, column: str) -> str:
+    """Return a value of the option `--columns`, quoted for a shell."""
+    return shlex.quote(f"{name}={column}")
 
 
 def column_values(file: str, column: str) -> list[object]:

@@ -19,6 +19,7 @@ from persistcal.api.columns import (
     column_remedy,
     column_values,
     match_columns,
+    name_column,
     scale_option,
     version_column,
 )
@@ -51,7 +52,7 @@ from persistcal.imports.answer_files import (
     read_options,
 )
 from persistcal.imports.answers import name_stated
-from persistcal.imports.predictions import ScaleError, imported_answers
+from persistcal.imports.predictions import RepeatedError, ScaleError, imported_answers
 from persistcal.imports.scales import (
     PROBABILITIES,
     Scale,
@@ -255,13 +256,18 @@ def _kind_and_columns(file: str, reading: Reading) -> tuple[str, set[str]]:
     matched = match_columns(present, KNOWN, reading.columns)
     columns = {matched.get(name, name) for name in present}
     if not {"confidence", "answer", "option_logprobs", "doc_id"} & columns:
+        if absent := sorted({*reading.columns.values()} - {*present}):
+            raise ValueError(
+                f"{file}: has no column {absent[0]!r}, but {', '.join(present)}; correct the "
+                "name in --columns or --uncertainty."
+            )
         if len(present) == 1 and kind_of(file) in TABLES:
             raise ValueError(
                 f"{file}: the first line is one column, {present[0]!r}; write the names of the "
                 "columns there, with commas between them."
             )
         lacking = [name for name in OTHER_NAMES if name not in columns]
-        spare = [name for name in present if name not in names_known]
+        spare = [name for name in present if name not in {*names_known, *matched}]
         further = partial(scale_option, file)
         raise ValueError(
             f"{file}: has neither the column 'confidence' of predictions nor the column "
@@ -356,7 +362,11 @@ def _read_predictions(
         own_predictions.check_spelling(rows)
         for model, dataset in distinct_rows(rows, SUBJECT):
             may_be_equal = dict.fromkeys(checkpoints[model], reading.is_unlabelled)
-            own_predictions.check_predictions(rows, [dataset], {model: may_be_equal})
+            try:
+                own_predictions.check_predictions(rows, [dataset], {model: may_be_equal})
+            except RepeatedError as error:
+                remedy = column_remedy(["checkpoint"], ignored) if unnamed and ignored else ""
+                raise UserTableError(f"{error}{', or ' * bool(remedy)}{remedy}") from None
             subject = {"model": model, "dataset": dataset}
             chosen = select_rows(rows, subject)
             predictions[model, dataset, IMPORTED] = stack(
@@ -397,9 +407,8 @@ def _scale_error(
     column = next(given for given, name in named.items() if name == "confidence")
     remedy = explain_scale(column_values(file, column))
     if version := version_column(files, reading.columns):
-        remedy += (
-            f"; and --columns checkpoint={version['checkpoint']}, as its values are versions"
-        )
+        pair = name_column("checkpoint", version["checkpoint"])
+        remedy += f"; and --columns {pair}, as its values are versions"
     return UserTableError(f"{problem.partition(';')[0]}; {remedy}")
 
 
@@ -429,7 +438,7 @@ def _prediction_batches(
 
     def further(guesses: Mapping[str, str]) -> str:
         version = version_column(files, reading.columns)
-        named = "".join(f" {name}={column}" for name, column in version.items())
+        named = "".join(f" {name_column(name, column)}" for name, column in version.items())
         columns = {**reading.columns, **guesses}
         has_scale = reading.scale != PROBABILITIES
         return named + ("" if has_scale else scale_option(source.file, columns))

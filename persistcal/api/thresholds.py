@@ -28,6 +28,7 @@ from persistcal.evaluation.thresholds import (
 )
 from persistcal.report.threshold_views import (
     chance,
+    exact_percent,
     percent,
     possible_errors,
     shown_threshold,
@@ -361,14 +362,14 @@ class Relabelling:
         labelled = f"{len(labels):,} labels"
         if certified is None:
             text = (
-                f"{labelled} certify no threshold with {percent(precision)} precision on "
+                f"{labelled} certify no threshold with {exact_percent(precision)} precision on "
                 f"{self.names[1]} ({error}); label more answers with a larger --sheet."
             )
             return Certificate(row, text)
         reached = answer_above(certified, self.confidence, self.confidence >= 0)
         row["coverage"] = reached.coverage
         text = (
-            f"{labelled} certify {percent(precision)} precision on the {len(self.ids):,} "
+            f"{labelled} certify {exact_percent(precision)} precision on the {len(self.ids):,} "
             f"answers of {self.names[1]} at the threshold {shown_threshold(certified)}, with a "
             f"coverage of {percent(reached.coverage)} ({error})."
         )

@@ -32,6 +32,10 @@ class ScaleError(UserTableError):
     """Confidences are not on the expected scale."""
 
 
+class RepeatedError(UserTableError):
+    """Two rows are of one question, checkpoint and estimator."""
+
+
 def check_columns(columns: Sequence[str]) -> dict[str, str]:
     """Return the names of all columns; refuse missing and unknown columns."""
     needed = [name for name in KNOWN if name not in OPTIONAL]
@@ -272,7 +276,7 @@ def _check_repeated(rows: pd.DataFrame) -> None:
         repeated_row = rows[twice].iloc[0]
         same = (rows[key] == repeated_row[key]).all(axis=1)
         numbers = " and ".join(str(row) for row in rows.loc[same, "row"])
-        raise UserTableError(
+        raise RepeatedError(
             f"{twice.sum()} rows repeat another: rows {numbers} are both of "
             f"{', '.join(f'{name} {repeated_row[name]}' for name in key[:-1])}; keep one"
         )

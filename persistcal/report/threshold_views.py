@@ -34,6 +34,15 @@ def percent(share: float) -> str:
     return f"{100 * share:.{decimals}f} %"
 
 
+def exact_percent(share: float) -> str:
+    """Return a share that a user chose, in percent without rounding.
+
+    >>> exact_percent(0.9), exact_percent(0.905), exact_percent(0.999999999)
+    ('90 %', '90.5 %', '99.9999999 %')
+    """
+    return f"{round(100 * share, 9):.12g} %"
+
+
 def chance(level: float) -> str:
     """Return an error probability in percent.
 
@@ -97,7 +106,8 @@ def _sentence(rows: list[dict[Hashable, Any]], labels: Names) -> str:
     """Return the sentence for the seeds of one estimator on one pair of checkpoints."""
     first = rows[0]
     name = labels.get(first["estimator"], first["estimator"])
-    target = percent(first["target"])
+    target = exact_percent(first["target"])
+    sure = f"({exact_percent(1 - first['delta'])} sure)"
     selected = [row for row in rows if row["verdict"]]
     if not first["n_questions"]:
         return (
@@ -114,12 +124,12 @@ def _sentence(rows: list[dict[Hashable, Any]], labels: Names) -> str:
         )
         return (
             f"{name}: no threshold reaches {target} precision on the {first['n_questions']:,} "
-            f"answers of {first['earlier']} ({chance(1 - first['delta'])} sure); {reach}."
+            f"answers of {first['earlier']} {sure}; {reach}."
         )
     verdict = rank_verdicts([row["verdict"] for row in selected])
     promise = (
         f"{name}: the threshold {_range(selected, 'threshold')} promised {target} precision on "
-        f"{first['earlier']} ({chance(1 - first['delta'])} sure); on {first['later']} it "
+        f"{first['earlier']} {sure}; on {first['later']} it "
         f"reaches {_reached(selected)} at a coverage of {_range(selected, 'later_coverage')} "
         f"(before: {_range(selected, 'earlier_coverage')}): {verdict}"
     )
@@ -204,7 +214,7 @@ def thresholds(
         span=len(heads),
         labels=labels,
     )
-    target = percent(rows["target"].iloc[0]) if len(rows) else "the target"
+    target = exact_percent(rows["target"].iloc[0]) if len(rows) else "the target"
     caption = (
         f"Thresholds with a precision of at least {target} on the earlier checkpoint "
         "(Learn then Test), and what they reach on the later one: precision with an exact 95 % "

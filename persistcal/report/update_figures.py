@@ -18,7 +18,7 @@ from persistcal.report import curves, drawing
 from persistcal.report.analysis_tables import chosen_rows
 from persistcal.report.latex import PLACE
 from persistcal.report.layout import DisplayNames, Names, place_title
-from persistcal.report.threshold_views import MOST_CURVES, percent
+from persistcal.report.threshold_views import MOST_CURVES, exact_percent
 
 N_REPLICATES = 200  # of a band
 _CERTIFIED: dict[str, Any] = {"facecolor": "#d8efe4", "linewidth": 0}
@@ -185,7 +185,7 @@ def threshold_figure(
         axes.set_xlabel("Threshold")
     panels[0].axes.set_ylabel("Share")
     look: dict[str, Any] = {"color": drawing.GRAY}
-    target = percent(settings.precision)
+    target = exact_percent(settings.precision)
     handles: list[Line2D | Patch] = [
         *_end_handles(panels),
         Line2D([], [], label="precision (right answers)", linewidth=1.5, **look),
@@ -262,7 +262,7 @@ def label_curve_figure(
     styles = drawing.looks(names)
     figure, grid = drawing.grid(len(chosen), 2, width=3.0, height=2.3)
     heads = {
-        "certified": f"Sheets that certify {percent(settings.precision)} precision",
+        "certified": f"Sheets that certify {exact_percent(settings.precision)} precision",
         "coverage": "Coverage of the certified threshold",
     }
     for line, one in zip(grid, chosen, strict=True):

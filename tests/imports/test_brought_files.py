@@ -166,7 +166,7 @@ def test_confidences_on_a_scale_are_read_with_the_option_that_the_refusal_prints
         assert scale in message
         options = re.search(r"--scale [\d:]+", message)[0].split()
     assert run("metrics", path, *options) == 0
-    printed = pd.read_csv(pd.io.common.StringIO(capsys.readouterr().out))
+    printed = pd.read_csv(io.StringIO(capsys.readouterr().out))
     expected = persistcal.evaluate(predictions)
     assert np.allclose(printed["value"], expected["value"], equal_nan=True, rtol=1e-9)
 
@@ -251,7 +251,7 @@ def test_an_uncertainty_is_one_minus_the_confidence(predictions, tmp_path, capsy
     rows = predictions.drop(columns="confidence").assign(doubt=uncertainty)
     path = write(tmp_path, rows, "csv")
     assert run("metrics", path, "--uncertainty", "doubt", "--scale", "100") == 0
-    printed = pd.read_csv(pd.io.common.StringIO(capsys.readouterr().out))
+    printed = pd.read_csv(io.StringIO(capsys.readouterr().out))
     expected = persistcal.evaluate(predictions)
     assert np.allclose(printed["value"], expected["value"], equal_nan=True, rtol=1e-9)
 
@@ -283,10 +283,41 @@ def test_a_file_per_model_is_read_with_the_options_that_the_refusal_prints(tmp_p
     captured = capsys.readouterr()
     assert "model: lab/first@1 → lab/second@2" in captured.err
 
-    table = pd.read_csv(pd.io.common.StringIO(captured.out)).query("seed == 'mean'")
+    table = pd.read_csv(io.StringIO(captured.out)).query("seed == 'mean'")
     [auc] = table.query("scope == 'full' and metric == 'auc'")["value"]
     rows = pd.concat(frames)
     assert auc == pytest.approx(roc_auc_score(rows["is_correct"], rows["confidence"]))
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        {"question_id": "Item ID", "confidence": "Confidence (%)", "correct": "Correct?"},
+        {"question_id": "ID", "confidence": "verbalized confidence"},
+        {"checkpoint": "model version", "confidence": "confidence"},
+        {"question_id": "qid", "confidence": "Doubt", "correct": "acc"},
+        {"confidence": "error probability"},
+    ],
+)
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_the_printed_options_read_a_file_if_they_are_copied(
+    predictions, tmp_path, kind, names, capsys
+):
+    """Columns with a low confidence at high values are not taken for confidences."""
+    name = names["confidence"]
+    rows = predictions.rename(columns=names)
+    if "(%)" in name:
+        rows[name] *= 100
+    if name in ("Doubt", "error probability"):
+        rows[name] = (1 - rows[name]).round(2)
+    path = write(tmp_path, rows, kind)
+    assert run("metrics", path) == 1
+
+    [options] = re.findall(r"give (--.*) if these are meant", capsys.readouterr().err)
+    assert run("metrics", path, *shlex.split(options)) == 0
+    printed = pd.read_csv(io.StringIO(capsys.readouterr().out))
+    expected = persistcal.evaluate(predictions)
+    assert np.allclose(printed["value"], expected["value"], equal_nan=True, rtol=1e-9)
 
 
 # Missing values

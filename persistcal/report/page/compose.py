@@ -40,7 +40,7 @@ from persistcal.report.page.verdict import (
     threshold_rows,
     verdicts,
 )
-from persistcal.report.threshold_views import percent
+from persistcal.report.threshold_views import exact_percent
 from persistcal.store.tables import TableFiles
 
 _ASSETS = jinja2.PackageLoader("persistcal.report.page", "assets")
@@ -230,7 +230,7 @@ def _first_screens(
                 "accuracy_by": by,
                 "low": min(0.4, *(np.floor(10 * v) / 10 for v in lowest if v == v), 0.4),
                 "precision": verdict.target,
-                "target": "" if verdict.target is None else percent(verdict.target),
+                "target": "" if verdict.target is None else exact_percent(verdict.target),
                 "facts": overview.pairs_that_differ(study, part),
             }
         )

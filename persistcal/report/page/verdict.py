@@ -39,7 +39,7 @@ from persistcal.report.page.sentences import (
     tested_accuracies,
 )
 from persistcal.report.page.tables import short, short_interval
-from persistcal.report.threshold_views import ENDS, percent
+from persistcal.report.threshold_views import ENDS, exact_percent, percent
 
 SHOWN, OPPOSITE, OPEN, NONE = "✓", "✗", "?", "–"
 MEANING = {
@@ -301,7 +301,7 @@ def _threshold(seeds: Sequence[Mapping[str, Any]]) -> tuple[Answer, Threshold | 
     selected = [row for row in seeds if isinstance(row["verdict"], str) and row["verdict"]]
     if not selected:
         least = np.mean([row["least_abstention"] for row in seeds])
-        text = f"no threshold is sure to give {percent(target)}"
+        text = f"no threshold is sure to give {exact_percent(target)}"
         if not np.isnan(least):
             text += (
                 f"; one gives it for {percent(1 - float(least))} of questions, perhaps by luck"

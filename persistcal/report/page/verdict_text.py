@@ -16,7 +16,7 @@ from persistcal.report.page.verdict import (
     Rated,
     Verdict,
 )
-from persistcal.report.threshold_views import percent
+from persistcal.report.threshold_views import exact_percent
 
 WIDTH = 100  # characters
 SHORTEST = 12  # of these, for the names of a table
@@ -75,7 +75,7 @@ def _table(verdict: Verdict) -> list[str]:
     later = verdict.update.later_name
     rows = [["", "did it follow?", f"calibrated at {later}?"]]
     if verdict.target is not None:
-        heads = f"threshold for {percent(verdict.target)}:", "right, answered"
+        heads = f"threshold for {exact_percent(verdict.target)}:", "right, answered"
         rows = [["", "", "", heads[0]], [*rows[0], heads[1]]]
     for rated in verdict.rows:
         cells = [_followed(rated.follows), *_brief(rated.calibrated), *_brief(rated.threshold)]
