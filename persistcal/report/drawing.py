@@ -43,8 +43,12 @@ class FigureFile(NamedTuple):
         kind = path.rsplit(".", 1)[1]
         options: dict[str, Any] = _PDF if kind == "pdf" else _PNG
         with mpl.rc_context(dict(self.style)), written_whole(path) as part:
+            if figure.get_layout_engine():  # both files have one layout, which takes long
+                figure.draw_without_rendering()
+                figure.set_layout_engine(None)
             # A legend can be wider than the panels.
-            figure.savefig(part, format=kind, bbox_inches="tight", **options)
+            box = figure.get_tightbbox().padded(mpl.rcParams["savefig.pad_inches"])
+            figure.savefig(part, format=kind, bbox_inches=box, **options)
 
 
 _STYLE: dict[Any, Any] = {
