@@ -93,7 +93,7 @@ def study(tmp_path_factory, worker_id):
     def make(folder):
         # As in a clone, files of the project are named relative to the working directory.
         shutil.copytree(ROOT / "resources", folder / "resources")
-        snakemake(folder, "--cores", "2", ranks=2, configs=ATLAS)
+        snakemake(folder, "--cores", "2", configs=ATLAS)
 
     return made_once(tmp_path_factory, worker_id, "study", make)
 

@@ -18,18 +18,17 @@ PRETRAINING = [
 ]
 
 
-def run(
-    folder, *arguments, configs=(), profile=ROOT / "profiles" / "laptop", ranks=1, timeout=900
-):
+def run(folder, *arguments, configs=(), profile=ROOT / "profiles" / "laptop", timeout=900):
     """Run Snakemake for `folder`, like `subprocess.run` with both streams together as text.
 
     It is a fork of a Python that has imported it, and so are its jobs: half the time of a run
-    of a small study is else spent on imports. `ranks` processes train the oracle.
+    of a small study is else spent on imports. One process trains the oracle; the cluster's tests
+    have ranks.
     """
     words = ["--snakefile", ROOT / "Snakefile", "--directory", folder]
     words += ["--profile", profile, *arguments]
     if "--set-resources" not in arguments:
-        words += ["--set-resources", f"train_oracle:ranks={ranks}"]
+        words += ["--set-resources", "train_oracle:ranks=1"]
     if configs:
         words += ["--configfile", *configs]
     return warm_python.run("snakemake", words, timeout)

@@ -67,7 +67,7 @@ class PaperRun:
 
     def run(self, *arguments):
         # Models of the config's size need a GPU each; gpu=2 lets jobs use both cores. Ranks
-        # import all packages again; the small study has ranks.
+        # import all packages again.
         recipes = ("oracle", "non_oracle", "transfer_random")
         options = ["--cores", "2", "--resources", "gpu=2", "--set-resources"]
         options += [f"train_{recipe}:ranks=1" for recipe in recipes]

@@ -26,9 +26,7 @@ SMALL = [
     ROOT / "config" / "smoke.yaml",
 ]
 CHECKPOINTS = ["p10", "p20", "p30", "p40"]
-TOO_LITTLE_MB = 400  # enough for Snakemake, too little for torch
-QUESTIONS = "results/smoke/questions/atlas.parquet"
-CLUSTERS = "results/smoke/clusters/atlas/p40/atlas/test.parquet"
+TOO_LITTLE_MB = 100  # a job starts Snakemake, which needs more
 # What the adapter needs, except for the labels of a checkpoint
 TRAINED_ON = [
     f"results/smoke/{made}/atlas/train.parquet"
@@ -38,8 +36,8 @@ ADAPTER = "results/smoke/adapters/atlas/atlas/oracle/p30+p40/seed17/adapter_mode
 TRAINING_LOG = "results/smoke/logs/train_adapters/atlas/atlas/oracle/p30+p40.log"
 
 
-def beams(checkpoint):
-    return f"results/smoke/beams/atlas/{checkpoint}/atlas/test.parquet"
+def clusters(checkpoint):
+    return f"results/smoke/clusters/atlas/{checkpoint}/atlas/test.parquet"
 
 
 def command(folder, *arguments, profile):
@@ -129,23 +127,23 @@ def accident(cluster, profile, tmp_path_factory):
     Returns the folder, Snakemake's output, and the ids of the jobs by checkpoint.
     """
     folder = tmp_path_factory.mktemp("accident")
-    fetched = [f"results/smoke/checkpoints/atlas/{name}.json" for name in CHECKPOINTS]
-    snakemake(folder, "--cores", "2", *fetched, QUESTIONS, configs=SMALL)
+    answers = [clusters(name).replace("clusters", "beams") for name in CHECKPOINTS]
+    snakemake(folder, "--cores", "2", *answers, *TRAINED_ON, configs=SMALL)
     limits = [
-        "generate_beams:runtime=1 if wildcards.checkpoint == 'p20' else 60",
-        f"generate_beams:mem_mb={TOO_LITTLE_MB} if wildcards.checkpoint == 'p30' else 2000",
+        "cluster_answers:runtime=1 if wildcards.checkpoint == 'p20' else 60",
+        f"cluster_answers:mem_mb={TOO_LITTLE_MB} if wildcards.checkpoint == 'p30' else 2000",
     ]
     running = start(
-        *command(folder, *map(beams, CHECKPOINTS), CLUSTERS, "--retries", "0", profile=profile),
+        *command(folder, *map(clusters, CHECKPOINTS), "--retries", "0", profile=profile),
         *("--set-resources", *limits),
     )
-    jobs = {"p20": wait_for("generate_beams", "p20", "running", running)}
+    jobs = {"p20": wait_for("cluster_answers", "p20", "running", running)}
     # The job hangs, as with a hanging file system.
     slurm_cluster.ask("scancel", "--signal=STOP", "--full", jobs["p20"])
-    jobs["p10"] = wait_for("generate_beams", "p10", "running", running)
+    jobs["p10"] = wait_for("cluster_answers", "p10", "running", running)
     slurm_cluster.ask("scancel", jobs["p10"])
     for name in ("p30", "p40"):
-        jobs[name] = wait_for("generate_beams", name, "all", running)
+        jobs[name] = wait_for("cluster_answers", name, "all", running)
     output = finish(running, 1500)
     assert running.returncode == 1
     return folder, output, jobs
@@ -166,43 +164,43 @@ def test_a_killed_job_is_named_with_the_reason(accident, checkpoint, status, rea
     log = next((folder / ".snakemake" / "slurm_logs").rglob(f"{jobs[checkpoint]}.log"))
     assert str(log) in output
     assert reason in log.read_text()
-    assert not (folder / beams(checkpoint)).exists()
+    assert not (folder / clusters(checkpoint)).exists()
 
 
 def test_jobs_that_were_not_killed_finish(accident):
     folder, _, _ = accident
-    assert (folder / CLUSTERS).exists()
+    assert (folder / clusters("p40")).exists()
 
 
 @pytest.fixture(scope="module")
 def rerun(accident, profile):
     """The folder after a second run, with too little memory for the first attempt at p30."""
     folder, _, _ = accident
-    made_at = (folder / CLUSTERS).stat().st_mtime_ns
-    snakemake(folder, "--cores", "2", *TRAINED_ON, configs=SMALL)
+    made_at = (folder / clusters("p40")).stat().st_mtime_ns
     running = start(
-        *command(folder, ADAPTER, *map(beams, CHECKPOINTS), profile=profile),
+        *command(folder, ADAPTER, *map(clusters, CHECKPOINTS), profile=profile),
         "--set-resources",
-        "generate_beams:mem_mb="
+        "cluster_answers:mem_mb="
         f"{TOO_LITTLE_MB} if wildcards.checkpoint == 'p30' and attempt == 1 else 2000",
     )
     output = finish(running, 1500)
     assert running.returncode == 0, output[-6000:]
-    assert (folder / CLUSTERS).stat().st_mtime_ns == made_at
+    assert (folder / clusters("p40")).stat().st_mtime_ns == made_at
     return folder
 
 
 def test_a_rerun_completes_the_killed_jobs_and_a_retry_asks_for_more_memory(rerun):
-    assert all((rerun / beams(name)).exists() for name in CHECKPOINTS)
+    assert all((rerun / clusters(name)).exists() for name in CHECKPOINTS)
     assert (rerun / ADAPTER).exists()
     memory = [
         requested_resources(job)["MinMemoryNode"]
-        for job in submitted("generate_beams", "p30_atlas_test")
+        for job in submitted("cluster_answers", "p30_atlas_test")
     ]
-    assert sorted(memory) == ["2000M", f"{TOO_LITTLE_MB}M", f"{TOO_LITTLE_MB}M"]
+    assert sorted(memory) == [f"{TOO_LITTLE_MB}M", f"{TOO_LITTLE_MB}M", "2000M"]
 
 
-def test_jobs_go_to_the_partition_of_their_gpus(rerun):
+def test_jobs_go_to_the_partition_of_their_gpus_with_a_rank_for_each(rerun):
+    assert (rerun / TRAINING_LOG).read_text().count("is one of 2, on ") == 2
     training = requested_resources(submitted("train_oracle")[0])
     assert (training["Partition"], training["TresPerJob"]) == ("gpu", "gres:gpu:2")
     judging = requested_resources(submitted("judge_answers")[0])
