@@ -62,13 +62,11 @@ def lexical_study(folder, models, estimators, /, datasets=None, study=None, **fu
 
 
 class ColdProcess(subprocess.Popen):
-    """A process with the interface of `multiprocessing.Process`."""
-
-    exitcode = property(subprocess.Popen.poll)
+    """A process with the interface of `Fork`."""
 
     def join(self, timeout=None):
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self.wait(timeout)
+            return self.wait(timeout)
 
 
 @contextlib.contextmanager

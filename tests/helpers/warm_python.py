@@ -1,47 +1,81 @@
 """Runs of Snakemake or of a module, forked from a Python that has imported much.
 
 The import of Snakemake, torch and their users takes seconds of a core, and the tests run
-Snakemake some hundred times. A fork server of `multiprocessing` therefore imports them once.
-It imports no module of the project except `tools/`, so that a run reads the project's present
-code. A run of Snakemake forks its job server, as `tools/fork_jobs.py` needs it, before
-Snakemake starts threads: a fork would lose them.
+Snakemake some hundred times. A server, which all workers of a run share, therefore imports
+them once. It imports no module of the project except `tools/`, so that a run reads the
+project's present code.
 """
 
-import contextlib
-import multiprocessing
+import hashlib
+import json
 import os
 import runpy
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import types
-from multiprocessing import forkserver
+from contextlib import suppress
 from pathlib import Path
-from unittest import mock
+
+from filelock import FileLock
+
+from tools import fork_jobs
 
 ROOT = Path(__file__).parents[2]
 TOOLS = str(ROOT / "tools")
 ONE_THREAD = dict.fromkeys(["OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"], "1")
-# Packages of some tests' studies; `warm_up` imports the packages of all studies
-IMPORTED = ["datasets", "openai", "sentence_transformers"]
-FORKS = multiprocessing.get_context("forkserver")
 # No run of a test reads the Hub. The libraries read both variables at their import.
 OFFLINE = {"HF_HUB_OFFLINE": "1", "HF_HOME": tempfile.gettempdir() + "/persistcal-tests-no-hub"}
-_began_with: dict[str, str] = {}  # the server's environment
+LOCK = tempfile.gettempdir() + "/persistcal-tests.lock"
+_servers: dict[str, socket.socket] = {}  # connections, by address
 
 
-def ensure_running(environment):
-    """Start a server if its environment, which libraries read at their import, has changed."""
-    if _began_with != environment:
-        forkserver._forkserver._stop()
-        _began_with.clear()
-        _began_with.update(environment)
-        FORKS.set_forkserver_preload([*IMPORTED, "snakemake.cli", "warm_up"])
-        path = os.pathsep.join(filter(None, [TOOLS, environment.get("PYTHONPATH")]))
-        with mock.patch.dict(os.environ, {**environment, "PYTHONPATH": path}, clear=True):
-            forkserver.ensure_running()
+def server(environment):
+    """Return the address of a server with the environment, which libraries read at import."""
+    run = environment.get("PYTEST_XDIST_TESTRUNUID", os.getpid())
+    # A library reads a key only when it sends a request.
+    kept = {
+        name: value
+        for name, value in environment.items()
+        if not name.endswith("_KEY") and not name.startswith("PYTEST_")
+    }
+    digest = hashlib.sha256(json.dumps([run, kept], sort_keys=True).encode()).hexdigest()
+    address = f"{tempfile.gettempdir()}/persistcal-{digest[:16]}"
+    if address not in _servers:
+        with FileLock(LOCK):
+            _servers[address] = _connected(address) or _started(address, kept)
+    return address
+
+
+def _connected(address):
+    """Return a connection to the server, if it runs."""
+    user = socket.socket(socket.AF_UNIX)
+    with suppress(OSError):
+        user.connect(address)
+        user.sendall(b"null\n")
+        if user.recv(64):
+            return user
+    user.close()
+    return None
+
+
+def _started(address, environment):
+    """Start a server and return a connection to it."""
+    Path(address).unlink(missing_ok=True)
+    path = os.pathsep.join(filter(None, [str(ROOT), environment.get("PYTHONPATH")]))
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(address)
+        listener.listen(128)
+        number = listener.fileno()
+        subprocess.Popen(
+            [sys.executable, __file__, str(number)],
+            env={**environment, "PYTHONPATH": path},
+            pass_fds=[number],
+            start_new_session=True,
+        )
+    return _connected(address)
 
 
 def start(module, arguments, streams, folder=ROOT, **changes):
@@ -51,22 +85,20 @@ def start(module, arguments, streams, folder=ROOT, **changes):
     appends its output and its errors to the files `streams`.
     """
     environment = {**ONE_THREAD, **os.environ, **OFFLINE, "OMP_NUM_THREADS": "1"}
-    environment.pop("PYTEST_CURRENT_TEST", None)
-    # A library reads a key only when it sends a request.
-    ensure_running({k: v for k, v in environment.items() if not k.endswith("_KEY")})
-    arguments = [str(argument) for argument in arguments]
-    request = module, arguments, list(map(str, streams)), str(folder), environment | changes
-    process = FORKS.Process(target=be, args=request)
-    process.start()
+    arguments, streams = ([str(word) for word in words] for words in (arguments, streams))
+    request = module, arguments, streams, str(folder), environment | changes
+    process = fork_jobs.Fork(server(environment), *request)
+    process.begin()
     return process
 
 
 def kill(process):
     """Kill a started process and all processes of its group."""
-    with contextlib.suppress(ProcessLookupError):
+    with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    process.kill()
-    process.join()
+    if process.join(0) is None:
+        os.kill(process.pid, signal.SIGKILL)
+        process.join()
 
 
 def run(module, arguments, timeout, folder=ROOT, **changes):
@@ -74,12 +106,11 @@ def run(module, arguments, timeout, folder=ROOT, **changes):
     with tempfile.NamedTemporaryFile() as output, tempfile.NamedTemporaryFile() as errors:
         streams = [output.name, output.name if module == "snakemake" else errors.name]
         process = start(module, arguments, streams, folder, **changes)
-        process.join(timeout)
-        if process.exitcode is None:
+        if (status := process.join(timeout)) is None:
             kill(process)
             raise TimeoutError(f"no end after {timeout} s")
         texts = [Path(file.name).read_text() for file in (output, errors)]
-    return subprocess.CompletedProcess(arguments, process.exitcode, *texts)
+    return subprocess.CompletedProcess(arguments, status, *texts)
 
 
 def run_words(words, **options):
@@ -96,7 +127,6 @@ def be(module, arguments, streams, folder, environment):
     os.environ.update(environment)
     for number, path in enumerate(streams, start=1):
         os.dup2(os.open(path, os.O_WRONLY | os.O_APPEND), number)
-    # Entries that pytest has added are left out.
     installed = [
         p for p in sys.path if "site-packages" in p or ROOT not in Path(p, "*").parents
     ]
@@ -105,35 +135,24 @@ def be(module, arguments, streams, folder, environment):
     sys.path[:] = [first, *filter(None, further), *installed]
     sys.argv = [module, *arguments]
     if module == "snakemake":
-        be_snakemake()
+        fork_jobs.main()
     else:
-        # Processes that a module spawns name its classes by both.
-        sys.modules["__main__"] = sys.modules["__mp_main__"] = types.ModuleType("__main__")
-        runpy._run_module_as_main(module, alter_argv=False)
+        # Processes that the module spawns name its classes by this module.
+        names = sys.modules["__mp_main__"] = types.ModuleType("__mp_main__")
+        names.__getattr__ = lambda name: getattr(sys.modules["__main__"], name)
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
-def be_snakemake():
-    """Run `fork_jobs`, its jobs forked from here."""
-    from multiprocessing import util
+if __name__ == "__main__":
+    sys.path.insert(0, TOOLS)
+    # Packages of some tests' studies; `warm_up` imports the packages of all studies.
+    import datasets  # noqa: F401
+    import openai  # noqa: F401
+    import sentence_transformers  # noqa: F401
+    import snakemake.cli  # noqa: F401
+    import warm_up  # noqa: F401
 
-    import fork_jobs
-
-    sys.modules["__main__"] = fork_jobs
-    with mock.patch.object(util, "spawnv_passfds", fork_server):
-        fork_jobs.start_server()
-    fork_jobs.main()
-
-
-def fork_server(_, arguments, kept):
-    """Start a fork server like `spawnv_passfds`, but by a fork that needs no imports."""
-    if pid := os.fork():
-        return pid
-    first = 3
-    for fd in [*sorted(kept), os.sysconf("SC_OPEN_MAX")]:
-        os.closerange(first, fd)
-        first = fd + 1
-    forkserver._forkserver._lock = threading.Lock()  # the parent's lock is held
-    try:
-        exec(arguments[-1], {})
-    finally:
-        os._exit(0)
+    listener = socket.socket(fileno=int(sys.argv[1]))
+    fork_jobs.serve(listener, be)
+    Path(listener.getsockname()).unlink(missing_ok=True)
+    os._exit(0)  # the end of torch and its users takes a second

@@ -22,8 +22,8 @@ def run(folder, *arguments, configs=(), profile=ROOT / "profiles" / "laptop", ti
     """Run Snakemake for `folder`, like `subprocess.run` with both streams together as text.
 
     It is a fork of a Python that has imported it, and so are its jobs: half the time of a run
-    of a small study is else spent on imports. One process trains the oracle; the cluster's tests
-    have ranks.
+    of a small study is else spent on imports. One process trains the oracle; tests on the
+    cluster have ranks.
     """
     words = ["--snakefile", ROOT / "Snakefile", "--directory", folder]
     words += ["--profile", profile, *arguments]
