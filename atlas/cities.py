@@ -89,6 +89,8 @@ def fold(name: str) -> str:
     >>> fold("Córdoba")
     'cordoba'
     """
+    if name.isascii():
+        return name.casefold()
     letters = unicodedata.normalize("NFKD", name)
     return "".join(c for c in letters if not unicodedata.combining(c)).casefold()
 
@@ -160,9 +162,11 @@ def load_facts(
         resolved,
         dropped,
     )
+    capitals = {(fold(country["capital"].strip()), country["iso"]) for country in countries}
     other_names: dict[tuple[str, str], list[str]] = defaultdict(list)
     for city in every_city:
-        other_names[fold(city["name"]), city["countrycode"]] += _latin_names(city)
+        if (place := (fold(city["name"]), city["countrycode"])) in capitals:
+            other_names[place] += _latin_names(city)
 
     rows: list[tuple[str, dict[str, Any], dict[str, Any], str, Iterable[str]]] = []
     for city in kept:

@@ -31,6 +31,11 @@ def entry(path: str, within: Mapping[str, Any], **default: Any) -> Function:  # 
     """Look up a value in nested mappings for each job, by keys such as "{dataset}/seed".
 
     Snakemake's `lookup` does the same, but walks through all values for each job.
+
+    >>> entry("{dataset}/seed", {"quiz": {"seed": 17}})({"dataset": "quiz"})
+    17
+    >>> entry("{dataset}/edits", {"quiz": {}}, edits=[])({"dataset": "quiz"})
+    []
     """
 
     def find(wildcards: Any) -> Any:  # noqa: ANN401

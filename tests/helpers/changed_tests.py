@@ -2,14 +2,12 @@
 
 import functools
 import subprocess
-import tomllib
+import sys
 from pathlib import Path
 
 from persistcal.store.code import imported_names
 
 ROOT = Path(__file__).parents[2]
-SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-FOLDERS = [ROOT / name for name in SETTINGS["tool"]["pytest"]["ini_options"]["pythonpath"]]
 RUN_BY_SNAKEMAKE = ("Snakefile", "workflow/", "config/", "profiles/", "study/")
 
 
@@ -22,10 +20,10 @@ def changed_files(since):
 
 @functools.cache
 def _direct_imports(file):
-    names = [name.split(".") for name in imported_names(file, ROOT)]
-    stems = [folder.joinpath(*name) for folder in FOLDERS for name in names if name[0]]
-    paths = {path for s in stems for path in (s.with_suffix(".py"), s / "__init__.py")}
-    return {path for path in paths if path.exists()}
+    folders = [p for p in sys.path if ROOT in Path(p, "*").parents and "site-packages" not in p]
+    names = [name.split(".") for name in imported_names(file, ROOT) if name]
+    stems = [Path(folder, *name) for folder in folders for name in names]
+    return {p for s in stems for p in (s.with_suffix(".py"), s / "__init__.py") if p.exists()}
 
 
 def is_affected(path, changed):
@@ -36,8 +34,9 @@ def is_affected(path, changed):
         waiting |= _direct_imports(file) - files
     runs_workflows = ROOT / "tests/helpers/workflow_runs.py" in files
     names = [Path(name).name if Path(name).suffix else name for name in changed]
+    text = path.read_text(encoding="utf-8")
     return (
-        not files.isdisjoint(ROOT / name for name in changed)
+        any(ROOT / name in files for name in changed)
         or (runs_workflows and any(name.startswith(RUN_BY_SNAKEMAKE) for name in changed))
-        or any(name in path.read_text(encoding="utf-8") for name in names)
+        or any(name in text for name in names)
     )
