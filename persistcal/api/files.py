@@ -63,7 +63,6 @@ from persistcal.imports.scales import (
 from persistcal.store import artifacts
 from persistcal.store.user_files import (
     TABLES,
-    TRUTHS,
     UserTableError,
     kind_of,
     name_files_in_errors,
@@ -654,10 +653,10 @@ def _prepare_answers(
 
 def _label_of(value: object, row: int) -> str:
     """Return the label of a value of `correct`, or "" if it is missing."""
-    truth = TRUTHS.get(str(value).strip().lower())
-    if truth is None and not is_missing(value):
+    label = own_answers.as_label(value)
+    if not (label or is_missing(value)):
         raise UserTableError(f"row {row} has {value!r} in the column correct; give 1 or 0")
-    return "" if truth is None else "correct" if truth else "incorrect"
+    return label
 
 
 def _confidences(

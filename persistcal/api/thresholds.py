@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from persistcal.api.columns import match_columns
 from persistcal.api.inputs import (
     SUBJECT,
     PredictionTables,
@@ -235,8 +236,10 @@ class Relabelling:
         shown["references"] = by_question["references"].reindex(self.ids)
         for column, name in zip(("earlier_answer", "later_answer"), self.names, strict=True):
             shown[column] = answers[name].reindex(self.ids)
+        self._without_text: set[str] = set()  # questions that a file of texts lacks
         self._has_answers = bool(shown["later_answer"].notna().any())
         if texts is not None:
+            self._without_text = {*self.ids} - {*texts["question_id"]}
             given = texts.rename(columns=TEXTS).set_index("question_id").reindex(self.ids)
             given = given[given.columns.intersection(SHOWN)]
             shown[given.columns] = given
@@ -278,6 +281,12 @@ class Relabelling:
             for place, position in enumerate(self._order[: planned[-1]])
             if self.ids[position] not in listed
         ]
+        lacking = [r["question_id"] for r in rows if r["question_id"] in self._without_text]
+        if lacking:
+            raise ValueError(
+                f"--texts has no row for {len(lacking)} of the {len(rows)} answers, first for "
+                f"question {lacking[0]!r}; add them, or leave --texts out."
+            )
         if present is None:
             write_whole(path, write_sheet(COLUMNS, rows))
         elif rows:
@@ -422,6 +431,7 @@ def read_texts(path: str) -> pd.DataFrame:
     columns = ["question_id", *SHOWN, *TEXTS]
     with name_files_in_errors(path):
         texts = read_file(path, known_names=columns, lists=["references"])
+        texts = texts.rename(columns=match_columns([*map(str, texts)], columns, {}))
         if "question_id" not in texts or not set(texts) & set(columns[1:]):
             raise UserTableError(f"has no question_id, or none of {', '.join(columns[1:])}")
         if (repeated := texts["question_id"].duplicated()).any():

@@ -11,10 +11,12 @@ import numpy as np
 import pandas as pd
 
 from persistcal.confidence.evidence import check_needs
+from persistcal.imports.scales import PROBABILITIES, is_missing
 from persistcal.questions.groups import check_groups
-from persistcal.questions.labels import LABELS, normalise
+from persistcal.questions.labels import CORRECT, INCORRECT, LABELS, normalise
 from persistcal.store.artifacts import BEAMS, GIVEN_LABELS, QUESTIONS
 from persistcal.store.user_files import (
+    TRUTHS,
     UserTableError,
     check_columns,
     check_copy,
@@ -88,9 +90,20 @@ def named_rows(rows: pd.DataFrame, file: str, unit: str) -> pd.DataFrame:
 def add_choice(tidy: pd.DataFrame, rows: pd.DataFrame, name: str) -> None:
     """Add the column `name`, with one of its `CHOICES` in each row."""
     allowed, default = CHOICES[name]
-    tidy[name] = [word.lower() or default for word in texts(rows, name)]
+    words = [word.lower() or default for word in texts(rows, name)]
+    tidy[name] = [as_label(word) or word for word in words] if name == "label" else words
     wrong = ~tidy[name].isin([*allowed, default])
     check_rows(tidy, wrong, f"{name} is not valid", name, f"it can be {', '.join(allowed)}")
+
+
+def as_label(value: object) -> str:
+    """Return the label of a truth value as people write it, or "" for anything else.
+
+    >>> [as_label(value) for value in ("1", "No", "WAHR", "perhaps")]
+    ['correct', 'incorrect', 'correct', '']
+    """
+    truth = TRUTHS.get(str(value).strip().lower())
+    return "" if truth is None else CORRECT if truth else INCORRECT
 
 
 def name_stated(column: str) -> str:
@@ -107,9 +120,9 @@ def _stated(tidy: pd.DataFrame, columns: dict[str, list[Any]]) -> list[str | Non
     """Return each row's confidences by estimator as JSON, or None if it has none."""
     confidences: list[dict[str, float]] = [{} for _ in range(len(tidy))]
     for name, values in columns.items():
-        numbers = np.array([number_of(value) for value in values])
-        empty = np.array([is_empty(value) for value in values], dtype=bool)
-        wrong = ~empty & ~((numbers >= 0) & (numbers <= 1))
+        numbers = np.array([PROBABILITIES.number(value) for value in values])
+        empty = np.array([is_missing(value) for value in values], dtype=bool)
+        wrong = ~empty & ~PROBABILITIES.holds(numbers)
         shown = tidy.assign(said=pd.Series(values, dtype=object))
         remedy = "give a number from 0 to 1, or nothing if none was stated"
         check_rows(shown, wrong, f"the confidence {name!r} is not valid", "said", remedy)

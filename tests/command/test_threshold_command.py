@@ -323,7 +323,9 @@ def test_the_later_version_needs_no_labels_for_a_sheet(versions, tmp_path, form,
     (tmp_path / "v2").mkdir()
     later.to_csv(tmp_path / "v2/quiz.csv", index=False)
     texts = later[["question_id"]].assign(question="=1+1?", answer="four")
-    texts.to_csv(tmp_path / "texts.csv", index=False)
+    texts.rename(columns={"question_id": "Question ID"}).to_csv(
+        tmp_path / "texts.csv", index=False
+    )
     files, out = (versions["v1"], tmp_path / "v2/quiz.csv"), tmp_path / "out"
     if form == "folder":
         (tmp_path / "first").mkdir()
@@ -335,6 +337,9 @@ def test_the_later_version_needs_no_labels_for_a_sheet(versions, tmp_path, form,
         pd.concat(parts).to_csv(files[0], index=False)
     assert run("threshold", *files, "--out", out) == 1
     words = ["--texts", tmp_path / "texts.csv", "--out", out]
+    texts[:15].to_csv(tmp_path / "few.csv", index=False)
+    assert run("threshold", *files, "--sheet", 20, "--texts", tmp_path / "few.csv") == 1
+    assert "--texts has no row for " in capsys.readouterr().err
     assert run("threshold", *files, "--sheet", 20, *words) == 0
     sheet = fill(out / "sheet.csv", 20)
     assert set(sheet["question"]) == {"'=1+1?"} and set(sheet["later_answer"]) == {"four"}

@@ -263,6 +263,10 @@ def test_labels_can_be_words(predictions, tmp_path):
         path = write(tmp_path, predictions.assign(correct=labels), "csv")
         [rows] = read_study([path]).predictions.values()
         assert rows["correct"].astype(int).tolist() == predictions["correct"].tolist()
+        for column in ("label", "correct"):
+            answers = answers_of(["Po", "Li"], **{column: [yes, no]}).drop(columns="references")
+            study = read_study([write(tmp_path, answers, "csv")])
+            assert study.answers["correct"].tolist() == [True, False] * 2
 
 
 def test_a_file_per_model_is_read_with_the_options_that_the_refusal_prints(tmp_path, capsys):

@@ -176,7 +176,7 @@ NO_LOGPROB = drop(valid(), "logprob")
         (change(valid(), sample=None), r"sample is empty, but not .* \(row 6\); number"),
         (valid()[:7], r"'q1' of quiz has 1 answers at checkpoint b of m1, others have 2"),
         (change(valid(), answer=None), r"answer is missing \(row 6\); give an empty text"),
-        (change(valid(), label="right"), r"label is not valid \(row 6: 'right'"),
+        (change(valid(), label="half"), r"label is not valid \(row 6: 'half'"),
         (change(valid(), references=[]), r"references is empty \(row 6\)"),
         (change(valid(), question=" "), r"question is empty \(row 6\); fill it in"),
         (change(valid(), references="['red', 'zz']"), r"of row 6 is the text of a list"),
@@ -315,7 +315,7 @@ def test_stated_confidences_of_float32_are_rounded(tmp_path):
     assert rows["logprob"].tolist() == [float(np.float32(-0.1)), None]  # not a confidence
 
 
-@pytest.mark.parametrize("value", ["90%", 1.01, -0.1, True])
+@pytest.mark.parametrize("value", ["90", "high", 1.01, -0.1, True])
 def test_a_stated_confidence_outside_0_to_1_is_refused(tmp_path, value):
     message = "'stated' is not valid .*row 2.*give a number from 0 to 1, or nothing"
     with pytest.raises(UserTableError, match=message):
