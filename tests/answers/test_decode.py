@@ -104,7 +104,7 @@ def random_model(kind, vocab_size):
 @pytest.mark.parametrize("kind", [7, 40, "llama", "qwen3"])
 def test_beams_equal_those_of_generate(kind, tokenizer):
     model = random_model(kind, len(tokenizer))
-    sizes = {"batch_sizes": (1, 3, 8), "max_new_tokens": 20}
+    sizes = {"batch_sizes": (1, 3, 8), "max_new_tokens": 12}
     assert_decodes_like_generate(model, tokenizer, PREFIX, SUFFIXES, **sizes)
 
 

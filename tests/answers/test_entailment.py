@@ -37,20 +37,14 @@ ANSWERS = ["Norway", "norway.", "Sweden", "the kingdom of Norway", "Oslo", "of",
 PAIRS = [Pair("Which country is Oslo in?", *p) for p in itertools.permutations(ANSWERS, 2)]
 
 
-def transformers_logits(folder, premise, hypothesis):
-    """Return the logits of one pair, without padding, by transformers itself."""
+@torch.no_grad()
+def test_logits_equal_those_of_transformers_pair_by_pair(folder, model):
+    """Pairs on their own have no padding."""
     tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
     network = DebertaV2ForSequenceClassification.from_pretrained(folder).eval()
-    with torch.no_grad():
-        return network(**tokenizer(premise, hypothesis, return_tensors="pt")).logits[0].numpy()
-
-
-def test_logits_equal_those_of_transformers_pair_by_pair(folder, model):
+    texts = [(f"Question: {p.question}\nAnswer: {p.one}", f"Answer: {p.other}") for p in PAIRS]
     expected = [
-        transformers_logits(
-            folder, f"Question: {p.question}\nAnswer: {p.one}", f"Answer: {p.other}"
-        )
-        for p in PAIRS
+        network(**tokenizer(*pair, return_tensors="pt")).logits[0].numpy() for pair in texts
     ]
     np.testing.assert_allclose(model.logits(PAIRS), expected, atol=1e-4)
     is_entailed = [list(ID2LABEL.values())[row.argmax()] == "entailment" for row in expected]

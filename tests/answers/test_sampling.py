@@ -218,7 +218,7 @@ def test_frequencies_of_tokens_in_several_blocks_follow_their_probabilities():
     generator = torch.Generator().manual_seed(3)
     logits = torch.randn(2 * BLOCK + 88, generator=generator)
     logits[::7] = -torch.inf
-    n = 30_000
+    n = 15_000
     search = start_sampling(n, ends=torch.zeros(len(logits), dtype=bool), temperature=0.9)
     search.advance(logits[None])
     counts = np.bincount(search.finished_tokens[0, :, 0], minlength=len(logits))

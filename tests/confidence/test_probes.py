@@ -1,5 +1,7 @@
 """Linear probes on hidden states, and ratings by another checkpoint, on tiny models."""
 
+from functools import cache
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -76,19 +78,21 @@ def reference(seed, layer, train, tested, *, answered=True):
 
     `train` maps pairs (seed of a model, number of a question) to labels.
     """
-    models = [tiny_model(seed=seed) for seed in range(3)]
-    names = questions_table()["question"]
+    states = [states_of_text(*pair, answered)[layer] for pair in train]
+    probe = fit_probe(states, list(train.values()))
+    return probe_confidence(probe, [states_of_text(seed, i, answered)[layer] for i in tested])
 
-    def state(seed, i):
-        model = models[seed]
-        text = f"Prompt: {names[i]}\nAnswer:" + f" Norway{seed}" * answered
-        ids = torch.tensor([tiny_tokenizer()(text)["input_ids"]], device=model.device)
-        with torch.inference_mode():
-            states = model(ids, output_hidden_states=True).hidden_states
-        return states[layer][0, -1].cpu().numpy()
 
-    probe = fit_probe([state(*pair) for pair in train], list(train.values()))
-    return probe_confidence(probe, [state(seed, i) for i in tested])
+@cache
+def states_of_text(seed, i, answered):
+    """Return the states after a question, or after its answer, of each layer of a model."""
+    model = tiny_model(seed=seed)
+    question = questions_table()["question"][i]
+    text = f"Prompt: {question}\nAnswer:" + f" Norway{seed}" * answered
+    ids = torch.tensor([tiny_tokenizer()(text)["input_ids"]], device=model.device)
+    with torch.inference_mode():
+        states = model(ids, output_hidden_states=True).hidden_states
+    return [state[0, -1].cpu().numpy() for state in states]
 
 
 ANSWERS = {"first": "Norway0", "second": "Norway1", "late": "Norway2"}

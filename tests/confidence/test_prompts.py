@@ -2,7 +2,7 @@
 
 import pandas as pd
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from persistcal.models.prompts import (
@@ -19,6 +19,7 @@ LINE = st.text(st.characters(exclude_characters="\n", codec="utf-8"))
 TEXT = st.lists(LINE | PIECES).map("".join)
 
 
+@settings(max_examples=50)
 @given(st.lists(st.tuples(TEXT, TEXT), max_size=4), TEXT)
 def test_a_few_shot_prompt_contains_examples_and_question_verbatim(examples, question):
     lines = (few_shot_prefix(examples) + question_suffix(question)).split("\n")

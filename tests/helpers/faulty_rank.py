@@ -1,7 +1,4 @@
-"""Train adapters with a fault in rank 1; `run_rank.py` runs this module."""
-
-import os
-import signal
+"""Train adapters with a fault in rank 1."""
 
 import torch
 from train_adapters import train_adapters
@@ -17,8 +14,6 @@ def faulty_rank(job: Job, *, fault: str) -> None:
     def broken(model, questions, *arguments):
         calls.append(len(questions))
         if ranks.index() == 1:
-            if fault == "dies" and len(calls) == 3:
-                os.kill(os.getpid(), signal.SIGKILL)
             if fault == "not finite" and len(calls) == 3:
                 return losses(model, questions, *arguments) * torch.nan
             if fault == "too large" and len(questions) > 2:

@@ -59,7 +59,7 @@ def test_a_server_without_batches_is_refused_with_the_line_to_change(fake, tmp_p
     fake.server.expect_request("/v1/files").respond_with_data("no such path", status=status)
     with pytest.raises(JudgeError, match=r"takes no batches .*`judge: {backend: openai}`"):
         fake.ask(candidates(3), retries=0)
-    assert fake.booked == 0
+    assert fake.spent == (0, pytest.approx(0))
     assert not list((tmp_path / "batches").iterdir())
 
 

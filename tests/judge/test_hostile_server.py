@@ -8,7 +8,7 @@ import time
 
 import httpx2
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from judge_server import (
     KEY,
@@ -316,6 +316,7 @@ def test_any_json_is_read_as_a_reply_or_as_a_bad_reply(value, together):
     assert isinstance(reply.text, str)
 
 
+@settings(max_examples=50)
 @given(st.fixed_dictionaries({"content": JSON, "refusal": JSON}))
 def test_a_completion_of_the_right_shape_is_read(message):
     reply = read_reply({"choices": [{"message": message}]})
@@ -327,7 +328,8 @@ ROWS_OF_K = st.dictionaries(st.sampled_from(["response", "error"]), JSON).map(
 )
 
 
-@given(st.lists(JSON | ROWS_OF_K))
+@settings(max_examples=50)
+@given(st.lists(JSON | ROWS_OF_K, max_size=5))
 def test_any_line_of_a_batch_is_read_or_left_out(rows):
     results = read_results(map(json.dumps, rows), {"k"})
     assert results.replies.keys() <= {"k"}
@@ -336,6 +338,7 @@ def test_any_line_of_a_batch_is_read_or_left_out(rows):
     assert bool(rows_of_k) == bool(results.replies or results.unanswered or results.refused)
 
 
+@settings(max_examples=50)
 @given(JSON)
 def test_any_json_is_read_as_a_batch_or_as_a_bad_reply(value):
     try:

@@ -31,7 +31,7 @@ WORK = {  # the function that computes a batch, and its size
 def study(tmp_path_factory):
     folder = tmp_path_factory.mktemp("study")
     write_checkpoints(folder, NAMES)
-    adapters_job(folder, folder / "adapters/seed17/adapter_model.safetensors")
+    adapters_job(folder, folder / "adapters/seed17/adapter_model.safetensors", epochs=1)
     for table, job in JOBS.items():
         job(folder, folder / table)
     return folder

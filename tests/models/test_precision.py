@@ -59,7 +59,7 @@ def test_jobs_with_weights_in_bfloat16_train_and_score_as_in_float32(tmp_path):
             path = tmp_path / f"{name}.json"
             path.write_text(json.dumps(json.loads(path.read_text()) | {"dtype": dtype}))
         adapter = tmp_path / "adapters/seed17/adapter_model.safetensors"
-        adapters_job(tmp_path, adapter, dtype=training_dtype)
+        adapters_job(tmp_path, adapter, dtype=training_dtype, epochs=1, batch_size=9)
         scores_job(tmp_path, tmp_path / "scores.parquet", dtype=training_dtype)
         scores = artifacts.read(tmp_path / "scores.parquet", artifacts.SCORES)
         results[dtype, training_dtype] = adapter.read_bytes(), scores["confidence"].to_numpy()

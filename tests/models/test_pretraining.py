@@ -227,8 +227,8 @@ def train(tokenizer, cuts, seed=1, **changes):
 
 @pytest.mark.parametrize("optimizer", ["adamw", "muon"])
 def test_training_in_segments_equals_training_at_once(tokenizer, optimizer):
-    whole, whole_moments, losses = train(tokenizer, [0, 40], optimizer=optimizer)
-    parts, parts_moments, _ = train(tokenizer, [0, 15, 40], optimizer=optimizer)
+    whole, whole_moments, losses = train(tokenizer, [0, 20], optimizer=optimizer)
+    parts, parts_moments, _ = train(tokenizer, [0, 8, 20], optimizer=optimizer)
     second_seed, _, _ = train(tokenizer, [0, 1], seed=2, optimizer=optimizer)
     assert whole_moments.keys() == parts_moments.keys()
     for name, weights in whole.items():
@@ -238,7 +238,7 @@ def test_training_in_segments_equals_training_at_once(tokenizer, optimizer):
     assert any(not torch.equal(second_seed[name], weights) for name, weights in whole.items())
     # At first all 320 tokens are equally likely, up to the spread of the initial weights.
     assert losses[0] == pytest.approx(np.log(len(tokenizer)), abs=0.3)
-    assert np.mean(losses[-5:]) < 0.6 * losses[0]
+    assert np.mean(losses[-5:]) < 0.8 * losses[0]
 
 
 def test_muon_trains_only_the_matrices_of_the_blocks(tokenizer):
@@ -273,7 +273,7 @@ def test_the_rule_pretrains_in_segments_and_writes_a_record(tmp_path, monkeypatc
     artifacts.write(make_facts(), "facts.parquet", artifacts.FACTS, values=subject)
     drift = [{"until": 0.5, "rare": [2]}, {"until": 1.0, "weights": {"Europe": 0.1}}]
     changes = {"fact_sets": {"n": 2, "rare_factor": 0.1}, "drift": drift, "optimizer": "muon"}
-    changes |= {"steps": 20, "confidence_share": 0.2}
+    changes |= {"steps": 6, "confidence_share": 0.2}
 
     def segment(name, previous, start_step, end_step):
         inputs = {"facts": ["facts.parquet"]} | ({"previous": previous} if previous else {})
@@ -282,9 +282,9 @@ def test_the_rule_pretrains_in_segments_and_writes_a_record(tmp_path, monkeypatc
         params["settings"] = settings(**changes)
         execute(pretrain_checkpoint, Job(inputs, outputs, params, threads=1))
 
-    segment("half", None, 0, 10)
-    segment("full", "half/model.safetensors", 10, 20)
-    segment("at_once", None, 0, 20)
+    segment("half", None, 0, 3)
+    segment("full", "half/model.safetensors", 3, 6)
+    segment("at_once", None, 0, 6)
     record = json.loads((tmp_path / "full.json").read_text())
     assert record == {
         "repo": "full",

@@ -68,7 +68,7 @@ def test_csv_of_any_dialect_is_read_exactly(rows, delimiter, end, encoding, quot
     ]
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 @given(
     st.dictionaries(TEXTS.filter(bool), st.lists(ANSWERS, min_size=1), min_size=1, max_size=5),
     st.booleans(),

@@ -154,6 +154,8 @@ def test_the_learning_rate_is_constant_and_then_falls_by_a_cosine():
     assert rates[90] == pytest.approx(1.1e-4)  # half way: (2e-4 + 2e-5) / 2
     # At the last step cos(19 pi / 20) = -0.98769: 2e-5 + 1.8e-4 * 0.006156.
     assert rates[99] == pytest.approx(2.1108e-5, rel=1e-4)
+    # Of 16 steps 13 are constant; 14 is a third of half a cosine: cos(pi / 3) = 1/2.
+    assert learning_rate(14, 16, 2e-4) == pytest.approx(2e-5 + 1.8e-4 * (1 + 1 / 2) / 2)
     assert learning_rate(0, 1, 1.0) == 1.0
 
 

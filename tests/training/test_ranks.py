@@ -3,10 +3,7 @@
 import logging
 import multiprocessing
 import os
-import signal
 import socket
-import subprocess
-import sys
 import time
 from functools import partial
 from pathlib import Path
@@ -29,6 +26,7 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 SCRIPT = str(ROOT / "workflow/scripts/adapters/train_adapters.py")
 NAMES = ["a", "b", "c"]
+FORK = multiprocessing.get_context("fork")
 NOT_FINITE = "Step 2: the loss or its gradient at checkpoint 'b' is not finite (questions q"
 
 
@@ -78,8 +76,7 @@ def fork_ranks(n_ranks, log, function, *arguments, timeout_min=10):
         ranks.leave()
 
     port = _free_port()
-    context = multiprocessing.get_context("fork")
-    processes = [context.Process(target=run, args=(rank, port)) for rank in range(n_ranks)]
+    processes = [FORK.Process(target=run, args=(rank, port)) for rank in range(n_ranks)]
     for process in processes:
         process.start()
     for process in processes:
@@ -129,15 +126,25 @@ def test_all_ranks_stop_with_the_same_message(names, fault, message, study, tmp_
     assert len([line for line in lines if message in line]) == 2
 
 
-def test_a_killed_rank_ends_all_ranks(study, tmp_path):
-    (tmp_path / "run_rank.py").symlink_to(ROOT / "workflow/scripts/adapters/run_rank.py")
-    (tmp_path / "faulty_rank.py").symlink_to(ROOT / "tests/helpers/faulty_rank.py")
-    script = str(tmp_path / "faulty_rank.py")
-    job = training_job(study, NAMES, tmp_path, fault="dies")
+KILLED_RANK = """
+import os, signal, sys, time
+if os.environ["RANK"] == "1":
+    with open(sys.argv[1], "w"):
+        os.kill(os.getpid(), signal.SIGKILL)
+if os.environ["RANK"] == "2":
+    time.sleep(600)
+open(sys.argv[1]).read()  # returns when rank 1 is dead
+sys.exit(1)
+"""
+
+
+def test_a_killed_rank_ends_all_ranks(tmp_path):
+    """Rank 0 fails because of the killed rank 1, and rank 2 would wait for ten minutes."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "rank.py").write_text(KILLED_RANK)
     start = time.monotonic()
     with pytest.raises(RuntimeError, match="rank 1 was ended by SIGKILL; the others have"):
-        execute_on_ranks(faulty_rank, script, job, n_ranks=2, timeout_min=10)
-    # A rank would wait ten minutes for another one.
+        launch([str(tmp_path / "rank.py"), str(tmp_path / "pipe")], n_ranks=3)
     assert time.monotonic() - start < 120
 
 
@@ -158,16 +165,13 @@ def test_ranks_end_with_the_process_that_launched_them(tmp_path):
         "launch.end_with_parent()\n"
         "Path(sys.argv[1], os.environ['RANK']).write_text(str(os.getpid()))\ntime.sleep(60)\n"
     )
-    start = "import sys\nfrom persistcal.training.launch import launch\n"
-    start += "launch(sys.argv[1:], n_ranks=2)"
-    parent = subprocess.Popen(
-        [sys.executable, "-c", start, str(rank), str(tmp_path)],
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-    )
+    program = [str(rank), str(tmp_path)]
+    parent = FORK.Process(target=launch, args=(program,), kwargs={"n_ranks": 2})
+    parent.start()
     written = [tmp_path / "0", tmp_path / "1"]
     wait_until(lambda: all(path.exists() and path.read_text() for path in written))
-    parent.send_signal(signal.SIGKILL)
-    parent.wait()
+    parent.kill()
+    parent.join()
     wait_until(lambda: not any(is_running(int(path.read_text())) for path in written))
 
 
@@ -223,10 +227,10 @@ def test_srun_spreads_ranks_over_nodes(tmp_path, monkeypatch, caplog):
 
 PRINT_GPUS = """
 import os, sys
-from persistcal.training import launch
-launch.end_with_parent()
-launch.read_srun()
-assert "torch" not in sys.modules
+if "RANK" not in os.environ:
+    from persistcal.training import launch
+    launch.read_srun()
+    assert "torch" not in sys.modules
 gpus = os.environ.get("CUDA_VISIBLE_DEVICES")
 os.write(1, f"rank {os.environ['RANK']} has {gpus}\\n".encode())  # at once: others write, too
 """
