@@ -160,7 +160,7 @@ def test_an_interval_that_contains_chance_shows_no_following(low, high, verdict)
 
 
 def test_a_shift_of_all_confidences_is_reported_with_both_means():
-    """Confidences fall by .1 in nine questions, and by .3 in the lost ones."""
+    """Confidences fall by .1 in seven questions, and by .3 in the lost ones."""
     shifted = {"a": [0.9] * 9, "b": [0.8] * 5 + [0.6, 0.6, 0.8, 0.8]}
     part = part_of(RIGHT, shifted)
     area = [np.linspace(0.6, 0.92, 301)]
@@ -174,6 +174,12 @@ def test_a_shift_of_all_confidences_is_reported_with_both_means():
     assert follow(drawn, part) == [f"Own followed in order only (one ask): {shift}"]
     [text] = follow(drawn, part, is_greedy=False)
     assert text.startswith(f"Own moved with the labels, in order only: {shift}")
+    raised = {"a": [0.6] * 9, "b": [0.9] * 5 + [0.7] * 4}
+    # Mean at b: (5 × .9 + 4 × .7) / 9 = .811
+    assert (
+        "nearly all confidences rose (mean .600 to .811); they rose further in gained than in "
+        "lost questions; old thresholds no longer fit"
+    ) in follow(drawn, part_of(RIGHT, raised))[0]
 
 
 def test_a_claim_by_cross_asking_has_the_counts_of_both_asks():
