@@ -1,11 +1,10 @@
-"""Prompts of chat models, and checkpoints that answer no training questions."""
+"""Prompts of chat models."""
 
 import generate_beams as script
 import pytest
 from adapter_files import write_checkpoints
-from answer_tables import LEXICAL, questions_table
-from jobs import ABOUT, beams_job, clusters_job
-from judge_answers import judge_answers
+from answer_tables import questions_table
+from jobs import ABOUT, beams_job
 from records import write_record
 from tiny_models import tiny_tokenizer
 
@@ -76,17 +75,3 @@ def test_a_model_without_a_chat_template_is_refused_before_it_is_loaded(study, m
     monkeypatch.setattr("persistcal.models.load.open_model", None)
     with pytest.raises(ValueError, match="has no chat template; set the model's chat to false"):
         beams_job(study, study / "beams.parquet", chat="turns")
-
-
-def test_without_training_questions_the_test_split_is_answered_and_judged(study):
-    questions, beams, clusters = (
-        str(study / f"{name}.parquet") for name in ("questions", "beams", "clusters")
-    )
-    beams_job(study, beams, split="test")
-    assert set(artifacts.read(beams, artifacts.BEAMS)["question_id"]) == {"q3", "q4"}
-    clusters_job(questions, beams, clusters, equivalence={"backend": "lexical"}, split="test")
-    tables = zip((questions, clusters), (artifacts.QUESTIONS, artifacts.CLUSTERS), strict=True)
-    given = artifacts.empty(artifacts.GIVEN_LABELS)
-    read = [artifacts.read(path, table) for path, table in tables]
-    _, predictions = judge_answers(*read, given, **LEXICAL)
-    assert set(predictions["question_id"]) <= {"q3", "q4"}

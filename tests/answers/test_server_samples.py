@@ -8,7 +8,7 @@ from answer_server import KEY, SECTION, FakeModel, answer, chosen, prompts
 from answer_tables import questions_table
 from hypothesis import given
 from hypothesis import strategies as st
-from judge_server import as_json, cut, cut_in_the_middle, error
+from judge_server import any_json, as_json, cut, cut_in_the_middle, error
 from sample_from_server import sample_from_server
 from werkzeug import Response
 
@@ -379,14 +379,7 @@ def test_a_damaged_reply_is_requested_again(fake, caplog):
 
 
 NAMES = "choices index message content text logprobs token_logprobs finish_reason model".split()
-JSON = st.recursive(
-    st.none() | st.booleans() | st.floats() | st.integers() | st.text() | st.just(0),
-    lambda children: (
-        st.lists(children, max_size=3)
-        | st.dictionaries(st.sampled_from(NAMES) | st.text(), children, max_size=4)
-    ),
-    max_leaves=12,
-)
+JSON = any_json(NAMES, 0)
 
 
 @given(JSON | st.fixed_dictionaries({"choices": st.lists(JSON, min_size=1, max_size=2)}))

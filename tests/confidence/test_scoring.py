@@ -116,7 +116,7 @@ def test_training_and_scoring_use_the_configured_head(study, monkeypatch):
 
     record_heads(training, "digit_logits")
     record_heads(verbalised, "digit_logits")
-    train(study, "with_head", labels="random_later", head="model")
+    train(study, "with_head", labels="random_later", head="model", seeds=[17])
     scores(study, head="model")
     trained, scored = heads_of.values()
     assert set(trained) == set(scored) == {"model"}

@@ -71,7 +71,7 @@ def test_a_flipped_bit_in_a_table_is_refused_or_has_no_effect(name, tmp_path):
     path = tmp_path / "table.parquet"
     artifacts.write(pd.DataFrame(columns), path, table)
     expected, content = artifacts.read(path, table).to_dict("list"), path.read_bytes()
-    n_refused, bits = 0, some_bits(content, n=600)
+    n_refused, bits = 0, some_bits(content, n=200)
     for bit in bits:
         path.write_bytes(flipped(content, bit))
         try:

@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from hypothesis import strategies as st
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
@@ -29,6 +30,18 @@ KEY = "sk-test-SECRET0123456789"
 ANSWER = re.compile(r"Candidate answer: (.*)")
 LISTED = re.compile(r"^\d+\. (.*)$", re.MULTILINE)
 REFERENCE = re.compile(r"^- (.*)$", re.MULTILINE)
+
+
+def any_json(names, value):
+    """Return a strategy of JSON values, often `value` or objects with keys in `names`."""
+    return st.recursive(
+        st.none() | st.booleans() | st.floats() | st.integers() | st.text() | st.just(value),
+        lambda children: (
+            st.lists(children, max_size=3)
+            | st.dictionaries(st.sampled_from(names) | st.text(), children, max_size=4)
+        ),
+        max_leaves=12,
+    )
 
 
 def as_json(value, status=200, **headers):

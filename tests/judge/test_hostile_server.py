@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from judge_server import (
     KEY,
     FakeJudge,
+    any_json,
     as_json,
     by_hand,
     candidates,
@@ -294,14 +295,7 @@ def test_polls_are_repeated_after_odd_replies_and_errors(fake):
 # Any JSON
 NAMES = """choices message content refusal finish_reason output type text custom_id response
 body error code status_code id status metadata errors data request_counts""".split()
-JSON = st.recursive(
-    st.none() | st.booleans() | st.floats() | st.integers() | st.text() | st.just("k"),
-    lambda children: (
-        st.lists(children, max_size=3)
-        | st.dictionaries(st.sampled_from(NAMES) | st.text(), children, max_size=4)
-    ),
-    max_leaves=12,
-)
+JSON = any_json(NAMES, "k")
 
 
 @given(JSON, st.none() | st.integers(1, 3))

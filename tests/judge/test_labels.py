@@ -31,7 +31,6 @@ from persistcal.questions.labels import (
         ("a", ["United States"], "not_attempted"),
         ("...", ["United States"], "not_attempted"),
         ("the", ["A"], "not_attempted"),
-        ("", ["A"], "not_attempted"),
         ("", [""], "not_attempted"),
         ("Japan", [], "incorrect"),
     ],

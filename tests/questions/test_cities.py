@@ -1,7 +1,6 @@
 """Questions of the atlas study: facts about cities, groups of facts, edited answers."""
 
 import json
-from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -100,15 +99,21 @@ def test_questions_are_drawn_into_splits_by_the_seed():
         split_questions(20, **{**sizes, "n_test": 14}, seed=3)
 
 
-SIZES = {"n_few_shot": 3, "n_train": 20, "n_test": 30, "seed": 17, "min_city_population": 10**6}
+SIZES = {
+    "n_few_shot": 3,
+    "n_train": 20,
+    "n_test": 30,
+    "seed": 17,
+    "min_city_population": 300_000,
+}
 SHARES = {"new": 0.1, "forget": 0.2, "edited": 0.1}
 
 
 @pytest.fixture(scope="module")
-def atlas_tables():
+def atlas_tables(facts):
     """Return questions and facts without groups, and with groups; loading facts is slow."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("prepare_atlas.load_facts", cache(load_facts))
+        patch.setattr("prepare_atlas.load_facts", lambda min_city_population: facts)
         with_groups = prepare_atlas(**SIZES, groups=SHARES, edits=["tuned", "trained"])
         return prepare_atlas(**SIZES), with_groups
 

@@ -170,7 +170,6 @@ def test_the_draw_depends_only_on_its_seed():
     ("change", "message"),
     [
         ({"answers": []}, "q.jsonl: column 'answers' of row 2 holds no answer; give at least"),
-        ({"answers": ""}, "'answers' of row 2 holds no answer"),
         ({"answers": None}, "'answers' of row 2 holds no answer"),
         ({"answers": [" "]}, "'answers' of row 2 holds no answer"),
         ({"question": " "}, "'question' of row 2 is empty; fill or remove it"),
