@@ -12,7 +12,7 @@ from resolve_checkpoint import resolve_checkpoint
 from tiny_models import save_tiny, tiny_model, tiny_tokenizer
 
 from persistcal.models.checkpoint import Checkpoint, local_checkpoint
-from persistcal.models.load import open_model, open_tokenizer
+from persistcal.models.load import open_model, open_tokenizer, round_weights
 from persistcal.store.files import DamagedFileError
 from persistcal.store.jobs import Job, execute
 
@@ -132,6 +132,9 @@ def test_quantization_rounds_to_the_nearest_step(tmp_path, folder, record, kind,
         np.testing.assert_array_equal(
             rounded_weights[name_of_unchanged], original[name_of_unchanged]
         )
+    pruned = tiny_model()
+    pruned.model.layers[0].mlp.up_proj.weight.data[0] = 0.0  # no step is 0 / 0
+    assert not round_weights(pruned, kind).model.layers[0].mlp.up_proj.weight[0].any()
 
 
 def test_a_merge_an_adapter_and_quantization_are_applied_in_this_order(
