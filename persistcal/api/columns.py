@@ -104,19 +104,14 @@ def column_remedy(
     further: Callable[[Mapping[str, str]], str] = lambda _: "",
 ) -> str:
     """Return the option with the user's own columns, if any can be meant."""
-    by_plain_name = {plain_name(name): name for name in reversed(spare)}
-    guesses = {
-        name: by_plain_name[synonym]
-        for name in lacking
-        for synonym in reversed(OTHER_NAMES.get(name, ()))
-        if synonym in by_plain_name
-    }
-    for name in {"confidence", "correct"} & {*lacking} - guesses.keys():
-        if close := [c for c in spare if _words(c) & {name, *OTHER_NAMES[name]}]:
-            guesses[name] = close[0]
+    guesses = guess_columns(lacking, spare)
     doubts = [name for name in spare if _words(name) & UNCERTAINTIES]
-    if "confidence" in lacking and doubts and "confidence" not in _words(doubts[0]):
+    if "confidence" in lacking and "confidence" not in guesses and doubts:
         guesses["confidence"] = doubts[0]
+    for name in ("confidence", "correct"):
+        close = [c for c in spare if _words(c) & {name, *OTHER_NAMES[name]}]
+        if name in lacking and name not in guesses and close:
+            guesses[name] = close[0]
     options = [name_column(n, c) for n, c in guesses.items() if [c] != doubts[:1]]
     options = [f"--columns {' '.join(options)}"] if options else []
     if guesses.get("confidence") in doubts:
@@ -127,6 +122,17 @@ def column_remedy(
         pair = name_column(lacking[0], spare[0])
         return f"if {spare[0]!r} is meant, give --columns {pair}"
     return "add it to every row"
+
+
+def guess_columns(lacking: Sequence[str], spare: Sequence[str]) -> dict[str, str]:
+    """Return the spare columns that have another usual name of a column that is lacking."""
+    by_plain_name = {plain_name(name): name for name in reversed(spare)}
+    return {
+        name: by_plain_name[synonym]
+        for name in lacking
+        for synonym in reversed(OTHER_NAMES.get(name, ()))
+        if synonym in by_plain_name
+    }
 
 
 def _words(name: str) -> set[str]:

@@ -18,6 +18,7 @@ from persistcal.api.columns import (
     choose_columns,
     column_remedy,
     column_values,
+    guess_columns,
     match_columns,
     name_column,
     scale_option,
@@ -43,6 +44,7 @@ from persistcal.api.versions import (
 )
 from persistcal.evaluation.predictions import drop_noise
 from persistcal.imports import answers as own_answers
+from persistcal.imports import options as own_options
 from persistcal.imports import predictions as own_predictions
 from persistcal.imports.answer_files import (
     LOGS,
@@ -66,6 +68,7 @@ from persistcal.store.user_files import (
     UserTableError,
     kind_of,
     name_files_in_errors,
+    plain_name,
     read_batches,
     round_narrow,
 )
@@ -254,6 +257,7 @@ def _kind_and_columns(file: str, reading: Reading) -> tuple[str, set[str]]:
         present, scores_options = columns_and_scores(file, names_known)
     matched = match_columns(present, KNOWN, reading.columns)
     columns = {matched.get(name, name) for name in present}
+    further = partial(scale_option, file)
     if not {"confidence", "answer", "option_logprobs", "doc_id"} & columns:
         if absent := sorted({*reading.columns.values()} - {*present}):
             raise ValueError(
@@ -267,11 +271,19 @@ def _kind_and_columns(file: str, reading: Reading) -> tuple[str, set[str]]:
             )
         lacking = [name for name in OTHER_NAMES if name not in columns]
         spare = [name for name in present if name not in {*names_known, *matched}]
-        further = partial(scale_option, file)
         raise ValueError(
             f"{file}: has neither the column 'confidence' of predictions nor the column "
             f"'answer' of answers; {column_remedy(lacking, spare, further)}."
         )
+    if "confidence" in columns and not {"correct", "label", "answer"} & columns:
+        spare = [name for name in present if name not in {*names_known, *matched}]
+        guesses = guess_columns(["correct", "answer"], spare)
+        if guesses.keys() == {"answer"}:
+            lacking = [name for name in own_answers.NEEDED[3:] if name not in columns]
+            raise ValueError(
+                f"{file}: has neither the column 'correct' of predictions nor the column "
+                f"'answer' of answers; {column_remedy(lacking, spare, further)}."
+            )
     # Predictions can have their answers' texts; without labels answers are matched.
     is_labelled = "correct" in columns or not {"question", "references", "label"} & columns
     if "confidence" in columns and (is_labelled or "answer" not in columns):
@@ -576,6 +588,7 @@ def _read_options(
 ) -> PredictionTables:
     parts: list[pd.DataFrame] = []
     normalisation, notes = reading.normalisation or "none", []
+    matched: dict[str, str] = {}
     for source in sources:
         file = source.file
         entry, start = {"file": file}, file.removesuffix("-predictions.jsonl")
@@ -583,14 +596,26 @@ def _read_options(
             entry["requests"] = requests
             notes.append(f"The texts of {file} are those of {requests}.")
         several, defaults = len(sources) > 1, _names_of(source)
-        rows = read_options(entry, normalisation, several=several, defaults=defaults)
+        rows = read_options(
+            entry,
+            normalisation,
+            several=several,
+            defaults=defaults,
+            prepare=partial(_rename_options, matched=matched),
+        )
         parts.append(_pooled(rows, source))
     _check_names(sources, unnamed, parts)
     with name_files_in_errors(*(source.file for source in sources)):
         rows, left_out = _test_rows(parts)
         inputs = rate_options(rows, reading.estimators, normalisation=normalisation)
-    inputs.notes += [*notes, *left_out]
+    inputs.notes += [*notes, *left_out, *_note_matched(matched)]
     return inputs
+
+
+def _rename_options(rows: pd.DataFrame, *, matched: dict[str, str]) -> pd.DataFrame:
+    names = match_columns([*map(str, rows)], own_options.KNOWN, {})
+    matched.update({given: name for given, name in names.items() if given != name})
+    return rows.rename(columns=names)
 
 
 def _test_rows(parts: Sequence[pd.DataFrame]) -> tuple[pd.DataFrame, list[str]]:
@@ -622,7 +647,7 @@ def _prepare_answers(
         unread = match_columns([*map(str, rows)], {"correct", "label"}, columns)
         rows = rows.drop(columns=list(unread))
         columns = {name: c for name, c in columns.items() if name not in ("correct", "label")}
-    stated = [str(name) for name in rows if name_stated(str(name)) and name not in columns]
+    stated = [plain_name(n) for n in rows if name_stated(plain_name(n)) and n not in columns]
     named = [name for name in columns if name_stated(name)]
     needed = [name for name in own_answers.NEEDED if name not in own_answers.NAMES[:3]]
     optional = [*own_answers.NAMES[:3], *own_answers.OPTIONAL, *stated, *named, "correct"]

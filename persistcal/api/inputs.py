@@ -309,6 +309,10 @@ def _check_columns(predictions: pd.DataFrame) -> None:
     if not isinstance(predictions, pd.DataFrame):
         kind = type(predictions).__name__
         raise ValueError(f"predictions is {kind}, not a DataFrame; give {one_row}.")
+    if predictions.columns.nlevels > 1:
+        raise ValueError(
+            "The predictions have columns with several levels; give columns with one name."
+        )
     for name in NEEDED:
         if name not in predictions:
             raise ValueError(
@@ -321,5 +325,8 @@ def _check_columns(predictions: pd.DataFrame) -> None:
         raise ValueError(
             f"The predictions have {indexed[0]!r} in their index; call reset_index() first."
         )
+    for name in ("confidence", "correct", "seed"):
+        if name in predictions and np.iscomplexobj(predictions[name]):
+            raise ValueError(f"The {name} is complex; give real numbers.")
     if predictions.empty:
         raise ValueError("The predictions hold no row: give one for each answer.")

@@ -90,11 +90,12 @@ def read_options(
     *,
     several: bool = False,
     defaults: Mapping[str, str] | None = None,
+    prepare: Callable[[pd.DataFrame], pd.DataFrame] = lambda rows: rows,
 ) -> pd.DataFrame:
     """Return the scored options of one file after checking each row; see `read_answers`."""
     file, used = entry["file"], set()
     with name_files_in_errors(file):
-        rows = read_file(file, known_names=options.KNOWN, lists=options.LISTS)
+        rows = prepare(read_file(file, known_names=options.KNOWN, lists=options.LISTS))
         columns = set(rows.columns)
         if columns >= harness_logs.LM_EVAL_KEYS:
             rows = harness_logs.lm_eval_options(rows, normalisation)

@@ -324,6 +324,17 @@ def test_the_printed_options_read_a_file_if_they_are_copied(
     assert np.allclose(printed["value"], expected["value"], equal_nan=True, rtol=1e-9)
 
 
+def test_the_printed_options_read_answers_with_other_names(tmp_path, capsys):
+    """A file with a confidence but no label has predictions or answers."""
+    names = {"question": "prompt", "references": "target", "answer": "response"}
+    answers = answers_of(["Nile", "Po"], confidence=[20, 90]).rename(columns=names)
+    path = write(tmp_path, answers, "csv")
+    assert run("metrics", path) == 1
+    [options] = re.findall(r"give (--.*) if these are meant", capsys.readouterr().err)
+    assert options.endswith("--scale 100")
+    assert run("metrics", path, "--estimator", "stated", *shlex.split(options)) == 0
+
+
 # Missing values
 
 
@@ -444,7 +455,19 @@ def test_a_heading_can_differ_in_case_and_spaces(predictions, tmp_path, heading)
     path = write(tmp_path, predictions.rename(columns={"question_id": heading}), "csv")
     confidences, study = read_confidences(path)
     assert confidences == predictions["confidence"].tolist()
-    assert any("differ only in case or spaces" in note for note in study.notes)
+    answers = answers_of(["Nile", "Po"], confidence=[0.2, 0.9])
+    names = {"question_id": heading, "confidence": "Confidence", "answer": "ANSWER"}
+    path = write(tmp_path, answers.rename(columns=names), "csv")
+    confidences, study_of_answers = read_confidences(path, estimators=["stated"])
+    assert confidences == [0.2, 0.9] * 2
+    options = answers.drop(columns=["references", "answer", "confidence"]).assign(
+        **{"options": '["x", "y"]', "GOLD": [0, 1, 0, 1]},
+        **{"Option Logprobs": ["[-1, -2]", "[-1, -2]", "[-3, -2]", "[-1, -2]"]},
+    )
+    study_of_options = read_study([write(tmp_path, options, "csv")])
+    assert study_of_options.answers["correct"].tolist() == [True, False, False, False]
+    for read in (study, study_of_answers, study_of_options):
+        assert any("differ only in case or spaces" in note for note in read.notes)
 
 
 # CSV
