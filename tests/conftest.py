@@ -1,5 +1,6 @@
 """Fixtures of several test files, the order of the tests, and the summary of a run."""
 
+import gc
 import json
 import shutil
 from collections import Counter
@@ -11,6 +12,7 @@ from skips import false_reasons
 from soak_budget import COUNTS
 from workflow_runs import ATLAS, ROOT, snakemake
 
+gc.disable()  # What is imported to collect the tests stays, so a search of it finds nothing.
 collect_ignore = ["helpers/absent_packages"]  # the start of other Pythons
 WHOLE_PAPER = ROOT / "config" / "whole_paper.yaml"
 SMOKE = ROOT / "config" / "smoke.yaml"
@@ -46,6 +48,11 @@ def pytest_collection_modifyitems(config, items):
         return place, item.get_closest_marker("slow") is None
 
     items.sort(key=order)
+
+
+def pytest_collection_finish():
+    """Begin to look for garbage."""
+    gc.enable()
 
 
 def pytest_terminal_summary(terminalreporter):

@@ -6,6 +6,7 @@ them once. It imports no module of the project except `tools/`, so that a run re
 project's present code.
 """
 
+import gc
 import hashlib
 import json
 import os
@@ -145,6 +146,7 @@ def be(module, arguments, streams, folder, environment):
 
 if __name__ == "__main__":
     sys.path.insert(0, TOOLS)
+    gc.disable()
     # Packages of some tests' studies; `warm_up` imports the packages of all studies.
     import datasets  # noqa: F401
     import openai  # noqa: F401

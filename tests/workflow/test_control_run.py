@@ -20,6 +20,7 @@ CONFIG = {
     "decoding": {"strategy": "sample", "n_samples": 4, "max_new_tokens": 2},
     "judge": {"backend": "lexical"},
     "equivalence": {"backend": "lexical"},
+    "evaluation": {"replicates": 200},
     "study": {
         "models": ["tiny"],
         "datasets": ["quiz"],
