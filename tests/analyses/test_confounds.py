@@ -105,29 +105,31 @@ def test_answers_without_train_questions_or_attributes_are_refused(answers, grou
         measured(answers, groups)
 
 
-def test_the_table_of_confounds_has_a_row_per_attribute():
+def table_of(answers, answer=None, group="", **changes):
+    """Return the printed table and the rows of a model's answers with texts."""
     splits = [name.split("-")[0] for name in IDS]
     questions = question_table(IDS, splits, "Name?", GROUPS)
-    tables = questions.assign(dataset="d"), artifacts.empty(artifacts.FACTS).assign(dataset=[])
-    labels = {"models": {"m": "Model & Co"}, "datasets": {"d": "Quiz"}}
-    settings = EvaluationSettings(min_contrast=1, **BOOTSTRAP)
-    shared = {"settings": {"d": settings}, "labels": labels}
-    without_texts = ANSWERS.assign(model="m", dataset="d", answer=None)
-    text, rows = measure_confounds(without_texts, *tables, **shared)
+    return measure_confounds(
+        answers.assign(model="m", dataset="d", answer=answer),
+        questions.assign(dataset="d", group=group),
+        artifacts.empty(artifacts.FACTS).assign(dataset=[]),
+        settings={"d": EvaluationSettings(min_contrast=1, **BOOTSTRAP | changes)},
+        labels={"models": {"m": "Model & Co"}, "datasets": {"d": "Quiz"}},
+    )
+
+
+def test_the_table_of_confounds_has_a_row_per_attribute():
+    text, rows = table_of(ANSWERS)
     assert list(rows) == artifacts.CONFOUNDS.schema.names
     assert rows["attribute"].tolist() == ["category"]
     assert rows["delta0_balanced"].tolist() == pytest.approx([(1 / 3 + 3 / 5) / 2])
     assert r"\textit{Model \& Co, Quiz}" in text and "Category & 2 & 0.467 & [" in text
     with pytest.raises(ValueError, match=r"m, d: .*take 'd' out of analyses.confounds"):
-        measure_confounds(
-            UNTRAINED.assign(model="m", dataset="d", answer=None), *tables, **shared
-        )
+        table_of(UNTRAINED)
 
     # The 8 train questions have the reference "x". The rarity of "rare" is 1, and of "x" it is
     # 1 / (1 + 8), so rarity separates all changes.
-    texts = ANSWERS["correct"].map({True: "rare", False: "x"})
-    with_texts = without_texts.assign(answer=texts)
-    text, rows = measure_confounds(with_texts, *tables, **shared)
+    text, rows = table_of(ANSWERS, ANSWERS["correct"].map({True: "rare", False: "x"}))
     scores = rows.set_index("attribute")[["n_groups", "delta0_balanced", "full_auc"]]
     assert scores.loc["answer_rarity"].tolist() == [2, 1, 1]
     assert rows["attribute"].tolist() == ["category", *confounds.ANSWER_BASELINES]
@@ -137,15 +139,5 @@ def test_the_table_of_confounds_has_a_row_per_attribute():
 @pytest.mark.parametrize(("group", "has_interval"), [("", True), ("one fact", False)])
 def test_questions_about_one_fact_count_as_one_in_the_interval(group, has_interval):
     """There are 5 gained and 3 lost questions, and an interval needs 2 groups of each."""
-    splits = [name.split("-")[0] for name in IDS]
-    questions = question_table(IDS, splits, "Name?", GROUPS).assign(dataset="d", group=group)
-    facts = artifacts.empty(artifacts.FACTS).assign(dataset=[])
-    settings = EvaluationSettings(min_contrast=1, **(BOOTSTRAP | {"min_direction": 2}))
-    _, rows = measure_confounds(
-        ANSWERS.assign(model="m", dataset="d", answer=None),
-        questions,
-        facts,
-        settings={"d": settings},
-        labels={"models": {"m": "M"}, "datasets": {"d": "D"}},
-    )
+    _, rows = table_of(ANSWERS, group=group, min_direction=2)
     assert rows["lower_2_5pct"].notna().tolist() == [has_interval]

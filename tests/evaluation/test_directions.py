@@ -29,6 +29,12 @@ def predictions_of(change, improvement, estimator="e"):
     return table_of_arrays(confidence, correct, estimator=estimator)
 
 
+def means_of(predictions):
+    table = evaluate(predictions, ["a", "b"], EvaluationSettings(min_contrast=1))
+    means = table[(table["seed"] == "mean") & (table["scope"] == "contrast")]
+    return means.set_index(["conditioning", "metric"])["value"]
+
+
 def test_balanced_replicates_equal_values_by_hand():
     signs = np.array([[1.0, 1.0, -1.0, 1.0]])
     improvement = np.array([True, True, True, False])
@@ -70,22 +76,14 @@ def test_the_change_auc_equals_values_by_hand():
     change = np.array([0.4, 0.1, 0.2, 0.1])
     improvement = np.array([True, True, False, False])
     # Pairs (.4, .2), (.4, .1), (.1, .2), (.1, .1): right, right, wrong and a tie: 2.5 / 4
-    table = evaluate(
-        predictions_of(change, improvement), ["a", "b"], EvaluationSettings(min_contrast=1)
-    )
-    values = table[table["seed"] == "mean"].set_index(["conditioning", "metric"])["value"]
+    values = means_of(predictions_of(change, improvement))
     assert values["odds", "change_auc"] == values["fitted", "change_auc"] == 2.5 / 4
     # Differences that are equal up to rounding errors are ties: .7 − .6 and .2 − .1
     frame = predictions_of(np.zeros(2), np.array([True, False]))
     frame["confidence"] = [0.6, 0.1, 0.7, 0.2]
-    table = evaluate(frame, ["a", "b"], EvaluationSettings(min_contrast=1)).set_index("metric")[
-        "value"
-    ]
-    assert set(table.loc["change_auc"]) == {0.5}
-    gains_only = evaluate(
-        frame[frame["question_id"] == "q000"], ["a", "b"], EvaluationSettings(min_contrast=1)
-    )
-    assert gains_only.loc[gains_only["metric"] == "change_auc", "value"].isna().all()
+    assert set(means_of(frame).xs("change_auc", level="metric")) == {0.5}
+    gains_only = means_of(frame[frame["question_id"] == "q000"])
+    assert gains_only.xs("change_auc", level="metric").isna().all()
 
 
 def test_a_shift_of_all_confidences_reduces_delta0_and_not_the_change_auc():
@@ -97,10 +95,7 @@ def test_a_shift_of_all_confidences_reduces_delta0_and_not_the_change_auc():
     for shift in (0, 1, 2, 4):
         frame = predictions_of(np.zeros(400), improvement)
         frame["confidence"] = expit(np.concatenate([earlier, earlier + moved + shift]))
-        table = evaluate(frame, ["a", "b"], EvaluationSettings(min_contrast=1)).query(
-            "conditioning == 'odds'"
-        )
-        metrics[shift] = table[table["seed"] == "mean"].set_index("metric")["value"]
+        metrics[shift] = means_of(frame)["odds"]
     follows = [metrics[shift]["delta0_balanced"] for shift in (0, 1, 2, 4)]
     # Signs follow Φ(1.65 / .77) = .984 of gains without a shift, and Φ((1.65 − shift) / .77) of
     # losses.

@@ -20,8 +20,8 @@ PLACE = {"model": "m", "dataset": "quiz"}
 SETTINGS = EvaluationSettings(min_contrast=5, n_replicates=20, seed=3, pairs="all")
 
 
-def resample(predictions):
-    settings = replace(SETTINGS, conditionings=["odds"])
+def resample(predictions, **changes):
+    settings = replace(SETTINGS, conditionings=["odds"], **changes)
     made = evaluate_estimator(predictions, checkpoints=CHECKPOINTS, settings=settings)
     return made.replicates.assign(**PLACE)
 
@@ -65,7 +65,10 @@ def test_estimators_with_different_questions_are_not_compared():
     coarse = coarse[coarse["question_id"] != "q0003"]
     message = r"('own'.*'coarse'|'coarse'.*'own').*run evaluate_estimator again"
     with pytest.raises(UnpairedError, match=message):
-        compare([resample(rows), resample(coarse)], [("quiz", "own"), ("quiz", "coarse")])
+        compare(
+            [resample(rows, n_replicates=2), resample(coarse, n_replicates=2)],
+            [("quiz", "own"), ("quiz", "coarse")],
+        )
 
 
 def test_contrast_sets_are_listed_by_pair_and_by_question():

@@ -14,7 +14,7 @@ def test_counts_of_pairs_equal_a_loop_over_pairs(dtype, times):
     """With ties, more columns than are summed at once, and counts that fill 16 bits soon."""
     level = np.array([0, 0, 1, 2, 2, 2, 3, 4, 4])
     correct = np.array([0, 0, 1, 0, 0, 1, 0, 1, 1], bool)
-    rows = np.arange(9)[::-1]
+    rows = np.arange(8, -1, -1)
     shape = 9, loops.AT_ONCE + 3
     weights = times * np.random.default_rng(9).poisson(1, shape).astype(dtype)
     assert weights.max() < 256

@@ -43,18 +43,12 @@ def tests(replicates):
 
 
 @pytest.mark.parametrize("key", KEYS)
-def test_every_metric_has_a_value_and_replicates_that_vary(replicates, key):
+def test_every_metric_has_a_value_and_an_interval_or_declares_that_it_has_none(replicates, key):
     row = replicates.estimators.index(("quiz", "own"))
+    drawn, claims = replicates.replicated[key], replicates.for_claims(key)
     assert np.isfinite(replicates.observed[key]).all()
-    assert replicates.replicated[key].shape == (4, N_REPLICATES)
-    assert replicates.replicated[key][row].std() > 0
-
-
-@pytest.mark.parametrize("key", KEYS)
-def test_every_metric_has_an_interval_or_declares_that_it_has_none(replicates, key):
-    claims = replicates.for_claims(key)
-    row = replicates.estimators.index(("quiz", "own"))
-    assert claims.shape == (4, N_REPLICATES)
+    assert drawn.shape == claims.shape == (4, N_REPLICATES)
+    assert drawn[row].std() > 0
     if METRICS[key.metric].has_interval:
         assert claims[row].std() > 0
     else:
@@ -72,7 +66,8 @@ def test_a_metric_without_an_interval_has_no_verdict(tests, key):
 
 def test_cells_without_a_test_have_no_mark():
     """The ECE of a constant confidence is far from the best ECE, and is not tested."""
-    made = compare(make_predictions(60), CHECKPOINTS, min_contrast=5, n_replicates=200)
+    of_one_seed = make_predictions(60).query("seed not in (18, 19)")
+    made = compare(of_one_seed, CHECKPOINTS, min_contrast=5, n_replicates=200)
     # the last column is the ECE on all questions
     rows = re.compile("coarse|end.correct|learnt|own", re.IGNORECASE)
     printed = [line for line in made.summary().splitlines() if rows.match(line)]

@@ -90,7 +90,7 @@ def test_calibration_is_rarely_rejected_and_overconfidence_usually_is():
 
 
 def test_smooth_ece_has_a_noise_floor_instead_of_an_interval():
-    rows = make_predictions(60).query("estimator in ('own', 'coarse')")
+    rows = make_predictions(60).query("estimator == 'own'")
     predictions = rows.assign(dataset="quiz")
     comparison = persistcal.compare(predictions, CHECKPOINTS, min_contrast=1, n_replicates=200)
     intervals = comparison.tables["intervals"]

@@ -116,19 +116,11 @@ def test_a_pair_without_changed_answers_has_undefined_metrics():
     assert printed_sweep.rows.empty and "contrast_auc" in printed_sweep.rows
 
 
-def test_the_distance_of_a_pair_counts_checkpoints():
-    adjacent = metrics_of_pairs(
-        predictions(), CHECKPOINTS, EvaluationSettings(min_contrast=1, pairs="adjacent")
-    )
-    assert set(adjacent["distance"]) == {1}
-    from_first = metrics_of_pairs(
-        predictions(), CHECKPOINTS, EvaluationSettings(min_contrast=1, pairs="first")
-    )
-    assert sorted(set(from_first["distance"])) == [1, 2, 3]
-
-
 def test_the_distance_figure_shows_the_mean_of_each_metric_by_distance():
     pairs = metrics_of_pairs(predictions(), CHECKPOINTS, EvaluationSettings(min_contrast=1))
+    positions = pairs[["earlier", "later"]].map(CHECKPOINTS.index)
+    assert pairs["distance"].equals(positions["later"] - positions["earlier"])
+
     rows = pairs.assign(model="m", dataset="quiz")
     figure = distance_figure(rows, **LABELS)
     for axes, metric in zip(figure.axes, ("delta0_balanced", "change_auc", "auc"), strict=True):

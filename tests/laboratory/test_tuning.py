@@ -1,6 +1,7 @@
 """Further training of a checkpoint: fine-tuning and unlearning, on random weights."""
 
 import math
+from copy import deepcopy
 from functools import cache
 from itertools import chain, islice
 
@@ -55,6 +56,11 @@ def shared_model(**keys):
     return fine_tuned(**keys)
 
 
+@cache
+def model_of_all_answers():
+    return fine_tuned({"learn": [*THREE, *TWO], "forget": NO_DOCUMENTS, "keep": NO_DOCUMENTS})
+
+
 def mean_probability(model, answers):
     with torch.no_grad():
         return answer_logprobs(model, answers).mean().exp().item()
@@ -68,12 +74,12 @@ def largest_change(model):
 # An adapter gains little on random weights.
 @pytest.mark.parametrize(("keys", "least_probability"), [({}, 0.9), ({"rank": 4}, 1e-6)])
 def test_training_learns_the_answers_and_repeats_with_its_seed(keys, least_probability):
-    first, repeated = shared_model(**keys), fine_tuned(**keys).state_dict()
-    second_seed = fine_tuned(**keys, seed=2).state_dict()
+    weights, repeated, second_seed = (
+        fine_tuned(**keys, epochs=2, seed=seed).state_dict() for seed in (1, 1, 2)
+    )
 
     assert mean_probability(tiny_model(), THREE) < 1e-9
-    assert mean_probability(first, THREE) > least_probability
-    weights = first.state_dict()
+    assert mean_probability(shared_model(**keys), THREE) > least_probability
     assert weights.keys() == tiny_model().state_dict().keys()
     assert all(torch.equal(weights[name], repeated[name]) for name in weights)
     assert any(not torch.equal(weights[name], second_seed[name]) for name in weights)
@@ -99,7 +105,9 @@ def test_an_adapter_changes_only_linear_layers_and_by_its_rank():
 
 
 def test_no_weight_changes_by_more_than_max_change():
-    assert largest_change(fine_tuned(max_change=0.002)) == pytest.approx(0.002, rel=1e-3)
+    assert largest_change(fine_tuned(max_change=0.002, epochs=2)) == pytest.approx(
+        0.002, rel=1e-3
+    )
     assert largest_change(shared_model()) > 0.01
 
 
@@ -107,11 +115,11 @@ def test_no_weight_changes_by_more_than_max_change():
     "keys", [{"method": "gradient_difference"}, {"method": "npo", "beta": 1.0}]
 )
 def test_unlearning_forgets_some_answers_and_keeps_others(keys):
-    model = fine_tuned({"learn": [*THREE, *TWO], "forget": NO_DOCUMENTS, "keep": NO_DOCUMENTS})
+    model = model_of_all_answers()
     assert mean_probability(model, THREE) > 0.9
 
     sets = {"learn": NO_DOCUMENTS, "forget": THREE, "keep": TWO}
-    unlearnt = change_weights(model, sets, open_method({**UNLEARNING, **keys}))
+    unlearnt = change_weights(deepcopy(model), sets, open_method({**UNLEARNING, **keys}))
 
     assert mean_probability(unlearnt, THREE) < 1e-6
     assert mean_probability(unlearnt, TWO) > 1e-3
