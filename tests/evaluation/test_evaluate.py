@@ -85,7 +85,7 @@ def test_each_run_and_the_mean_over_seeds_has_every_metric():
 
 
 def test_the_order_of_rows_does_not_matter():
-    predictions = make_predictions(120, absent=[3, 50])
+    predictions = make_predictions(60, absent=[3, 50])
     shuffled = predictions.sample(frac=1, random_state=0)
     first = evaluate(predictions, CHECKPOINTS, EvaluationSettings(min_contrast=10))
     second = evaluate(shuffled, CHECKPOINTS, EvaluationSettings(min_contrast=10))

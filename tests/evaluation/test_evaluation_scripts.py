@@ -31,7 +31,7 @@ def compare(parts, *blocks):
 
 
 def test_estimators_of_separate_jobs_are_tested_like_estimators_of_one_job():
-    predictions = make_predictions(90, absent=[4, 11])
+    predictions = make_predictions(60, absent=[4, 11])
     estimators = ["coarse", "learnt", "own"]
     parts = [resample(predictions[predictions["estimator"] == n]) for n in estimators]
     block = [("quiz", name) for name in estimators]
@@ -45,7 +45,7 @@ def test_estimators_of_separate_jobs_are_tested_like_estimators_of_one_job():
 
 def test_the_digest_of_draws_depends_on_every_setting_of_the_draws():
     rows, coarse = (
-        make_predictions(90).query(f"estimator == '{e}'") for e in ("own", "coarse")
+        make_predictions(40).query(f"estimator == '{e}'") for e in ("own", "coarse")
     )
     drawn = digest_of_draws(rows, CHECKPOINTS, SETTINGS)
     assert digest_of_draws(coarse.iloc[::-1], CHECKPOINTS, SETTINGS) == drawn
@@ -60,7 +60,7 @@ def test_the_digest_of_draws_depends_on_every_setting_of_the_draws():
 
 def test_estimators_with_different_questions_are_not_compared():
     rows, coarse = (
-        make_predictions(90).query(f"estimator == '{e}'") for e in ("own", "coarse")
+        make_predictions(40).query(f"estimator == '{e}'") for e in ("own", "coarse")
     )
     coarse = coarse[coarse["question_id"] != "q0003"]
     message = r"('own'.*'coarse'|'coarse'.*'own').*run evaluate_estimator again"
@@ -114,7 +114,7 @@ def test_scripts_without_predictions_return_empty_tables_with_warnings(caplog):
 
 
 def test_metrics_are_also_reported_for_the_configured_conditionings():
-    rows = make_predictions(90).query("estimator == 'own'")
+    rows = make_predictions(40).query("estimator == 'own'")
     usual_rows, extended = (
         evaluate_estimator(
             rows,
