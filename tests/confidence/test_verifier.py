@@ -1,7 +1,5 @@
 """Confidences of a verifier model, its prompts and its adapter."""
 
-import json
-
 import numpy as np
 import pytest
 import torch
@@ -12,12 +10,10 @@ from peft import LoraConfig, PeftModel, get_peft_model
 from records import write_record
 from resolve_checkpoint import resolve_checkpoint
 from score_with_verifier import score_with_verifier
-from small_corpus import STEADY, make_corpus, make_facts
 from tiny_models import logits_alone, tiny_model, tiny_tokenizer
 from tokenizers.processors import TemplateProcessing
 from transformers import LlamaForCausalLM
 
-from atlas.corpus import Corpus
 from persistcal.confidence.verbalised import (
     VerifierPrompt,
     verifier_prompt,
@@ -166,25 +162,3 @@ def test_a_verifier_rates_each_distinct_answer_once_through_its_adapter(study, m
     assert len(verified) == 10
     plain = verify("early", adapter=None)
     assert abs(np.log(plain["confidence"] / verified["confidence"][:5])).max() > 0.01
-
-
-def test_a_fetched_adapter_is_recorded_and_an_unknown_revision_is_refused(study):
-    record = json.loads((study / "adapter.json").read_text())
-    assert record["repo"] == "adapters/main" and record["commit"] is None
-    assert list(record["weights"]) == ["adapter_model.safetensors"]
-    with pytest.raises(ValueError, match="adapters has no revision 'other'; give one"):
-        resolve("other")
-
-
-def test_the_demos_verifier_is_pretrained_on_the_digits_documents_with_words():
-    settings = {
-        "confidence_template": "{question} {answer} Correct:",
-        "ratings": (" yes", " no"),
-    }
-    corpus = Corpus(make_facts(), STEADY, confidence_share=0.5, seed=1, **settings)
-    documents = corpus.documents(200, step=3, n_steps=10)
-    rated = [document for document in documents if "Correct:" in document]
-    # The same documents are rated, with yes for 9 and no for 0.
-    digits = make_corpus(share=0.5, seed=1).documents(200, step=3, n_steps=10)
-    digits = [document[-1] for document in digits if "Confidence" in document]
-    assert [{"yes": "9", "no": "0"}[document.split()[-1]] for document in rated] == digits
