@@ -344,7 +344,6 @@ def compare(
     contrast_sets.csv, states.csv, trends.csv, pairs.csv, min_contrast.csv, thresholds.csv,
     threshold_cells.csv, confident_regressions.csv, selective.csv and report/index.html.
     """
-    from persistcal.report.threshold_views import exit_code
     from persistcal.store.files import write_whole
 
     _check_out(out, out)
@@ -364,8 +363,7 @@ def compare(
         if verbose:
             text += f"\n{comparison.summary()}"
         click.echo(f"{text}\nPage: {report}\nTables: {', '.join(paths)}")
-    if code := exit_code(comparison.tables["thresholds"], fail_if):
-        raise click.exceptions.Exit(code)
+    _close_gate(comparison.tables["thresholds"], fail_if, comparison.inputs.checkpoints)
 
 
 @app.command(epilog=_examples("persistcal metrics early.csv late.csv > metrics.csv"))
@@ -516,7 +514,6 @@ def threshold(
     from persistcal.api.display import ESTIMATORS
     from persistcal.api.inputs import make_settings
     from persistcal.api.thresholds import Relabelling, check_inputs, read_texts
-    from persistcal.report.threshold_views import exit_code, missing_verdicts
 
     reading = _reading(**options)
     filled = None if reading.labels in (None, "log") else reading.labels
@@ -561,11 +558,7 @@ def threshold(
     paths = _write_tables(checked.tables, out)
     click.echo("\n".join([checked.summary(ESTIMATORS), *inputs.notes]))
     click.echo(f"Tables: {', '.join(paths)}")
-    if code := exit_code(checked.tables["thresholds"], fail_if):
-        if fail_if == "undecided":
-            for line in missing_verdicts(checked.tables["thresholds"]):
-                click.echo(f"No verdict: {line}.", err=True)
-        raise click.exceptions.Exit(code)
+    _close_gate(checked.tables["thresholds"], fail_if, inputs.checkpoints)
 
 
 @app.command(
@@ -598,6 +591,22 @@ def label_curve(
         curve = later.label_curve(precision=precision, delta=delta, step=step)
     [path] = _write_tables({"label_curve": curve}, out)
     click.echo(f"{describe_curve(curve)}\nTable: {path}")
+
+
+def _close_gate(
+    thresholds: "pd.DataFrame", fail_if: str | None, checkpoints: Mapping[str, Sequence[str]]
+) -> None:
+    """End the command if a threshold fails the release gate; list the missing verdicts."""
+    from persistcal.report.threshold_views import exit_code, missing_verdicts
+
+    code = exit_code(thresholds, fail_if)
+    if fail_if == "undecided":
+        alone = [f"{m}: only {names[0]}" for m, names in checkpoints.items() if len(names) < 2]
+        for line in [*missing_verdicts(thresholds), *alone]:
+            click.echo(f"No verdict: {line}.", err=True)
+        code = code or (4 if alone else 0)
+    if code:
+        raise click.exceptions.Exit(code)
 
 
 def _plan_from_guess(guess: "power.Guess", difference: float | None) -> Iterator[str]:

@@ -64,12 +64,14 @@ from persistcal.imports.scales import (
 )
 from persistcal.store import artifacts
 from persistcal.store.user_files import (
+    DIGITS,
     TABLES,
     UserTableError,
     kind_of,
     name_files_in_errors,
     plain_name,
     read_batches,
+    round_digits,
     round_narrow,
 )
 
@@ -366,6 +368,14 @@ def _read_predictions(
     rows = pd.concat(frames, ignore_index=True) if frames[1:] else frames[0]
     for name in own_predictions.NAMES:
         rows[name] = pd.api.types.union_categoricals([frame[name] for frame in frames])
+    # A version of double precision is compared at the precision of the others.
+    narrow = set[str]().union(
+        *(frame.attrs.get(own_predictions.NARROW, ()) for frame in frames)
+    )
+    if narrow and len(frames) > 1:
+        is_narrow = rows["estimator"].isin(narrow)
+        stated = rows.loc[is_narrow, "confidence"].to_numpy()
+        rows.loc[is_narrow, "confidence"] = round_digits(stated, DIGITS["float32"])
     with name_files_in_errors(*files):
         rows, notes = _complete(rows, reading.missing)
     checkpoints, predictions = checkpoints_by_model(rows), {}

@@ -284,7 +284,7 @@ def _by_subject(
     if stated.dtype == object:  # numbers of float32, for example, in a column of any type
         numbers = pd.to_numeric(rows["confidence"], errors="coerce").to_numpy(float)
         stated = stated if np.isnan(numbers).any() else numbers
-    stated = round_narrow(stated, "confidence")
+    stated = round_narrow(stated, "confidence", rows["estimator"])
     rows["confidence"] = drop_noise(stated) if stated.dtype == np.float64 else stated
     if "ask" in rows:
         rows["ask"] = number_asks(rows["ask"])
@@ -318,7 +318,7 @@ def _check_columns(predictions: pd.DataFrame) -> None:
             raise ValueError(
                 f"The predictions lack the column {name!r}: {one_row} has {', '.join(NEEDED)}."
             )
-    for name in [*NAMES, "seed", "confidence", "correct"]:
+    for name in [*NAMES, "seed", "confidence", "correct", "ask", "group"]:
         if list(predictions.columns).count(name) > 1:
             raise ValueError(f"The predictions have the column {name!r} twice; keep one.")
     if indexed := [name for name in predictions.index.names if name in [*NAMES, "seed"]]:

@@ -6,6 +6,7 @@ Each reader returns None if a reply can be read in no way or in several ways.
 import logging
 import re
 from collections.abc import Callable, Collection, Mapping
+from unicodedata import category
 
 import numpy as np
 import pandas as pd
@@ -62,8 +63,15 @@ _AROUND_NUMBERS = _NEUTRAL | set(
     should so state stated sure there there's totally value very was yes""".split()
 )
 _AROUND_NUMBERS |= {"here's", "i've", "okay", "ok", "well", "thank", "thanks", "you"}
-# Punctuation that leaves a number as it is: no comparison, plus or minus sign
-_HARMLESS = re.compile(r"[\w\s.,:;!~≈∼#()\[\]{}\"'“”‘’„«»=→|/–—✓✔✅-]*")
+# A bare 0 or 1 that can be the answer itself
+_AS_ANSWER = re.compile(r"\banswer(?:['’]s)?(?:\W+(?:is|as|be|would|a|an|the))*\W*#")
+# A line of its own against the answer, before the line with the number
+_REJECTS = re.compile(
+    r"(?:(?:no|it|it['’]?s|is|this|that|the|my|proposed|answer|but)\W+)*"
+    r"(?:no|not\W+(?:correct|right|true)|wrong|false|incorrect|untrue|mistaken)\W*"
+)
+# Punctuation that leaves a number as it is: no comparison, plus, minus or negation sign
+_HARMLESS = re.compile(r"(?:!(?![\w#])|[\w\s.,:;~≈∼#()\[\]{}\"'“”‘’„«»=→|/–—✓✔✅-])*")
 
 _CLAUSE = re.compile(r"[,;:!.]+(?:\s|$)|\s[–—-]\s")
 
@@ -107,13 +115,15 @@ def probability(reply: str) -> float | None:
     # A heading before the number and a continued sentence after it belong to the number.
     heading = next((text for text in reversed(lines[:place]) if text), "")
     following = lines[place + 1] if lines[place + 1 :] else ""
+    if _REJECTS.fullmatch(heading.lower()):
+        return None
     statement = f"{heading.lower()} {rest}" if heading.endswith(":") else rest
     whole = f"{statement} {following.lower()}" if following[:1].islower() else statement
     whole = whole.replace("->", "→").replace("per cent", "percent")
     if not _HARMLESS.fullmatch(whole) or not _is_neutral(whole, _AROUND_NUMBERS):
         return None
-    is_bare = {match[0].rstrip(".") for match in _NUMBER.finditer(line)} <= {"0", "1"}
-    if is_bare and (not _is_neutral(rest) or re.search(r"\banswer\W*#", rest)):
+    is_bare = all(match[0].rstrip(".").isdecimal() for match in _NUMBER.finditer(line))
+    if is_bare and (not _is_neutral(rest) or _AS_ANSWER.search(rest)):
         return None
     return values[0]
 
@@ -124,9 +134,15 @@ def _is_neutral(text: str, words: Collection[str] = _NEUTRAL) -> bool:
     return {word.replace("’", "'") for word in found} <= set(words)
 
 
+def _is_sign(character: str) -> bool:
+    """Return whether a character can turn a statement, such as ¬, a cross or a thumb."""
+    return character == "¬" or (category(character) == "So" and character not in "✓✔✅")
+
+
 def _value(number: str, percent: str | None, parts: str | None) -> float:
     """Return a number, divided by 100 or by `parts`; NaN if it is not a share."""
-    if parts and (not float(parts) or number == parts == "50"):  # fifty-fifty is not 1
+    is_split = parts and float(number) and float(number) + float(parts) in (1, 100)
+    if parts and (is_split or not float(parts)):  # 50/50 is not 1, nor is 40/60 two thirds
         return np.nan
     return float(number) / (float(parts) if parts else 100 if percent else 1)
 
@@ -175,6 +191,8 @@ def on_scale(reply: str, scale: Mapping[str, float]) -> float | None:
     stated = {by_word[match[0]] for match in pattern.finditer(first)}
     clauses = _CLAUSE.split(pattern.sub(" # ", first))
     if len(stated) != 1 or "?" in first or any(map(_DOUBTFUL.search, clauses)):
+        return None
+    if any(map(_is_sign, first)) or re.search(r"!\w", first):
         return None
     if not all(_is_neutral(clause) for clause in clauses if "#" in clause):
         return None

@@ -120,12 +120,11 @@ def resample_states(
                 MeasuredSeries(*member, name, str(series[i].seed)): values[name, i]
                 for i in everywhere
             }
-            made[MeasuredSeries(*member, name, MEAN)] = np.array(
-                [
-                    np.mean([values[name, i][row] for i in numbers if i in present], axis=0)
-                    for row, present in enumerate(runs)
-                ]
-            )
+            means = [
+                np.mean([values[name, i][row] for i in numbers if i in present], axis=0)
+                for row, present in enumerate(runs)
+            ]
+            made[MeasuredSeries(*member, name, MEAN)] = np.reshape(means, accuracy.shape)
     return {kind: Resampled(rows[:, 0], rows[:, 1:]) for kind, rows in made.items()}
 
 

@@ -24,6 +24,7 @@ log = logging.getLogger(__name__)
 
 NAMES = ("model", "dataset", "checkpoint", "question_id", "train_dataset", "estimator")
 OPTIONAL = ("train_dataset", "ask", "group")  # a training dataset is the dataset by default
+NARROW = "narrow"  # attribute: estimators whose confidences were float32
 KNOWN = (*NAMES, "seed", "confidence", "correct", "ask", "group")
 WORTH = ("confidence", "correct")  # columns with missing values if a caller allows it
 
@@ -103,12 +104,17 @@ def collect_rows(
         {n: frame[n] for n in ("model", "checkpoint", "estimator")}, copy=False
     )
     scale.check_groups(numbers, names)
-    exact = scale.confidence(round_narrow(numbers, "confidence"))
-    frame["confidence"] = drop_noise(exact)
+    estimator = frame["estimator"]
+    rounded = round_narrow(numbers, "confidence", estimator.codes)
+    frame["confidence"] = drop_noise(scale.confidence(rounded))
     frame["ask"] = number_asks(pd.Series(frame["ask"])) if "ask" in frame else np.int8(FIRST)
     if "group" in frame:
         check_groups(frame["group"], frame["question_id"])
-    return pd.DataFrame({"group": "", **frame}, copy=False)
+    rows = pd.DataFrame({"group": "", **frame}, copy=False)
+    if rounded is not numbers:
+        changed = (rounded != numbers) & ~np.isnan(rounded)
+        rows.attrs[NARROW] = sorted(set(estimator[changed]))
+    return rows
 
 
 def _asks_and_groups(batch: pa.RecordBatch) -> dict[str, NDArray[Any]]:

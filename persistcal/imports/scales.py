@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from persistcal.store.user_files import UserTableError, read_file
+from persistcal.store.user_files import UserTableError, name_files_in_errors, read_file
 
 Array = NDArray[np.float64]
 
@@ -114,7 +114,8 @@ def parse_scale(text: str | None, words: str | None, *, is_uncertainty: bool) ->
 
 def read_words(file: str) -> dict[str, float]:
     """Return the confidence of each word in a file with the columns word and confidence."""
-    rows = read_file(file, known_names=("word", "confidence"))
+    with name_files_in_errors(file):
+        rows = read_file(file, known_names=("word", "confidence"))
     if not {"word", "confidence"} <= set(rows):
         raise UserTableError(f"{file}: needs the columns word and confidence; add them.")
     words: dict[str, float] = {}

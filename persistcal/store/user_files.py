@@ -563,39 +563,52 @@ def lists_of_texts(
     return lists
 
 
-def round_narrow(values: NDArray[Any], name: str) -> NDArray[Any]:
+def round_narrow(
+    values: NDArray[Any], name: str, estimators: ArrayLike | None = None
+) -> NDArray[Any]:
     """Return float32 rounded to 6 significant digits, and float16 to 3, as float64.
 
     0.1 as float16 is 0.09998, which would break ties between differences of confidences. Values
-    that were float32 before they became text or float64 are recognised: all are exact in
-    float32, or are so to ten decimals, and some have more digits. The log contains a line about
-    each rounding; other values are returned unchanged.
+    that were float32 before they became text or float64 are recognised: one is exact in float32
+    with more than 12 digits, or all are exact to ten decimals and some have more than 6. Then
+    all values are rounded, or those of the same estimator, so that versions stay comparable.
+    The log contains a line about each rounding; other values are returned unchanged.
 
     >>> round_narrow(np.array([float(np.float32(0.1)), 0.5]), "confidence").tolist()
     [0.1, 0.5]
     """
     kind = str(values.dtype.newbyteorder("=")) if isinstance(values, np.ndarray) else ""
     digits = DIGITS.get((kind or str(values.dtype)).lower())  # pandas writes Float32
-    if digits is None and kind == "float64" and _was_float32(values):
+    chosen: NDArray[np.bool_] | slice = slice(None)
+    if digits is None and kind == "float64" and (was := _were_float32(values)).any():
         digits = DIGITS["float32"]
+        if estimators is not None:
+            chosen = np.isin(np.asarray(estimators), np.unique(np.asarray(estimators)[was]))
     if digits is None:
         return values
     log.info("%s: %s, rounded to %d significant digits", name, values.dtype, digits)
-    return _round_digits(np.asarray(values, float), digits)
+    rounded = np.array(values, float)
+    rounded[chosen] = round_digits(rounded[chosen], digits)
+    return rounded
 
 
-def _was_float32(values: NDArray[np.float64]) -> bool:
+def _were_float32(values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return which values show that they were float32."""
+    is_shown = np.isfinite(values) & (values > LEAST_FLOAT32)
+    present = values[is_shown]
     with np.errstate(over="ignore"):
-        present = values[np.isfinite(values) & (values > LEAST_FLOAT32)]
         narrow = present.astype(np.float32).astype(float)
-    if (narrow == present).all():
-        return bool((_round_digits(present, 12) != present).any())
+    is_exact = narrow == present
+    was = is_exact & (round_digits(present, 12) != present)
     # JSON of pandas has ten decimals: 0.1000000015.
-    is_json = present.max() > 0.1 and (np.round(narrow, 10) == present).all()
-    return bool(is_json and (_round_digits(present, 6) != present).any())
+    if not is_exact.all() and present.max() > 0.1 and (np.round(narrow, 10) == present).all():
+        was |= round_digits(present, 6) != present
+    is_shown[is_shown] = was
+    return is_shown
 
 
-def _round_digits(wide: NDArray[np.float64], digits: int) -> NDArray[np.float64]:
+def round_digits(wide: NDArray[np.float64], digits: int) -> NDArray[np.float64]:
+    """Return positive numbers with so many significant digits; 0 and NaN stay."""
     exponent = np.floor(np.log10(wide, where=wide > 0, out=np.zeros_like(wide)))
     scale = 10.0 ** (digits - 1 - exponent)
     return np.round(wide * scale) / scale

@@ -125,6 +125,7 @@ def test_estimators_trained_on_another_dataset_have_rows_of_their_own(prediction
         (lambda p: p.assign(estimator=None), "no estimator in 1440 row"),
         (lambda p: p.head(0), "hold no row"),
         (lambda p: pd.concat([p, p["correct"]], axis=1), "column 'correct' twice"),
+        (lambda p: p.assign(ask=1)[[*p, "ask", "ask"]], "column 'ask' twice"),
         (lambda p: pd.concat([p.assign(seed=s) for s in ("1", "01")]), "A second prediction"),
         (lambda p: p.assign(seed=p["seed"] + 0.5), "seed is no whole number"),
         (lambda p: p.assign(confidence=p["confidence"] + 1j), "confidence is complex; give"),

@@ -213,6 +213,15 @@ def test_a_gate_fails_if_a_dataset_has_no_verdict(versions, tmp_path, capsys):
     frames[3]["question_id"] += "x"
     file = tmp_path / "both.csv"
     gate = ["--precision", 0.8, "--out", tmp_path / "out", "--fail-if"]
+    compare = ["compare", file, "--replicates", 200, *gate, "undecided"]
+    models = [f.assign(model=m) for f, m in zip(frames, ("m1", "m1", "m2"), strict=False)]
+    for chosen, line in (
+        (frames, "model, b, v1 → kept, confidence, seed 0: no question in common"),
+        (models, "m2: only v1"),
+    ):
+        pd.concat(chosen).to_csv(file, index=False)
+        assert run(*compare) == 4
+        assert f"No verdict: {line}." in capsys.readouterr().err
     for chosen, code in ((frames, 4), (frames[:2], 0), (frames[2:], 4)):
         pd.concat(chosen).to_csv(file, index=False)
         assert run("threshold", file, *gate, "broken") == 0

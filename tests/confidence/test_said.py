@@ -42,11 +42,15 @@ LINES = {
     "0.8\n\nIncorrect answers are in the list.": 0.8,  # a base model continues like this
     "Confidence:\n\n0.9": 0.9,
     "Incorrect:\n0.9": None,
+    "No, it's wrong.\n90%": None,
+    "The answer is not correct.\n\nConfidence: 90%": None,
+    "It is the Nile, not the Po.\n0.8": 0.8,
     "0.9\nthat it is wrong": None,
     "": None,
 }
 READ[None] = """
 <think>0.8 | 0.6 or 0.8 | 0.6-0.8 | 0.6–0.8 | 8 | 80 | 150% | -0.8 | −0.8 | 0,8 | 8e-1 | 3/0
+0.5/0.5 | 40/60 | The answer is 1 | Answer: ١
 50/50 | 1.2.3 | I cannot say asking probable that is. | 1. Paris | Option 1 | Answer 1 is right
 """
 # The probability is about the opposite.
@@ -56,7 +60,7 @@ I'm not 90% sure | I am n't 90% sure | I can’t be 90% sure | I cannot give it 
 Incorrect: 0.9 | 0.9 that it's in-correct | 0.9, untrue | The answer is false, 0.9
 0.2 probability of error | I have 20% doubt | The risk is 0.2 | unlikely, 0.9 | barely 20%
 90% that it is another city | hardly 0.9 | 0.9 if it means the capital | 90% failure
-90% mistaken | 90% inaccurate | uncertainty 0.1
+90% mistaken | 90% inaccurate | uncertainty 0.1 | 90% !correct | !0.9
 """
 # Unknown words, also from other languages: the reply is not read.
 READ[None] += """
@@ -123,7 +127,7 @@ un-likely | un likely | non-likely | very likely | somewhat likely | hardly like
 scarcely likely | anything but likely | likely wrong | likely incorrect | likely to be false
 It is likely that it is wrong | likely, but wrong | less than likely | too likely
 Is it likely? | I doubt that it is likely | It would be wrong to say likely | Wrong: likely
-true-ish | half true | un-true
+true-ish | half true | un-true | likely ❌ | 🚫 likely | !likely | ¬likely | 👎, likely
 """
 
 

@@ -18,7 +18,9 @@ from sklearn.metrics import roc_auc_score
 
 import persistcal
 from persistcal.api.files import Reading, read_study
+from persistcal.api.inputs import read_predictions
 from persistcal.api.versions import files_of_version, name_checkpoints
+from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.imports.scales import Scale, parse_scale
 from persistcal.store.user_files import UserTableError, round_narrow
 
@@ -238,6 +240,9 @@ def test_words_are_read_as_the_confidences_of_a_file(predictions, tmp_path, caps
     assert run("metrics", path) == 1
     message = capsys.readouterr().err
     assert "--words FILE" in message and "a row for each of: Low, high" in message
+    (tmp_path / "words.csv").write_text("word,word,confidence\nlow,high,0.1\n")
+    assert run("metrics", path, "--words", tmp_path / "words.csv") == 1
+    assert "words.csv: column 'word' is there twice" in capsys.readouterr().err
     assert run("metrics", path, "--words", "FILE") == 1
     assert "columns word and confidence" in capsys.readouterr().err
     (tmp_path / "words.csv").write_text("word,confidence\nlow,0.1\nhigh,0.9\n")
@@ -399,6 +404,34 @@ def test_float32_is_rounded_even_if_its_type_is_lost(predictions, tmp_path, stor
         rows = predictions.assign(confidence=pd.Series(values, dtype=kind))
         metrics = persistcal.evaluate(rows)
         assert metrics.equals(persistcal.evaluate(predictions))
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet", "file per version", "notebook"])
+@pytest.mark.parametrize("narrow", ["a", "b"])
+def test_versions_of_which_one_was_float32_have_the_same_confidences(tmp_path, narrow, kind):
+    """0.7 in float32 is less than 0.7, and 1/3 rounded to six digits less than 1/3."""
+    rows = pd.DataFrame({"checkpoint": list("aaabbb"), "question_id": [*"xyz"] * 2})
+    rows = rows.assign(correct=[1, 0, 1, 0, 1, 1], confidence=[0.7, 1 / 3, 0.1] * 2)
+    rows["estimator"] = "mine"
+    other = rows.assign(estimator="other", confidence=[0.12345678, 1 / 3, 0.5] * 2)
+    was = rows["checkpoint"] == narrow
+    lost = rows["confidence"].astype(np.float32).astype(float)
+    rows["confidence"] = rows["confidence"].mask(was, lost)
+    rows = pd.concat([rows, other], ignore_index=True)
+    if kind == "notebook":
+        inputs = read_predictions(rows, None, EvaluationSettings())
+        [read] = inputs.predictions.values()
+    else:
+        parts = [part for _, part in rows.groupby("checkpoint")]
+        is_split = kind == "file per version"
+        files = [
+            write(tmp_path, part, "csv" if is_split else kind, name)
+            for part, name in zip(parts if is_split else [rows], "ab", strict=False)
+        ]
+        [read] = read_study(files).predictions.values()
+    stated = read.groupby(["checkpoint", "estimator"])["confidence"].agg(sorted)
+    assert stated["a", "mine"] == stated["b", "mine"] == [0.1, 0.333333, 0.7]
+    assert stated["a", "other"] == [0.12345678, 1 / 3, 0.5]  # was never float32
 
 
 def test_doubles_are_not_rounded_to_float32():
