@@ -264,23 +264,9 @@ def count_prompt_tokens(tokenizer):
     return n_shared, [len(prompt) - n_shared for prompt in prompts]
 
 
-@pytest.mark.parametrize(("at_once", "draw"), [(1, None), (2, Draw(1.0, 1.0, 3)), (5, None)])
-def test_the_prefix_is_encoded_once_and_new_questions_start_when_half_are_done(
-    at_once, draw, tokenizer
-):
-    """A simulation counts the passes, from the passes of each question without the others."""
-    model = random_model("llama", len(tokenizer))
-    settings = {"n_beams": 3, "max_new_tokens": 25, "draw": draw}
-    n_shared, lengths = count_prompt_tokens(tokenizer)
-    assert n_shared > 15
-
-    waiting = [
-        len(forward_passes(model, tokenizer, [suffix], Search(**settings))) - 1
-        for _, suffix in sorted(zip(lengths, SUFFIXES, strict=True), key=lambda pair: pair[0])
-    ]
-    assert len(set(waiting)) > 3
-
-    n_passes, running = 1, []  # the first pass encodes the prefix
+def count_passes(waiting, at_once):
+    """Simulate the passes of questions that need `waiting` passes on their own."""
+    waiting, n_passes, running = [*waiting], 1, []  # the first pass encodes the prefix
     while waiting or running:
         if waiting and len(running) <= at_once / 2:
             n_begun = at_once - len(running)
@@ -290,12 +276,29 @@ def test_the_prefix_is_encoded_once_and_new_questions_start_when_half_are_done(
             running = [n_left - 1 for n_left in running]
         n_passes += 1
         running = [n_left for n_left in running if n_left]
-    n_done = []
-    search = Search(**settings, batch_size=at_once)
-    in_parts = forward_passes(model, tokenizer, SUFFIXES, search, progress=n_done.append)
-    assert len(in_parts) == n_passes
-    assert in_parts[:2] == [n_shared, sum(sorted(lengths)[:at_once])]
-    assert sum(n_done) == len(SUFFIXES)
+    return n_passes
+
+
+@pytest.mark.parametrize(("draw", "sizes"), [(None, (1, 5)), (Draw(1.0, 1.0, 3), (2,))])
+def test_the_prefix_is_encoded_once_and_new_questions_start_when_half_are_done(
+    draw, sizes, tokenizer
+):
+    model = random_model("llama", len(tokenizer))
+    settings = {"n_beams": 3, "max_new_tokens": 25, "draw": draw}
+    n_shared, lengths = count_prompt_tokens(tokenizer)
+    assert n_shared > 15
+    passes_alone = [
+        len(forward_passes(model, tokenizer, [suffix], Search(**settings))) - 1
+        for _, suffix in sorted(zip(lengths, SUFFIXES, strict=True), key=lambda pair: pair[0])
+    ]
+    assert len(set(passes_alone)) > 3
+
+    for at_once in sizes:
+        n_done, search = [], Search(**settings, batch_size=at_once)
+        in_parts = forward_passes(model, tokenizer, SUFFIXES, search, progress=n_done.append)
+        assert len(in_parts) == count_passes(passes_alone, at_once)
+        assert in_parts[:2] == [n_shared, sum(sorted(lengths)[:at_once])]
+        assert sum(n_done) == len(SUFFIXES)
 
 
 def test_no_questions_give_no_beams_and_an_empty_prompt_is_refused(tokenizer):
