@@ -324,8 +324,6 @@ def test_columns_can_be_renamed_and_unknown_columns_are_ignored(
 @pytest.mark.parametrize(
     ("heading", "words", "message"),
     [
-        ("id,conf,is_correct", "", "nor the column 'answer' of answers; give --columns "
-         "confidence=conf question_id=id correct=is_correct if these are meant"),
         ("question_id,confidence,hits", "",
          "column 'correct' is missing; if 'hits' is meant, give --columns correct=hits"),
         ("question_id,confidence", "", "column 'correct' is missing; add it to every row"),

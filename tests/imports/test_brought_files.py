@@ -19,7 +19,7 @@ from sklearn.metrics import roc_auc_score
 import persistcal
 from persistcal.api.files import Reading, read_study
 from persistcal.api.inputs import read_predictions
-from persistcal.api.versions import files_of_version, name_checkpoints
+from persistcal.api.versions import files_of_version
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.imports.scales import Scale, parse_scale
 from persistcal.store.user_files import UserTableError, round_narrow
@@ -267,7 +267,9 @@ def test_labels_can_be_words(predictions, tmp_path):
         labels = np.where(predictions["correct"] == 1, yes, no)
         path = write(tmp_path, predictions.assign(correct=labels), "csv")
         [rows] = read_study([path]).predictions.values()
-        assert rows["correct"].astype(int).tolist() == predictions["correct"].tolist()
+        imported, _ = import_predictions(path, datasets=["quiz"], checkpoints=CHECKPOINTS)
+        for read in (rows, imported):
+            assert read["correct"].astype(int).tolist() == predictions["correct"].tolist()
         for column in ("label", "correct"):
             answers = answers_of(["Po", "Li"], **{column: [yes, no]}).drop(columns="references")
             study = read_study([write(tmp_path, answers, "csv")])
@@ -663,20 +665,17 @@ def test_all_logs_of_a_folder_belong_to_one_version(tmp_path):
     write_tasks(tmp_path / "v1/org__model", [[1, 0, 0], [1, 1, 0]])
     write_tasks(tmp_path / "v2", [[1, 1, 1], [0, 0, 1]])
     write_tasks(tmp_path / "v2/.ipynb_checkpoints", [[0, 0, 0], [0, 0, 0]])
-    for arguments in ([f"{tmp_path}/v1", f"{tmp_path}/v2"],
-                      [f"{tmp_path}/v1/*/*.jsonl", f"{tmp_path}/v2/*.jsonl"]):  # fmt: skip
-        study = read_study(arguments, Reading(names=["v1", "v2"]))
-        shares = study.answers.groupby(["dataset", "checkpoint"])["correct"].sum().to_dict()
-        assert shares == {
-            ("law", "v1"): 1, ("law", "v2"): 3, ("art", "v1"): 2, ("art", "v2"): 1,
-        }  # fmt: skip
-        pooled = read_study(arguments, Reading(names=["v1", "v2"], pool=True))
-        assert pooled.answers.groupby("checkpoint")["correct"].sum().to_dict() == {
-            "v1": 3,
-            "v2": 4,
-        }
-        assert set(pooled.questions["category"]) == {"law", "art"}
-    assert name_checkpoints([f"{tmp_path}/v1", f"{tmp_path}/v2"]) == ["v1", "v2"]
+    folders = [f"{tmp_path}/v1", f"{tmp_path}/v2"]
+    patterns = [f"{tmp_path}/v1/*/*.jsonl", f"{tmp_path}/v2/*.jsonl"]
+    assert [*map(files_of_version, folders)] == [*map(files_of_version, patterns)]
+    study = read_study(folders)
+    assert study.answers.groupby(["dataset", "checkpoint"])["correct"].sum().to_dict() == {
+        ("law", "v1"): 1, ("law", "v2"): 3, ("art", "v1"): 2, ("art", "v2"): 1,
+    }  # fmt: skip
+    pooled = read_study(patterns, Reading(names=["v1", "v2"], pool=True))
+    shares = pooled.answers.groupby("checkpoint")["correct"].sum().to_dict()
+    assert shares == {"v1": 3, "v2": 4}
+    assert set(pooled.questions["category"]) == {"law", "art"}
 
 
 def test_versions_with_other_tasks_or_two_logs_of_a_task_are_refused(tmp_path):

@@ -90,8 +90,8 @@ def test_columns_can_have_any_order_and_include_a_training_dataset(tmp_path):
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-@pytest.mark.parametrize("labels", [(True, False), ("True", "False"), (1.0, 0.0), ("1.0", "0")])
-def test_labels_can_be_numbers_words_or_booleans(tmp_path, suffix, labels):
+@pytest.mark.parametrize("labels", [(True, False), (1.0, 0.0)])
+def test_labels_can_be_numbers_or_booleans(tmp_path, suffix, labels):
     imported, _ = run(tmp_path, valid().assign(correct=labels * 4), suffix=suffix)
     assert imported["correct"].tolist() == [True, False, True, False]
 
