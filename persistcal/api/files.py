@@ -29,6 +29,7 @@ from persistcal.api.inputs import (
     IMPORTED,
     SUBJECT,
     PredictionTables,
+    check_spellings,
     checkpoints_by_model,
     distinct_rows,
     select_rows,
@@ -215,6 +216,8 @@ def _read_asked(files: Sequence[str], reading: Reading) -> PredictionTables:
     read = {PREDICTIONS: _read_predictions, ANSWERS: _read_answers, OPTIONS: _read_options}
     try:
         names = dict(zip(arguments, reading.names or name_checkpoints(arguments), strict=True))
+        if unnamed:
+            check_spellings({", ".join(arguments): list(names.values())})
         sources = list_sources(
             versions, {n: name.strip() for n, name in names.items()}, reading.pool
         )
@@ -226,7 +229,7 @@ def _read_asked(files: Sequence[str], reading: Reading) -> PredictionTables:
         if remedy := explain_tasks(arguments):
             raise UserTableError(f"{error}{remedy}") from error
         raise
-    _check_spellings(study.checkpoints)
+    check_spellings(study.checkpoints)
     return study
 
 
@@ -236,18 +239,6 @@ def _pooled(rows: pd.DataFrame, source: VersionFile) -> pd.DataFrame:
         return rows
     ids = source.category + ":" + rows["question_id"].astype(str)
     return rows.assign(question_id=ids, category=source.category)
-
-
-def _check_spellings(by_model: Mapping[str, Sequence[str]]) -> None:
-    """Refuse names of checkpoints that differ only in spaces."""
-    for model, names in by_model.items():
-        first: dict[str, str] = {}
-        for name in names:
-            if (same := first.setdefault(" ".join(name.split()), name)) != name:
-                raise ValueError(
-                    f"{model}: the checkpoints {same!r} and {name!r} differ only in spaces; "
-                    "write a checkpoint in one way."
-                )
 
 
 def _kind_and_columns(file: str, reading: Reading) -> tuple[str, set[str]]:

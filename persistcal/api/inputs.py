@@ -1,7 +1,7 @@
 """Settings and tables of an evaluation, from the predictions of a notebook."""
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from numbers import Real
@@ -22,6 +22,7 @@ from persistcal.evaluation.settings import MIN_REPLICATES, EvaluationSettings, P
 from persistcal.evaluation.thresholds import check_target
 from persistcal.imports.asks import SECOND, check_asks, join_asks, number_asks
 from persistcal.questions.groups import check_groups
+from persistcal.questions.labels import one_form
 from persistcal.store import artifacts
 from persistcal.store.user_files import round_narrow
 
@@ -219,11 +220,24 @@ def read_predictions(
     for (model, _), rows in by_subject.items():
         names_of = by_model.setdefault(model, list(names or []))
         names_of += [name for name in rows["checkpoint"].unique() if name not in names_of]
+    check_spellings(by_model)
     for names_of in by_model.values():
         check_pairs(settings.pairs, names_of)
     answers = [_answers(rows, by_model[model]) for (model, _), rows in by_subject.items()]
     by_key = {(model, dataset, IMPORTED): rows for (model, dataset), rows in by_subject.items()}
     return PredictionTables(by_model, by_key, pd.concat(answers, ignore_index=True))
+
+
+def check_spellings(by_model: Mapping[str, Sequence[str]]) -> None:
+    """Refuse names of checkpoints that look the same."""
+    for model, names in by_model.items():
+        first: dict[str, str] = {}
+        for name in names:
+            if (same := first.setdefault(" ".join(one_form(name).split()), name)) != name:
+                raise ValueError(
+                    f"{model}: the checkpoints {same!r} and {name!r} differ only in spaces "
+                    "or invisible characters; write a checkpoint in one way."
+                )
 
 
 def _answers(rows: pd.DataFrame, checkpoints: Sequence[str]) -> pd.DataFrame:

@@ -233,6 +233,7 @@ class Relabelling:
         by_question = asked.set_index("question_id")
         shown = pd.DataFrame(index=self.ids, columns=SHOWN, dtype=object)
         shown["question"] = by_question["question"].reindex(self.ids)
+        self._asked = shown["question"].dropna().tolist()  # without those of `texts`
         shown["references"] = by_question["references"].reindex(self.ids)
         for column, name in zip(("earlier_answer", "later_answer"), self.names, strict=True):
             shown[column] = answers[name].reindex(self.ids)
@@ -247,13 +248,14 @@ class Relabelling:
         return shown
 
     def source(self) -> str:
-        """Return a digest of the answers and confidences that a sheet is drawn from.
+        """Return a digest of the questions, answers and confidences that a sheet is drawn from.
 
         Predictions lack answers, so the name of the checkpoint replaces them.
         """
         answers = self._texts["later_answer"] if self._has_answers else [self.names[1]]
+        shown = [*self._asked, *answers]
         confidence = np.round(self.confidence, 12).tolist()
-        return digest_of(SEED, self.estimator, self.ids.tolist(), list(answers), confidence)
+        return digest_of(SEED, self.estimator, self.ids.tolist(), shown, confidence)
 
     def write_sheet(self, path: str, sizes: Sequence[int]) -> str:
         """Write the answers to label next, or add them to a sheet; return a sentence.

@@ -306,10 +306,14 @@ def test_a_sheet_hides_the_labels_and_certifies_with_a_persons(tmp_path, capsys)
     sheet.to_csv(out / "filled.csv", index=False)
     assert run("threshold", *files, *words, "--labels", out / "filled.csv") == 0
     assert capsys.readouterr().out.startswith("60 labels certify 35 % precision on the 120")
-    changed = pd.read_csv(files[1]).replace("pink", "rose")
-    changed.to_csv(files[1], index=False)  # other answers and all confidences stay
-    assert run("threshold", *files, *words, "--labels", out / "filled.csv") == 1
-    assert "was drawn from other data" in capsys.readouterr().err
+    drawn = [pd.read_csv(file) for file in files]
+    others = [drawn[0], drawn[1].replace("pink", "rose")]  # all confidences stay
+    asked = [rows.assign(question="Not a " + rows["question"]) for rows in drawn]
+    for versions in (others, asked):
+        for file, rows in zip(files, versions, strict=True):
+            rows.to_csv(file, index=False)
+        assert run("threshold", *files, *words, "--labels", out / "filled.csv") == 1
+        assert "was drawn from other data" in capsys.readouterr().err
 
 
 def test_a_label_curve_shows_how_many_labels_are_needed(tmp_path, capsys):
