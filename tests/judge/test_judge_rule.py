@@ -76,6 +76,17 @@ assert not {{"openai", "tenacity", "torch"}} & set(sys.modules)
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
+def test_a_new_model_prompt_or_request_reruns_the_judge_and_a_new_limit_does_not():
+    """The rule compares `label_settings`."""
+
+    def compared(**changes):
+        return Inputs(Study(overlaid({"judge": changes})), ROOT).label_settings()
+
+    assert compared(max_cost=1, concurrency=1, backend="openai") == compared()
+    for change in ({"model": "judge-2"}, {"together": False}, {"request": {"seed": 5}}):
+        assert compared(**change) != compared()
+
+
 class Initials(Backend):
     """Compare first letters by a "model" of this name."""
 
