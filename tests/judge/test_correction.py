@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from answer_tables import questions_table
 from correct_results import correct_results
+from scipy.stats import t as student_t
 from sheet_files import saved_sheet
 from simulated_judges import WORLDS, JudgeWorld, audit, coverage, draw
 from synthetic_predictions import CHECKPOINTS, make_predictions
@@ -105,6 +106,24 @@ def test_corrected_accuracies_equal_prediction_powered_inference(monkeypatch):
     assert variance == pytest.approx(expected_variance)
     # The difference is the covariance and the 99.
     assert variance == pytest.approx(ppi_variance + 2 * (-0.06 + 0.018) / 1000, rel=0.02)
+
+
+def test_a_corrected_interval_by_hand():
+    """Of 100 answers that the judge calls correct, 20 are audited, and 2 of them are wrong."""
+    judged = repeat_states((BOTH, 100))
+    person = repeat_states((BOTH, 18), (NEITHER, 2), (UNAUDITED, 80))
+    accuracy = correct_counts(Audited(judged, person))["accuracy_later"]
+    assert accuracy.corrected == pytest.approx(0.9)
+    # An error moves the accuracy by .01, and an unseen one by .01 if it is at the later answer,
+    # 0 if at the earlier one: its mean square is .5e-4, of which a quarter is added.
+    spread = (2e-4 + 0.25 * 0.5e-4 - 0.02**2 / 20) / 19
+    of_audit = 100**2 * (1 / 20 - 1 / 100) * spread
+    variance = 0.9 * 0.1 / 100 + of_audit  # .0009 + .0040526
+    # The audit has 2 (2 + 2 · .5)² / (2 + 2 · .5) = 6 degrees of freedom, the answers many:
+    # .0049526² / (.0040526² / 6) = 8.961, of which t is 2.264.
+    degrees = variance**2 / (of_audit**2 / 6)
+    reach = student_t.ppf(0.975, degrees) * variance**0.5
+    assert accuracy.lower == pytest.approx(0.9 - reach) == pytest.approx(0.741, abs=5e-4)
 
 
 def test_influences_equal_numerical_derivatives():
