@@ -31,7 +31,7 @@ OTHER_NAMES = {
     "checkpoint": ("version", "revision", "model_version", "model_name", "step", "epoch"),
 }
 
-# Words in the name of a column whose high values mean a low confidence
+# Words in names of columns in which a high value is a low confidence
 UNCERTAINTIES = {"uncertainty", "doubt", "entropy", "perplexity", "error", "risk", "variance"}
 
 

@@ -193,16 +193,18 @@ def _check_quotes(path: str, delimiter: str) -> None:
 
     Only a line with an odd number of quotes can continue in the next line.
     """
+    if any(line.count(b'"') % 2 for line in _raw_lines(path)):
+        _check_lines(path, delimiter)
+
+
+def _raw_lines(path: str) -> Iterator[bytes]:
+    """Yield the lines of a file, which can end as on any system."""
     rest = b""
     with pa.input_stream(path) as file:
         while block := file.read(BLOCK):
             *lines, rest = (rest + block).splitlines(keepends=True)
-            if any(line.count(b'"') % 2 for line in lines):
-                break
-        else:
-            lines = [rest]
-    if any(line.count(b'"') % 2 for line in lines):
-        _check_lines(path, delimiter)
+            yield from lines
+    yield rest
 
 
 def _check_lines(path: str, delimiter: str) -> None:

@@ -109,18 +109,18 @@ def test_corrected_accuracies_equal_prediction_powered_inference(monkeypatch):
 
 
 def test_a_corrected_interval_by_hand():
-    """Of 100 answers that the judge calls correct, 20 are audited, and 2 of them are wrong."""
+    """The judge calls 100 answers correct; a person audits 20, and 2 of these are wrong."""
     judged = repeat_states((BOTH, 100))
     person = repeat_states((BOTH, 18), (NEITHER, 2), (UNAUDITED, 80))
     accuracy = correct_counts(Audited(judged, person))["accuracy_later"]
     assert accuracy.corrected == pytest.approx(0.9)
-    # An error moves the accuracy by .01, and an unseen one by .01 if it is at the later answer,
-    # 0 if at the earlier one: its mean square is .5e-4, of which a quarter is added.
+    # An error moves the accuracy by .01. An unseen error moves it by .01 at the later answer
+    # and by 0 at the earlier one. The mean square is .5e-4, and a quarter of it is added.
     spread = (2e-4 + 0.25 * 0.5e-4 - 0.02**2 / 20) / 19
     of_audit = 100**2 * (1 / 20 - 1 / 100) * spread
     variance = 0.9 * 0.1 / 100 + of_audit  # .0009 + .0040526
-    # The audit has 2 (2 + 2 · .5)² / (2 + 2 · .5) = 6 degrees of freedom, the answers many:
-    # .0049526² / (.0040526² / 6) = 8.961, of which t is 2.264.
+    # The audit has 2 (2 + 2 · .5)² / (2 + 2 · .5) = 6 degrees of freedom, the answers many.
+    # Together they have .0049526² / (.0040526² / 6) = 8.961, and t is 2.264.
     degrees = variance**2 / (of_audit**2 / 6)
     reach = student_t.ppf(0.975, degrees) * variance**0.5
     assert accuracy.lower == pytest.approx(0.9 - reach) == pytest.approx(0.741, abs=5e-4)

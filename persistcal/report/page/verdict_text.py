@@ -19,17 +19,17 @@ from persistcal.report.page.verdict import (
 from persistcal.report.threshold_views import exact_percent
 
 WIDTH = 100  # characters
-SHORTEST = 12  # of these, for the names of a table
+SHORTEST = 12  # characters for the names of a table
 _REASONS = {
     BROKEN: "the old threshold is broken, and labels certify a new one",
     UNDECIDED: "the verdict on the threshold is open",
 }
 _ANSWERS = dict(zip(MEANING, ("yes", "no", "open", "none"), strict=True))
-LABELS = 200  # answers to label if nothing tells how many decide
+LABELS = 200  # answers to label if the number that decides is unknown
 
 
 def verdict_text(verdict: Verdict, files: str) -> str:
-    """Return a line per question, or a table for several estimators, and what to do next."""
+    """Return a line per question, or a table for several estimators, and the next step."""
     update, accuracy = verdict.update, verdict.accuracy
     place = "" if verdict.title == "model · dataset" else f"{verdict.title}: "
     lines = [
@@ -108,7 +108,7 @@ def _brief(answer: Answer | None) -> list[str]:
 
 
 def next_step(verdict: Verdict, files: str) -> str:
-    """Return what to do after the update."""
+    """Return the next step after the update."""
     rated = [row for row in verdict.rows if row.threshold]
     if not rated:
         return (
