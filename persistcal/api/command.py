@@ -270,7 +270,7 @@ def _reading(columns: Sequence[str], uncertainty: str | None, **options: Any) ->
             raise click.BadParameter(
                 f"--missing is {missing!r}; give 'drop', or a number to 1."
             )
-        options["missing"] = f"{share:g}"
+        options["missing"] = f"{share:.15g}"
     if options["normalisation"] not in (None, *SCORES):
         raise click.BadParameter(
             f"--normalisation is {options['normalisation']!r}, and can be {', '.join(SCORES)}."

@@ -361,8 +361,9 @@ def test_missing_values_of_predictions_are_refused_replaced_or_left_out(
         confidences, study = read_confidences(path, missing="0.5")
         assert (confidences[3], confidences[50], len(confidences)) == (0.5, 0.5, 80)
         assert "2 missing confidences count as 0.5." in study.notes
-        assert run("metrics", path, "--missing", "50%") == 0
-        assert "2 missing confidences count as 0.5." in capsys.readouterr().err
+        for given, counted in (("50%", "0.5"), ("0.1234567", "0.1234567")):
+            assert run("metrics", path, "--missing", given) == 0
+            assert f"2 missing confidences count as {counted}." in capsys.readouterr().err
     else:
         with pytest.raises(UserTableError, match="correct is missing in 2 rows"):
             read_confidences(path, missing="0.5")
