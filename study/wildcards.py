@@ -2,9 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping
-from functools import reduce
-from operator import getitem
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from snakemake.io import expand
@@ -25,24 +23,6 @@ def per_job(function: Function) -> Function:
         return function(**{name: wildcards[name] for name in names if name in wildcards.keys()})
 
     return call
-
-
-def entry(path: str, within: Mapping[str, Any], **default: Any) -> Function:  # noqa: ANN401
-    """Look up a value in nested mappings for each job, by keys such as "{dataset}/seed".
-
-    Snakemake's `lookup` does the same, but walks through all values for each job.
-
-    >>> entry("{dataset}/seed", {"quiz": {"seed": 17}})({"dataset": "quiz"})
-    17
-    >>> entry("{dataset}/edits", {"quiz": {}}, edits=[])({"dataset": "quiz"})
-    []
-    """
-
-    def find(wildcards: Any) -> Any:  # noqa: ANN401
-        *keys, last = path.format(**wildcards).split("/")
-        return {**default, **reduce(getitem, keys, within)}[last]
-
-    return find
 
 
 def uncompared(value: Any) -> Function:  # noqa: ANN401

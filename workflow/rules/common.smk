@@ -23,7 +23,7 @@ from study.resources import (
 )
 from study.schema import ConfigError
 from study.study import IMPORTED, Study
-from study.wildcards import entry, for_each, of_each, one_of, per_job, uncompared
+from study.wildcards import for_each, of_each, one_of, per_job, uncompared
 
 SCRIPTS = ROOT / "workflow" / "scripts"
 SHARED = {SharedFSUsage.INPUT_OUTPUT, SharedFSUsage.PERSISTENCE, SharedFSUsage.SOURCES}
@@ -94,7 +94,7 @@ def rerun_on_edits():
 
 def dataset_setting(key, **default):
     """Return the config's `datasets.<dataset>.<key>` for each job."""
-    return entry(f"{{dataset}}/{key}", within=config["datasets"], **default)
+    return lookup(f"{{dataset}}/{key}", within=config["datasets"], **default)
 
 
 def checkpoint_setting(key, default=None):

@@ -75,8 +75,8 @@ rule resolve_adapter:
     conda:
         "../../envs/cpu.yaml"
     params:
-        repo=entry("{verifier}/adapter/repo", within=config["verifiers"]),
-        revision=entry("{verifier}/adapter/revision", within=config["verifiers"]),
+        repo=lookup("{verifier}/adapter/repo", within=config["verifiers"]),
+        revision=lookup("{verifier}/adapter/revision", within=config["verifiers"]),
         files=per_job(inputs.adapter_files),
         # The earlier record, which is kept during the job and compared with the new one.
         record=paths.verifier_adapter,
@@ -119,7 +119,7 @@ rule score_with_verifier:
     params:
         splits=per_job(study.splits_to_verify),
         asked=per_job(inputs.verifier_prompt),
-        batch_size=entry("{verifier}/batch_size", within=config["verifiers"]),
+        batch_size=lookup("{verifier}/batch_size", within=config["verifiers"]),
     script:
         "../scripts/confidences/score_with_verifier.py"
 
@@ -225,7 +225,7 @@ for model in MODELS:
         params:
             confidences_of=answers_rated(model),
             uses=per_job(study.score_sources),
-            posthoc=entry("{estimator}/posthoc", within=ESTIMATORS, posthoc=None),
+            posthoc=lookup("{estimator}/posthoc", within=ESTIMATORS, default=None),
         script:
             "../scripts/confidences/gather_confidences.py"
 

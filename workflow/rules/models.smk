@@ -27,7 +27,9 @@ rule pretrain_checkpoint:
         mem_mb=2000,
     params:
         start_step=per_job(study.step_before),
-        end_step=entry("{model}/checkpoints/{checkpoint}/step", within=config["models"]),
+        end_step=lookup(
+            "{model}/checkpoints/{checkpoint}/step", within=config["models"]
+        ),
         settings=per_job(inputs.pretraining),
         confidence_prompt=per_job(inputs.pretraining_prompt),
     script:

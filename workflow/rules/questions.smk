@@ -29,8 +29,8 @@ rule prepare_atlas:
         n_test=dataset_setting("n_test"),
         seed=dataset_setting("seed"),
         min_city_population=dataset_setting("min_city_population"),
-        groups=dataset_setting("groups", groups={}),
-        edits=dataset_setting("edits", edits=[]),
+        groups=dataset_setting("groups", default={}),
+        edits=dataset_setting("edits", default=[]),
     script:
         "../scripts/questions/prepare_atlas.py"
 

@@ -15,7 +15,7 @@ rule make_table:
     conda:
         "../../envs/cpu.yaml"
     params:
-        description=entry("{table}", within=study.tables),
+        description=lookup("{table}", within=study.tables),
         models=MODELS,
         datasets=per_job(study.datasets_of_table),
         labels=per_job(study.labels_shown),
@@ -123,14 +123,14 @@ VIEWS = plan_views(study, inputs, ROWS)
 
 rule draw_figure:
     input:
-        rows=entry("figure/{figure}/rows", within=VIEWS),
+        rows=lookup("figure/{figure}/rows", within=VIEWS),
     output:
         pdf=f"{RESULTS}/figures/{{figure}}.pdf",
         png=report(
             f"{RESULTS}/figures/{{figure}}.png",
             caption="../report/figure.rst",
             category="Figures",
-            labels=entry("figure/{figure}/labels", within=VIEWS),
+            labels=lookup("figure/{figure}/labels", within=VIEWS),
         ),
     log:
         f"{LOGS}/draw_figure/{{figure}}.log",
@@ -139,15 +139,15 @@ rule draw_figure:
     conda:
         "../../envs/cpu.yaml"
     params:
-        figure=entry("figure/{figure}/about", within=VIEWS),
-        code=entry("figure/{figure}/code", within=VIEWS),
+        figure=lookup("figure/{figure}/about", within=VIEWS),
+        code=lookup("figure/{figure}/code", within=VIEWS),
     script:
         "../scripts/report/draw_figure.py"
 
 
 rule make_plain_table:
     input:
-        rows=entry("table/{table}/rows", within=VIEWS),
+        rows=lookup("table/{table}/rows", within=VIEWS),
     output:
         **reported_table("{table}", "plain_table"),
     log:
@@ -157,7 +157,7 @@ rule make_plain_table:
     conda:
         "../../envs/cpu.yaml"
     params:
-        table=entry("table/{table}/about", within=VIEWS),
-        code=entry("table/{table}/code", within=VIEWS),
+        table=lookup("table/{table}/about", within=VIEWS),
+        code=lookup("table/{table}/code", within=VIEWS),
     script:
         "../scripts/report/make_plain_table.py"
