@@ -4,11 +4,12 @@ The few-shot prefix is encoded once for all questions. All options of a question
 tree, their common start once, so that a question takes one forward pass.
 """
 
+import logging
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from functools import partial
+from functools import cache, partial
 from itertools import accumulate
 from typing import Any, Literal, NamedTuple
 
@@ -44,6 +45,8 @@ from persistcal.models.sizes import (
 )
 from persistcal.models.vllm import VllmModel
 
+log = logging.getLogger(__name__)
+
 
 class Beam(NamedTuple):
     """An answer, with means over its tokens, see `measure_distributions`."""
@@ -61,6 +64,46 @@ def eos_tokens(model: PreTrainedModel | VllmModel) -> list[int]:
     """Return the end-of-sequence tokens that `generate` would stop at."""
     eos = model.generation_config.eos_token_id if model.generation_config else None
     return [] if eos is None else [eos] if isinstance(eos, int) else list(eos)
+
+
+# Settings of a generation config that change the likelihoods or tokens of `generate`, with the
+# values that do not. Those that only apply to samples are second.
+PROCESSORS = {
+    **dict.fromkeys(["repetition_penalty", "encoder_repetition_penalty", "guidance_scale"], 1),
+    **dict.fromkeys(["no_repeat_ngram_size", "encoder_no_repeat_ngram_size"], 0),
+    **dict.fromkeys(["min_length", "min_new_tokens", "sequence_bias", "bad_words_ids"], 0),
+    **dict.fromkeys(["exponential_decay_length_penalty", "watermarking_config"], 0),
+    **dict.fromkeys(["forced_bos_token_id", "forced_eos_token_id", "suppress_tokens"]),
+    **dict.fromkeys(["begin_suppress_tokens", "token_healing", "penalty_alpha", "dola_layers"]),
+}
+WARPERS = {
+    "typical_p": 1,
+    **dict.fromkeys(["top_k", "top_h", "min_p", "epsilon_cutoff", "eta_cutoff"], 0),
+}
+
+
+def ignored_settings(config: Any, *, is_drawn: bool) -> dict[str, Any]:  # noqa: ANN401
+    """Return what a model's generation config sets for `generate` and answers here ignore.
+
+    Likelihoods of answers are the model's own, which can be compared over checkpoints.
+    """
+    inactive: Mapping[str, Any] = {**PROCESSORS, **(WARPERS if is_drawn else {})}
+    given = {name: getattr(config, name, None) for name in inactive}
+    return {
+        name: value
+        for name, value in given.items()
+        if not (value is None or value is False or value in ([], inactive[name]))
+    }
+
+
+@cache  # once in a job, which can decode many groups of prompts
+def _say_ignored(source: str, settings: str) -> None:
+    log.warning(
+        "generation_config.json of %s sets %s, which is ignored: answers have the likelihoods "
+        "of the model itself",
+        source,
+        settings,
+    )
 
 
 def ending_tokens(
@@ -152,7 +195,8 @@ def generate_beams(
 
     Texts and scores equal transformers' ``generate(num_beams=n_beams,
     num_return_sequences=n_beams, length_penalty=0.0, early_stopping=False, do_sample=False,
-    stop_strings=["\n"])`` on one prompt at a time [1]_, for every batch size; `BeamSearch`
+    stop_strings=["\n"])`` on one prompt at a time [1]_, for every batch size, of a model whose
+    generation config has no `ignored_settings`, such as a penalty for repetitions; `BeamSearch`
     describes the algorithm. The common first tokens of all prompts are encoded once.
 
     `model` is of transformers and accepts custom attention functions, such as Olmo-3, Llama
@@ -180,6 +224,9 @@ def generate_beams(
     by_length = sorted(range(len(prompts)), key=lambda i: len(prompts[i]))
     eos = eos_tokens(model)
     ends = ending_tokens(model, tokenizer, eos, one_line=search.one_line)
+    if ignored := ignored_settings(model.generation_config, is_drawn=search.draw is not None):
+        shown = ", ".join(f"{name}: {value!s:.80}" for name, value in ignored.items())
+        _say_ignored(getattr(model, "name_or_path", "") or "the model", shown)
 
     def begin(questions: Sequence[int]) -> Continuations:
         settings: dict[str, Any] = {"max_new_tokens": search.max_new_tokens, "ends": ends}

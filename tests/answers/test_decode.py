@@ -1,5 +1,8 @@
 """Beam search against transformers' `generate`, prompt by prompt."""
 
+import inspect
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -13,6 +16,7 @@ from tokenizers.processors import TemplateProcessing
 from transformers import (
     Gemma2Config,
     Gemma2ForCausalLM,
+    GenerationMixin,
     LlamaConfig,
     LlamaForCausalLM,
     Olmo3Config,
@@ -398,3 +402,31 @@ def test_beams_need_at_most_the_computed_memory(tokenizer, monkeypatch):
     assert largest <= 5 * decode.bytes_of_a_question(model, n_own + 4 * 30, 4)
     # half the memory of beams that each have all keys and values
     assert largest < 0.5 * 5 * 4 * decode.bytes_of_a_question(model, n_own + 30, 1)
+
+
+# Settings of `generate` that `Search` and `Draw` replace, or that change no likelihood.
+REPLACED = {"do_sample", "num_beams", "temperature", "top_p", "max_length", "use_cache"}
+REPLACED |= {"remove_invalid_values", "renormalize_logits"}
+
+
+def test_the_log_names_every_setting_of_a_generation_config_that_answers_ignore(
+    tokenizer, caplog
+):
+    """The list is as long as transformers' own; a neutral value is not named."""
+    source = inspect.getsource(GenerationMixin._get_logits_processor)
+    read = set(re.findall(r"generation_config\.([a-z]\w+)", source))
+    assert read <= {*decode.PROCESSORS, *decode.WARPERS} | REPLACED
+    model = random_model("llama", len(tokenizer))
+    model.generation_config.repetition_penalty = 1.0
+    model.generation_config.no_repeat_ngram_size = 0
+    model.generation_config.top_k = 7
+    generate_beams(model, tokenizer, PREFIX, SUFFIXES[:1], Search(2, 3))
+    assert not caplog.messages
+    model.generation_config.repetition_penalty = 1.31
+    model.generation_config.suppress_tokens = [0, 5]
+    for _ in range(2):
+        generate_beams(model, tokenizer, PREFIX, SUFFIXES[:1], Search(2, 3))
+    [message] = caplog.messages
+    assert "sets repetition_penalty: 1.31, suppress_tokens: [0, 5], which is ignored" in message
+    generate_beams(model, tokenizer, PREFIX, SUFFIXES[:1], Search(2, 3, Draw(1.0, 1.0, 0)))
+    assert "top_k: 7" in caplog.messages[-1]
