@@ -10,27 +10,29 @@ from pathlib import Path
 
 import click
 
+import persistcal
 from persistcal.api.command import app
+from persistcal.api.display import Comparison
+from persistcal.api.thresholds import ThresholdCheck
 
 ROOT = Path(__file__).resolve().parents[1]
 FILES = ["*.md", "CITATION.cff", "LICENSE", "docs/*.md", "docs/*.ipynb", "docs/images/*"]
-FILES += ["config/*.md", "config/*.yaml"]
+FILES += ["docs/assets/*", "config/*.md", "config/*.yaml"]
+FILES += ["tests/*.md", "benchmarks/gpu.md", "resources/*/*.md"]
 RESULTS = ROOT / "results" / "atlas" / "report"
 EXAMPLE = """\
 # A page of results
 
 {}
 """
-REFERENCE = """\
-# Reference of the library
+RESULT_CLASSES = [Comparison, ThresholdCheck]
 
-::: persistcal.api
-    options:
-      show_root_heading: false
-      show_root_toc_entry: false
-      show_submodules: true
-      filters: ["!^_"]
-"""
+
+def library_reference() -> str:
+    """Return the page of the public functions, and of the classes that they return."""
+    public = [*(getattr(persistcal, name) for name in persistcal.__all__), *RESULT_CLASSES]
+    entries = [f"::: {entry.__module__}.{entry.__name__}\n" for entry in public]
+    return "\n".join(["# Reference of the library\n", *entries])
 
 
 def command_reference() -> str:
@@ -54,7 +56,7 @@ def main(folder: Path) -> None:
             copy = folder / path.relative_to(ROOT)
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(path, copy)
-    (folder / "reference.md").write_text(REFERENCE, encoding="utf-8")
+    (folder / "reference.md").write_text(library_reference(), encoding="utf-8")
     (folder / "command.md").write_text(command_reference(), encoding="utf-8")
     text = "`make demo` makes the page of the embedded study; `make docs` then shows it here."
     if RESULTS.exists():

@@ -144,7 +144,7 @@ def test_the_label_of_the_chance_line_depends_on_the_basis_of_the_claims(bases, 
 def test_estimators_without_a_threshold_have_no_verdict_on_it():
     answer, values = _threshold([seed_of_threshold(np.nan, np.nan)])
     assert (answer.mark, answer.word, values) == (NONE, "none", None)
-    assert "for 25 % of questions" in answer.text  # 1 − .75
+    assert "most confident 25 % of answers" in answer.text  # 1 − .75
 
 
 def test_the_headline_groups_estimators_by_verdict():

@@ -3,8 +3,10 @@
 import ast
 import copy
 import re
+from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import jsonschema
 import pytest
@@ -176,17 +178,56 @@ def test_options_and_configs_of_snakemake_that_the_documentation_names_exist():
             assert "mine" in profile or (folder / "profile.yaml").exists(), line
 
 
-def test_the_site_of_the_documentation_is_built_with_all_its_links(tmp_path):
+class Links(HTMLParser):
+    """The links of an HTML page, and the anchors to which others can lead."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.anchors, self.links = set(), set()
+        self.feed(page.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag, attrs):
+        self.anchors |= {value for name, value in attrs if name in ("id", "name")}
+        self.links |= {value for name, value in attrs if name in ("href", "src") and value}
+
+
+def dead_links(site):
+    """Return page and link of each link that leads to no file or no anchor of the site."""
+    pages = {path: Links(path) for path in site.rglob("*.html") if path.name != "404.html"}
+    for page, found in pages.items():
+        for link in sorted(found.links):
+            address = urlsplit(link)
+            path = (page.parent / unquote(address.path)).resolve() if address.path else page
+            anchors = pages[path].anchors if path in pages else {address.fragment}
+            is_ours = not (address.scheme or address.netloc)
+            if is_ours and not (
+                path.is_file() and {unquote(address.fragment)} <= {"", *anchors}
+            ):
+                yield page.relative_to(site), link
+
+
+def test_the_site_opens_as_files_with_all_its_links_and_the_public_functions(tmp_path):
     docs_site.main(tmp_path / "pages")
     words = ["-m", "mkdocs", "build", "-q", "-d", tmp_path / "site"]
     environment = {"PAGES": str(tmp_path / "pages"), "NO_MKDOCS_2_WARNING": "1"}
     assert not python(*words, folder=ROOT, **environment)
-    reference = (tmp_path / "site" / "reference" / "index.html").read_text(encoding="utf-8")
-    for name in persistcal.__all__:
-        module = getattr(persistcal, name).__module__
-        assert f'id="{module}.{name}"' in reference
-    commands = (tmp_path / "site" / "command" / "index.html").read_text(encoding="utf-8")
+    assert not list(dead_links(tmp_path / "site"))
+    text = (tmp_path / "site" / "reference.html").read_text(encoding="utf-8")
+    public = [getattr(persistcal, name) for name in persistcal.__all__]
+    functions = [f"{function.__module__}.{function.__name__}" for function in public]
+    headings = re.findall(r'<h2 id="([\w.]+)"', text)
+    assert headings[: len(functions)] == functions and len(headings) < len(functions) + 4
+    commands = (tmp_path / "site" / "command.html").read_text(encoding="utf-8")
     assert "<code>--fail-if" in commands and 'id="persistcal-plan"' in commands
+    assert "https://unpkg.com" not in commands  # nothing is fetched when a page is read
+
+
+def test_dead_links_and_anchors_of_a_site_are_found(tmp_path):
+    (tmp_path / "a.html").write_text(
+        '<h2 id="x"><a href="b.html#y">, <a href="#x">, <img src="c.png">'
+    )
+    (tmp_path / "b.html").write_text('<a href="a.html#x"> <a href="https://example.org/none">')
+    assert [link for _, link in dead_links(tmp_path)] == ["b.html#y", "c.png"]
 
 
 PROTOCOL = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")

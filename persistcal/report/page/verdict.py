@@ -303,9 +303,8 @@ def _threshold(seeds: Sequence[Mapping[str, Any]]) -> tuple[Answer, Threshold | 
         least = np.mean([row["least_abstention"] for row in seeds])
         text = f"no threshold is sure to give {exact_percent(target)}"
         if not np.isnan(least):
-            text += (
-                f"; one gives it for {percent(1 - float(least))} of questions, perhaps by luck"
-            )
+            part = percent(1 - float(least))
+            text += f"; the most confident {part} of answers reach it here, which can be chance"
         return Answer(NONE, NO_THRESHOLD, text=text, brief=NO_THRESHOLD), None
     verdict = rank_verdicts([row["verdict"] for row in selected])
     of_seeds = pd.DataFrame(selected)
