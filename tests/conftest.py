@@ -6,7 +6,7 @@ import shutil
 from collections import Counter
 
 import pytest
-from changed_tests import changed_files, is_affected
+from changed_tests import OnlyAffected
 from filelock import FileLock
 from skips import false_reasons
 from soak_budget import COUNTS
@@ -31,16 +31,18 @@ def pytest_addoption(parser):
     )
 
 
+def pytest_configure(config):
+    """Leave out the tests that a change cannot affect."""
+    if since := config.getoption("--changed"):
+        config.pluginmanager.register(OnlyAffected(since))
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
     """Mark and order tests: tests that start workflows take longest and run first."""
     for item in items:
         if item.path.parent.name == "workflow" or "paper_dry_runs" in item.fixturenames:
             item.add_marker(pytest.mark.slow)
-    if since := config.getoption("--changed"):
-        changed = changed_files(since)
-        affected = {path: is_affected(path, changed) for path in {item.path for item in items}}
-        items[:] = [item for item in items if affected[item.path]]
 
     def order(item):
         name = item.path.stem.removeprefix("test_")

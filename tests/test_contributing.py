@@ -31,18 +31,22 @@ def test_a_reason_to_skip_must_be_true_on_this_machine(reason, expected):
 @pytest.mark.parametrize(
     ("changed", "test", "expected"),
     [
-        # tests of the command import the module indirectly
         ("persistcal/evaluation/smooth_ece.py", "evaluation/test_smooth_ece.py", True),
-        ("persistcal/evaluation/smooth_ece.py", "command/test_command.py", True),
+        # it imports the metric of the module, but its scripts import more than that
+        ("persistcal/evaluation/smooth_ece.py", "evaluation/test_evaluate.py", True),
+        ("persistcal/evaluation/smooth_ece.py", "command/test_threshold_command.py", False),
         ("persistcal/evaluation/smooth_ece.py", "store/test_provenance.py", False),
         ("tests/helpers/judge_server.py", "judge/test_one_by_one.py", True),
         ("workflow/rules/report.smk", "workflow/test_reruns.py", True),
         ("workflow/rules/report.smk", "evaluation/test_smooth_ece.py", False),
         ("docs/validation.md", "workflow/test_docs.py", True),
+        ("config/README.md", "workflow/test_docs.py", True),
+        ("config/README.md", "models/test_hub.py", False),  # it names that of a model
+        ("persistcal/evaluation/metrics/new.py", "test_rooms.py", True),
     ],
 )
 def test_a_change_affects_the_tests_that_import_or_name_its_files(changed, test, expected):
-    assert is_affected(ROOT / "tests" / test, [changed]) == expected
+    assert is_affected(ROOT / "tests" / test, [changed], [changed]) == expected
 
 
 def test_the_map_of_the_tests_lists_every_folder():

@@ -32,7 +32,7 @@ from persistcal.questions.question_list import (
     number_questions,
     unique,
 )
-from persistcal.store.artifacts import QUESTIONS
+from persistcal.store.artifacts import QUESTIONS, check
 from persistcal.store.user_files import (
     UserTableError,
     check_columns,
@@ -521,8 +521,38 @@ def read_own_questions(
     return questions
 
 
+def check_questions(questions: pd.DataFrame, name: str) -> None:
+    """Refuse a table that the source `name` must not return, whatever its data are."""
+    check(questions, QUESTIONS, f"source {name!r}")
+    canonical = questions[questions["split"] != "few_shot"]
+    choice = questions[questions["options"].notna()]
+    gold = zip(choice["references"], choice["options"], choice["gold"], strict=True)
+    is_gold = [list(right) == list(options)[int(n) :][:1] for right, options, n in gold]
+    wrong = {
+        f"a split that is not {', '.join(SPLITS)}": ~questions["split"].isin(SPLITS),
+        "no question text": questions["question"].str.strip() == "",
+        "the text of an earlier question": canonical["question"].duplicated(),
+        "the index of an earlier question": canonical["index"].duplicated(),
+        "no reference": questions["references"].map(lambda answers: not any(answers)),
+        "a reference that is not option gold": ~pd.Series(is_gold, choice.index, dtype=bool),
+    }
+    for fault, rows in wrong.items():
+        for question in questions.loc[rows[rows].index, "question_id"]:
+            raise ValueError(
+                f"source {name!r} returned question {question!r} with {fault}; correct the "
+                "function of the source"
+            )
+    if not (questions["split"] == "test").any():
+        raise ValueError(
+            f"source {name!r} returned no question of the split test; correct the function of "
+            "the source, or the dataset's key test or n_test"
+        )
+
+
 def read_questions(name: str, settings: Mapping[str, Any]) -> pd.DataFrame:
     """Return the questions of a source; settings that it has no parameter for are left out."""
     function = SOURCES[name]
     parameters = inspect.signature(function).parameters
-    return function(**{key: settings[key] for key in settings if key in parameters})
+    questions = function(**{key: settings[key] for key in settings if key in parameters})
+    check_questions(questions, name)
+    return questions

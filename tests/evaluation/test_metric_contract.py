@@ -14,6 +14,7 @@ from persistcal.evaluation.metrics.sign import BalancedGap
 from persistcal.evaluation.replicates import replicate_metrics
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.significance import compare_blocks, intervals
+from study.schema import load_schema
 
 N_REPLICATES = 40
 SETTINGS = EvaluationSettings(min_contrast=5, n_replicates=N_REPLICATES, seed=3)
@@ -40,6 +41,13 @@ def replicates(predictions):
 @pytest.fixture(scope="module")
 def tests(replicates):
     return compare_blocks(replicates, BLOCK)
+
+
+def test_the_schema_of_tables_lists_every_registered_metric():
+    tables = load_schema()["properties"]["tables"]["additionalProperties"]["properties"]
+    for scope in ("contrast", "full"):
+        allowed = tables["columns"]["properties"][scope]["items"]["enum"]
+        assert allowed == names(scope) and len(allowed) > 2
 
 
 @pytest.mark.parametrize("key", KEYS)

@@ -5,11 +5,10 @@ from configs import CONFIG, cases, overlaid, pretraining, shipped
 from programs import python
 from workflow_runs import ROOT
 
-from persistcal.evaluation.metrics.registry import names
 from persistcal.questions.catalogue import SHARED_KEYS, SOURCES
 from study.check import check_config
 from study.config_files import over_defaults, refuse_misread
-from study.schema import ConfigError, check_schema, load_schema
+from study.schema import ConfigError, check_schema
 from study.study import Study
 
 WHOLE_PAPER = shipped("whole_paper")
@@ -528,13 +527,6 @@ estimators: {end_correct: {function: "my {x}.csv"}}
 def test_braces_in_a_path_are_refused_with_the_key(overlay, key):
     with pytest.raises(ConfigError, match=f"{key} is 'my {{x}}.csv', but braces .* rename it"):
         check_config(overlaid(OWN, overlay))
-
-
-def test_the_schema_of_tables_lists_every_registered_metric():
-    tables = load_schema()["properties"]["tables"]["additionalProperties"]["properties"]
-    for scope in ("contrast", "full"):
-        allowed = tables["columns"]["properties"][scope]["items"]["enum"]
-        assert allowed == names(scope) and len(allowed) > 2
 
 
 def test_the_snakefile_imports_only_snakemakes_dependencies():
