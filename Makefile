@@ -9,7 +9,7 @@ PIP_VLLM := $(VENV)-vllm/bin/python -m pip install --disable-pip-version-check -
 ATLAS := --profile profiles/laptop --configfile config/atlas.yaml
 PRETRAINING := config/atlas.yaml config/atlas_pretraining.yaml
 
-.PHONY: install demo report pretrain lab lab-real cost rulegraph config-readme outputs docs-data docs-numbers real-updates docs envs bench gpu pretend test quick soak test-nli test-vllm test-judge test-api test-llama test-inspect check types lint format test-packages clean help
+.PHONY: install demo report pretrain lab lab-real cost rulegraph config-readme outputs docs-data docs-numbers real-updates docs envs bench gpu pretend test quick soak test-nli test-vllm test-judge test-api test-llama test-inspect test-lowest test-beside check types lint format test-packages clean help
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -175,6 +175,20 @@ test-api: $(VENV)-vllm/ready $(VENV)/ready-dev $(VENV)/smollm2  ## answers serve
 	@RUN_JUDGE="$(CURDIR)/$(VENV)-vllm/bin/python" OMP_NUM_THREADS=1 \
 	  VLLM_CPU_OMP_THREADS_BIND=nobind VLLM_CPU_KVCACHE_SPACE=1 \
 	  $(RUN)/python -m pytest tests/judge/test_local_api.py
+
+$(VENV)-lowest/ready: envs/lowest.txt
+	@$(PYTHON) -m venv $(VENV)-lowest
+	@$(VENV)-lowest/bin/python -m pip install --disable-pip-version-check -q -r envs/lowest.txt \
+	  "pytest>=9.2,<10" pytest-xdist pytest-httpserver hypothesis PyYAML jsonschema filelock tqdm psutil
+	@touch $@
+
+test-lowest: $(VENV)-lowest/ready  ## test the library with the lowest versions that it allows (3 min)
+	@$(VENV)-lowest/bin/python -m pytest -q -n 2 -p no:cacheprovider tests/evaluation tests/command tests/api
+
+BESIDE := inspect-ai lm-eval lm-polygraph uqlm
+test-beside: $(VENV)/ready-dev  ## test that pip finds versions for the library beside others (3 min)
+	@for other in $(BESIDE); do echo "$$other"; \
+	  $(PIP) --dry-run --ignore-installed . $$other torch==2.13.0 || exit 1; done
 
 $(VENV)-llama/ready:
 	@echo "Building llama.cpp in $(VENV)-llama, which needs g++ (10 min)"

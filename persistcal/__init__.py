@@ -25,6 +25,8 @@ training/: train confidence adapters on several checkpoints jointly; change chec
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+__version__ = "1.0.0"
+
 _MODULES = {
     "compare": "evaluate",
     "contrast_sets": "evaluate",

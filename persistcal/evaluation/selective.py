@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.integrate import trapezoid
 
 from persistcal.evaluation.predictions import ABSENT, AnswerArrays, Array
 
@@ -93,7 +94,7 @@ def augrc(confidence: ArrayLike, correct: ArrayLike) -> float:
     """
     errors = _errors_in_top(confidence, correct)
     n = len(errors) - 1
-    return float(np.trapezoid(errors) / n**2) if n else np.nan
+    return float(trapezoid(errors) / n**2) if n else np.nan
 
 
 def prediction_rejection_ratio(confidence: ArrayLike, correct: ArrayLike) -> float:

@@ -5,6 +5,11 @@ import tomllib
 from pathlib import Path
 
 import yaml
+from packaging.requirements import Requirement
+from packaging.version import Version
+
+import persistcal
+from tools import envs
 
 ROOT = Path(__file__).parents[2]
 
@@ -33,13 +38,32 @@ def test_the_service_runs_what_must_pass_before_a_change_lands():
 
 
 def test_version_and_date_are_the_same_in_all_files():
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    version = persistcal.__version__
     changelog = (ROOT / "CHANGELOG.md").read_text()
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     release = f"{version} ({citation['date-released']})"
     assert citation["version"] == version
     assert re.search(r"^## (.+)", changelog, flags=re.MULTILINE)[1] == release
     assert f'tag="v{version}"' in (ROOT / "docs/module.md").read_text()
+
+
+def test_lowest_versions_are_those_that_the_library_allows():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    allowed = {
+        Requirement(line).name: Requirement(line).specifier for line in project["dependencies"]
+    }
+    pins = map(Requirement, envs.listed("lowest.txt"))
+    lowest = {pin.name: next(iter(pin.specifier)).version for pin in pins}
+    floors = {
+        name: next(part.version for part in parts if part.operator == ">=")
+        for name, parts in allowed.items()
+    }
+    assert {n: Version(v) for n, v in lowest.items()} == {
+        n: Version(v) for n, v in floors.items()
+    }
+    assert not any(
+        part.operator.startswith("<") for parts in allowed.values() for part in parts
+    )
 
 
 def test_the_catalogue_of_workflows_lists_it_with_standardised_usage():
