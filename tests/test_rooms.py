@@ -26,7 +26,7 @@ MODULES = sorted(
 FOLDERS = ("persistcal", "atlas", "study", "workflow", "tools", "tests", "benchmarks")
 # From the ground up: a package imports from those before it.
 ORDER = ["store", "questions", "server", "evaluation", "models", "answers", "judge"]
-ORDER += ["confidence", "report", "analyses", "imports", "training", "api"]
+ORDER += ["confidence", "readers", "report", "analyses", "imports", "training", "api"]
 SCRIPTS = sorted(ROOT.glob("workflow/scripts/*/*.py"))
 
 

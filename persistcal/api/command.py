@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
     from persistcal.api.display import Comparison
     from persistcal.api.evaluate import Step
-    from persistcal.api.files import Reading
-    from persistcal.api.inputs import PredictionTables
     from persistcal.evaluation import power
+    from persistcal.readers.inputs import PredictionTables
+    from persistcal.readers.study import Reading
 
 PATIENCE = 5  # seconds without a word about a long step
 
@@ -242,9 +242,9 @@ reads_files = _shared(  # the files, and the options that `_reading` reads
 
 def _reading(columns: Sequence[str], uncertainty: str | None, **options: Any) -> "Reading":  # noqa: ANN401
     """Return the options of `reads_files` as `Reading`."""
-    from persistcal.api.files import Reading
-    from persistcal.api.rating import SCORES
-    from persistcal.imports.scales import PROBABILITIES, parse_scale
+    from persistcal.readers.rating import SCORES
+    from persistcal.readers.scales import PROBABILITIES, parse_scale
+    from persistcal.readers.study import Reading
 
     named: dict[str, str] = {}
     for word in columns:
@@ -280,7 +280,7 @@ def _reading(columns: Sequence[str], uncertainty: str | None, **options: Any) ->
 
 def _settings(options: dict[str, Any]) -> EvaluationSettings:
     """Take the options of `evaluates` out of `options`, and return them."""
-    from persistcal.api.inputs import make_settings
+    from persistcal.readers.inputs import make_settings
 
     names = ("precision", "delta", "min_contrast", "min_direction", "n_replicates", "seed")
     numbers = {name: options.pop(name) for name in names}
@@ -375,7 +375,7 @@ def metrics(files: Sequence[str], min_contrast: int, **options: Any) -> None:  #
     The columns are the same as in metrics.csv of `compare`.
     """
     from persistcal.api.evaluate import compute_metrics
-    from persistcal.api.inputs import make_settings
+    from persistcal.readers.inputs import make_settings
     from persistcal.store import artifacts
 
     settings = make_settings(min_contrast=min_contrast)
@@ -511,9 +511,9 @@ def threshold(
     a filled sheet, a threshold is certified on the later checkpoint, and looks.csv has a row
     for each look at the labels.
     """
-    from persistcal.api.display import ESTIMATORS
-    from persistcal.api.inputs import make_settings
     from persistcal.api.thresholds import Relabelling, check_inputs, read_texts
+    from persistcal.readers.inputs import make_settings
+    from persistcal.readers.rating import ESTIMATORS
 
     reading = _reading(**options)
     filled = None if reading.labels in (None, "log") else reading.labels
@@ -692,7 +692,7 @@ def _check_replaced(out: str, files: Sequence[str]) -> None:
 
 
 def _read(files: Sequence[str], reading: "Reading") -> "PredictionTables":
-    from persistcal.api.files import read_study
+    from persistcal.readers.study import read_study
 
     if reading.labels not in (None, "log"):
         raise click.BadParameter(f"--labels is {reading.labels!r}, and can be 'log'.")

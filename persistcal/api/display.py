@@ -11,10 +11,10 @@ import pandas as pd
 
 from persistcal.analyses.accuracy import accuracies
 from persistcal.answers.options import has_options
-from persistcal.api.inputs import IMPORTED, SUBJECT, PredictionTables, stack
-from persistcal.confidence.estimators.catalogue import ESTIMATORS as CATALOGUE
 from persistcal.evaluation.metrics.registry import names as metric_names
 from persistcal.evaluation.settings import EvaluationSettings
+from persistcal.readers.inputs import IMPORTED, SUBJECT, PredictionTables, stack
+from persistcal.readers.rating import ESTIMATORS
 from persistcal.report.catalogue import FIGURES
 from persistcal.report.change_views import states as table_of_states
 from persistcal.report.grid import BEST_SET, Cell, as_csv, fill_cells, lay_out
@@ -43,12 +43,6 @@ FIGURE_NAMES = (
     "risk_coverage",
 )
 BLOCK = [*SUBJECT, "train_dataset"]
-# Display names of the estimators that need only the answers of the evaluated checkpoints
-ESTIMATORS = {
-    name: registration.label
-    for name, registration in CATALOGUE.items()
-    if registration.reads_answers_only
-}
 # The table of that name of the workflow, with every metric; these come first
 LEADING = ("delta0_balanced", "change_auc")
 ALL_ESTIMATORS: dict[str, Any] = {

@@ -10,14 +10,6 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from persistcal.api.display import Comparison
-from persistcal.api.inputs import (
-    SUBJECT,
-    PredictionTables,
-    make_settings,
-    read_predictions,
-    select_rows,
-    stack,
-)
 from persistcal.evaluation.blocks import EVERY
 from persistcal.evaluation.evaluate import metrics_of, prepare_predictions
 from persistcal.evaluation.pipeline import (
@@ -31,6 +23,14 @@ from persistcal.evaluation.pipeline import (
 from persistcal.evaluation.settings import EvaluationSettings, Pairs
 from persistcal.evaluation.smooth_ece import smooth_ece as weighted_smooth_ece
 from persistcal.judge.run import count_same_answers
+from persistcal.readers.inputs import (
+    SUBJECT,
+    PredictionTables,
+    make_settings,
+    read_predictions,
+    select_rows,
+    stack,
+)
 from persistcal.store import artifacts
 
 

@@ -10,14 +10,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from persistcal.api.columns import match_columns
-from persistcal.api.inputs import (
-    SUBJECT,
-    PredictionTables,
-    make_settings,
-    read_predictions,
-    select_rows,
-)
 from persistcal.evaluation import relabelling
 from persistcal.evaluation.predictions import ABSENT, Series, arrange, drop_noise
 from persistcal.evaluation.settings import EvaluationSettings, Pairs
@@ -26,6 +18,14 @@ from persistcal.evaluation.thresholds import (
     check_target,
     check_thresholds,
     one_per_group,
+)
+from persistcal.readers.columns import match_columns
+from persistcal.readers.inputs import (
+    SUBJECT,
+    PredictionTables,
+    make_settings,
+    read_predictions,
+    select_rows,
 )
 from persistcal.report.threshold_views import (
     chance,

@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 
 from persistcal.confidence.calibration import calibrate
-from persistcal.imports.predictions import imported_answers
 from persistcal.imports.release_files import (
     NO_ANSWER,
     UNKNOWN,
@@ -24,6 +23,7 @@ from persistcal.imports.release_files import (
     read_candidates,
     read_confidences,
 )
+from persistcal.readers.predictions import imported_answers
 from persistcal.store import artifacts
 from persistcal.store.artifacts import PREDICTIONS, QUESTIONS, SCORES
 

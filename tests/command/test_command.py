@@ -20,10 +20,10 @@ from synthetic_predictions import CHECKPOINTS, make_predictions
 
 from persistcal.api import command, display
 from persistcal.api.evaluate import compare_inputs
-from persistcal.api.files import Reading, read_study
-from persistcal.api.inputs import make_settings
-from persistcal.api.versions import name_checkpoints
-from persistcal.imports.predictions import KNOWN
+from persistcal.readers.inputs import make_settings
+from persistcal.readers.predictions import KNOWN
+from persistcal.readers.study import Reading, read_study
+from persistcal.readers.versions import name_checkpoints
 
 ROOT = Path(__file__).parents[2]
 ANSWERS = ROOT / "config" / "example_answers.csv"

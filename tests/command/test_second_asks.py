@@ -6,7 +6,7 @@ import pytest
 from command_line import run
 
 from persistcal.answers.halves import halve_samples
-from persistcal.api.files import Reading, read_study
+from persistcal.readers.study import Reading, read_study
 
 
 @pytest.fixture

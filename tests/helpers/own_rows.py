@@ -4,7 +4,7 @@ import json
 
 import pandas as pd
 
-from persistcal.imports.answers import Wanted
+from persistcal.readers.answers import Wanted
 
 ONE = {"model": "m1", "checkpoint": "a", "dataset": "quiz"}
 

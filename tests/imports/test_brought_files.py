@@ -17,11 +17,11 @@ from own_rows import ONE, wanted, write_rows
 from sklearn.metrics import roc_auc_score
 
 import persistcal
-from persistcal.api.files import Reading, read_study
-from persistcal.api.inputs import read_predictions
-from persistcal.api.versions import files_of_version
 from persistcal.evaluation.settings import EvaluationSettings
-from persistcal.imports.scales import Scale, parse_scale
+from persistcal.readers.inputs import read_predictions
+from persistcal.readers.scales import Scale, parse_scale
+from persistcal.readers.study import Reading, read_study
+from persistcal.readers.versions import files_of_version
 from persistcal.store.user_files import UserTableError, round_narrow
 
 HERE = Path(__file__).parent

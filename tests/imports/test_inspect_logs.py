@@ -5,9 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from persistcal.api.files import Reading, read_study
-from persistcal.imports.answer_files import read_answers
-from persistcal.imports.inspect_logs import inspect_rows, is_greedy
+from persistcal.readers.answer_files import read_answers
+from persistcal.readers.inspect_logs import inspect_rows, is_greedy
+from persistcal.readers.study import Reading, read_study
 from persistcal.store.user_files import UserTableError
 
 SUBJECT = {"model": "m1", "checkpoint": "a", "dataset": "quiz"}

@@ -8,8 +8,8 @@ from import_answers import import_answers
 from own_rows import ONE as NAMED
 from own_rows import wanted, write_rows
 
-from persistcal.api.files import read_study
-from persistcal.imports.answer_files import read_answers
+from persistcal.readers.answer_files import read_answers
+from persistcal.readers.study import read_study
 from persistcal.store.user_files import UserTableError
 
 # Written by version 0.4.13: a task with `repeats: 3` and the model `dummy`; and a task with the

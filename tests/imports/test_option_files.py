@@ -14,7 +14,7 @@ from import_options import import_options
 from own_rows import ONE, wanted, write_rows
 
 from persistcal.answers.clusters import beam_weights
-from persistcal.imports.answer_files import read_options
+from persistcal.readers.answer_files import read_options
 from persistcal.store import artifacts
 from persistcal.store.jobs import Job
 from persistcal.store.user_files import UserTableError

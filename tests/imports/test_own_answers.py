@@ -12,8 +12,8 @@ from import_answers import import_answers
 from judge_answers import judge_answers
 from own_rows import ONE, wanted, write_rows
 
-from persistcal.imports.answer_files import read_answers, read_options
-from persistcal.imports.answers import check_stated
+from persistcal.readers.answer_files import read_answers, read_options
+from persistcal.readers.answers import check_stated
 from persistcal.store.artifacts import BEAMS, CLUSTERS, GIVEN_LABELS, QUESTIONS, check
 from persistcal.store.files import sha256
 from persistcal.store.user_files import UserTableError, read_file

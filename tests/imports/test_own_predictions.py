@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from import_predictions import import_predictions
 
-from persistcal.imports.predictions import KNOWN, check_columns, collect_rows
+from persistcal.readers.predictions import KNOWN, check_columns, collect_rows
 from persistcal.store import artifacts
 from persistcal.store.files import sha256
 from persistcal.store.jobs import Job, execute

@@ -56,8 +56,8 @@ columns = tables["columns"]["properties"]["contrast"]["items"]["enum"]
 assert columns[-2:] == ["closeness", "smece"]
 
 from persistcal.api.evaluate import compare_inputs
-from persistcal.api.files import Reading, read_study
-from persistcal.api.inputs import make_settings
+from persistcal.readers.study import Reading, read_study
+from persistcal.readers.inputs import make_settings
 from study.check import check_config
 from study.config_files import over_defaults
 

@@ -9,8 +9,8 @@ from workflow_runs import snakemake
 
 from persistcal import evaluate
 from persistcal.api.evaluate import compute_metrics
-from persistcal.api.files import Reading, read_study
-from persistcal.api.inputs import make_settings
+from persistcal.readers.inputs import make_settings
+from persistcal.readers.study import Reading, read_study
 from persistcal.store import artifacts
 
 

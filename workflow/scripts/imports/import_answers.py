@@ -4,8 +4,8 @@ from collections.abc import Collection
 
 import pandas as pd
 
-from persistcal.imports.answer_files import read_answers
-from persistcal.imports.answers import (
+from persistcal.readers.answer_files import read_answers
+from persistcal.readers.answers import (
     Wanted,
     beam_table,
     check_answers,

@@ -1,8 +1,8 @@
 """Take scored options of multiple choice from elsewhere: as questions and labelled answers."""
 
-from persistcal.imports.answer_files import read_options
-from persistcal.imports.answers import Wanted
-from persistcal.imports.options import ScoredOptions, log_ties
+from persistcal.readers.answer_files import read_options
+from persistcal.readers.answers import Wanted
+from persistcal.readers.options import ScoredOptions, log_ties
 from persistcal.store.artifacts import ANSWERS, BEAMS, QUESTIONS
 from persistcal.store.jobs import Job, log, run
 from persistcal.store.user_files import digests_of, name_files_in_errors

@@ -1,7 +1,7 @@
 """Take predictions from a user's file."""
 
 from persistcal.answers.clusters import warn_if_none_is_correct
-from persistcal.imports.predictions import (
+from persistcal.readers.predictions import (
     KNOWN,
     check_columns,
     check_predictions,

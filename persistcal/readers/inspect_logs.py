@@ -31,7 +31,7 @@ def inspect_rows(
     scorer: str | None = None,
     errored: str | None = None,
 ) -> pd.DataFrame:
-    """Return the answers of a log in the columns of `persistcal.imports.answers`.
+    """Return the answers of a log in the columns of `persistcal.readers.answers`.
 
     Each completion in each epoch is one sample. The user's last message is the question. The
     answer to multiple choice is the text of the chosen option, or else the completion. The

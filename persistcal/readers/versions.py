@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from persistcal.api.inputs import DEFAULTS
-from persistcal.imports.answer_files import is_inspect_log
+from persistcal.readers.answer_files import is_inspect_log
+from persistcal.readers.inputs import DEFAULTS
 from persistcal.store.user_files import TABLES, kind_of
 
 # The time in the name of a log of lm-evaluation-harness or Inspect

@@ -20,9 +20,9 @@ from persistcal.evaluation.predictions import (
 )
 from persistcal.evaluation.settings import MIN_REPLICATES, EvaluationSettings, Pairs
 from persistcal.evaluation.thresholds import check_target
-from persistcal.imports.asks import SECOND, check_asks, join_asks, number_asks
 from persistcal.questions.groups import check_groups
 from persistcal.questions.labels import one_form
+from persistcal.readers.asks import SECOND, check_asks, join_asks, number_asks
 from persistcal.store import artifacts
 from persistcal.store.user_files import round_narrow
 
@@ -144,7 +144,8 @@ class PredictionTables:
             ) * (len(self.checkpoints) > 1)
             raise ValueError(
                 f"No model has two checkpoints to compare ({listed}); give a later one, or "
-                f"compute the metrics of one with persistcal.evaluate (persistcal metrics)."
+                f"compute the metrics of one (evaluate in a notebook, else "
+                f"persistcal metrics)."
                 f"{versions}"
             )
         for rows in self.predictions.values():

@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 
 from persistcal.confidence.evidence import check_needs
-from persistcal.imports.scales import PROBABILITIES, is_missing
 from persistcal.questions.groups import check_groups
 from persistcal.questions.labels import CORRECT, INCORRECT, LABELS, normalise
+from persistcal.readers.scales import PROBABILITIES, is_missing
 from persistcal.store.artifacts import BEAMS, GIVEN_LABELS, QUESTIONS
 from persistcal.store.user_files import (
     TRUTHS,

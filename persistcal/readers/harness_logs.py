@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from persistcal.imports.answers import number_of
 from persistcal.questions.labels import CORRECT, INCORRECT
+from persistcal.readers.answers import number_of
 from persistcal.store.user_files import UserTableError, read_file
 
 log = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ OLMES_ACC = {
     "per_character": "acc_per_char",
     "unconditional": "acc_uncond",
 }
-# Keys of OLMES, by column of `persistcal.imports.options`
+# Keys of OLMES, by column of `persistcal.readers.options`
 NUMBERS = {
     "option_logprobs": "sum_logits",
     "option_tokens": "num_tokens",
@@ -50,7 +50,7 @@ Line = dict[str, Any]  # of a log; in `_lines_of` with its number as `row`
 def lm_eval_rows(
     log: pd.DataFrame, *, filtered: str | None = None, labelled: bool = False
 ) -> pd.DataFrame:
-    """Return the responses of a log in the columns of `persistcal.imports.answers`.
+    """Return the responses of a log in the columns of `persistcal.readers.answers`.
 
     The answer is the response itself, or the output of the filter named by `filtered`.
     """
@@ -254,7 +254,7 @@ def scores_options(log: pd.DataFrame) -> bool:
 
 
 def lm_eval_options(log: pd.DataFrame, normalisation: str) -> pd.DataFrame:
-    """Return the documents of a log in the columns of `persistcal.imports.options`.
+    """Return the documents of a log in the columns of `persistcal.readers.options`.
 
     As in `acc_norm`, an option's length excludes the delimiter before its text. `correct` is
     the log's accuracy under the `normalisation`, if the log has it.
@@ -412,7 +412,7 @@ def _question(doc: object, prompt: str) -> str:
 def olmes_options(
     log: pd.DataFrame, normalisation: str, requests: str | None = None
 ) -> pd.DataFrame:
-    """Return the instances of a log in the columns of `persistcal.imports.options`.
+    """Return the instances of a log in the columns of `persistcal.readers.options`.
 
     Texts come from the file `requests`. Without it, ids and lengths replace the texts.
     """

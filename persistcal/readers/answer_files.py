@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from persistcal.imports import harness_logs, options
-from persistcal.imports.answers import KNOWN, LISTS, NAMES, tidy_answers
-from persistcal.imports.inspect_logs import inspect_rows
+from persistcal.readers import harness_logs, options
+from persistcal.readers.answers import KNOWN, LISTS, NAMES, tidy_answers
+from persistcal.readers.inspect_logs import inspect_rows
 from persistcal.store.user_files import (
     JSON,
     UserTableError,

@@ -12,7 +12,19 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from persistcal.api.columns import (
+from persistcal.evaluation.predictions import drop_noise
+from persistcal.readers import answers as own_answers
+from persistcal.readers import options as own_options
+from persistcal.readers import predictions as own_predictions
+from persistcal.readers.answer_files import (
+    LOGS,
+    columns_and_scores,
+    is_inspect_log,
+    read_answers,
+    read_options,
+)
+from persistcal.readers.answers import name_stated
+from persistcal.readers.columns import (
     KNOWN,
     OTHER_NAMES,
     choose_columns,
@@ -24,7 +36,7 @@ from persistcal.api.columns import (
     scale_option,
     version_column,
 )
-from persistcal.api.inputs import (
+from persistcal.readers.inputs import (
     DEFAULTS,
     IMPORTED,
     SUBJECT,
@@ -35,33 +47,21 @@ from persistcal.api.inputs import (
     select_rows,
     stack,
 )
-from persistcal.api.rating import rate_answers, rate_options
-from persistcal.api.versions import (
-    VersionFile,
-    explain_tasks,
-    files_of_version,
-    list_sources,
-    name_checkpoints,
-)
-from persistcal.evaluation.predictions import drop_noise
-from persistcal.imports import answers as own_answers
-from persistcal.imports import options as own_options
-from persistcal.imports import predictions as own_predictions
-from persistcal.imports.answer_files import (
-    LOGS,
-    columns_and_scores,
-    is_inspect_log,
-    read_answers,
-    read_options,
-)
-from persistcal.imports.answers import name_stated
-from persistcal.imports.predictions import RepeatedError, ScaleError, imported_answers
-from persistcal.imports.scales import (
+from persistcal.readers.predictions import RepeatedError, ScaleError, imported_answers
+from persistcal.readers.rating import rate_answers, rate_options
+from persistcal.readers.scales import (
     PROBABILITIES,
     Scale,
     explain_scale,
     is_missing,
     missing_error,
+)
+from persistcal.readers.versions import (
+    VersionFile,
+    explain_tasks,
+    files_of_version,
+    list_sources,
+    name_checkpoints,
 )
 from persistcal.store import artifacts
 from persistcal.store.user_files import (

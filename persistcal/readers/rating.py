@@ -6,25 +6,21 @@ import pandas as pd
 
 from persistcal.answers.clusters import cluster_table, identical
 from persistcal.answers.halves import can_be_halved, halve_samples
-from persistcal.api.display import ESTIMATORS
-from persistcal.api.inputs import (
-    SUBJECT,
-    PredictionTables,
-    checkpoints_by_model,
-    distinct_rows,
-    select_rows,
-    stack,
-)
 from persistcal.confidence.estimate import (
     AnswerTables,
     Estimation,
     estimate,
 )
+from persistcal.confidence.estimators.catalogue import ESTIMATORS as CATALOGUE
 from persistcal.confidence.estimators.catalogue import registration_of
 from persistcal.confidence.evidence import check_needs
 from persistcal.confidence.predictions import RATED, join_predictions, with_groups
 from persistcal.confidence.registry import SEVERAL
-from persistcal.imports.answers import (
+from persistcal.judge.backends import Lexical
+from persistcal.judge.run import label_answers
+from persistcal.questions.labels import normalise
+from persistcal.questions.splits import LEAST_SAMPLES
+from persistcal.readers.answers import (
     Wanted,
     beam_table,
     can_be_beams,
@@ -35,15 +31,25 @@ from persistcal.imports.answers import (
     question_table,
     stated_names,
 )
-from persistcal.imports.options import ScoredOptions, log_ties
-from persistcal.imports.scales import missing_error
-from persistcal.judge.backends import Lexical
-from persistcal.judge.run import label_answers
-from persistcal.questions.labels import normalise
-from persistcal.questions.splits import LEAST_SAMPLES
+from persistcal.readers.inputs import (
+    SUBJECT,
+    PredictionTables,
+    checkpoints_by_model,
+    distinct_rows,
+    select_rows,
+    stack,
+)
+from persistcal.readers.options import ScoredOptions, log_ties
+from persistcal.readers.scales import missing_error
 from persistcal.store.artifacts import ANSWERS, BEAMS, CLUSTERS, LABELS, PREDICTIONS, QUESTIONS
 from persistcal.store.user_files import UserTableError
 
+# Display names of the estimators that need only the answers of the evaluated checkpoints
+ESTIMATORS = {
+    name: registration.label
+    for name, registration in CATALOGUE.items()
+    if registration.reads_answers_only
+}
 # Estimators by default, and estimators only for options
 USUAL = ("end_correct", "self_consistency", "semantic_entropy")
 OF_OPTIONS = ("option_probability", "option_margin", "option_entropy")

@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from persistcal.evaluation.predictions import drop_noise, partly_shared, spelling_error
-from persistcal.imports.asks import FIRST, check_asks, number_asks
-from persistcal.imports.scales import PROBABILITIES, Scale, is_missing
 from persistcal.questions.groups import check_groups
+from persistcal.readers.asks import FIRST, check_asks, number_asks
+from persistcal.readers.scales import PROBABILITIES, Scale, is_missing
 from persistcal.store import user_files
 from persistcal.store.artifacts import ANSWERS
 from persistcal.store.user_files import TRUTHS, UserTableError, check_copy, refuse, round_narrow

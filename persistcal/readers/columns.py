@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from difflib import get_close_matches
 
-from persistcal.imports import answers as own_answers
-from persistcal.imports import options as own_options
-from persistcal.imports import predictions as own_predictions
-from persistcal.imports.answer_files import columns_and_scores
-from persistcal.imports.scales import scale_remedy
+from persistcal.readers import answers as own_answers
+from persistcal.readers import options as own_options
+from persistcal.readers import predictions as own_predictions
+from persistcal.readers.answer_files import columns_and_scores
+from persistcal.readers.scales import scale_remedy
 from persistcal.store.user_files import (
     UserTableError,
     name_files_in_errors,

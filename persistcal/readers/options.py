@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from persistcal.answers.options import normalised, option_answers, scored_clusters
-from persistcal.imports.answers import (
+from persistcal.readers.answers import (
     ANSWER_SET,
     NAMES,
     ROUNDING,
