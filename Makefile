@@ -183,7 +183,7 @@ $(VENV)-lowest/ready: envs/lowest.txt
 	@touch $@
 
 test-lowest: $(VENV)-lowest/ready  ## test the library with the lowest versions that it allows (3 min)
-	@$(VENV)-lowest/bin/python -m pytest -q -n 2 -p no:cacheprovider tests/evaluation tests/command tests/api
+	@$(VENV)-lowest/bin/python -m pytest -q -n 2 -p no:cacheprovider tests/command tests/api
 
 BESIDE := inspect-ai lm-eval lm-polygraph uqlm
 test-beside: $(VENV)/ready-dev  ## test that pip finds versions for the library beside others (3 min)
