@@ -349,8 +349,13 @@ def compare(
     _check_out(out, out)
     _check_replaced(out, [*files, *options["again"]])
     settings = _settings(options)
-    comparison, page = _compare(files, _reading(**options), settings)
-    paths = _write_tables(comparison.tables, out)
+    paths: list[str] = []
+    comparison, page = _compare(
+        files,
+        _reading(**options),
+        settings,
+        lambda made: paths.extend(_write_tables(made, out)),
+    )
     report = str(Path(out, "report", "index.html"))
     write_whole(report, page)
     if as_json:
@@ -701,16 +706,19 @@ def _read(files: Sequence[str], reading: "Reading") -> "PredictionTables":
 
 
 def _compare(
-    files: Sequence[str], reading: "Reading", settings: EvaluationSettings
+    files: Sequence[str],
+    reading: "Reading",
+    settings: EvaluationSettings,
+    ready: "Callable[[dict[str, pd.DataFrame]], object]" = lambda _: None,
 ) -> "tuple[Comparison, str]":
-    """Return a comparison and its page."""
+    """Return a comparison and its page; `ready` is called with each table that is made."""
     from persistcal.api.evaluate import compare_inputs
 
     inputs = _read(files, reading)
     # Metrics and bootstrap of each; states, pairs, thresholds; page
     n_steps = 2 * len(inputs.predictions) + 4
     with _bar(n_steps) as step:
-        comparison = compare_inputs(inputs, settings, step)
+        comparison = compare_inputs(inputs, settings, step, ready)
         text = comparison.to_html()
         step("page")
     return comparison, text

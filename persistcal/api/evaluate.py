@@ -3,7 +3,7 @@
 `persistcal.compare` and the command `persistcal compare` both call `compare_inputs`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pandas as pd
@@ -193,10 +193,19 @@ def count_contrast_sets(inputs: PredictionTables, settings: EvaluationSettings) 
 
 
 def compare_inputs(
-    inputs: PredictionTables, settings: EvaluationSettings, step: Step = lambda _: None
+    inputs: PredictionTables,
+    settings: EvaluationSettings,
+    step: Step = lambda _: None,
+    ready: Callable[[dict[str, pd.DataFrame]], object] = lambda _: None,
 ) -> Comparison:
-    """Evaluate, resample and compare all predictions."""
+    """Evaluate, resample and compare all predictions; `ready` is called with made tables."""
     inputs.check_pairs()
+    tables: dict[str, pd.DataFrame] = {}
+
+    def add(name: str, table: pd.DataFrame) -> None:
+        tables[name] = table
+        ready({name: table})
+
     results, subjects = [], []
     for (model, dataset, name), rows in inputs.predictions.items():
         subjects.append({"model": model, "dataset": dataset})
@@ -217,12 +226,18 @@ def compare_inputs(
         (str(model), str(dataset), [[(t, EVERY)] for t in rows["train_dataset"].unique()])
         for (model, dataset), rows in drawn.groupby(SUBJECT, sort=False)
     ]
-    tests = compare_table(drawn, comparisons)
+    add("metrics", metrics)
+    add(
+        "significance", stack([(compare_table(drawn, comparisons), {})], artifacts.SIGNIFICANCE)
+    )
+    add("intervals", intervals)
     predictions = inputs.all_predictions
     by_dataset = dict.fromkeys(predictions["dataset"].unique(), settings)
     claims = make_claims(
         predictions, drawn, inputs.checkpoints, by_dataset, is_greedy=inputs.is_greedy
     )
+    add("claims", stack([(claims, {})], artifacts.CLAIMS))
+    add("contrast_sets", count_contrast_sets(inputs, settings))
     compared = compare_study(
         list(inputs.predictions.values()),
         inputs.checkpoints,
@@ -231,18 +246,9 @@ def compare_inputs(
         controls={},
         step=step,
     )
-    tables = {
-        "metrics": metrics,
-        "significance": stack([(tests, {})], artifacts.SIGNIFICANCE),
-        "intervals": intervals,
-        "claims": stack([(claims, {})], artifacts.CLAIMS),
-        "contrast_sets": count_contrast_sets(inputs, settings),
-        **{
-            name: stack([(table, {})], getattr(artifacts, name.upper()))
-            for name, table in compared._asdict().items()
-            if name != "changes"  # kinds of change have names in a study only
-        },
-    }
+    for name, table in compared._asdict().items():
+        if name != "changes":  # kinds of change have names in a study only
+            add(name, stack([(table, {})], getattr(artifacts, name.upper())))
     return Comparison(inputs, settings, tables, drawn)
 
 

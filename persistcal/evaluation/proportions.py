@@ -1,5 +1,6 @@
 """Intervals of shares, comparisons of two values, and Holm's adjustment of p-values."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -86,7 +87,7 @@ def compare_accuracies(earlier: ArrayLike, later: ArrayLike) -> StateDifference:
     product = n_both * n_neither - lost * gained
     agreement = max(product - n / 2, 0) if product > 0 else product
     spread = (n_both + lost) * (gained + n_neither) * (n_both + gained) * (lost + n_neither)
-    phi = agreement / np.sqrt(spread) if spread else 0.0
+    phi = agreement / math.sqrt(spread) if spread else 0.0  # an integer above 2⁶⁴, too
     (low1, high1), (low2, high2) = wilson(p1, n), wilson(p2, n)
 
     def reach(share: float, bound: float) -> float:

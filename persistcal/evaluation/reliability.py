@@ -11,7 +11,7 @@ of calibration is the share of draws that reach the observed value.
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -43,7 +43,9 @@ from persistcal.evaluation.threads import in_threads
 
 N_POINTS = 51  # on the curve, evenly spread over [0, 1]
 N_DRAWS = 500
-BLOCK = 100  # draws at a time, to save memory
+BLOCK = 100  # draws at a time, to save memory; fewer of more than 200,000 groups
+MOST_NUMBERS = 20_000_000  # of a block
+COLUMNS = 20  # replicates of a curve at a time: 160 MB of a million answers
 METRIC = "smece"
 FLOOR = ["noise_floor", "p_calibrated"]
 
@@ -64,23 +66,27 @@ class Reliability(NamedTuple):
     support: Array
 
 
-def bootstrap_counts(groups: NDArray[np.intp], *, n_replicates: int, seed: int) -> Array:
+def bootstrap_counts(
+    groups: NDArray[np.intp], *, n_replicates: int, seed: int
+) -> NDArray[np.uint8]:
     """Return how often each question is in each replicate, (n_questions, n_replicates).
 
     An ordinary bootstrap of the `groups` of questions, (n_questions,): of n groups, the first n
     of the sequence of `draws.question_blocks`.
 
     >>> bootstrap_counts(np.arange(5), n_replicates=3, seed=0).sum(axis=0)
-    array([5., 5., 5.])
+    array([5, 5, 5], dtype=uint64)
     """
     distinct, group_number = np.unique(groups, return_inverse=True)
     n = len(distinct)
-    blocks = (next(question_blocks(n, seed, replicate)) for replicate in range(n_replicates))
-    counts = [np.bincount(drawn[:n], minlength=n) for drawn in blocks]
-    return np.stack(counts, axis=1).astype(float)[group_number]
+    counts = np.empty((n_replicates, len(groups)), np.uint8)  # hardly any exceeds 10
+    for replicate in range(n_replicates):
+        drawn = next(question_blocks(n, seed, replicate))[:n]
+        counts[replicate] = np.bincount(drawn, minlength=n)[group_number]
+    return counts.T
 
 
-def reliability(runs: Sequence[Array], correct: Array, *, counts: Array) -> Reliability:
+def reliability(runs: Sequence[Array], correct: Array, *, counts: NDArray[Any]) -> Reliability:
     """Draw the reliability of an estimator's answers at one checkpoint.
 
     All replicates use the same bandwidth, at least 11/1024, so that the curve of a well
@@ -95,14 +101,16 @@ def reliability(runs: Sequence[Array], correct: Array, *, counts: Array) -> Reli
     chosen = np.linspace(0, len(points) - 1, N_POINTS).round().astype(int)
     read = smoothing_at(points[chosen], k)
 
-    def smooth(values: Array) -> Array:
-        """Sum the values of the answers near each point, over runs."""
-        return sum(
-            read @ (place(run, np.ones(len(run)), n_grid_points(k)) @ values) for run in runs
-        )
+    blocks: list[NDArray[Any]] = [np.ones((len(correct), 1))]
+    blocks += [counts[:, i : i + COLUMNS] for i in range(0, counts.shape[1], COLUMNS)]
 
-    columns = np.column_stack([np.ones(len(correct)), counts])
-    mass, right = smooth(columns), smooth(columns * correct[:, None])
+    def smooth(values: Array) -> Array:
+        """Sum the values of the answers near each point under each column, over runs."""
+        matrices = [place(run, values, n_grid_points(k)) for run in runs]
+        columns = [[m @ block.astype(float, order="C") for block in blocks] for m in matrices]
+        return sum(read @ np.hstack(placed) for placed in columns)
+
+    mass, right = smooth(np.ones(len(correct))), smooth(correct)
     with np.errstate(divide="ignore", invalid="ignore"):
         shares = right / mass
     # Near few answers some replicates are undefined; the others still give a band.
@@ -215,9 +223,11 @@ def _uniforms(groups: NDArray[np.intp], n_draws: int, seed: int) -> Iterator[Arr
     """
     rng = np.random.default_rng(seed)
     _, group_number = np.unique(groups, return_inverse=True)
-    n_groups, starts = int(group_number.max(initial=-1)) + 1, range(0, n_draws, BLOCK)
+    n_groups = int(group_number.max(initial=-1)) + 1
+    block = max(1, min(BLOCK, MOST_NUMBERS // max(1, n_groups)))
+    starts = range(0, n_draws, block)
     return (
-        rng.random((n_groups, min(BLOCK, n_draws - start)))[group_number] for start in starts
+        rng.random((n_groups, min(block, n_draws - start)))[group_number] for start in starts
     )
 
 

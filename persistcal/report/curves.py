@@ -29,7 +29,7 @@ Labels = NDArray[np.int8]
 
 
 def reliability_curve(
-    runs: Sequence[Array], correct: NDArray[np.bool_], counts: Array
+    runs: Sequence[Array], correct: NDArray[np.bool_], counts: NDArray[np.uint8]
 ) -> tuple[float, Array]:
     """Return SmoothECE, and rows of (confidence, accuracy, lower, upper), at one checkpoint.
 

@@ -18,7 +18,7 @@ from command_line import run
 from own_rows import write_rows
 from synthetic_predictions import CHECKPOINTS, make_predictions
 
-from persistcal.api import command, display
+from persistcal.api import command, display, evaluate
 from persistcal.api.evaluate import compare_inputs
 from persistcal.readers.inputs import make_settings
 from persistcal.readers.predictions import KNOWN
@@ -600,6 +600,26 @@ def test_the_verdict_compares_the_chosen_pairs_only(update, capsys):
     assert (verdict["earlier"], verdict["later"], verdict["precision"]) == ("a", "b", 0.6)
     thresholds = pd.read_csv(file.parent / "out" / "thresholds.csv")
     assert set(zip(thresholds["earlier"], thresholds["later"], strict=True)) == {("a", "b")}
+
+
+def test_tables_that_were_made_are_written_although_a_later_step_fails(update, monkeypatch):
+    def fail(*_args, **_settings):
+        raise MemoryError
+
+    file, options = update
+    out = file.parent / "partly"
+    words = ("compare", file, *options, "--out", out)
+    monkeypatch.setattr(evaluate, "compare_study", fail)
+    with pytest.raises(MemoryError):
+        run(*words)
+    assert {p.stem for p in out.iterdir()} == {
+        *("metrics", "significance", "intervals", "claims", "contrast_sets")
+    }
+    monkeypatch.undo()
+    monkeypatch.setattr(display.Comparison, "to_html", fail)
+    with pytest.raises(MemoryError):
+        run(*words)
+    assert {"states", "thresholds", "selective"} < {p.stem for p in out.iterdir()}
 
 
 def test_the_release_gate_of_compare_fails_if_a_threshold_is_undecided(update, capsys):

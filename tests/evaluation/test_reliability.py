@@ -1,10 +1,13 @@
 """Reliability curves, against relplot."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import relplot
 from relplot.diagrams import prepare_rel_diagram
 
+from persistcal.evaluation import reliability as measured
 from persistcal.evaluation.reliability import bootstrap_counts, reliability
 
 
@@ -61,3 +64,19 @@ def test_copies_of_answers_in_groups_leave_the_band_unchanged():
     three_times = reliability([np.repeat(confidence, 3)], np.repeat(correct, 3), counts=grouped)
     np.testing.assert_allclose(three_times.lower, drawn.lower)
     np.testing.assert_allclose(three_times.upper, drawn.upper)
+
+
+def test_a_curve_of_many_answers_needs_little_memory():
+    """Far less than 8 bytes for each answer and replicate."""
+    confidence, correct = answers(n := 40_000)
+    tracemalloc.start()
+    counts = bootstrap_counts(np.arange(n), n_replicates=200, seed=1)
+    reliability([confidence], correct, counts=counts)
+    assert tracemalloc.get_traced_memory()[1] < 3 * 200 * n
+    tracemalloc.stop()
+
+
+def test_draws_of_labels_come_in_blocks_of_bounded_size(monkeypatch):
+    monkeypatch.setattr(measured, "MOST_NUMBERS", 1000)
+    blocks = list(measured._uniforms(np.arange(50) // 2, 90, 0))
+    assert [block.shape for block in blocks] == [(50, 40), (50, 40), (50, 10)]

@@ -101,6 +101,10 @@ def test_intervals_of_paired_accuracies_equal_values_by_hand():
     cells = [20, 5, 10, 15]
     paired = compare_accuracies(np.repeat([1, 1, 0, 0], cells), np.repeat([1, 0, 1, 0], cells))
     assert paired[3:5] == pytest.approx((-0.0529, 0.2450), abs=1e-4)
+    # 4,000 times as many questions: a width of 1 / √4000 of this, of products above 2⁶⁴
+    many = 4000 * np.array(cells)
+    wide = compare_accuracies(np.repeat([1, 1, 0, 0], many), np.repeat([1, 0, 1, 0], many))
+    assert wide.upper - wide.lower == pytest.approx(0.2979 / 4000**0.5, rel=0.1)
 
 
 def test_p_values_of_replicates_equal_values_by_hand():

@@ -58,7 +58,7 @@ def calibration(part: Part, *, seed: int) -> list[list[dict[str, Any]]]:
 
 
 def _diagram(
-    runs: Runs, correct: NDArray[np.bool_], counts: NDArray[np.float64]
+    runs: Runs, correct: NDArray[np.bool_], counts: NDArray[np.uint8]
 ) -> dict[str, Any]:
     smece, points = curves.reliability_curve(runs, correct, counts)
     return {
