@@ -400,7 +400,10 @@ def page(files: Sequence[str], out: str, **options: Any) -> None:  # noqa: ANN40
     """Write only the page: findings, charts, and all answers."""
     from persistcal.store.files import write_whole
 
-    _check_out(out, str(Path(out).parent))
+    if out.strip() and Path(out).is_dir():
+        raise ValueError(f"{out}: is a folder; give --out the name of a file.")
+    if Path(out).is_file() or not Path(out).exists() or not out.strip():
+        _check_out(out, str(Path(out).resolve().parent))  # a pipe or a device needs no folder
     if Path(out).is_file() and not Path(out).read_bytes().startswith(b"<"):
         raise ValueError(f"{out}: exists and is no page; give another --out.")
     settings = _settings(options)

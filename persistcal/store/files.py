@@ -1,5 +1,6 @@
 """Read files by path, write them as a whole or not at all, and compare their digests."""
 
+import errno
 import hashlib
 import json
 import os
@@ -42,8 +43,18 @@ def written_whole(path: FilePath) -> Iterator[Path]:
     """Yield a temporary path, which is renamed to `path` if the ``with`` block succeeds.
 
     Folders are made. Temporary files that killed processes of this machine left are removed.
+    A link is followed. Only regular files are replaced: a pipe or a device is written into.
     """
     path = Path(path)
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "is a folder; give the name of a file", str(path))
+    if path.exists() and not path.is_file():
+        with TemporaryDirectory() as folder:
+            yield (part := Path(folder, path.name))
+            with part.open("rb") as written, path.open("wb") as node:
+                shutil.copyfileobj(written, node)
+        return
+    path = path.resolve()
     path.parent.mkdir(parents=True, exist_ok=True)
     beginning = f".{path.name}.{platform.node()}."
     for left in path.parent.glob(f"{escape(beginning)}*.part"):
