@@ -67,7 +67,7 @@ lab: $(VENV)/ready  ## make and evaluate edited, unlearned and further states of
 	@echo "  page     results/lab/report/index.html"
 
 lab-real: $(VENV)/smollm2  ## the laboratory with real weights, SmolLM2-135M (hours)
-	@$(RUN)/python -m tools.real_lab
+	@$(RUN)/python -m reproduce.real_lab
 	@$(RUN)/python tools/fork_jobs.py --profile profiles/laptop --configfile config/lab_real.yaml \
 	  --quiet rules
 	@echo "Complete: results/lab_real/report/index.html, and changes.csv and tables/"
@@ -90,7 +90,7 @@ docs-numbers: $(VENV)/ready  ## correct the numbers in README and docs
 	@$(RUN)/python -m tools.docs_numbers
 
 real-updates: $(VENV)/ready-dev  ## measure published updates: docs/real_updates.md; ARGS="answers tuned"
-	@$(RUN)/python -m tools.real_updates $(ARGS)
+	@$(RUN)/python -m reproduce.real_updates $(ARGS)
 
 config-readme: $(VENV)/ready  ## write config/README.md from the schema
 	@$(RUN)/python -m tools.config_readme
@@ -118,11 +118,11 @@ test: $(VENV)/ready-dev  ## run all tests
 	@$(PYTEST) -n 3 $(SPREAD) -rs
 
 # A test of the command takes half a second, a test of these folders a tenth.
-QUICK := persistcal atlas study $(addprefix tests/, analyses evaluation imports judge questions \
-  report store study)
+QUICK := persistcal atlas study reproduce $(addprefix tests/, evaluation imports judge questions \
+  report reproduce store study)
 # Files that take four seconds or more
 LONG := $(addprefix evaluation/test_, bootstrap evaluation_scripts loops metric_contract power \
-  recipes states) imports/test_release study/test_preflight
+  recipes states) reproduce/test_release study/test_preflight
 LONG += $(addprefix report/test_, catalogue figures one_more page page_browser)
 
 quick: $(VENV)/ready-dev  ## run the tests that take the least: no workflow, model, command or browser
@@ -134,7 +134,7 @@ soak: $(VENV)/ready-dev  ## run all tests of faults, again and again for SOAK_MI
 ON_GPUS := $(addprefix tests/, models/test_load.py models/test_pretraining.py answers/test_decode.py \
   answers/test_sampling.py answers/test_entailment.py confidence/test_scoring.py \
   confidence/test_verbalised.py confidence/test_verifier.py confidence/test_estimators.py \
-  training/test_train.py laboratory analyses/test_variance.py)
+  training/test_train.py laboratory reproduce/test_variance.py)
 
 pretend: $(VENV)/ready-dev  ## tests on pretended GPUs; needs g++
 	@$(PYTEST) tests/pretend -q
@@ -206,18 +206,18 @@ check: $(VENV)/ready-dev  ## run all linters; tests must be in plain English
 	@$(RUN)/python -m tools.plain_english
 
 types: $(VENV)/ready-dev
-	@$(RUN)/mypy persistcal atlas study tools workflow/scripts
+	@$(RUN)/mypy persistcal atlas study reproduce tools workflow/scripts
 
 lint: $(VENV)/ready-dev
 	@$(RUN)/ruff check .
 	@$(RUN)/ruff format --check .
-	@$(RUN)/snakefmt --check Snakefile workflow
+	@$(RUN)/snakefmt --check Snakefile workflow reproduce
 	@$(RUN)/python -m tools.lint
 
 format: $(VENV)/ready-dev  ## format the code
 	@$(RUN)/ruff check --fix .
 	@$(RUN)/ruff format .
-	@$(RUN)/snakefmt Snakefile workflow
+	@$(RUN)/snakefmt Snakefile workflow reproduce
 
 # SLURM for the tests on a cluster, a browser for those of the page, a compiler for pretended GPUs,
 # a clock that can jump for those of faults.

@@ -40,6 +40,11 @@ else:
     include: "workflow/rules/imports.smk"
 
 
+if study.chosen["source"] == "release":
+
+    include: "reproduce/rules/release.smk"
+
+
 if study.has_own_answers:
 
     if not study.has_own_options:
@@ -51,8 +56,10 @@ if study.has_own_answers:
 
 include: "workflow/rules/evaluation.smk"
 include: "workflow/rules/analyses.smk"
+include: "reproduce/rules/analyses.smk"
 include: "workflow/rules/shown.smk"
 include: "workflow/rules/report.smk"
+include: "reproduce/rules/paper.smk"
 include: "workflow/rules/page.smk"
 
 

@@ -6,18 +6,15 @@ nothing by itself. Scripts and rooms import from rooms: an edit of these names r
 
 Modules
 -------
-analyses/: further analyses of the paper: transfer, hidden states, weights, headroom,
-    accuracy
 api/: the functions for notebooks, and the command `persistcal`
 answers/: answers of a checkpoint: beam search, answers of one meaning, the prediction
 confidence/: how sure an answer is: verbalised confidence, verifiers, probes, calibration
 evaluation/: contrast sets, conditioning, metrics and paired bootstrap tests
-imports/: the authors' release
 judge/: labels of answers: a match with the references, a paid model, a person
 models/: checkpoints: find and fetch them, load them, run them in batches
 questions/: questions and their reference answers: public datasets and a user's own
 readers/: users' files and frames: predictions, answers, scored options
-report/: tables and figures, and the study beside the paper
+report/: tables, figures and the page of a study
 server/: OpenAI-compatible servers: retries, limits, redacted keys, a ceiling on the cost
 store/: files: tables, jobs, logs, progress, readers of users' files
 training/: train confidence adapters on several checkpoints jointly; change checkpoints

@@ -5,7 +5,6 @@ files, or makes the parameters of a job.
 """
 
 import re
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -548,18 +547,3 @@ class Inputs:
         """Return the estimators that the study computes from the answers."""
         estimators = self.config["estimators"].items()
         return [name for name, entry in estimators if entry.get("function") != "stated"]
-
-    def release_model(self, name: str) -> Config:
-        """Return the repository of a model and its revisions by checkpoint."""
-        described = self.study.described(name)
-        revisions = {c: entry["revision"] for c, entry in described.items()}
-        groups = ("earlier", "evaluation")
-        return {
-            "repo": self.config["models"][name]["repo"],
-            **{g: {c: revisions[c] for c in self.study.group(name, g)} for g in groups},
-        }
-
-    def release_dataset(self, name: str) -> Mapping[str, Any]:
-        """Return the splits of a dataset of the release, and its training datasets."""
-        splits = ("train", "test", "train_datasets")
-        return {k: value for k, value in self.config["datasets"][name].items() if k in splits}

@@ -12,7 +12,6 @@ from study.checkpoints import Config
 from study.inputs import Inputs
 from study.study import Study
 
-MODULES = Path("persistcal", "report")
 SCRIPTS = Path("workflow", "scripts", "report")
 MAKERS = {"figure": SCRIPTS / "draw_figure.py", "table": SCRIPTS / "make_plain_table.py"}
 FILE = "persistcal/report/catalogue.py"
@@ -223,8 +222,8 @@ def _planned(
     caption = view.caption.format(**{**values, "dataset": dataset})
     if "caption" in names:
         values["caption"] = caption
-    description = {"function": view.function, "artifact": view.artifact, "settings": values}
-    module, root = MODULES / f"{view.function.partition('.')[0]}.py", settings.root
+    description = {"function": view.path, "artifact": view.artifact, "settings": values}
+    module, root = Path(*view.path.split(".")[:-1]).with_suffix(".py"), settings.root
     return {
         "rows": expand(rows),
         "about": {**description, "caption": caption},

@@ -16,18 +16,28 @@ from tools import outputs_page
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "persistcal"
-INITS = sorted([*PACKAGE.rglob("__init__.py"), ROOT / "atlas/__init__.py"])
+BESIDE = [ROOT / name / "__init__.py" for name in ("atlas", "reproduce")]
+INITS = sorted([*PACKAGE.rglob("__init__.py"), *BESIDE])
 MODULES = sorted(
     path
     for folder in (PACKAGE, ROOT / "atlas")
     for path in folder.rglob("*.py")
     if path.name != "__init__.py"
 )
-FOLDERS = ("persistcal", "atlas", "study", "workflow", "tools", "tests", "benchmarks")
+FOLDERS = (
+    "persistcal",
+    "atlas",
+    "study",
+    "reproduce",
+    "workflow",
+    "tools",
+    "tests",
+    "benchmarks",
+)
 # From the ground up: a package imports from those before it.
 ORDER = ["store", "questions", "server", "evaluation", "models", "answers", "judge"]
-ORDER += ["confidence", "readers", "report", "analyses", "imports", "training", "api"]
-SCRIPTS = sorted(ROOT.glob("workflow/scripts/*/*.py"))
+ORDER += ["confidence", "readers", "report", "training", "api"]
+SCRIPTS = sorted([*ROOT.glob("workflow/scripts/*/*.py"), *ROOT.glob("reproduce/scripts/*.py")])
 
 
 def imports(path):
@@ -128,7 +138,7 @@ def test_no_modules_import_each_other_in_a_circle():
 
 def test_the_science_knows_neither_snakemake_nor_the_config():
     for path in MODULES:
-        assert not {"snakemake", "study", "tools"} & set(imports(path)), path
+        assert not {"snakemake", "study", "tools", "reproduce"} & set(imports(path)), path
 
 
 def test_every_module_serves_a_script_a_notebook_or_the_command():
@@ -144,7 +154,7 @@ def test_every_module_serves_a_script_a_notebook_or_the_command():
 
 
 def test_scripts_are_named_like_their_functions_and_rules():
-    rules = "\n".join(path.read_text() for path in ROOT.glob("workflow/rules/*.smk"))
+    rules = "\n".join(path.read_text() for path in ROOT.glob("*/rules/*.smk"))
     for path in SCRIPTS:
         functions = [
             node.name

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from persistcal.analyses.accuracy import accuracies
 from persistcal.answers.options import has_options
 from persistcal.evaluation.metrics.registry import names as metric_names
 from persistcal.evaluation.settings import EvaluationSettings
+from persistcal.judge.accuracy import accuracies
 from persistcal.readers.inputs import IMPORTED, SUBJECT, PredictionTables, stack
 from persistcal.readers.rating import ESTIMATORS
 from persistcal.report.catalogue import FIGURES

@@ -2,6 +2,7 @@
 
 Modules
 -------
+accuracy: accuracy of each checkpoint, and agreement of two on new errors
 asking: ask a judge behind a server: request by request, or in batches
 audit: a sheet for a person who checks the judge, and its summary
 backends: judge back ends, one class each

@@ -1,4 +1,4 @@
-"""Tables, figures and the page of a study, and a comparison with the paper.
+"""Tables, figures and the page of a study.
 
 Modules
 -------
@@ -12,8 +12,6 @@ grid: the cells of a table of results, their marks, and their layout
 latex: tables as LaTeX
 layout: the columns of a table of results, and the estimators that it compares
 page/: one HTML page with the results of a study and all answers
-paper: the paper's printed numbers under this project's names, compared with a study
-paper_numbers: the paper's other printed numbers, such as sizes and accuracies, compared
 tables: tables that compare no estimators: a function from rows to LaTeX and a CSV's rows
 threshold_views: thresholds in sentences, for the terminal, the page and notebooks
 update_figures: figures of confidence and thresholds before and after an update

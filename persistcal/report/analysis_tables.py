@@ -22,33 +22,6 @@ _ATTRIBUTES = {
 }
 
 
-def hidden_state_table(rows: pd.DataFrame, *, labels: DisplayNames, last_layer: str) -> str:
-    """Return correlations by layer; the last was measured "after_norm" or "before_norm"."""
-    groups = dict(list(rows.groupby(PLACE, sort=False)))
-    names = [place_title(place, labels) for place in groups]
-    cells = {
-        (key, row["layer"]): [number(row["mean_rho"]), number(row["median_rho"])]
-        for key, group in groups.items()
-        for row in group.to_dict("records")
-    }
-    heads = [latex.line(["Layer", *[r"Mean $\rho$", r"Median $\rho$"] * len(groups)])]
-    if len(groups) > 1:
-        heads = latex.spanning([(name, 2) for name in names]) + heads
-    body = []
-    for layer in sorted(rows["layer"].unique()):
-        pairs = [cells.get((key, layer), [MISSING] * 2) for key in groups]
-        body.append(latex.line([str(layer), *(text for pair in pairs for text in pair)]))
-    caption = (
-        f"Variance analysis ({'; '.join(names)}): Spearman correlation between the order of "
-        "the checkpoints and the total variance, over the seeds of confidence adapters, of the "
-        "hidden state of each layer at the end of a question's prompt. Mean and median over "
-        "questions; positive: later checkpoints vary more. The last layer is taken "
-        f"{last_layer.split('_')[0]} the model's final norm."
-    )
-    lines = latex.tabular(f"r{'cc' * len(groups)}", heads, [body])
-    return latex.floating(lines, caption=caption, label="hidden-state-variance")
-
-
 def confounds_table(rows: pd.DataFrame, *, labels: DisplayNames) -> str:
     """Return the scores of baselines that use group accuracies only."""
 

@@ -14,13 +14,19 @@ class View(NamedTuple):
     """A figure or table."""
 
     name: str  # of its file; with `{dataset}` each dataset has one
-    function: str  # module and function of this package, such as "figures.accuracy_figure"
+    function: str  # such as "figures.accuracy_figure" of this package; else the whole path
     artifact: str  # the table of `persistcal.store.artifacts` that the function reads
     caption: str  # with `{dataset}` and other settings in braces
     settings: str = ""  # keyword arguments of the function: names of `study.views.ViewSettings`
     label: str = ""  # short name in Snakemake's report, for figures
     files: str = ""  # key in `ROWS` of workflow/rules/report.smk, by default `artifact`
     target: Target = "study"  # the smallest target that makes it
+
+    @property
+    def path(self) -> str:
+        """The function with its module and package."""
+        is_here = self.function.count(".") == 1
+        return f"persistcal.report.{self.function}" if is_here else self.function
 
 
 FIGURES = (
@@ -89,32 +95,6 @@ FIGURES = (
             "estimators: the table of the same name marks those that cannot be distinguished "
             "from the best. Colours are families; on the dashed lines, confidence follows "
             "nothing, which for the contrast-set AUC is the end-correct baseline."
-        ),
-    ),
-    View(
-        name="transfer_{dataset}",
-        function="figures.transfer_figure",
-        artifact="transfer",
-        target="all",
-        label="transfer between checkpoints, {dataset}",
-        settings="transfer_sets random_later all_checkpoints models transfer_recipes",
-        caption=(
-            "Full-set AUC of adapters trained at one checkpoint (left: on it alone; right: on "
-            "two neighbours, the later one's labels replaced by coin flips) and used at every "
-            "checkpoint."
-        ),
-    ),
-    View(
-        name="gcm_headroom",
-        function="figures.headroom_figure",
-        artifact="headroom",
-        target="all",
-        label="headroom of the external verifier",
-        settings="models datasets verifier oracle",
-        caption=(
-            "Gain of oracle training over an external verifier in contrast-set AUC, with its "
-            "95 % bootstrap interval, against how often the verifier's backbone is wrong "
-            "about the same questions."
         ),
     ),
     View(
@@ -315,15 +295,6 @@ TABLES = (
         artifact="unsaid",
         settings="checkpoints labels",
         caption="Answers without a readable stated confidence.",
-    ),
-    View(
-        name="weight_similarity",
-        function="tables.weight_similarity",
-        artifact="weight_similarities",
-        files="weight_similarity",
-        target="all",
-        settings="all_checkpoints models",
-        caption="Cosine similarity of the flattened weights of each two checkpoints.",
     ),
     View(
         name="checkpoints",

@@ -84,7 +84,7 @@ def contrast_set_sizes(
             for row, name in of_model.items()
         ]
         heads = [*map(escape, of_model.values())]
-        tabulars.append(_square(models.get(model, model), heads, lines))
+        tabulars.append(square(models.get(model, model), heads, lines))
     caption = (
         f"{datasets.get(dataset, dataset)}: sizes of the contrast sets of each pair "
         "of evaluation checkpoints, and in brackets how many of their questions the row's "
@@ -101,7 +101,7 @@ def contrast_set_sizes(
     return Printed(latex.floating(latex.stacked(tabulars), caption=caption, label=label), rows)
 
 
-def _square(model: str, heads: Sequence[str], rows: Sequence[str]) -> list[str]:
+def square(model: str, heads: Sequence[str], rows: Sequence[str]) -> list[str]:
     """Return the tabular of a model, with a column per checkpoint."""
     head = [*latex.title(model, len(heads) + 1, ruled=True), latex.line(["", *heads])]
     return latex.tabular(f"l{'c' * len(heads)}", head, [rows])
@@ -126,31 +126,6 @@ def unsaid(counts: pd.DataFrame, *, checkpoints: DisplayNames, labels: DisplayNa
     tex = latex.floating(body, caption=caption, label="unsaid")
     columns = ["model", "dataset", "estimator", "checkpoint", "answers", "unsaid"]
     return Printed(tex, counts[columns])
-
-
-def weight_similarity(
-    similarities: pd.DataFrame, *, all_checkpoints: DisplayNames, models: Names
-) -> Printed:
-    """Cosine similarities of the weights of each pair of checkpoints: a triangle per model.
-
-    Checkpoints that were not compared, as no file has their weights, are left out.
-    """
-    tabulars = []
-    for model, of_model in similarities.groupby("model", sort=False):
-        cosines = of_model.set_index(["earlier", "later"])["cosine"]
-        labels = all_checkpoints[str(model)]
-        compared = {*of_model["earlier"], *of_model["later"]}
-        names = [name for name in labels if name in compared]
-        heads = [escape(labels[name]) for name in names]
-        rows = []
-        for i, earlier in enumerate(names[:-1]):
-            values = [number(cosines[earlier, later]) for later in names[i + 1 :]]
-            rows.append(latex.line([heads[i], *[""] * i, *values]))
-        tabulars.append(_square(models[str(model)], heads[1:], rows))
-    caption = "Cosine similarity of the flattened weights of each pair of checkpoints."
-    body = latex.stacked(tabulars)
-    tex = latex.floating(body, caption=caption, label="weight-similarity")
-    return Printed(tex, similarities)
 
 
 def checkpoint_rows(accuracies: pd.DataFrame, checkpoints: Described) -> pd.DataFrame:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from persistcal.store.files import digest
 
-PACKAGES = ("persistcal", "atlas")
+PACKAGES = ("persistcal", "atlas", "reproduce")
 
 
 def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:

@@ -13,7 +13,8 @@ import pytest
 from persistcal.store.code import imported_names
 
 ROOT = Path(__file__).parents[2]
-RUN_BY_SNAKEMAKE = ("Snakefile", "workflow/", "config/", "profiles/", "study/")
+RUN_BY_SNAKEMAKE = ("Snakefile", "workflow/", "reproduce/rules/", "reproduce/scripts/")
+RUN_BY_SNAKEMAKE += ("config/", "profiles/", "study/")
 
 
 def _git(*words):

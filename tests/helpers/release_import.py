@@ -6,9 +6,9 @@ import pandas as pd
 from import_release import import_release
 from release_archive import DATASETS, MODELS, SEEDS
 
-from persistcal.imports.release_tables import release_tables
 from persistcal.store import artifacts
 from persistcal.store.jobs import Job, execute
+from reproduce.release_tables import release_tables
 
 RECIPES = ["transfer", "transfer_random"]
 POSTHOC = {"self_consistency_posthoc": "isotonic", "gcm_posthoc": "isotonic"}

@@ -18,11 +18,13 @@ from persistcal.report.catalogue import FIGURES, TABLES, View
 from persistcal.store import artifacts
 from persistcal.store.code import imported_files
 from persistcal.store.tables import TableFiles
+from reproduce import catalogue as paper_views
 from study.config_files import over_defaults
 from study.inputs import Inputs
 from study.study import Study
-from study.views import CATALOGUE, SCRIPTS, ViewSettings, plan_views
+from study.views import SCRIPTS, ViewSettings, plan_views
 
+CATALOGUED = (*FIGURES, *TABLES, *paper_views.FIGURES, *paper_views.TABLES)
 FUNCTIONS = """
 import pandas as pd
 from matplotlib.figure import Figure
@@ -145,22 +147,22 @@ def test_a_wrong_entry_of_the_catalogue_is_refused(
         plan(tmp_path, {files: ["a.csv"]}, views)
 
 
-@pytest.mark.parametrize("view", [*FIGURES, *TABLES], ids=lambda view: view.name)
+@pytest.mark.parametrize("view", CATALOGUED, ids=lambda view: view.name)
 def test_every_entry_names_an_existing_artifact_function_and_settings(view):
     assert hasattr(artifacts, view.artifact.upper())
-    module, name = view.function.split(".")
-    function = getattr(import_module(f"persistcal.report.{module}"), name)
+    module, name = view.path.rsplit(".", 1)
+    function = getattr(import_module(module), name)
     parameters = inspect.signature(function).parameters.values()
     assert view.settings.split() == [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
     for setting in {*view.settings.split()} - {"caption"}:
         assert isinstance(getattr(ViewSettings, setting), property)
-    assert view.label or view in CATALOGUE["table"]
+    assert view.label or view in {*TABLES, *paper_views.TABLES}
 
 
 @pytest.mark.slow
 def test_a_dry_run_plans_a_new_table_and_figure(tmp_path):
     project = tmp_path / "project"
-    folders = "persistcal atlas study workflow tools config envs resources"
+    folders = "persistcal atlas study reproduce workflow tools config envs resources"
     for folder in folders.split():
         shutil.copytree(ROOT / folder, project / folder)
     shutil.copy(ROOT / "Snakefile", project)

@@ -27,7 +27,7 @@ def print_table(name, table, rows, folder, **settings):
     """Return LaTeX and CSV of a table, for rows in a file."""
     path = str(folder / f"{table.name}.csv")
     artifacts.write_csv(rows, path, table)
-    entry = {"function": f"change_views.{name}", "artifact": table.name}
+    entry = {"function": f"persistcal.report.change_views.{name}", "artifact": table.name}
     return make_plain_table([path], table={**entry, "settings": {"labels": LABELS, **settings}})
 
 

@@ -170,7 +170,7 @@ def test_a_dollar_sign_in_a_label_is_not_a_formula(tmp_path):
 
 
 def test_equal_figures_are_equal_files(tmp_path):
-    entry = {"function": "figures.accuracy_figure", "artifact": "accuracies"}
+    entry = {"function": "persistcal.report.figures.accuracy_figure", "artifact": "accuracies"}
     entry["settings"] = ACCURACY
     table = str(tmp_path / "accuracies.csv")
     artifacts.write_csv(accuracies(), table, artifacts.ACCURACIES)

@@ -151,7 +151,7 @@ def test_tables_without_rows_are_refused(tmp_path):
         questions_of_quiz("question_examples", split="train")
     path = str(tmp_path / "accuracies.csv")
     artifacts.write_csv(artifacts.empty(artifacts.ACCURACIES), path, artifacts.ACCURACIES)
-    table = {"function": "tables.checkpoints", "artifact": "accuracies"}
+    table = {"function": "persistcal.report.tables.checkpoints", "artifact": "accuracies"}
     table["settings"] = {"described": {"m": {"x": {}}}, "models": {}, "datasets": {}}
     with pytest.raises(ValueError, match=r"accuracies.csv: no accuracy of a checkpoint"):
         make_plain_table([path], table=table)

@@ -58,7 +58,7 @@ def test_a_file_that_is_not_parquet_is_refused_with_its_name(tmp_path):
 
 def test_each_table_names_the_rules_that_write_it():
     """A rule is named like its script; training has a rule for each recipe."""
-    scripts = {path.stem for path in ROOT.glob("workflow/scripts/*/*.py")}
+    scripts = {path.stem for path in ROOT.glob("*/scripts/**/*.py")}
     tables = [table for table in vars(artifacts).values() if isinstance(table, artifacts.Table)]
     assert len(tables) > 20
     for table in tables:

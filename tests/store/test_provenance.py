@@ -10,7 +10,7 @@ from persistcal.store import code as provenance
 from persistcal.store.code import PACKAGES, code_digest, imported_files
 
 ROOT = Path(__file__).parents[2]
-SCRIPTS = sorted(ROOT.glob("workflow/scripts/*/*.py"))
+SCRIPTS = sorted([*ROOT.glob("workflow/scripts/*/*.py"), *ROOT.glob("reproduce/scripts/*.py")])
 
 # Modules and their imports, in every form of the import statement.
 MODULES = {

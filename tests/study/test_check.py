@@ -532,7 +532,7 @@ def test_braces_in_a_path_are_refused_with_the_key(overlay, key):
 def test_the_snakefile_imports_only_snakemakes_dependencies():
     code = """
 import sys
-import study.check, study.config_files, study.inputs, study.preflight, study.released
+import study.check, study.config_files, study.inputs, study.preflight, reproduce.released
 import tools.end_of_run, tools.start_of_run
 print({"numpy", "pandas", "pyarrow", "scipy", "torch"} & set(sys.modules))
 """

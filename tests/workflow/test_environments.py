@@ -38,7 +38,7 @@ def test_an_environment_holds_the_listed_versions_and_no_other_file(environment)
 def test_rules_that_ask_for_gpus_name_an_environment_with_cuda():
     rules = [
         rule
-        for path in sorted(ROOT.glob("workflow/rules/*.smk"))
+        for path in sorted(ROOT.glob("*/rules/*.smk"))
         for rule in re.split(r"^ *rule ?\w*:$", path.read_text(), flags=re.MULTILINE)[1:]
     ]
     for rule in rules:

@@ -153,6 +153,7 @@ def test_a_module_can_come_from_a_repository_by_name(own_workflow, tmp_path):
         "persistcal",
         "atlas",
         "study",
+        "reproduce",
         "tools",
         "workflow",
         "resources/paper",  # the resources of atlas are large

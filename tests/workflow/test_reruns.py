@@ -217,7 +217,17 @@ def test_only_one_more_checkpoint_is_asked_about_its_answers(study, tmp_path):
     }
 
 
-FOLDERS = ["atlas", "config", "envs", "persistcal", "profiles", "study", "tools", "workflow"]
+FOLDERS = [
+    "atlas",
+    "config",
+    "envs",
+    "persistcal",
+    "profiles",
+    "reproduce",
+    "study",
+    "tools",
+    "workflow",
+]
 # Lists of contrast sets share modules with SmoothECE.
 WITH_METRICS = {"evaluate_estimator": 5, **COLLECTED, "list_contrast_sets": 1}
 

@@ -76,7 +76,13 @@ LABELS = {kind: study.labels[kind] for kind in ("models", "datasets")}
 TABLES = list(study.tables)
 LEFT_OUT += study.tables_left_out
 
-RULES = workflow.current_basedir  # the folder of this file and of all other rule files
+RULES = workflow.current_basedir  # the folder of this file and of most other rule files
+OWN_SCRIPTS = {
+    os.path.normpath(str(RULES)): SCRIPTS,
+    os.path.normpath(str(RULES.join("../../reproduce/rules"))): ROOT
+    / "reproduce"
+    / "scripts",
+}
 # Editing the code that fetches a file must not rerun jobs that read the file.
 FETCH = ("resolve_checkpoint.py", "fetch_checkpoint.py", "fetch_adapter.py")
 
@@ -84,11 +90,10 @@ FETCH = ("resolve_checkpoint.py", "fetch_checkpoint.py", "fetch_adapter.py")
 def rerun_on_edits():
     """Give each rule the digest of its script, and of all its imports, as `code`."""
     for each in workflow.rules:
-        is_own = (
-            each.basedir == RULES and each.script and "code" not in each.params.keys()
-        )
-        if is_own and not each.script.endswith(FETCH):
-            script = SCRIPTS / each.script.removeprefix("../scripts/")
+        scripts = OWN_SCRIPTS.get(os.path.normpath(str(each.basedir)))
+        has_code = not each.script or "code" in each.params.keys()
+        if scripts and not has_code and not each.script.endswith(FETCH):
+            script = scripts / each.script.removeprefix("../scripts/")
             each.set_params(code=code_digest(script, ROOT))
 
 

@@ -1,4 +1,4 @@
-"""Import predictions or answers from a user's files or the authors' release."""
+"""Import predictions or answers from a user's files."""
 
 ANSWERS_READ = [row._asdict() for row in study.answers_in_files]
 ANSWERS_EVALUATED = [
@@ -109,59 +109,3 @@ elif study.has_own_answers:
             computed=uncompared(inputs.computed_estimators),
         script:
             "../scripts/imports/import_answers.py"
-
-
-if study.chosen["source"] == "release":
-    TRANSFERRED = [
-        {
-            **dict(zip(("model", "checkpoint", "dataset"), names)),
-            "answers": "transfer",
-            "recipe": recipe,
-        }
-        for names in study.checkpoints_asked
-        for recipe in list(config["analyses"]["transfer"]["recipes"])
-    ]
-
-    rule import_release:
-        input:
-            archive=existing(
-                study.chosen["archive"], "set study.archive to the release"
-            ),
-            digest=existing(
-                f"{study.chosen['archive']}.sha256", "download it with the archive"
-            ),
-        output:
-            questions=expand(paths.questions, dataset=DATASETS),
-            beams=of_each(paths.beams, study.answers_in_files),
-            clusters=of_each(paths.clusters, study.answers_in_files),
-            labels=of_each(paths.labels, study.answers_in_files),
-            scores=[paths.scores.format(**row) for row in TRANSFERRED],
-            predictions=IMPORTS,
-            answers=EVALUATED_FILES,
-            missing=f"{RESULTS}/release/missing.csv",
-        log:
-            f"{LOGS}/import_release.log",
-        conda:
-            "../../envs/cpu.yaml"
-        resources:
-            mem_mb=4000,
-        params:
-            contents=inputs.contents_of(study.chosen["archive"]),
-            models={name: inputs.release_model(name) for name in MODELS},
-            questions_of=EACH_DATASET,
-            beams_of=ANSWERS_READ,
-            clusters_of=ANSWERS_READ,
-            labels_of=ANSWERS_READ,
-            scores_of=TRANSFERRED,
-            predictions_of=MODEL_DATASETS,
-            answers_of=ANSWERS_EVALUATED,
-            datasets={name: inputs.release_dataset(name) for name in DATASETS},
-            recipes=list(config["analyses"]["transfer"]["recipes"]),
-            seeds=config["training"]["seeds"],
-            posthoc={
-                name: about["posthoc"]
-                for name, about in config["estimators"].items()
-                if "posthoc" in about
-            },
-        script:
-            "../scripts/imports/import_release.py"

@@ -1,7 +1,6 @@
-"""Make tables and figures, and compare the study with the paper."""
+"""Make tables and figures."""
 
-from study.released import settings_compared, shares_cells
-from study.views import plan_views
+from study.views import CATALOGUE, plan_views
 
 
 rule make_table:
@@ -24,12 +23,6 @@ rule make_table:
         "../scripts/report/make_table.py"
 
 
-PRINTED = inputs.find_file("resources/paper/results.csv")
-
-
-# A study is compared with the paper if they share a model and a dataset.
-SHARES_PAPER = shares_cells(study.labels, Path(PRINTED))
-
 HAS_PAIRS = any(len(study.evaluation(m)) > 1 for m in MODELS)
 HAS_TEXTS = not study.chosen["predictions"]
 # The figure over distances needs more than four checkpoints.
@@ -42,49 +35,6 @@ IS_AUDITED = study.estimates and not study.has_own_options and AUDIT["filled"]
 CURVES = (
     [row for table in TABLES[:1] for row in study.shown(table)] if HAS_PAIRS else []
 )
-COMPARED = study.models_analysed("weight_similarity") if study.runs_models else []
-HEADROOMS = (
-    of_each(rules.measure_headroom.output.headroom, study.analysed("gcm_headroom"))
-    if study.runs_models
-    else []
-)
-
-OTHER_NUMBERS = ["contrast_set_sizes", "checkpoints", "hidden_state_variance"]
-OTHER_NUMBERS += ["transfer", "weight_similarity"]
-VARIANCE = [rules.correlate_variance.output.csv] if VARIANCES_MEASURED else []
-SIMILARITIES = expand(rules.compare_weights.output.similarities, model=COMPARED)
-ANALYSES_PRINTED = [*VARIANCE, *sum(transfers().values(), []), *SIMILARITIES]
-
-
-rule compare_with_paper:
-    input:
-        intervals=rules.collect_results.output.intervals,
-        tables=expand(rules.make_table.output.csv, table=TABLES),
-        paper=PRINTED,
-        printed=[
-            inputs.find_file(f"resources/paper/{name}.csv") for name in OTHER_NUMBERS
-        ],
-        measured=with_analyses(
-            ANALYSES_PRINTED,
-            [
-                rules.collect_results.output.contrast_sets,
-                *([rules.compute_accuracies.output.accuracies] if HAS_TEXTS else []),
-            ],
-        ),
-    output:
-        comparison=f"{RESULTS}/paper_comparison.csv",
-        numbers=f"{RESULTS}/paper_numbers.csv",
-    log:
-        f"{LOGS}/compare_with_paper.log",
-    conda:
-        "../../envs/cpu.yaml"
-    params:
-        labels=study.labels,
-        checkpoints={model: study.checkpoint_labels(model) for model in MODELS},
-        settings=settings_compared(config, ROOT),
-    script:
-        "../scripts/report/compare_with_paper.py"
-
 
 # Files with the rows of figures and tables (`files` in persistcal/report/catalogue.py), in the
 # order of tables on the page. A figure or table without files is not made.
@@ -111,14 +61,14 @@ ROWS = {
     "leaderboard": (
         rules.collect_results.output.intervals if "leaderboard" in study.tables else []
     ),
-    "transfer": transfers(),
-    "headroom": HEADROOMS,
-    "weight_similarity": SIMILARITIES,
+    **PAPER_ROWS,
     "categories": questions_by_dataset("categories"),
     "examples": questions_by_dataset("examples"),
 }
 
-VIEWS = plan_views(study, inputs, ROWS)
+VIEWS = plan_views(
+    study, inputs, ROWS, {k: [*CATALOGUE[k], *PAPER_VIEWS[k]] for k in CATALOGUE}
+)
 
 
 rule draw_figure:

@@ -1,15 +1,6 @@
 """Inputs of the rules for tables, figures and the page."""
 
 
-def transfers():
-    """Return the transfer matrices of each dataset."""
-    found = {}
-    for pair in study.analysed("transfer") if study.runs_models else []:
-        matrix = of_each(rules.measure_transfer.output.transfer, [pair])
-        found.setdefault(pair.dataset, []).extend(matrix)
-    return found
-
-
 def subsets_of(datasets):
     """Return the metrics of subsets of the questions of some datasets."""
     pairs = [pair for pair in study.model_datasets if pair.dataset in datasets]

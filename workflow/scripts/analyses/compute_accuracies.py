@@ -1,6 +1,6 @@
 """Compute the accuracy of every checkpoint on every dataset."""
 
-from persistcal.analyses.accuracy import accuracies
+from persistcal.judge.accuracy import accuracies
 from persistcal.store.artifacts import Accuracies, Labels, Questions
 from persistcal.store.jobs import run
 

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from persistcal.analyses import accuracy
+from persistcal.judge import accuracy
 from persistcal.report.analysis_tables import agreement_table
 from persistcal.store.artifacts import AGREEMENTS, Agreements, Answers, Questions
 from persistcal.store.jobs import run

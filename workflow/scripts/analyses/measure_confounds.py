@@ -2,8 +2,8 @@
 
 import pandas as pd
 
-from persistcal.analyses import confounds
-from persistcal.analyses.confounds import count_references, rate_answers
+from persistcal.confidence import confounds
+from persistcal.confidence.confounds import count_references, rate_answers
 from persistcal.confidence.predictions import with_groups
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.report.analysis_tables import confounds_table

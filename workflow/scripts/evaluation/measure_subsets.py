@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 import pandas as pd
 
-from persistcal.analyses.confounds import count_references, rate_answers
+from persistcal.confidence.confounds import count_references, rate_answers
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.subsets import margins, metrics_of_subsets
 from persistcal.judge.run import same_answers

@@ -13,8 +13,8 @@ def draw_figure(rows: list[str], *, figure: dict[str, Any]) -> Drawing:
     table = getattr(artifacts, figure["artifact"].upper())
     frame = artifacts.read_files(rows, table, placed=True)
     log.info("Drew %d rows", len(frame))
-    module, name = figure["function"].split(".")
-    function = getattr(import_module(f"persistcal.report.{module}"), name)
+    module, name = figure["function"].rsplit(".", 1)
+    function = getattr(import_module(module), name)
     return function(frame, **figure["settings"])
 
 

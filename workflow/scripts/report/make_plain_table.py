@@ -11,8 +11,8 @@ def make_plain_table(rows: list[str], *, table: dict[str, Any]) -> tuple[str, st
     """Return LaTeX and CSV of a table of the catalogue from rows of its artifact."""
     schema = getattr(artifacts, table["artifact"].upper())
     frame = artifacts.read_files(rows, schema, placed=True)
-    module, name = table["function"].split(".")
-    function = getattr(import_module(f"persistcal.report.{module}"), name)
+    module, name = table["function"].rsplit(".", 1)
+    function = getattr(import_module(module), name)
     try:
         made = function(frame, **table["settings"])
     except ValueError as error:

@@ -1,0 +1,143 @@
+"""The paper's analyses: transfer, hidden states, headroom and weights."""
+
+from reproduce import catalogue as paper_views
+
+
+rule measure_transfer:
+    input:
+        answers=for_each(study.checkpoints, paths.answers, split="test"),
+        scores=for_each(
+            study.checkpoints,
+            paths.scores,
+            recipe=list(config["analyses"]["transfer"]["recipes"]),
+            answers="transfer",
+        ),
+    output:
+        transfer=f"{RESULTS}/transfer/{{model}}/{{dataset}}.csv",
+    log:
+        f"{LOGS}/measure_transfer/{{model}}/{{dataset}}.log",
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        checkpoints=per_job(study.checkpoints),
+        sets=per_job(study.transfer_set_names),
+    script:
+        "../scripts/measure_transfer.py"
+
+
+VARIANCE_RECIPE = config["analyses"]["hidden_state_variance"]["recipe"]
+VARIANCES_MEASURED = study.variances()
+
+
+rule measure_variance:
+    input:
+        checkpoint=paths.checkpoint,
+        questions=per_job(inputs.questions_asked),
+        clusters=expand(paths.clusters, split="test", allow_missing=True),
+        adapters=expand(
+            f"{paths.adapter}/adapter_model.safetensors",
+            recipe=VARIANCE_RECIPE,
+            trained_on="{checkpoint}",
+            seed=study.recipe(VARIANCE_RECIPE)["seeds"],
+            allow_missing=True,
+        ),
+    output:
+        variances=f"{RESULTS}/variances/{{model}}/{{checkpoint}}/{{dataset}}.parquet",
+    log:
+        f"{LOGS}/measure_variance/{{model}}/{{checkpoint}}/{{dataset}}.log",
+    benchmark:
+        f"{LOGS}/measure_variance/{{model}}/{{checkpoint}}/{{dataset}}.tsv"
+    conda:
+        "../../envs/gpu.yaml"
+    resources:
+        **ON_GPU,
+    params:
+        prompt=per_job(inputs.confidence_prompt),
+        last_layer=config["analyses"]["hidden_state_variance"]["last_layer"],
+        batch_size=config["scoring"]["batch_size"],
+        dtype=config["training"]["dtype"],
+    script:
+        "../scripts/measure_variance.py"
+
+
+rule correlate_variance:
+    input:
+        variances=of_each(rules.measure_variance.output.variances, VARIANCES_MEASURED),
+    output:
+        **reported_table("hidden_state_variance"),
+    log:
+        f"{LOGS}/correlate_variance.log",
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        labels=LABELS,
+        last_layer=config["analyses"]["hidden_state_variance"]["last_layer"],
+    script:
+        "../scripts/correlate_variance.py"
+
+
+HEADROOM = config["analyses"]["gcm_headroom"]
+
+
+rule measure_headroom:
+    input:
+        answers=for_each(study.evaluation, paths.answers, split="test"),
+        replicates=[
+            paths.replicates.replace("{estimator}", HEADROOM[name])
+            for name in ("verifier", "oracle")
+        ],
+        backbone=paths.answers.format(
+            **HEADROOM["backbone"], dataset="{dataset}", split="test"
+        ),
+    output:
+        headroom=f"{RESULTS}/headroom/{{model}}/{{dataset}}.csv",
+    log:
+        f"{LOGS}/measure_headroom/{{model}}/{{dataset}}.log",
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        checkpoints=per_job(study.evaluation),
+        settings=per_job(study.settings_drawn),
+        compared=[HEADROOM["verifier"], HEADROOM["oracle"]],
+    script:
+        "../scripts/measure_headroom.py"
+
+
+rule compare_weights:
+    input:
+        records=for_each(study.checkpoints_in_files, paths.checkpoint),
+    output:
+        similarities=f"{RESULTS}/weight_similarities/{{model}}.csv",
+    log:
+        f"{LOGS}/compare_weights/{{model}}.log",
+    conda:
+        "../../envs/cpu.yaml"
+    script:
+        "../scripts/compare_weights.py"
+
+
+def transfers():
+    """Return the transfer matrices of each dataset."""
+    found = {}
+    for pair in study.analysed("transfer") if study.runs_models else []:
+        matrix = of_each(rules.measure_transfer.output.transfer, [pair])
+        found.setdefault(pair.dataset, []).extend(matrix)
+    return found
+
+
+COMPARED = study.models_analysed("weight_similarity") if study.runs_models else []
+HEADROOMS = (
+    of_each(rules.measure_headroom.output.headroom, study.analysed("gcm_headroom"))
+    if study.runs_models
+    else []
+)
+VARIANCE = [rules.correlate_variance.output.csv] if VARIANCES_MEASURED else []
+SIMILARITIES = expand(rules.compare_weights.output.similarities, model=COMPARED)
+
+# Figures and tables of the analyses, and their rows
+PAPER_VIEWS = {"figure": paper_views.FIGURES, "table": paper_views.TABLES}
+PAPER_ROWS = {
+    "transfer": transfers(),
+    "headroom": HEADROOMS,
+    "weight_similarity": SIMILARITIES,
+}

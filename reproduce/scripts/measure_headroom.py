@@ -1,0 +1,45 @@
+"""Measure the gain of the oracle over an external verifier, and its backbone's errors."""
+
+import pandas as pd
+
+from persistcal.evaluation.replicates import from_table
+from persistcal.evaluation.settings import EvaluationSettings
+from persistcal.store.artifacts import Answers, Headroom, Replicates
+from persistcal.store.jobs import log, run
+from reproduce.transfer import contrast_questions, error_rate, headroom
+
+
+def measure_headroom(
+    answers: Answers,
+    backbone: Answers,
+    replicates: Replicates,
+    *,
+    dataset: str,
+    checkpoints: list[str],
+    settings: EvaluationSettings,
+    compared: tuple[str, str],
+) -> Headroom:
+    """Return a verifier's headroom, and its backbone's error rate on contrast questions.
+
+    Questions that the backbone does not answer have no part in its error rate. `compared` are
+    the verifier and the oracle. The answers of the evaluation `checkpoints` define the contrast
+    sets.
+    """
+    asked = answers[answers["split"] == "test"]
+    ids = contrast_questions(
+        {name: asked[asked["checkpoint"] == name] for name in checkpoints}, settings
+    )
+    verifier, oracle = compared
+    measured = headroom(
+        from_table(replicates), dataset=dataset, verifier=verifier, oracle=oracle
+    )
+    errors = error_rate(backbone[backbone["split"] == "test"], ids)
+    log.info(
+        "Headroom %.3f, backbone wrong on %.1f %% of %d answers to %d questions",
+        *(measured.headroom, 100 * errors.error_rate, errors.n_answered, len(ids)),
+    )
+    return pd.DataFrame([{**measured._asdict(), **errors._asdict(), "n": len(ids)}])
+
+
+if __name__ == "__main__":
+    run(measure_headroom, snakemake)
