@@ -26,7 +26,7 @@ from study.checkpoints import PRICES, Config
 from study.confidences import split_scored
 from study.paths import Paths
 from study.study import Study
-from study.wildcards import of_each, one_of
+from study.wildcards import files_of_rows, one_of
 
 Files = list[str]
 Fields = tuple[list[str], list[str]]
@@ -497,7 +497,7 @@ class Inputs:
         """Return the predictions of the study on one dataset, of all models or of one."""
         rows = [row for row in self.study.evaluated if row.dataset == dataset]
         kept = [row for row in rows if model in ("", row.model)]
-        return of_each(self.paths.predictions, kept)
+        return files_of_rows(self.paths.predictions, kept)
 
     def questions_of_subsets(self, dataset: str) -> Files:
         """Return the questions of a dataset and of its training datasets."""
@@ -507,13 +507,13 @@ class Inputs:
     def shown_on_page(self, pattern: str) -> Files:
         """Fill `pattern` for the answers that the page shows."""
         rows = [] if self.study.chosen["predictions"] else self.study.answered
-        return list(dict.fromkeys(of_each(pattern, rows)))
+        return list(dict.fromkeys(files_of_rows(pattern, rows)))
 
     def weights_on_page(self, pattern: str) -> Files:
         """Fill `pattern` for each checkpoint on the page that is run here."""
         rows = self.study.answered if self.study.runs_models else []
         local_rows = [row for row in rows if not self.study.api(row.model, row.checkpoint)]
-        return list(dict.fromkeys(of_each(pattern, local_rows)))
+        return list(dict.fromkeys(files_of_rows(pattern, local_rows)))
 
     # Files from elsewhere
 

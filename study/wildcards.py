@@ -15,7 +15,7 @@ def one_of(names: Iterable[str]) -> str:
     return "|".join(map(re.escape, names)) or "(?!)"
 
 
-def per_job(function: Function) -> Function:
+def settings_of_job(function: Function) -> Function:
     """Call `function` for each job; parameters receive the wildcards of the same names."""
     names = list(inspect.signature(function).parameters)
 
@@ -25,36 +25,37 @@ def per_job(function: Function) -> Function:
     return call
 
 
-def uncompared(value: Any) -> Function:  # noqa: ANN401
-    """Pass a value, or a function `per_job`, as a parameter that never triggers a rerun.
+def files_of_job(function: Function, pattern: str = "", **fixed: str | list[str]) -> Function:
+    """Return the files that `function` returns for a job, called like `settings_of_job`.
+
+    With a `pattern` it returns checkpoints or named tuples, and the pattern is filled for each.
+    `fixed` contains further wildcards of the pattern, such as the split.
+    """
+    returned = settings_of_job(function)
+
+    def paths(wildcards: Any) -> list[str]:  # noqa: ANN401
+        rows = [
+            row._asdict() if hasattr(row, "_asdict") else {"checkpoint": row}
+            for row in returned(wildcards)
+        ]
+        return [p for row in rows for p in expand(pattern, **{**wildcards, **fixed, **row})]
+
+    return paths if pattern else returned
+
+
+def files_of_rows(pattern: str, rows: Iterable[NamedTuple]) -> list[str]:
+    """Fill `pattern` for each row, a named tuple of the wildcards."""
+    return [pattern.format(**row._asdict()) for row in rows]
+
+
+def without_rerun(value: Any) -> Function:  # noqa: ANN401
+    """Pass a value, or a function as `settings_of_job`, as a parameter that reruns nothing.
 
     Snakemake does not compare parameters that are functions of `input`.
     """
-    call = per_job(value) if callable(value) else None
+    call = settings_of_job(value) if callable(value) else None
 
     def derive(wildcards: Any, input: Any) -> Any:  # noqa: ANN401
         return call(wildcards) if call else value
 
     return derive
-
-
-def for_each(function: Function, pattern: str, **fixed: str | list[str]) -> Function:
-    """Fill `pattern` for each checkpoint or named tuple that `function` returns, per job.
-
-    `fixed` contains further wildcards of the pattern, such as the split.
-    """
-    rows_of = per_job(function)
-
-    def paths(wildcards: Any) -> list[str]:  # noqa: ANN401
-        rows = [
-            row._asdict() if hasattr(row, "_asdict") else {"checkpoint": row}
-            for row in rows_of(wildcards)
-        ]
-        return [p for row in rows for p in expand(pattern, **{**wildcards, **fixed, **row})]
-
-    return paths
-
-
-def of_each(pattern: str, rows: Iterable[NamedTuple]) -> list[str]:
-    """Fill `pattern` for each row, a named tuple of the wildcards."""
-    return [pattern.format(**row._asdict()) for row in rows]

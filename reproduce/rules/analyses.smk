@@ -5,8 +5,8 @@ from reproduce import catalogue as paper_views
 
 rule measure_transfer:
     input:
-        answers=for_each(study.checkpoints, paths.answers, split="test"),
-        scores=for_each(
+        answers=files_of_job(study.checkpoints, paths.answers, split="test"),
+        scores=files_of_job(
             study.checkpoints,
             paths.scores,
             recipe=list(config["analyses"]["transfer"]["recipes"]),
@@ -19,8 +19,8 @@ rule measure_transfer:
     conda:
         "../../envs/cpu.yaml"
     params:
-        checkpoints=per_job(study.checkpoints),
-        sets=per_job(study.transfer_set_names),
+        checkpoints=settings_of_job(study.checkpoints),
+        sets=settings_of_job(study.transfer_set_names),
     script:
         "../scripts/measure_transfer.py"
 
@@ -32,7 +32,7 @@ VARIANCES_MEASURED = study.variances()
 rule measure_variance:
     input:
         checkpoint=paths.checkpoint,
-        questions=per_job(inputs.questions_asked),
+        questions=files_of_job(inputs.questions_asked),
         clusters=expand(paths.clusters, split="test", allow_missing=True),
         adapters=expand(
             f"{paths.adapter}/adapter_model.safetensors",
@@ -52,7 +52,7 @@ rule measure_variance:
     resources:
         **ON_GPU,
     params:
-        prompt=per_job(inputs.confidence_prompt),
+        prompt=settings_of_job(inputs.confidence_prompt),
         last_layer=config["analyses"]["hidden_state_variance"]["last_layer"],
         batch_size=config["scoring"]["batch_size"],
         dtype=config["training"]["dtype"],
@@ -62,7 +62,9 @@ rule measure_variance:
 
 rule correlate_variance:
     input:
-        variances=of_each(rules.measure_variance.output.variances, VARIANCES_MEASURED),
+        variances=files_of_rows(
+            rules.measure_variance.output.variances, VARIANCES_MEASURED
+        ),
     output:
         **reported_table("hidden_state_variance"),
     log:
@@ -81,7 +83,7 @@ HEADROOM = config["analyses"]["gcm_headroom"]
 
 rule measure_headroom:
     input:
-        answers=for_each(study.evaluation, paths.answers, split="test"),
+        answers=files_of_job(study.evaluation, paths.answers, split="test"),
         replicates=[
             paths.replicates.replace("{estimator}", HEADROOM[name])
             for name in ("verifier", "oracle")
@@ -96,8 +98,8 @@ rule measure_headroom:
     conda:
         "../../envs/cpu.yaml"
     params:
-        checkpoints=per_job(study.evaluation),
-        settings=per_job(study.settings_drawn),
+        checkpoints=settings_of_job(study.evaluation),
+        settings=settings_of_job(study.settings_drawn),
         compared=[HEADROOM["verifier"], HEADROOM["oracle"]],
     script:
         "../scripts/measure_headroom.py"
@@ -105,7 +107,7 @@ rule measure_headroom:
 
 rule compare_weights:
     input:
-        records=for_each(study.checkpoints_in_files, paths.checkpoint),
+        records=files_of_job(study.checkpoints_in_files, paths.checkpoint),
     output:
         similarities=f"{RESULTS}/weight_similarities/{{model}}.csv",
     log:
@@ -120,14 +122,16 @@ def transfers():
     """Return the transfer matrices of each dataset."""
     found = {}
     for pair in study.analysed("transfer") if study.runs_models else []:
-        matrix = of_each(rules.measure_transfer.output.transfer, [pair])
+        matrix = files_of_rows(rules.measure_transfer.output.transfer, [pair])
         found.setdefault(pair.dataset, []).extend(matrix)
     return found
 
 
 COMPARED = study.models_analysed("weight_similarity") if study.runs_models else []
 HEADROOMS = (
-    of_each(rules.measure_headroom.output.headroom, study.analysed("gcm_headroom"))
+    files_of_rows(
+        rules.measure_headroom.output.headroom, study.analysed("gcm_headroom")
+    )
     if study.runs_models
     else []
 )

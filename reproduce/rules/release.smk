@@ -21,9 +21,9 @@ rule import_release:
         ),
     output:
         questions=expand(paths.questions, dataset=DATASETS),
-        beams=of_each(paths.beams, study.answers_in_files),
-        clusters=of_each(paths.clusters, study.answers_in_files),
-        labels=of_each(paths.labels, study.answers_in_files),
+        beams=files_of_rows(paths.beams, study.answers_in_files),
+        clusters=files_of_rows(paths.clusters, study.answers_in_files),
+        labels=files_of_rows(paths.labels, study.answers_in_files),
         scores=[paths.scores.format(**row) for row in TRANSFERRED],
         predictions=IMPORTS,
         answers=EVALUATED_FILES,

@@ -139,7 +139,7 @@ from pathlib import Path
 sys.path.insert(0, "{root}")
 from study.inputs import Inputs
 from study.study import Study
-from study.wildcards import for_each, per_job, uncompared
+from study.wildcards import files_of_job, settings_of_job, without_rerun
 study = Study(config)
 inputs = Inputs(study, Path("{root}"))
 paths = inputs.paths

@@ -9,7 +9,7 @@ from snakemake.iocontainers import Wildcards
 from study.confidences import AnswerSet
 from study.inputs import Inputs, existing
 from study.study import Study
-from study.wildcards import for_each, one_of, per_job, uncompared
+from study.wildcards import files_of_job, one_of, settings_of_job, without_rerun
 
 ASKING = {"asks": {"n_samples": 2}, "reads": ["evaluation"], "prompt": "asked.txt"}
 CONFIG = {
@@ -65,14 +65,14 @@ JOB = Wildcards(fromdict={"model": "m", "checkpoint": "c", "dataset": "quiz"})
 
 
 def test_parameters_of_an_input_function_are_filled_with_wildcards():
-    assert per_job(lambda dataset, model: (model, dataset))(JOB) == ("m", "quiz")
-    assert per_job(lambda model, seed="none": seed)(JOB) == "none"
+    assert settings_of_job(lambda dataset, model: (model, dataset))(JOB) == ("m", "quiz")
+    assert settings_of_job(lambda model, seed="none": seed)(JOB) == "none"
     with pytest.raises(TypeError, match="seed"):
-        per_job(lambda seed: seed)(JOB)
-    answers = for_each(INPUTS.study.evaluation, "{model}-{checkpoint}-{dataset}")
+        settings_of_job(lambda seed: seed)(JOB)
+    answers = files_of_job(INPUTS.study.evaluation, "{model}-{checkpoint}-{dataset}")
     assert answers(JOB) == ["m-b-quiz", "m-c-quiz"]
-    assert uncompared([1])(JOB, None) == [1]
-    assert uncompared(INPUTS.questions_asked)(JOB, None) == "out/contexts/m/c/quiz.parquet"
+    assert without_rerun([1])(JOB, None) == [1]
+    assert without_rerun(INPUTS.questions_asked)(JOB, None) == "out/contexts/m/c/quiz.parquet"
     assert one_of(["a.b", "c"]) == r"a\.b|c" and one_of([]) == "(?!)"
 
 
@@ -185,7 +185,7 @@ def test_estimators_of_samples_read_both_halves_of_each_rated_checkpoint(
 
 
 def test_adapters_score_both_halves_and_copied_confidences_none():
-    scores = for_each(SAMPLED.study.scores_needed, SAMPLED.paths.scores)
+    scores = files_of_job(SAMPLED.study.scores_needed, SAMPLED.paths.scores)
     job = {"model": "m", "dataset": "quiz"}
     files = scores(Wildcards(fromdict={**job, "estimator": "adapters"}))
     assert files == [

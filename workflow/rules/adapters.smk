@@ -13,10 +13,10 @@ for recipe in study.recipes:
         name:
             f"train_{recipe}"
         input:
-            checkpoints=for_each(study.trained_on, paths.checkpoint),
-            questions=per_job(inputs.questions_of_training),
-            clusters=for_each(study.data_checkpoints, paths.clusters, split="train"),
-            labels=for_each(study.data_checkpoints, paths.labels, split="train"),
+            checkpoints=files_of_job(study.trained_on, paths.checkpoint),
+            questions=files_of_job(inputs.questions_of_training),
+            clusters=files_of_job(study.data_checkpoints, paths.clusters, split="train"),
+            labels=files_of_job(study.data_checkpoints, paths.labels, split="train"),
         output:
             adapters=with_seeds("adapter_model.safetensors", settings),
             configs=with_seeds("adapter_config.json", settings),
@@ -37,7 +37,7 @@ for recipe in study.recipes:
             **{name: resources.request_of(name) for name in RANK_RESOURCES},
             rank_timeout_min=config["rank_timeout_min"],
         params:
-            plan=per_job(inputs.training_plan),
+            plan=settings_of_job(inputs.training_plan),
             design={
                 "lora_rank": settings["rank"],
                 "alpha": settings["alpha"],

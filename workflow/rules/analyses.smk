@@ -4,7 +4,7 @@
 rule compute_accuracies:
     input:
         questions=expand(paths.questions, dataset=DATASETS),
-        labels=of_each(paths.labels, study.answered),
+        labels=files_of_rows(paths.labels, study.answered),
     output:
         accuracies=f"{RESULTS}/accuracies.csv",
     log:
@@ -26,7 +26,7 @@ WITH_FACTS = [
 
 rule measure_confounds:
     input:
-        answers=of_each(
+        answers=files_of_rows(
             paths.answers,
             [
                 Answered(m, c, d, split)
@@ -61,7 +61,7 @@ STATES_AGREED = list(
 
 rule measure_agreement:
     input:
-        answers=of_each(
+        answers=files_of_rows(
             paths.answers,
             [Answered(m, c, d, "test") for m, d in AGREED for c in STATES_AGREED],
         ),

@@ -31,10 +31,10 @@ if study.served:
         conda:
             "../../envs/cpu.yaml"
         params:
-            few_shot=per_job(inputs.few_shot),
-            served=per_job(study.decides_answers),
-            draws=per_job(inputs.draws),
-            reach=uncompared(inputs.reach),
+            few_shot=settings_of_job(inputs.few_shot),
+            served=settings_of_job(study.decides_answers),
+            draws=settings_of_job(inputs.draws),
+            reach=without_rerun(inputs.reach),
             folder=f"{RESULTS}/api",
             replies=f"{RESULTS}/api/replies/{{model}}/{{checkpoint}}",
         script:
@@ -45,9 +45,9 @@ if study.runs_models:
 
     rule generate_beams:
         input:
-            per_job(inputs.made_files),
+            files_of_job(inputs.made_files),
             checkpoint=paths.checkpoint,
-            questions=per_job(inputs.questions_asked),
+            questions=files_of_job(inputs.questions_asked),
         output:
             beams=shard_of(paths.beams, "decoding"),
         log:
@@ -68,10 +68,10 @@ if study.runs_models:
         resources:
             **ON_GPU,
         params:
-            few_shot=per_job(inputs.few_shot),
+            few_shot=settings_of_job(inputs.few_shot),
             backend=DECODING["backend"],
-            python=uncompared(DECODING["python"]),
-            search=per_job(inputs.search),
+            python=without_rerun(DECODING["python"]),
+            search=settings_of_job(inputs.search),
             shard=shard_number,
             n_shards=DECODING["shards"],
         script:

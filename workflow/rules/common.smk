@@ -23,7 +23,13 @@ from study.resources import (
 )
 from study.schema import ConfigError
 from study.study import IMPORTED, Study
-from study.wildcards import for_each, of_each, one_of, per_job, uncompared
+from study.wildcards import (
+    files_of_job,
+    files_of_rows,
+    one_of,
+    settings_of_job,
+    without_rerun,
+)
 
 SCRIPTS = ROOT / "workflow" / "scripts"
 SHARED = {SharedFSUsage.INPUT_OUTPUT, SharedFSUsage.PERSISTENCE, SharedFSUsage.SOURCES}

@@ -16,9 +16,9 @@ ASKING = [name for name in VERBAL if "asks" in ESTIMATORS[name]]
 rule score_answers:
     input:
         checkpoint=paths.checkpoint,
-        questions=per_job(inputs.questions_asked),
-        clusters=per_job(inputs.clusters_to_score),
-        adapters=per_job(inputs.adapters_that_score),
+        questions=files_of_job(inputs.questions_asked),
+        clusters=files_of_job(inputs.clusters_to_score),
+        adapters=files_of_job(inputs.adapters_that_score),
     output:
         scores=shard_of(paths.scores, "scoring"),
     log:
@@ -36,8 +36,8 @@ rule score_answers:
     resources:
         **ON_GPU,
     params:
-        scorings=per_job(study.scorings),
-        how=per_job(inputs.scoring_settings),
+        scorings=settings_of_job(study.scorings),
+        how=settings_of_job(inputs.scoring_settings),
         shard=shard_number,
         n_shards=config["scoring"]["shards"],
     script:
@@ -77,7 +77,7 @@ rule resolve_adapter:
     params:
         repo=lookup("{verifier}/adapter/repo", within=config["verifiers"]),
         revision=lookup("{verifier}/adapter/revision", within=config["verifiers"]),
-        files=per_job(inputs.adapter_files),
+        files=settings_of_job(inputs.adapter_files),
         # The earlier record, which is kept during the job and compared with the new one.
         record=paths.verifier_adapter,
     script:
@@ -103,9 +103,9 @@ rule fetch_adapter:
 
 rule score_with_verifier:
     input:
-        unpack(per_job(inputs.verifier_files)),
+        unpack(files_of_job(inputs.verifier_files)),
         questions=paths.questions,
-        clusters=for_each(study.answers_to_verify, paths.clusters),
+        clusters=files_of_job(study.answers_to_verify, paths.clusters),
     output:
         verified=paths.verified,
     log:
@@ -117,8 +117,8 @@ rule score_with_verifier:
     resources:
         **ON_GPU,
     params:
-        splits=per_job(study.splits_to_verify),
-        asked=per_job(inputs.verifier_prompt),
+        splits=settings_of_job(study.splits_to_verify),
+        asked=settings_of_job(inputs.verifier_prompt),
         batch_size=lookup("{verifier}/batch_size", within=config["verifiers"]),
     script:
         "../scripts/confidences/score_with_verifier.py"
@@ -126,11 +126,11 @@ rule score_with_verifier:
 
 rule rate_at_checkpoint:
     input:
-        unpack(per_job(inputs.further_files)),
-        beams=for_each(study.answers_read, paths.beams),
-        clusters=for_each(study.answers_read, paths.clusters),
-        rated=for_each(study.answers_rated, paths.clusters),
-        answers=for_each(study.answers_labelled, paths.answers),
+        unpack(files_of_job(inputs.further_files)),
+        beams=files_of_job(study.answers_read, paths.beams),
+        clusters=files_of_job(study.answers_read, paths.clusters),
+        rated=files_of_job(study.answers_rated, paths.clusters),
+        answers=files_of_job(study.answers_labelled, paths.answers),
     output:
         scores=paths.scores.replace("{recipe}", "{estimator}"),
     log:
@@ -145,8 +145,8 @@ rule rate_at_checkpoint:
     resources:
         **ON_GPU,
     params:
-        estimation=per_job(inputs.estimation_of_one),
-        code=per_job(inputs.estimator_digest),
+        estimation=settings_of_job(inputs.estimation_of_one),
+        code=settings_of_job(inputs.estimator_digest),
     script:
         "../scripts/confidences/rate_at_checkpoint.py"
 
@@ -155,9 +155,9 @@ if study.runs_models:
 
     rule ask_checkpoint:
         input:
-            per_job(inputs.made_files),
+            files_of_job(inputs.made_files),
             checkpoint=paths.checkpoint,
-            questions=per_job(inputs.questions_asked),
+            questions=files_of_job(inputs.questions_asked),
             clusters=paths.clusters,
         output:
             replies=paths.replies,
@@ -173,7 +173,7 @@ if study.runs_models:
         resources:
             **ON_GPU,
         params:
-            asking=per_job(inputs.asking),
+            asking=settings_of_job(inputs.asking),
         script:
             "../scripts/confidences/ask_checkpoint.py"
 
@@ -196,9 +196,9 @@ if study.served:
         conda:
             "../../envs/cpu.yaml"
         params:
-            asking=per_job(inputs.asking),
-            served=per_job(study.decides_answers),
-            reach=uncompared(inputs.reach),
+            asking=settings_of_job(inputs.asking),
+            served=settings_of_job(study.decides_answers),
+            reach=without_rerun(inputs.reach),
             folder=f"{RESULTS}/api",
             kept=f"{RESULTS}/api/replies/{{model}}/{{checkpoint}}",
         script:
@@ -211,8 +211,8 @@ for model in MODELS:
         name:
             rule_of_model("gather_confidences", model)
         input:
-            scores=for_each(study.scores_needed, paths.scores),
-            answers=for_each(study.answers_labelled, paths.answers),
+            scores=files_of_job(study.scores_needed, paths.scores),
+            answers=files_of_job(study.answers_labelled, paths.answers),
         output:
             confidences=rated_at_each(model),
         log:
@@ -224,7 +224,7 @@ for model in MODELS:
             "../../envs/cpu.yaml"
         params:
             confidences_of=answers_rated(model),
-            uses=per_job(study.score_sources),
+            uses=settings_of_job(study.score_sources),
             posthoc=lookup("{estimator}/posthoc", within=ESTIMATORS, default=None),
         script:
             "../scripts/confidences/gather_confidences.py"
@@ -233,11 +233,11 @@ for model in MODELS:
         name:
             rule_of_model("estimate_confidences", model)
         input:
-            unpack(per_job(inputs.further_files)),
-            beams=for_each(study.answers_read, paths.beams),
-            clusters=for_each(study.answers_read, paths.clusters),
-            rated=for_each(study.answers_rated, paths.clusters),
-            answers=for_each(study.answers_labelled, paths.answers),
+            unpack(files_of_job(inputs.further_files)),
+            beams=files_of_job(study.answers_read, paths.beams),
+            clusters=files_of_job(study.answers_read, paths.clusters),
+            rated=files_of_job(study.answers_rated, paths.clusters),
+            answers=files_of_job(study.answers_labelled, paths.answers),
         output:
             confidences=rated_at_each(model),
         log:
@@ -253,8 +253,8 @@ for model in MODELS:
             **ON_GPU,
         params:
             confidences_of=answers_rated(model),
-            estimation=per_job(inputs.estimation_of_all),
-            code=per_job(inputs.estimator_digest),
+            estimation=settings_of_job(inputs.estimation_of_all),
+            code=settings_of_job(inputs.estimator_digest),
         script:
             "../scripts/confidences/estimate_confidences.py"
 
@@ -263,11 +263,11 @@ for model in MODELS:
             rule_of_model("read_confidences", model)
         input:
             questions=paths.questions,
-            beams=for_each(study.answers_read, paths.beams),
-            clusters=for_each(study.answers_read, paths.clusters),
-            rated=for_each(study.answers_rated, paths.clusters),
-            answers=for_each(study.answers_labelled, paths.answers),
-            replies=per_job(inputs.replies_read),
+            beams=files_of_job(study.answers_read, paths.beams),
+            clusters=files_of_job(study.answers_read, paths.clusters),
+            rated=files_of_job(study.answers_rated, paths.clusters),
+            answers=files_of_job(study.answers_labelled, paths.answers),
+            replies=files_of_job(inputs.replies_read),
         output:
             confidences=rated_at_each(model),
             unsaid=paths.unsaid,
@@ -280,8 +280,8 @@ for model in MODELS:
             "../../envs/cpu.yaml"
         params:
             confidences_of=answers_rated(model),
-            estimation=per_job(inputs.estimation_of_all),
-            code=per_job(inputs.estimator_digest),
+            estimation=settings_of_job(inputs.estimation_of_all),
+            code=settings_of_job(inputs.estimator_digest),
         script:
             "../scripts/confidences/read_confidences.py"
 
@@ -289,8 +289,8 @@ for model in MODELS:
 rule join_labels:
     input:
         questions=paths.questions,
-        confidences=for_each(study.rated_at_each, paths.confidences),
-        answers=for_each(study.rated_at_each, paths.answers),
+        confidences=files_of_job(study.rated_at_each, paths.confidences),
+        answers=files_of_job(study.rated_at_each, paths.answers),
     output:
         predictions=paths.predictions,
     log:
@@ -299,7 +299,7 @@ rule join_labels:
     conda:
         "../../envs/cpu.yaml"
     params:
-        copies=per_job(study.copies),
-        splits=per_job(study.splits_rated),
+        copies=settings_of_job(study.copies),
+        splits=settings_of_job(study.splits_rated),
     script:
         "../scripts/confidences/join_labels.py"

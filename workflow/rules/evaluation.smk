@@ -3,11 +3,11 @@
 
 rule list_contrast_sets:
     input:
-        answers=for_each(study.evaluation, paths.answers, split="test"),
+        answers=files_of_job(study.evaluation, paths.answers, split="test"),
         clusters=(
             []
             if study.chosen["predictions"]
-            else for_each(study.evaluation, paths.clusters, split="test")
+            else files_of_job(study.evaluation, paths.clusters, split="test")
         ),
     output:
         contrast_questions=paths.contrast_sets,
@@ -17,8 +17,8 @@ rule list_contrast_sets:
     conda:
         "../../envs/cpu.yaml"
     params:
-        checkpoints=per_job(study.evaluation),
-        settings=per_job(study.settings_drawn),
+        checkpoints=settings_of_job(study.evaluation),
+        settings=settings_of_job(study.settings_drawn),
     script:
         "../scripts/evaluation/list_contrast_sets.py"
 
@@ -39,15 +39,15 @@ rule evaluate_estimator:
     resources:
         mem_mb=memory_to_resample,
     params:
-        checkpoints=per_job(study.evaluation),
-        settings=per_job(study.settings_drawn),
+        checkpoints=settings_of_job(study.evaluation),
+        settings=settings_of_job(study.settings_drawn),
     script:
         "../scripts/evaluation/evaluate_estimator.py"
 
 
 rule compare_table:
     input:
-        replicates=for_each(study.shown, paths.replicates),
+        replicates=files_of_job(study.shown, paths.replicates),
     output:
         significance=f"{RESULTS}/significance/{{table}}.parquet",
     log:
@@ -55,7 +55,7 @@ rule compare_table:
     conda:
         "../../envs/cpu.yaml"
     params:
-        comparisons=per_job(study.comparisons),
+        comparisons=settings_of_job(study.comparisons),
     script:
         "../scripts/evaluation/compare_table.py"
 
@@ -65,8 +65,8 @@ NAMED_PAIRS = isinstance(config["study"]["pairs"], dict)
 
 rule compare_study:
     input:
-        predictions=of_each(paths.predictions, study.evaluated),
-        answers=of_each(
+        predictions=files_of_rows(paths.predictions, study.evaluated),
+        answers=files_of_rows(
             paths.answers,
             [
                 Answered(model, checkpoint, dataset, "test")
@@ -102,9 +102,9 @@ rule compare_study:
 
 rule measure_subsets:
     input:
-        predictions=per_job(inputs.predictions),
-        clusters=for_each(study.evaluation, paths.clusters, split="test"),
-        questions=per_job(inputs.questions_of_subsets),
+        predictions=files_of_job(inputs.predictions),
+        clusters=files_of_job(study.evaluation, paths.clusters, split="test"),
+        questions=files_of_job(inputs.questions_of_subsets),
     output:
         subsets=f"{RESULTS}/subsets/{{model}}/{{dataset}}.parquet",
     log:
@@ -112,19 +112,19 @@ rule measure_subsets:
     conda:
         "../../envs/cpu.yaml"
     params:
-        checkpoints=per_job(study.evaluation),
-        settings=per_job(study.settings_drawn),
-        by_category=per_job(study.wants_categories),
+        checkpoints=settings_of_job(study.evaluation),
+        settings=settings_of_job(study.settings_drawn),
+        by_category=settings_of_job(study.wants_categories),
     script:
         "../scripts/evaluation/measure_subsets.py"
 
 
 rule collect_results:
     input:
-        metrics=of_each(paths.metrics, study.evaluated),
-        intervals=of_each(paths.intervals, study.evaluated),
+        metrics=files_of_rows(paths.metrics, study.evaluated),
+        intervals=files_of_rows(paths.intervals, study.evaluated),
         significance=expand(rules.compare_table.output.significance, table=TABLES),
-        contrast_sets=of_each(paths.contrast_set_sizes, study.model_datasets),
+        contrast_sets=files_of_rows(paths.contrast_set_sizes, study.model_datasets),
     output:
         metrics=f"{RESULTS}/metrics.csv",
         intervals=f"{RESULTS}/intervals.csv",
@@ -142,8 +142,8 @@ rule collect_results:
 
 rule make_claims:
     input:
-        predictions=of_each(paths.predictions, study.evaluated),
-        replicates=of_each(paths.replicates, study.evaluated),
+        predictions=files_of_rows(paths.predictions, study.evaluated),
+        replicates=files_of_rows(paths.replicates, study.evaluated),
     output:
         claims=f"{RESULTS}/claims.csv",
     log:

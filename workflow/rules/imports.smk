@@ -58,10 +58,10 @@ if study.has_own_options:
             files=ANSWER_FILES,
         output:
             questions=expand(paths.questions, dataset=DATASETS),
-            beams=of_each(paths.beams, study.answers_in_files),
-            clusters=of_each(paths.clusters, study.answers_in_files),
-            labels=of_each(paths.labels, study.answers_in_files),
-            answers=of_each(paths.answers, study.answers_in_files),
+            beams=files_of_rows(paths.beams, study.answers_in_files),
+            clusters=files_of_rows(paths.clusters, study.answers_in_files),
+            labels=files_of_rows(paths.labels, study.answers_in_files),
+            answers=files_of_rows(paths.answers, study.answers_in_files),
         log:
             f"{LOGS}/import_options.log",
         benchmark:
@@ -73,12 +73,12 @@ if study.has_own_options:
             contents=inputs.contents_of(*ANSWER_FILES),
             normalisation=config["decoding"]["normalisation"],
             known=KNOWN,
-            questions_of=uncompared(EACH_DATASET),
-            beams_of=uncompared(ANSWERS_READ),
-            clusters_of=uncompared(ANSWERS_READ),
-            labels_of=uncompared(ANSWERS_READ),
-            answers_of=uncompared(ANSWERS_READ),
-            wanted=uncompared(inputs.answers_wanted),
+            questions_of=without_rerun(EACH_DATASET),
+            beams_of=without_rerun(ANSWERS_READ),
+            clusters_of=without_rerun(ANSWERS_READ),
+            labels_of=without_rerun(ANSWERS_READ),
+            answers_of=without_rerun(ANSWERS_READ),
+            wanted=without_rerun(inputs.answers_wanted),
         script:
             "../scripts/imports/import_options.py"
 
@@ -90,7 +90,7 @@ elif study.has_own_answers:
             files=ANSWER_FILES,
         output:
             questions=expand(paths.questions, dataset=DATASETS),
-            beams=of_each(paths.beams, study.answers_in_files),
+            beams=files_of_rows(paths.beams, study.answers_in_files),
             labels=expand(paths.given_labels, dataset=DATASETS),
         log:
             f"{LOGS}/import_answers.log",
@@ -102,10 +102,10 @@ elif study.has_own_answers:
             strategy=config["decoding"]["strategy"],
             known=KNOWN,
             # A new estimator must not import the answers again.
-            questions_of=uncompared(EACH_DATASET),
-            beams_of=uncompared(ANSWERS_READ),
-            labels_of=uncompared(EACH_DATASET),
-            wanted=uncompared(inputs.answers_wanted),
-            computed=uncompared(inputs.computed_estimators),
+            questions_of=without_rerun(EACH_DATASET),
+            beams_of=without_rerun(ANSWERS_READ),
+            labels_of=without_rerun(EACH_DATASET),
+            wanted=without_rerun(inputs.answers_wanted),
+            computed=without_rerun(inputs.computed_estimators),
         script:
             "../scripts/imports/import_answers.py"

@@ -32,12 +32,12 @@ rule judge_answers:
     resources:
         judging=1,
     params:
-        judged_clusters=per_job(study.clusters_judged),
+        judged_clusters=settings_of_job(study.clusters_judged),
         judge=inputs.label_settings(),
-        reached=uncompared(inputs.judge_settings),
+        reached=without_rerun(inputs.judge_settings),
         folder=JUDGE,
         noted=paths.consulted,
-        human_labels=per_job(inputs.human_labels),
+        human_labels=settings_of_job(inputs.human_labels),
     script:
         "../scripts/judgements/judge_answers.py"
 
@@ -45,7 +45,7 @@ rule judge_answers:
 rule draw_audit:
     input:
         questions=paths.questions,
-        answers=for_each(study.checkpoints_audited, paths.answers, split="test"),
+        answers=files_of_job(study.checkpoints_audited, paths.answers, split="test"),
     output:
         # Kept before the job, which refuses to write over a person's entries.
         sheet=update(f"{RESULTS}/audit/{{model}}/{{dataset}}.csv"),
@@ -64,7 +64,7 @@ if AUDIT["filled"]:
     rule summarise_audit:
         input:
             sheet=AUDIT["filled"],
-            answers=for_each(study.checkpoints_audited, paths.answers, split="test"),
+            answers=files_of_job(study.checkpoints_audited, paths.answers, split="test"),
         output:
             agreements=f"{RESULTS}/audit_agreements/{{model}}/{{dataset}}.csv",
         log:
@@ -79,8 +79,8 @@ if AUDIT["filled"]:
     rule correct_results:
         input:
             sheet=AUDIT["filled"],
-            answers=for_each(study.checkpoints_audited, paths.answers, split="test"),
-            predictions=per_job(inputs.predictions),
+            answers=files_of_job(study.checkpoints_audited, paths.answers, split="test"),
+            predictions=files_of_job(inputs.predictions),
         output:
             corrections=f"{RESULTS}/corrections/{{model}}/{{dataset}}.csv",
         log:
@@ -89,7 +89,7 @@ if AUDIT["filled"]:
             "../../envs/cpu.yaml"
         params:
             **DRAWN,
-            checkpoints=per_job(study.checkpoints_audited),
+            checkpoints=settings_of_job(study.checkpoints_audited),
             contents=inputs.contents_of(AUDIT["filled"]),
         script:
             "../scripts/judgements/correct_results.py"

@@ -3,8 +3,8 @@
 
 rule change_checkpoint:
     input:
-        unpack(per_job(inputs.checkpoint_to_change)),
-        questions=per_job(inputs.questions_of_change),
+        unpack(files_of_job(inputs.checkpoint_to_change)),
+        questions=files_of_job(inputs.questions_of_change),
     output:
         paths.beside_changed,
         weights=paths.changed,
@@ -29,8 +29,8 @@ rule change_checkpoint:
 
 rule retrain_checkpoint:
     input:
-        facts=per_job(inputs.facts_to_learn),
-        tokenizer=per_job(inputs.first_tokenizer),
+        facts=files_of_job(inputs.facts_to_learn),
+        tokenizer=files_of_job(inputs.first_tokenizer),
     output:
         paths.beside_changed,
         weights=paths.changed,
@@ -47,8 +47,8 @@ rule retrain_checkpoint:
     resources:
         mem_mb=2000,
     params:
-        end_step=per_job(study.last_step),
-        settings=per_job(inputs.retraining),
-        confidence_prompt=per_job(inputs.pretraining_prompt),
+        end_step=settings_of_job(study.last_step),
+        settings=settings_of_job(inputs.retraining),
+        confidence_prompt=settings_of_job(inputs.pretraining_prompt),
     script:
         "../scripts/laboratory/retrain_checkpoint.py"

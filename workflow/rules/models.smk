@@ -7,8 +7,8 @@ that read the files.
 
 rule pretrain_checkpoint:
     input:
-        unpack(per_job(inputs.previous_weights)),
-        facts=per_job(inputs.facts_to_learn),
+        unpack(files_of_job(inputs.previous_weights)),
+        facts=files_of_job(inputs.facts_to_learn),
     output:
         paths.beside_weights,
         weights=paths.weights,
@@ -26,12 +26,12 @@ rule pretrain_checkpoint:
     resources:
         mem_mb=2000,
     params:
-        start_step=per_job(study.step_before),
+        start_step=settings_of_job(study.step_before),
         end_step=lookup(
             "{model}/checkpoints/{checkpoint}/step", within=config["models"]
         ),
-        settings=per_job(inputs.pretraining),
-        confidence_prompt=per_job(inputs.pretraining_prompt),
+        settings=settings_of_job(inputs.pretraining),
+        confidence_prompt=settings_of_job(inputs.pretraining_prompt),
     script:
         "../scripts/models/pretrain_checkpoint.py"
 
@@ -51,13 +51,13 @@ rule resolve_checkpoint:
         repo=checkpoint_setting("repo"),
         revision=checkpoint_setting("revision"),
         # By content, so that a touch of local files reruns nothing.
-        files=per_job(inputs.local_files),
+        files=settings_of_job(inputs.local_files),
         # The earlier record, which is kept during the job and compared with the new one.
         record=paths.checkpoint,
         allow_identical_weights=checkpoint_setting(
             "allow_identical_weights", default=False
         ),
-        beside_weights=per_job(study.beside_weights),
+        beside_weights=settings_of_job(study.beside_weights),
     script:
         "../scripts/models/resolve_checkpoint.py"
 
@@ -85,8 +85,8 @@ rule fetch_checkpoint:
 
 rule merge_checkpoints:
     input:
-        per_job(inputs.made_files),
-        parts=for_each(study.made_from, paths.checkpoint),
+        files_of_job(inputs.made_files),
+        parts=files_of_job(study.made_from, paths.checkpoint),
     output:
         checkpoint=paths.checkpoint,
     log:
@@ -100,8 +100,8 @@ rule merge_checkpoints:
     params:
         merge=checkpoint_setting("merge"),
         dtype=checkpoint_setting("dtype"),
-        beside_weights=per_job(study.beside_weights),
+        beside_weights=settings_of_job(study.beside_weights),
         key="models.{model}.checkpoints.{checkpoint}.merge",
-        files=per_job(inputs.local_files),
+        files=settings_of_job(inputs.local_files),
     script:
         "../scripts/models/merge_checkpoints.py"

@@ -12,8 +12,8 @@ ASSETS = texts_digest(ROOT / "persistcal" / "report" / "page" / "assets")
 
 rule make_page:
     input:
-        predictions=of_each(paths.predictions, study.evaluated),
-        replicates=of_each(paths.replicates, study.evaluated),
+        predictions=files_of_rows(paths.predictions, study.evaluated),
+        replicates=files_of_rows(paths.replicates, study.evaluated),
         intervals=rules.collect_results.output.intervals,
         claims=rules.make_claims.output.claims,
         questions=inputs.shown_on_page(paths.questions),
@@ -42,8 +42,10 @@ rule make_page:
         "../../envs/cpu.yaml"
     params:
         # Functions, because Snakemake would fill the braces of a text among the params
-        shown=per_job(partial(shown_on_page, study, ViewSettings(study, inputs).labels)),
-        config=uncompared(partial(config_text, study)),
+        shown=settings_of_job(
+            partial(shown_on_page, study, ViewSettings(study, inputs).labels)
+        ),
+        config=without_rerun(partial(config_text, study)),
         weights=inputs.weights_on_page("{model}/{checkpoint}"),
         logs=LOGS,
         assets=ASSETS,

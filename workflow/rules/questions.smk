@@ -57,7 +57,7 @@ rule prepare_elements:
 
 rule prepare_questions:
     input:
-        per_job(inputs.source_files),
+        files_of_job(inputs.source_files),
     output:
         questions=paths.questions,
     log:
@@ -76,11 +76,11 @@ rule prepare_questions:
     params:
         **LIMIT,
         source=dataset_setting("source"),
-        settings=per_job(inputs.source_settings),
-        contents=per_job(inputs.source_contents),
+        settings=settings_of_job(inputs.source_settings),
+        contents=settings_of_job(inputs.source_contents),
         # A new estimator must not read the questions again.
-        least=uncompared(study.least_questions),
-        states=uncompared(study.checkpoint_names),
+        least=without_rerun(study.least_questions),
+        states=without_rerun(study.checkpoint_names),
     script:
         "../scripts/questions/prepare_questions.py"
 
@@ -88,7 +88,7 @@ rule prepare_questions:
 rule read_context:
     input:
         questions=paths.questions,
-        file=per_job(inputs.context_file),
+        file=files_of_job(inputs.context_file),
     output:
         contexts=paths.contexts,
     log:
@@ -97,8 +97,8 @@ rule read_context:
     conda:
         "../../envs/cpu.yaml"
     params:
-        prompt=per_job(inputs.context_prompt),
-        splits=per_job(study.splits_asked),
-        contents=per_job(inputs.contents_of_context),
+        prompt=settings_of_job(inputs.context_prompt),
+        splits=settings_of_job(study.splits_asked),
+        contents=settings_of_job(inputs.contents_of_context),
     script:
         "../scripts/questions/read_context.py"

@@ -5,7 +5,7 @@ from study.views import CATALOGUE, plan_views
 
 rule make_table:
     input:
-        metrics=for_each(study.shown, paths.metrics),
+        metrics=files_of_job(study.shown, paths.metrics),
         significance=rules.compare_table.output.significance,
     output:
         **reported_table("{table}", "table"),
@@ -16,8 +16,8 @@ rule make_table:
     params:
         description=lookup("{table}", within=study.tables),
         models=MODELS,
-        datasets=per_job(study.datasets_of_table),
-        labels=per_job(study.labels_shown),
+        datasets=settings_of_job(study.datasets_of_table),
+        labels=settings_of_job(study.labels_shown),
         missing_ok=study.chosen["source"] == "release",
     script:
         "../scripts/report/make_table.py"
@@ -43,7 +43,7 @@ ROWS = {
     "intervals": rules.collect_results.output.intervals,
     "states": rules.compare_study.output.states if HAS_PAIRS or MODELS[1:] else [],
     "thresholds": rules.compare_study.output.thresholds if HAS_PAIRS else [],
-    "predictions": of_each(paths.predictions, CURVES),
+    "predictions": files_of_rows(paths.predictions, CURVES),
     "pairs": rules.compare_study.output.pairs if HAS_PAIRS else [],
     "distances": rules.compare_study.output.pairs if HAS_DISTANCES else [],
     "min_contrast": rules.compare_study.output.min_contrast if HAS_PAIRS else [],
@@ -52,9 +52,9 @@ ROWS = {
     "subsets": subsets_of(DATASETS),
     "subsets_by_category": subsets_of(config["evaluation"]["by_category"]),
     "accuracies": rules.compute_accuracies.output.accuracies if HAS_TEXTS else [],
-    "unsaid": of_each(paths.unsaid, IN_WORDS),
+    "unsaid": files_of_rows(paths.unsaid, IN_WORDS),
     "corrections": (
-        of_each(rules.correct_results.output.corrections, study.analysed("audit"))
+        files_of_rows(rules.correct_results.output.corrections, study.analysed("audit"))
         if IS_AUDITED
         else []
     ),

@@ -4,7 +4,9 @@
 def subsets_of(datasets):
     """Return the metrics of subsets of the questions of some datasets."""
     pairs = [pair for pair in study.model_datasets if pair.dataset in datasets]
-    return of_each(rules.measure_subsets.output.subsets, pairs if HAS_TEXTS else [])
+    return files_of_rows(
+        rules.measure_subsets.output.subsets, pairs if HAS_TEXTS else []
+    )
 
 
 def questions_by_dataset(analysis):

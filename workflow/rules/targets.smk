@@ -27,4 +27,4 @@ def reports_of_analyses():
     wanted += plain_tables("all", "tex")
     agreements = rules.summarise_audit.output.agreements if AUDIT["filled"] else None
     sheet = agreements or rules.draw_audit.output.sheet
-    return wanted + of_each(sheet, study.analysed("audit"))
+    return wanted + files_of_rows(sheet, study.analysed("audit"))
