@@ -2,35 +2,73 @@
 
 import csv
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from snakemake.common.configfile import load_configfile
-
+from persistcal.store.files import sha256
 from study.checkpoints import Config
+from study.config_files import over_defaults
 from study.study import Study
 
-OVERLAY = "config/as_released.yaml"
+CATALOGUES = ("models", "datasets")  # of which the entries of the study count
+NOT_THE_PAPERS = "not the paper's study"
+WITHOUT_NUMBERS = re.compile(  # keys of what is shown, of machines and of costs
+    r"""(results | tables
+    | study\.(archive|complete_tables|datasets|estimators|models|source|tables)
+    | analyses\.(audit|confounds|questions) | analyses\.\w+\.models
+    | api | gpu_gb | gpus_per_node | model_cache | rank_timeout_min
+    | decoding\.(memory_gb|python) | \w+\.(batch_size|micro_batch|shards)
+    | judge\.(max|price)_\w+
+    | judge\.(api_key_env|base_url|batch_requests|concurrency|currency|poll_s|retries|timeout_s)
+    )(\..*)? | .*\.label""",
+    re.VERBOSE,
+)
+# Keys of steps that an imported release has done
+BY_THE_AUTHORS = ["decoding", "judge", "equivalence", "scoring", "training", "prompts"]
+BY_THE_AUTHORS += ["recipes", "models", "verifiers"]
 
 
-def settings_compared(config: Mapping[str, Any], project: Path) -> str:
-    """Return the settings of `config` for each choice in `config/as_released.yaml`.
+def settings_compared(config: Config, project: Path) -> str:
+    """Return each key of `config` that differs from the paper's, `study.limit` first.
 
-    For imported results only the choices of steps that run here are returned.
+    Prompts and lists of categories are compared by content. The text begins with
+    `NOT_THE_PAPERS` if a number depends on one of the keys. For imported results only the steps
+    that run here count.
     """
-    chosen = {}
-    for path in _key_paths(load_configfile(project / OVERLAY)):
-        value: Any = config
-        for key in path:
-            value = value.get(key) if isinstance(value, Mapping) else None
-        chosen[path] = value
-    study = config["study"]
+    study, paper = config["study"], over_defaults({}, project)
     if study["predictions"]:
         return f"study.predictions: {study['predictions']}"
+    used = {kind: {name: config[kind][name] for name in study[kind]} for kind in CATALOGUES}
+    same = {kind: {name: paper[kind].get(name) for name in study[kind]} for kind in CATALOGUES}
+    found = dict(_differences({**config, **used}, {**paper, **same}, project))
     if study["source"] == "release":
-        chosen = {path: value for path, value in chosen.items() if "posthoc" in path}
-    return "; ".join(f"{'.'.join(path)}: {json.dumps(value)}" for path, value in chosen.items())
+        found = {k: v for k, v in found.items() if k.partition(".")[0] not in BY_THE_AUTHORS}
+    texts = [f"{k}: {found[k]}" for k in sorted(found, key=lambda k: k != "study.limit")]
+    is_other = any(not WITHOUT_NUMBERS.fullmatch(key) for key in found)
+    return "; ".join([NOT_THE_PAPERS] * is_other + texts) or "the paper's"
+
+
+def _differences(
+    ours: Any,  # noqa: ANN401
+    paper: Any,  # noqa: ANN401
+    project: Path,
+    *path: str,
+) -> Iterator[tuple[str, str]]:
+    """Yield the key and our value of each setting that differs."""
+    if isinstance(ours, Mapping) and isinstance(paper, Mapping):
+        for key in dict.fromkeys([*ours, *paper]):
+            yield from _differences(ours.get(key), paper.get(key), project, *path, str(key))
+    elif isinstance(ours, str) and (path[0] == "prompts" or path[-1] == "categories"):
+        file = next((p for p in (Path(ours), project / ours) if p.exists()), None)
+        content = sha256(file)[:12] if file else "no such file"
+        if content != sha256(project / str(paper))[:12]:
+            yield ".".join(path), f"{ours} ({content})"
+    elif paper is None and path[0] in CATALOGUES and len(path) == 2:
+        yield ".".join(path), "not in the paper's config"
+    elif ours != paper:
+        yield ".".join(path), json.dumps(ours)
 
 
 def shares_cells(labels: Mapping[str, Mapping[str, str]], printed: Path) -> bool:
@@ -62,11 +100,3 @@ def release_dataset(study: Study, name: str) -> Mapping[str, Any]:
     """Return the splits of a dataset of the release, and its training datasets."""
     splits = ("train", "test", "train_datasets")
     return {k: value for k, value in study.config["datasets"][name].items() if k in splits}
-
-
-def _key_paths(node: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
-    for key, value in node.items():
-        if isinstance(value, Mapping):
-            yield from ((key, *path) for path in _key_paths(value))
-        else:
-            yield (key,)
