@@ -35,7 +35,7 @@ from persistcal.server.spending import (
     ask_at_once,
     endpoint_of,
 )
-from persistcal.store.replies import BatchRecord, Ledger, hold_lock
+from persistcal.store.replies import BatchRecord, Ledger, hold_lock, upload_line
 
 log = logging.getLogger(__name__)
 
@@ -272,7 +272,7 @@ def _parts(bodies: dict[str, Body], most: int) -> Iterator[dict[str, Body]]:
     part: dict[str, Body] = {}
     size = 0
     for key, body in bodies.items():
-        length = len(str(body).encode())
+        length = len(upload_line(_line(key, body)))
         if part and (len(part) == most or size + length > LARGEST_UPLOAD):
             yield part
             part, size = {}, 0

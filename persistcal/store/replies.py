@@ -11,7 +11,7 @@ import json
 import logging
 import math
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
@@ -141,6 +141,11 @@ class ReplyCache:
         write_whole(self.path(key), json.dumps(entry, ensure_ascii=False, indent=1))
 
 
+def upload_line(request: Mapping[str, Any]) -> str:
+    """Return a request as it is uploaded: in ASCII, so that its length is its size in bytes."""
+    return f"{json.dumps(request)}\n"
+
+
 class BatchRecord:
     """Record of a batch: its requests in ``<token>.jsonl``, its state in ``<token>.json``.
 
@@ -156,7 +161,7 @@ class BatchRecord:
     def create(cls, folder: FilePath, lines: Iterable[dict[str, Any]], cost: float) -> Self:
         """Write the record of a batch before it is submitted."""
         record = cls(folder, uuid.uuid4().hex)
-        write_whole(record._lines, "".join(f"{json.dumps(line)}\n" for line in lines))
+        write_whole(record._lines, "".join(map(upload_line, lines)))
         record._write(None, cost)
         return record
 

@@ -10,6 +10,7 @@ from persistcal.judge.messages import requests_about
 from persistcal.questions.labels import JudgeError
 from persistcal.server import client
 from persistcal.server.spending import estimate
+from persistcal.store.replies import BatchRecord
 
 
 @pytest.fixture
@@ -68,14 +69,23 @@ def test_many_requests_are_split_into_batches(fake):
     assert [len(lines) for lines in fake.uploads] == [4, 4, 2]
 
 
-@pytest.mark.parametrize(
-    ("largest_upload", "sizes"), [(90, [2, 2, 2]), (89, [1] * 6), (1, [1] * 6)]
-)
-def test_uploads_do_not_exceed_the_limit_of_servers(monkeypatch, largest_upload, sizes):
+@pytest.mark.parametrize("text", ["yes", "да", "はい", "👍", '"\\\n'])
+def test_uploads_of_every_script_do_not_exceed_the_limit_of_servers(
+    tmp_path, monkeypatch, text
+):
     assert asking.LARGEST_UPLOAD < 200_000_000
-    monkeypatch.setattr(asking, "LARGEST_UPLOAD", largest_upload)
-    bodies = {str(i): {"asked": "é" * 16} for i in range(6)}  # 13 + 2 x 16 = 45 bytes each
-    assert [len(part) for part in asking._parts(bodies, 100)] == sizes
+    bodies = {str(i): {"messages": [], "asked": text * 16} for i in range(6)}
+
+    def uploads():
+        parts = asking._parts(bodies, 100)
+        made = [[asking._line(*item) for item in part.items()] for part in parts]
+        return [len(BatchRecord.create(tmp_path, lines, 0).upload()) for lines in made]
+
+    [whole] = uploads()
+    monkeypatch.setattr(asking, "LARGEST_UPLOAD", whole // 3)
+    assert uploads() == [whole // 3] * 3
+    monkeypatch.setattr(asking, "LARGEST_UPLOAD", whole // 3 - 1)
+    assert uploads() == [whole // 6] * 6
 
 
 def test_results_of_a_batch_can_be_longer_than_a_reply(fake, monkeypatch):
