@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import torch
 from peft import PeftModel
+from peft.tuners.tuners_utils import BaseTunerLayer
 from safetensors import safe_open
 from torch import Tensor, nn
 from torch.nn.functional import linear
@@ -102,8 +103,7 @@ def split_model(model: PreTrainedModel, gpu_bytes: Sequence[int]) -> dict[str, i
     places = {f"{inner}.{name}": 0 for name, _ in decoder.named_children() if name != "layers"}
     places[f"{inner}.norm"] = last
     places |= {f"{inner}.layers.{i}": i * len(gpu_bytes) // n_layers for i in range(n_layers)}
-    is_tied = head.weight is model.get_input_embeddings().weight
-    return places | {names[head]: 0 if is_tied else last}
+    return places | {names[head]: 0 if is_tied(model) else last}
 
 
 def _places(
@@ -200,8 +200,8 @@ def _load_changed(
     else:
         model = load_model(hub.fetch_checked(checkpoint), dtype=dtype, device=device)
     if checkpoint.adapter:
-        adapted = load_adapter(model, hub.fetch_checked(checkpoint.adapter))
-        model = cast(PreTrainedModel, adapted.merge_and_unload(safe_merge=True)).eval()
+        source = hub.fetch_checked(checkpoint.adapter)
+        model = merge_adapter(load_adapter(model, source), source)
     if kind := checkpoint.changes.get("quantization"):
         model = round_weights(model, kind)
     return model
@@ -368,7 +368,13 @@ def average_weights(
 
     The sum is computed in float32, tensor by tensor. `share` belongs to `model`.
     """
-    parameters_of = [(weight, dict(added.named_parameters())) for weight, added in others]
+    if any(not is_tied(added) for _, added in others):  # an adapter can have untied it
+        head = model.get_output_embeddings()
+        own_weight(model, head, "weight", head.weight)
+    parameters_of = [
+        (weight, dict(added.named_parameters(remove_duplicate=False)))
+        for weight, added in others
+    ]
     for name, parameter in model.named_parameters():
         total = share * parameter.float()
         for weight, parameters in parameters_of:
@@ -466,3 +472,44 @@ def load_adapter(
             ) from error
     check_keys(path, missing=loaded.missing_keys, unexpected=loaded.unexpected_keys)
     return model.eval()
+
+
+def merge_adapter(adapted: PeftModel, source: FilePath) -> PreTrainedModel:
+    """Return the model with the weights of its adapter, from the folder `source`, added.
+
+    The model is changed in place. If the adapter changes one of the modules that share a
+    weight, such as the head of tied embeddings, this module first gets a copy.
+    """
+    path = Path(source, ADAPTER_CONFIG)
+    remedy = "give an adapter without this, or a model into which it is merged"
+    layers = [module for module in adapted.modules() if isinstance(module, BaseTunerLayer)]
+    for layer in layers:
+        if hasattr(layer.base_layer, "original_module"):  # peft would merge one of the two only
+            raise DamagedFileError(
+                f"{path}: the adapter cannot be merged (it changes a matrix and single tokens "
+                f"of it); {remedy}."
+            )
+        module = layer.get_base_layer()
+        for name, weight in list(module.named_parameters(recurse=False)):
+            own_weight(adapted, module, name, weight)
+    try:
+        merged = cast(PreTrainedModel, adapted.merge_and_unload(safe_merge=True))
+    except (RuntimeError, ValueError, NotImplementedError, AttributeError) as error:
+        raise DamagedFileError(
+            f"{path}: the adapter cannot be merged ({error}); {remedy}."
+        ) from error
+    if not is_tied(merged):
+        merged.config.tie_word_embeddings = False  # also for a copy that is saved
+    return merged.eval()
+
+
+def is_tied(model: PreTrainedModel) -> bool:
+    """Return whether head and input embeddings of a model are one tensor."""
+    return model.get_output_embeddings().weight is model.get_input_embeddings().weight
+
+
+def own_weight(model: nn.Module, module: nn.Module, name: str, weight: nn.Parameter) -> None:
+    """Give `module`, a part of `model`, a copy of a `weight` that other modules share."""
+    users = [m for m in model.modules() if any(p is weight for p in m._parameters.values())]
+    if len(users) > 1:
+        setattr(module, name, nn.Parameter(weight.detach().clone(), requires_grad=False))

@@ -1,5 +1,6 @@
 """Weights that are changed when loaded, against slow implementations and peft."""
 
+import copy
 from dataclasses import replace
 
 import numpy as np
@@ -10,9 +11,17 @@ from merge_checkpoints import merge_checkpoints
 from peft import LoraConfig, PeftModel, get_peft_model
 from resolve_checkpoint import resolve_checkpoint
 from tiny_models import save_tiny, tiny_model, tiny_tokenizer
+from transformers import LlamaConfig, LlamaForCausalLM
 
 from persistcal.models.checkpoint import Checkpoint, local_checkpoint
-from persistcal.models.load import open_model, open_tokenizer, round_weights
+from persistcal.models.load import (
+    average_weights,
+    load_adapter,
+    merge_adapter,
+    open_model,
+    open_tokenizer,
+    round_weights,
+)
 from persistcal.store.files import DamagedFileError
 from persistcal.store.jobs import Job, execute
 
@@ -98,6 +107,81 @@ def test_an_adapter_added_to_the_weights_gives_the_logits_of_peft(tmp_path, fold
     with pytest.raises(DamagedFileError, match=message):
         open_model(checkpoint)
     weights.write_bytes(content)
+
+
+HEAD = {"target_modules": ["lm_head", "q_proj"]}
+ADAPTERS = {
+    "head": HEAD,
+    "embeddings": {"target_modules": ["embed_tokens"]},
+    "pattern and ranks": {"target_modules": ".*(head|q_proj)", "rank_pattern": {"lm_head": 5}},
+    "DoRA": HEAD | {"use_dora": True},
+    "parameters": {"target_modules": [], "target_parameters": ["lm_head.weight"]},
+    "saved head": {"target_modules": ["q_proj"], "modules_to_save": ["lm_head"]},
+    "saved embeddings": HEAD | {"modules_to_save": ["embed_tokens"]},
+    "tokens": {"target_modules": ["q_proj"], "trainable_token_indices": [5, 9]},
+    "tokens of the head": {
+        "target_modules": ["q_proj"],
+        "trainable_token_indices": {"lm_head": [5, 9]},
+    },
+}
+
+
+def tied_model(seed=0):
+    torch.manual_seed(seed)
+    sizes = {
+        "vocab_size": 300,
+        "hidden_size": 32,
+        "intermediate_size": 64,
+        "num_attention_heads": 4,
+    }
+    config = LlamaConfig(num_hidden_layers=2, tie_word_embeddings=True, **sizes)
+    return LlamaForCausalLM(config).eval()
+
+
+def save_adapter(folder, settings):
+    """Write an adapter of the tied model, and return its logits without merging."""
+    adapted = get_peft_model(tied_model(), LoraConfig(r=2, init_lora_weights=False, **settings))
+    with torch.no_grad():
+        for parameter in adapted.parameters():
+            if parameter.requires_grad:
+                parameter += 0.3 * torch.randn_like(parameter)
+    adapted.save_pretrained(folder)
+    with torch.inference_mode():
+        return PeftModel.from_pretrained(tied_model(), folder).eval()(TOKENS).logits
+
+
+@pytest.mark.filterwarnings("ignore:.*(tied|tie_word_embeddings|ensure_weight_tying)")
+@pytest.mark.parametrize("name", ADAPTERS)
+def test_an_adapter_on_tied_weights_gives_the_logits_of_peft(tmp_path, name):
+    expected = save_adapter(tmp_path, ADAPTERS[name])
+    model = merge_adapter(load_adapter(tied_model(), tmp_path), tmp_path)
+    with torch.inference_mode():
+        torch.testing.assert_close(model(TOKENS).logits, expected, rtol=1e-4, atol=1e-4)
+    model.save_pretrained(tmp_path / "saved")  # as a change of the laboratory does
+    again = LlamaForCausalLM.from_pretrained(tmp_path / "saved")
+    torch.testing.assert_close(again(TOKENS).logits, model(TOKENS).logits)
+    # its average with a model whose weights are tied still has two matrices
+    plain = tied_model(1)
+    for first, second in [(model, plain), (plain, copy.deepcopy(model))]:
+        mean = average_weights(copy.deepcopy(first), 0.5, [(0.5, second)])
+        for module in ("lm_head", "model.embed_tokens"):
+            parts = [m.get_submodule(module).weight for m in (mean, model, plain)]
+            torch.testing.assert_close(parts[0], (parts[1] + parts[2]) / 2)
+
+
+@pytest.mark.filterwarnings("ignore:.*(tied|tie_word_embeddings|ensure_weight_tying)")
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"target_modules": ["q_proj"], "lora_bias": True},
+        {"target_modules": ["q_proj"], "alora_invocation_tokens": [40, 41]},
+        HEAD | {"trainable_token_indices": [5, 9]},
+    ],
+)
+def test_an_adapter_that_cannot_be_merged_is_refused(tmp_path, settings):
+    save_adapter(tmp_path, {**settings, "task_type": "CAUSAL_LM"})
+    with pytest.raises(DamagedFileError, match=r"config.json: the adapter cannot be merged \("):
+        merge_adapter(load_adapter(tied_model(), tmp_path), tmp_path)
 
 
 def rounded_slowly(weight, bits, size):
