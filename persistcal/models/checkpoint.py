@@ -387,11 +387,13 @@ def check_adapter_config(folder: FilePath) -> dict[str, Any]:
         raise DamagedFileError(
             f"{weights} is missing; fetch or make the adapter again as safetensors."
         )
-    ranks = [config.get("r", 0), *(config.get("rank_pattern") or {}).values()]
+    pattern = config.get("rank_pattern", {})
+    ranks = [config.get("r", 0), *(pattern.values() if isinstance(pattern, dict) else [])]
     refused = {
         "peft_type": config.get("peft_type") != "LORA",
         "init_lora_weights": config.get("init_lora_weights", True) not in KNOWN_INITIALISATIONS,
-        "r": not all(isinstance(rank, int) and 0 < rank <= MAX_RANK for rank in ranks),
+        "r": not all(type(rank) is int and 0 < rank <= MAX_RANK for rank in ranks),
+        "rank_pattern": not isinstance(pattern, dict),
         # They import a module that they name, or rebuild the model.
         **{key: bool(config.get(key)) for key in ("megatron_config", "layer_replication")},
     }

@@ -3,6 +3,7 @@
 import functools
 import gc
 import logging
+import re
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -469,6 +470,11 @@ def load_adapter(
             raise DamagedFileError(
                 f"{path} does not fit the model ({reason}); use the adapter that was trained "
                 "on it."
+            ) from error
+        except (TypeError, AttributeError, LookupError, re.error) as error:
+            raise DamagedFileError(
+                f"{Path(folder, ADAPTER_CONFIG)}: peft cannot read it ({error}); save the "
+                "adapter again."
             ) from error
     check_keys(path, missing=loaded.missing_keys, unexpected=loaded.unexpected_keys)
     return model.eval()

@@ -274,6 +274,10 @@ def test_a_changed_adapter_config_is_refused(adapter):
         ({"init_lora_weights": "pissa"}, "init_lora_weights is 'pissa', and only plain LoRA"),
         ({"peft_type": "XLORA"}, "peft_type is 'XLORA'"),
         ({"r": 10**9}, "r is 1000000000"),
+        ({"rank_pattern": ["q_proj"]}, r"rank_pattern is \['q_proj'\]"),
+        ({"lora_alpha": "x"}, r"adapter_config\.json: peft cannot read it \(unsupported"),
+        ({"target_modules": "["}, r"adapter_config\.json: peft cannot read it \(unterm"),
+        ({"trainable_token_indices": [1]}, r"adapter_config\.json: peft cannot read it"),
         ({"megatron_config": {"a": 1}, "megatron_core": "os"}, "megatron_config is"),
     ],
 )
