@@ -368,7 +368,7 @@ def compare(
         if verbose:
             text += f"\n{comparison.summary()}"
         click.echo(f"{text}\nPage: {report}\nTables: {', '.join(paths)}")
-    _close_gate(comparison.tables["thresholds"], fail_if, comparison.inputs.checkpoints)
+    _close_gate(comparison.tables["thresholds"], fail_if, comparison.inputs)
 
 
 @app.command(epilog=_examples("persistcal metrics early.csv late.csv > metrics.csv"))
@@ -566,7 +566,7 @@ def threshold(
     paths = _write_tables(checked.tables, out)
     click.echo("\n".join([checked.summary(ESTIMATORS), *inputs.notes]))
     click.echo(f"Tables: {', '.join(paths)}")
-    _close_gate(checked.tables["thresholds"], fail_if, inputs.checkpoints)
+    _close_gate(checked.tables["thresholds"], fail_if, inputs)
 
 
 @app.command(
@@ -602,15 +602,27 @@ def label_curve(
 
 
 def _close_gate(
-    thresholds: "pd.DataFrame", fail_if: str | None, checkpoints: Mapping[str, Sequence[str]]
+    thresholds: "pd.DataFrame", fail_if: str | None, inputs: "PredictionTables"
 ) -> None:
-    """End the command if a threshold fails the release gate; list the missing verdicts."""
-    from persistcal.report.threshold_views import exit_code, missing_verdicts
+    """End the command if a threshold fails the release gate; list the missing verdicts.
 
-    code = exit_code(thresholds, fail_if)
+    Baselines are not gated, unless nothing else was evaluated: then a verdict is missing.
+    """
+    from persistcal.report.threshold_views import (
+        exit_code,
+        missing_verdicts,
+        without_baselines,
+    )
+
+    if fail_if is None:
+        return
+    gated = without_baselines(thresholds, inputs.all_predictions)
+    gated = thresholds if gated.empty else gated
+    code = exit_code(gated, fail_if)
     if fail_if == "undecided":
-        alone = [f"{m}: only {names[0]}" for m, names in checkpoints.items() if len(names) < 2]
-        for line in [*missing_verdicts(thresholds), *alone]:
+        versions = inputs.checkpoints.items()
+        alone = [f"{model}: only {names[0]}" for model, names in versions if len(names) < 2]
+        for line in [*missing_verdicts(gated), *alone]:
             click.echo(f"No verdict: {line}.", err=True)
         code = code or (4 if alone else 0)
     if code:

@@ -73,6 +73,18 @@ def possible_errors(thresholds: pd.DataFrame) -> Iterator[str]:
         )
 
 
+def without_baselines(thresholds: pd.DataFrame, predictions: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of THRESHOLDS whose estimators rate questions differently.
+
+    A baseline gives all answers of a checkpoint the same confidence, so it has no threshold.
+    """
+    key = ["model", "dataset", "train_dataset", "estimator"]
+    stated = predictions.groupby([*key, "seed", "checkpoint"], dropna=False)["confidence"]
+    varies = (stated.max() > stated.min()).groupby(key, dropna=False).any()
+    rated = pd.MultiIndex.from_frame(thresholds[key])
+    return thresholds[rated.isin(varies.index[varies])]
+
+
 def missing_verdicts(thresholds: pd.DataFrame) -> list[str]:
     """Return a line with the reason for each threshold that is neither kept nor broken."""
     lines = []

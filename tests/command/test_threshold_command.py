@@ -206,6 +206,36 @@ def test_labels_that_skip_rows_of_the_random_order_are_refused(unfilled_sheet, c
     assert capsys.readouterr().out.startswith("10 labels certify no threshold")
 
 
+@pytest.mark.parametrize("command", ["compare", "threshold"])
+def test_a_baseline_is_not_gated_unless_nothing_else_was_evaluated(
+    versions, tmp_path, capsys, command
+):
+    """The baseline is .7 and then .9 for all questions; it has no threshold."""
+    file = tmp_path / "both.csv"
+    options = ["--precision", 0.8, "--out", tmp_path / "out", "--fail-if"]
+    options = [*(["--replicates", 200] if command == "compare" else []), *options]
+
+    def gate(later, fail_if, *, estimators):
+        frames = [
+            pd.read_csv(versions[name]).assign(checkpoint=name, estimator="own")
+            for name in ("v1", later)
+        ]
+        frames += [
+            frame.assign(estimator="end_correct", confidence=stated)
+            for frame, stated in zip(frames, (0.7, 0.9), strict=True)
+        ]
+        rows = pd.concat(frames)
+        rows[rows["estimator"].isin(estimators)].to_csv(file, index=False)
+        return run(command, file, *options, fail_if)
+
+    for fail_if in ("broken", "undecided"):
+        assert gate("kept", fail_if, estimators=["own", "end_correct"]) == 0
+    assert gate("broken", "broken", estimators=["own", "end_correct"]) == 3
+    capsys.readouterr()
+    assert gate("kept", "undecided", estimators=["end_correct"]) == 4
+    assert "No verdict: model, dataset, v1 → kept, end_correct" in capsys.readouterr().err
+
+
 def test_a_gate_fails_if_a_dataset_has_no_verdict(versions, tmp_path, capsys):
     frames = [
         pd.read_csv(versions[name]).assign(checkpoint=name, dataset=dataset)
