@@ -99,6 +99,38 @@ def _needed_by(
     return {"if": condition, "then": then}
 
 
+def without_defaults(config: dict[str, Any]) -> dict[str, Any]:
+    """Return a config without optional keys that are set to the `default` of the schema.
+
+    A key that is written with its default is then no other parameter of a job.
+    """
+    return _drop_defaults(config, load_schema())
+
+
+def _drop_defaults(value: Any, schema: Any) -> Any:  # noqa: ANN401
+    if not isinstance(schema, dict):
+        return value
+    if "$ref" in schema:
+        parts = schema["$ref"].removeprefix("#/").split("/")
+        schema = functools.reduce(dict.__getitem__, parts, load_schema())
+    if isinstance(value, list):
+        return [_drop_defaults(item, schema.get("items")) for item in value]
+    if not isinstance(value, dict):
+        return value
+    others = schema.get("additionalProperties")
+    below = {key: schema.get("properties", {}).get(key, others) for key in value}
+    return {
+        key: _drop_defaults(value[key], below[key])
+        for key in value
+        if not (isinstance(below[key], dict) and _is_default(value[key], below[key]))
+    }
+
+
+def _is_default(value: Any, schema: dict[str, Any]) -> bool:  # noqa: ANN401
+    has_type = isinstance(value, bool) == isinstance(schema.get("default"), bool)  # 1 == True
+    return "default" in schema and has_type and value == schema["default"]
+
+
 def check_schema(config: dict[str, Any]) -> None:
     """Raise `ConfigError` for the most telling thing that the schema does not allow."""
     validator = jsonschema.Draft202012Validator(load_schema())

@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pytest
 import yaml
+from configs import overlaid
 
 from persistcal.confidence.estimators.catalogue import ESTIMATORS
 from study.check import check_config
 from study.config_files import limited, over_defaults, refuse_misread, settle_sources
-from study.schema import ConfigError
+from study.schema import ConfigError, without_defaults
 
 ROOT = Path(__file__).parents[2]
 
@@ -111,3 +112,23 @@ def test_the_smoke_run_needs_no_server_and_trains_two_seeds():
     assert study["training"]["seeds"] == [17, 18]
     assert {d["min_contrast"] for d in study["datasets"].values()} == {1}
     check_config(study)
+
+
+def test_a_key_that_is_written_with_its_default_changes_no_parameter():
+    written = {
+        "equivalence": {"dtype": "float32"},
+        "models": {"olmo3-7b": {"chat": False, "checkpoints": {"step566000": {"examples": 0}}}},
+        "tables": {"oracle_vs_methods": {"marks": "paper"}},
+    }
+    assert without_defaults(overlaid(written)) == without_defaults(overlaid())
+    other = {
+        "equivalence": {"dtype": "float16"},
+        "models": {"olmo3-7b": {"chat": True, "checkpoints": {"step566000": {"examples": 1}}}},
+    }
+    assert without_defaults(overlaid(other)) == overlaid(other)
+
+
+def test_number_one_is_not_the_default_true():
+    shape = {"models": {"olmo3-7b": {"shape": {"gated": 1, "tied": False}}}}
+    kept = without_defaults(overlaid(shape))["models"]["olmo3-7b"]["shape"]
+    assert kept["gated"] == 1 and "tied" not in kept

@@ -21,7 +21,7 @@ from study.resources import (
     memory_to_resample,
     name_of_model,
 )
-from study.schema import ConfigError
+from study.schema import ConfigError, without_defaults
 from study.study import IMPORTED, Study
 from study.wildcards import (
     files_of_job,
@@ -55,7 +55,7 @@ try:
     check_config(config)
 except ConfigError as error:
     raise WorkflowError(str(error)) from None
-config, LEFT_OUT = limited(config)
+config, LEFT_OUT = limited(without_defaults(config))
 
 # Downloads go to one cache, because jobs of a cluster have no connection.
 if config["model_cache"]:
