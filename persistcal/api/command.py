@@ -342,7 +342,8 @@ def compare(
     calibrated at the later checkpoint, and whether a threshold keeps its precision. Into the
     folder `--out` go metrics.csv, significance.csv, intervals.csv, claims.csv,
     contrast_sets.csv, states.csv, trends.csv, pairs.csv, min_contrast.csv, thresholds.csv,
-    threshold_cells.csv, confident_regressions.csv, selective.csv and report/index.html.
+    threshold_cells.csv, confident_regressions.csv, selective.csv, findings.csv and
+    report/index.html.
     """
     from persistcal.store.files import write_whole
 

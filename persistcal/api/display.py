@@ -70,8 +70,8 @@ class Comparison:
         The compared tables, and the settings of the comparison.
     tables : dict of str to DataFrame
         "metrics", "significance", "intervals", "claims", "contrast_sets", "states", "trends",
-        "pairs", "min_contrast", "thresholds", "threshold_cells", "confident_regressions" and
-        "selective": the tables of the same names that the workflow writes.
+        "pairs", "min_contrast", "thresholds", "threshold_cells", "confident_regressions",
+        "selective" and "findings": the tables of the same names that the workflow writes.
     replicates : DataFrame
         The bootstrap replicates of each estimator.
     """
@@ -230,7 +230,7 @@ class Comparison:
             inputs.all_predictions,
             self.replicates,
             self.tables["intervals"],
-            self.tables["claims"],
+            self.tables["findings"],
             inputs.questions,
             inputs.clusters,
             inputs.labels,

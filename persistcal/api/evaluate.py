@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from persistcal.api.display import Comparison
 from persistcal.evaluation.blocks import EVERY
 from persistcal.evaluation.evaluate import metrics_of, prepare_predictions
+from persistcal.evaluation.findings import make_findings
 from persistcal.evaluation.pipeline import (
     Step,
     compare_study,
@@ -249,6 +250,15 @@ def compare_inputs(
     for name, table in compared._asdict().items():
         if name != "changes":  # kinds of change have names in a study only
             add(name, stack([(table, {})], getattr(artifacts, name.upper())))
+    found = make_findings(
+        predictions,
+        tables["claims"],
+        tables["states"],
+        tables["thresholds"],
+        inputs.checkpoints,
+        by_dataset,
+    )
+    add("findings", found)
     return Comparison(inputs, settings, tables, drawn)
 
 

@@ -27,7 +27,7 @@ from persistcal.readers.inputs import (
     read_predictions,
     select_rows,
 )
-from persistcal.report.threshold_views import (
+from persistcal.report.phrases import (
     chance,
     exact_percent,
     percent,
@@ -87,7 +87,7 @@ class ThresholdCheck:
             for place, rows in places
             for sentence in threshold_sentences(rows, labels or {})
         ]
-        return "\n".join([*lines, *possible_errors(thresholds)])
+        return "\n".join([*lines, *possible_errors(thresholds["verdict"])])
 
 
 def threshold(

@@ -15,7 +15,7 @@ from persistcal.report import drawing, latex
 from persistcal.report.analysis_tables import chosen_rows, trained_name
 from persistcal.report.latex import MISSING, PLACE, Printed, escape, interval, number
 from persistcal.report.layout import DisplayNames, Names, place_title
-from persistcal.report.threshold_views import possible_errors
+from persistcal.report.phrases import possible_errors
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -313,7 +313,7 @@ def thresholds_by_change(
         "verdict on the later one: counts over pairs of checkpoints and seeds. Means over the "
         "selected thresholds: precision on the later checkpoint, change in coverage, and "
         "confident answers that were right and are wrong now. "
-        f"{' '.join(possible_errors(rows))}"
+        f"{' '.join(possible_errors(rows['verdict']))}"
     ).replace("%", r"\%")
     body = latex.tabular("ll" + "r" * (len(heads) - 2), [latex.line(heads)], groups)
     tex = latex.floating(body, caption=caption, label="thresholds-by-change", shrink=True)

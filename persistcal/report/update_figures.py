@@ -18,7 +18,8 @@ from persistcal.report import curves, drawing
 from persistcal.report.analysis_tables import chosen_rows
 from persistcal.report.latex import PLACE
 from persistcal.report.layout import DisplayNames, Names, place_title
-from persistcal.report.threshold_views import MOST_CURVES, exact_percent
+from persistcal.report.phrases import exact_percent
+from persistcal.report.threshold_views import MOST_CURVES
 
 N_REPLICATES = 200  # of a band
 _CERTIFIED: dict[str, Any] = {"facecolor": "#d8efe4", "linewidth": 0}

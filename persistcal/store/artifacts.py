@@ -448,6 +448,29 @@ THRESHOLDS = Table.parse(
 )
 Thresholds = Annotated[pd.DataFrame, THRESHOLDS]
 
+# What is found about the first and the last compared checkpoint, as the verdict words it
+FINDINGS = Table.parse(
+    "findings",
+    "make_findings",
+    "model! dataset! earlier! later! train_dataset! estimator! question! baseline:flag mark "
+    "word value?:real lower?:real upper?:real basis next evidence",
+    path_columns="model dataset",
+    question="accuracy, following, calibration or threshold",
+    baseline="whether the confidence is the same for all questions of a checkpoint",
+    mark="yes, no, open (the data cannot tell) or none (nothing to test)",
+    word="what is found",
+    value=(
+        "difference of accuracies, change AUC, mean confidence minus accuracy, or precision "
+        "above the threshold"
+    ),
+    lower="ends of the interval on which the mark rests, or over seeds",
+    upper="ends of the interval on which the mark rests, or over seeds",
+    basis="what a word on following rests on: cross, other examples, one ask or samples",
+    next="keep (the threshold), label (answers), ask twice, or empty",
+    evidence="JSON of the other numbers in texts on this question",
+)
+Findings = Annotated[pd.DataFrame, FINDINGS]
+
 # Selective prediction on all questions of a checkpoint
 SELECTIVE = Table.parse(
     "selective",

@@ -10,6 +10,12 @@ from make_page import make_page
 from persistcal.evaluation.blocks import block_name
 from persistcal.evaluation.claims import table_of_claims
 from persistcal.evaluation.evaluate import evaluate
+from persistcal.evaluation.findings import (
+    by_estimator,
+    make_findings,
+    threshold_finding,
+    to_row,
+)
 from persistcal.evaluation.replicates import Replicates, replicate_metrics, to_table
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.significance import compare_blocks, intervals
@@ -110,10 +116,18 @@ def invent(
         "predictions": predictions.assign(**place),
         "replicates": with_others(to_table(replicates, "alike")).assign(**place),
         "intervals": bounds[artifacts.INTERVALS.schema.names],
-        "claims": with_others(
-            table_of_claims(replicates, None, (20, 20), is_greedy=True)
-        ).assign(**place),
     }
+    usual = EvaluationSettings(min_contrast=min_contrast)
+    made["findings"] = with_others(
+        make_findings(
+            predictions[predictions["estimator"].isin(NAMES)].assign(**place),
+            table_of_claims(replicates, None, (20, 20), is_greedy=True).assign(**place),
+            artifacts.empty(artifacts.STATES),
+            artifacts.empty(artifacts.THRESHOLDS),
+            {model: evaluation},
+            {dataset: usual},
+        )
+    )
     labels = {
         "models": {model: model.upper()},
         "datasets": {dataset: dataset.title()},
@@ -169,7 +183,11 @@ def spread_over_places(invented):
             for dataset in ("quiz", "test")
         ]
         trained = "train_dataset" in rows
-        copies = [c.assign(train_dataset=c["dataset"]) if trained else c for c in copies]
+        if trained:
+            copies = [
+                c.assign(train_dataset=c["dataset"].where(c["estimator"].ne(""), ""))
+                for c in copies
+            ]
         tables[name] = pd.concat(copies, ignore_index=True)
     labels = shown.labels | {
         "models": {"m": "M", "n": "N"},
@@ -193,6 +211,15 @@ def spread_over_places(invented):
         answers.assign(answer=""),
         EvaluationSettings(precision=0.8, n_replicates=200),
     )
+    of_pair = checked.thresholds.query("earlier == 'c2' and later == 'c4'")
+    rows = []
+    for place, of_place in of_pair.groupby(["model", "dataset"], sort=False):
+        labels_of_place = dict(zip(("model", "dataset"), place, strict=True))
+        for seeds in by_estimator(of_place):
+            member = seeds[0]["train_dataset"], seeds[0]["estimator"]
+            row = to_row(member, False, threshold_finding(seeds))
+            rows.append(row | labels_of_place | {"earlier": "c2", "later": "c4"})
+    tables["findings"] = pd.concat([tables["findings"], pd.DataFrame(rows)], ignore_index=True)
     files = TableFiles("thresholds", checked.thresholds.to_csv(index=False), "")
     made = replace(made, **tables, tables=[files])
     return invented | {"made": made, "shown": replace(shown, **places)}

@@ -21,11 +21,10 @@ from persistcal.report.grid import Block, Cell, Column, Grid, Row, lay_out
 from persistcal.report.latex import results_table
 from persistcal.report.page.charts import choose_questions, pack, threshold_curves
 from persistcal.report.page.compose import _broken, jobs_of
-from persistcal.report.page.contents import Subject, Texts, arrange_part, gather
+from persistcal.report.page.contents import Subject, Texts, Update, arrange_part, gather
 from persistcal.report.page.overview import absent_analyses, of_changes, of_controls
 from persistcal.report.page.sentences import (
     Standings,
-    Update,
     compare,
     count_questions,
     sentence,
@@ -38,7 +37,8 @@ from persistcal.report.page.tables import (
     plain_text,
     printed,
 )
-from persistcal.report.page.verdict import Answer, Rated, Verdict
+from persistcal.report.page.verdict import Rated, Verdict
+from persistcal.report.phrases import Answer
 from persistcal.store import artifacts
 
 LABELS = {
@@ -281,8 +281,7 @@ def test_confident_answers_that_became_wrong_are_listed_by_confidence():
     rated = [Rated(("quiz", "a"), "A", follows=Answer("?", "not shown"))]
     update = Update(0, 1, "v1", "v2")
     verdict = Verdict("", update, 4, 0, 4, Answer("✗", "falls"), rated, None, "")
-    without_thresholds = SimpleNamespace(rows={})
-    broken = _broken(without_thresholds, whole, verdict)
+    broken = _broken(whole, verdict)
     assert broken["ids"] == ["q1", "q2", "q0"]
     assert broken["about"].startswith("A gave these answers a confidence of at least .800")
 
@@ -300,14 +299,11 @@ def test_confident_answers_are_above_the_threshold_of_their_own_seed():
     ]
     subject = Subject("m", "quiz", [], ["c1", "c2"], EvaluationSettings(min_contrast=1))
     whole = arrange_part(pd.concat(frames), subject)
-    rated = [Rated(("quiz", "a"), "A", follows=Answer("?", "not shown"))]
+    follows = Answer("?", "not shown")
+    rated = [Rated(("quiz", "a"), "A", follows=follows, cuts={1: 0.9, 2: np.nan})]
     update = Update(0, 1, "v1", "v2")
     verdict = Verdict("", update, 3, 0, 3, Answer("✗", "falls"), rated, 0.8, "")
-    place = {"model": "m", "dataset": "quiz", "earlier": "c1", "later": "c2"}
-    thresholds = pd.DataFrame({"seed": [1, 2], "threshold": [0.9, np.nan]}).assign(
-        train_dataset="quiz", estimator="a", **place
-    )
-    broken = _broken(SimpleNamespace(rows={"thresholds": thresholds}), whole, verdict)
+    broken = _broken(whole, verdict)
     assert broken["ids"] == ["q1"]
 
 

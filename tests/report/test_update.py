@@ -9,6 +9,7 @@ from synthetic_study import replicates_of
 
 from persistcal.evaluation.claims import table_of_claims
 from persistcal.evaluation.cross_asking import Directed
+from persistcal.evaluation.findings import about_update, find_update, read_finding
 from persistcal.evaluation.metrics.registry import MetricKey
 from persistcal.evaluation.predictions import Series
 from persistcal.evaluation.settings import EvaluationSettings
@@ -18,11 +19,11 @@ from persistcal.report.page.sentences import (
     MOST,
     best_estimators,
     calibration_texts,
-    change_text,
-    choose_update,
     compare,
     follow_texts,
 )
+from persistcal.report.phrases import accuracy_sentence
+from persistcal.store import artifacts
 
 LABELS = {"a": "Version 1", "b": "Version 2", "c": "Version 3"}
 MEMBER = ("quiz", "own")
@@ -69,34 +70,56 @@ def bootstrap(names, *, delta, change_auc, fewest=(5, 2)):
     return replicates_of(members, drawn, claims=claims, fewest=dict.fromkeys(claims, fewest))
 
 
+def findings(part, claims=None, tested=()):
+    """Return what is found about accuracy, and by question and estimator, and the names."""
+    answers, sets, settings = part.answers, part.pairs, part.subject.settings
+    update = find_update(answers, sets, settings)
+    claims = artifacts.empty(artifacts.CLAIMS) if claims is None else claims
+    about = {"metric": "accuracy", "other_model": ""}
+    states = pd.DataFrame([row | about for row in tested], columns=artifacts.STATES.but())
+    of_pair = [states, artifacts.empty(artifacts.THRESHOLDS)]
+    rows = about_update(answers, sets, update, settings, claims, of_pair)
+    found = {"following": {}, "calibration": {}}
+    for row in rows[1:]:
+        one = read_finding(row)
+        found[row["question"]][row["estimator"]] = one, row["estimator"].title()
+    return read_finding(rows[0]), found, [LABELS[answers.checkpoints[k]] for k in update]
+
+
+def best_of(replicates):
+    return best_estimators(compare(replicates, replicates.estimators, EvaluationSettings()))
+
+
 def follow(replicates, part, *, is_greedy=True, crossed=None):
     """Return the sentences about the best estimators."""
-    chosen = {name: ((d, name), name.title()) for d, name in replicates.estimators}
-    standings = compare(replicates, replicates.estimators, EvaluationSettings())
     claims = table_of_claims(replicates, crossed, (5, 2), is_greedy=is_greedy)
-    return follow_texts(standings, claims, part, choose_update(part, LABELS), chosen)
+    accuracy, found, ends = findings(part, claims)
+    return follow_texts(best_of(replicates), found["following"], accuracy, ends, "predictions")
 
 
 def calibration(part):
     """Return the texts for the only estimator of a part."""
     replicates = bootstrap(["own"], delta=[[0.4] * 301], change_auc=[[0.6] * 301])
-    chosen, update = {"own": (MEMBER, "Own")}, choose_update(part, LABELS)
-    standings = compare(replicates, replicates.estimators, EvaluationSettings())
-    return calibration_texts(standings, part, update, chosen)
+    _, found, ends = findings(part)
+    return calibration_texts(best_of(replicates), found["calibration"], ends, "predictions")
+
+
+def change_text(part, tested=()):
+    accuracy, _, ends = findings(part, tested=tested)
+    return accuracy_sentence(accuracy, *ends)
 
 
 def test_changes_are_counted_on_questions_that_both_checkpoints_answered():
     part = part_of({**RIGHT, "b": [*RIGHT["b"][:-1], None]}, CONFIDENCE)
-    update = choose_update(part, LABELS)
     # 3 of 8 right, then 6 of 8. McNemar: 2 P[Bin(7, 1/2) ≤ 2] = 2 (1 + 7 + 21) / 128 = .453
-    text = change_text(part, update, None)
+    text = change_text(part)
     assert text.startswith(
         "From Version 1 to Version 2, 7 of 8 answers changed between right and wrong: 5 "
         "questions gained, 2 lost. Accuracy goes from .375 to .750; the difference of .375 ["
     )
     assert text.endswith("] can be chance (McNemar's test, p = .453).")
     tested = {"lower_2_5pct": -0.2, "upper_97_5pct": 0.8, "p_value": 0.453, "p_holm": 0.9}
-    adjusted = change_text(part, update, tested)
+    adjusted = change_text(part, [tested])
     assert "the difference of .375 [−.200, .800] can be chance (McNemar's test" in adjusted
     assert adjusted.endswith("p = .900, adjusted by Holm's method).")
 
@@ -104,16 +127,16 @@ def test_changes_are_counted_on_questions_that_both_checkpoints_answered():
 def test_a_listed_pair_without_changes_is_not_the_update():
     right, confidence = ({**values, "c": values["a"]} for values in (RIGHT, CONFIDENCE))
     part = part_of(right, confidence, pairs=[("a", "b"), ("a", "c")])
-    assert choose_update(part, LABELS).later_name == "Version 2"
+    assert findings(part)[2][1] == "Version 2"
 
 
 def test_the_text_on_accuracy_follows_mcnemars_test():
     # 10 of 10 changed questions are gained: p = 2 / 1024
     half, whole = [0] * 10 + [1] * 10, [1] * 20
 
-    def text(earlier, later, tested=None):
+    def text(earlier, later, *tested):
         part = part_of({"a": earlier, "b": later}, dict.fromkeys("ab", [0.5] * 20))
-        return change_text(part, choose_update(part, LABELS), tested)
+        return change_text(part, tested)
 
     rises = "10 questions gained, 0 lost. Accuracy rises from .500 to 1.000, by .500 ["
     assert rises in text(half, whole)
@@ -128,7 +151,7 @@ def test_the_text_on_accuracy_names_the_test_of_groups():
     groups = np.arange(len(part.answers.questions)) // 2
     grouped = part._replace(answers=part.answers._replace(groups=groups))
     tested = {"lower_2_5pct": -0.3, "upper_97_5pct": 0.9, "p_value": 0.3, "p_holm": 0.3}
-    text = change_text(grouped, choose_update(grouped, LABELS), tested)
+    text = change_text(grouped, [tested])
     assert "[−.300, .900] can be chance (bootstrap of groups, p = .300)" in text
 
 
@@ -277,10 +300,9 @@ def test_further_best_estimators_are_counted():
 def test_the_update_is_from_the_first_to_the_last_checkpoint(pairs, ends):
     three = {**RIGHT, "c": RIGHT["a"]}
     part = part_of(three, {**CONFIDENCE, "c": CONFIDENCE["a"]}, pairs=pairs)
-    update = choose_update(part, LABELS)
-    assert update[:2] == ends
-    assert update.later_name == LABELS["abc"[ends[1]]]
-    assert choose_update(part_of({"a": RIGHT["a"]}, CONFIDENCE), LABELS) is None
+    assert find_update(part.answers, part.pairs, part.subject.settings) == ends
+    one = part_of({"a": RIGHT["a"]}, CONFIDENCE)
+    assert find_update(one.answers, one.pairs, one.subject.settings) is None
 
 
 def test_over_and_under_confidence_of_the_later_checkpoint_are_reported():

@@ -1,5 +1,6 @@
 """The verdict on an update: marks, words and numbers."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -7,22 +8,19 @@ import pandas as pd
 import pytest
 from synthetic_study import invent
 
+from persistcal.evaluation import findings
 from persistcal.evaluation.reliability import CheckpointCalibration
-from persistcal.report.page.contents import gather
-from persistcal.report.page.verdict import (
+from persistcal.report.page.contents import Found, gather
+from persistcal.report.page.verdict import Rated, Verdict, chance_of, verdicts
+from persistcal.report.phrases import (
     NONE,
     OPEN,
     OPPOSITE,
     SHOWN,
     Answer,
-    Rated,
-    Verdict,
-    _accuracy,
-    _calibrated,
-    _threshold,
-    chance_of,
-    verdicts,
+    answer_to,
 )
+from persistcal.store import artifacts
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +61,8 @@ def test_the_verdict_counts_gained_and_lost_questions(study, verdict):
 def test_accuracy_rises_or_falls_if_mcnemars_test_is_significant(n_gained, n_lost, mark, word):
     earlier = np.repeat([0, 1, 1], [n_gained, n_lost, 20])
     later = np.repeat([1, 0, 1], [n_gained, n_lost, 20])
-    answer = _accuracy(np.stack([earlier, later]), None)
+    ends = np.stack([earlier, later])
+    answer = answer_to(findings.accuracy_finding(ends, np.arange(len(earlier))))
     assert (answer.mark, answer.word) == (mark, word)
     assert answer.value == pytest.approx((n_gained - n_lost) / (20 + n_gained + n_lost))
 
@@ -71,7 +70,8 @@ def test_accuracy_rises_or_falls_if_mcnemars_test_is_significant(n_gained, n_los
 def test_an_adjusted_p_value_replaces_the_p_value_of_the_pair():
     earlier, later = np.repeat([0, 1], [12, 20]), np.ones(32)
     tested = {"lower_2_5pct": -0.1, "upper_97_5pct": 0.8, "p_value": 0.1, "p_holm": 0.2}
-    answer = _accuracy(np.stack([earlier, later]), tested)
+    ends = np.stack([earlier, later])
+    answer = answer_to(findings.accuracy_finding(ends, np.arange(32), [tested]))
     # 12 of 32 are gained
     assert answer[:2] == (OPEN, "can be chance")
     assert answer.text == ".625 → 1.000, by .375 [−.100, .800]"
@@ -86,19 +86,31 @@ def test_an_adjusted_p_value_replaces_the_p_value_of_the_pair():
     ],
 )
 def test_a_calibration_error_without_a_bias_is_shown_beside_its_noise_floor(
-    p_calibrated, p_mean, word, cell
+    p_calibrated, p_mean, word, cell, monkeypatch
 ):
     tested = CheckpointCalibration(0.083, 0.04, p_calibrated, 0.56, 0.5, p_mean, 0.05)
-    answers = SimpleNamespace(correct=[np.array([0, 1])], groups=np.arange(2))
-    part = SimpleNamespace(calibration_at=lambda member, k: tested, answers=answers)
-    answer = _calibrated(part, ("quiz", "A"), 0)
+    monkeypatch.setattr(findings, "checkpoint_calibration", lambda *args, **_: tested)
+    answers = SimpleNamespace(correct=np.array([[0, 1]] * 2), groups=np.arange(2))
+    runs = [np.full((2, 2), 0.56)]
+    answer = answer_to(findings.calibration_finding(answers, runs, (0, 1), 0, seed=17))
     assert (answer.word, answer.brief) == (word, cell)
+
+
+def threshold(seeds):
+    """Return the answer of the verdict, and means over seeds."""
+    found = findings.threshold_finding(seeds)
+    return answer_to(found), found.evidence.get("means")
 
 
 def seed_of_threshold(verdict, precision):
     """Return a row of THRESHOLDS: coverage rises from 30 % to 40 %, two answers broke."""
     return {
         "verdict": verdict,
+        "seed": 17,
+        "threshold": 0.6,
+        "labels_to_decide": 0.0,
+        "n_questions": 200,
+        "delta": 0.1,
         "target": 0.8,
         "least_abstention": 0.75,
         "earlier_precision": 0.85,
@@ -112,18 +124,18 @@ def seed_of_threshold(verdict, precision):
 
 
 def test_the_worst_seed_decides_the_verdict_on_a_threshold():
-    answer, values = _threshold(
+    answer, values = threshold(
         [seed_of_threshold("kept", 0.9), seed_of_threshold("broken", 0.6)]
     )
     assert (answer.mark, answer.word) == (OPPOSITE, "broken (1 of 2 seeds)")
-    assert values.later_precision == pytest.approx((0.9 + 0.6) / 2)
+    assert values["later_precision"] == pytest.approx((0.9 + 0.6) / 2)
     assert answer.text == (
         "75 % right [60, 90]; answers 30 → 40 % of questions; 2 confident answers broke"
     )
 
 
 def test_a_seed_without_a_threshold_leaves_the_verdict_open():
-    answer, _ = _threshold([seed_of_threshold("kept", 0.9), seed_of_threshold(np.nan, np.nan)])
+    answer, _ = threshold([seed_of_threshold("kept", 0.9), seed_of_threshold("", np.nan)])
     assert (answer.mark, answer.word) == (OPEN, "kept (1 of 2 seeds)")
 
 
@@ -138,22 +150,26 @@ def test_a_seed_without_a_threshold_leaves_the_verdict_open():
     ],
 )
 def test_the_label_of_the_chance_line_depends_on_the_basis_of_the_claims(bases, label):
-    assert chance_of(pd.DataFrame({"basis": bases})) == label
+    claimed = enumerate(bases)
+    members = {n: findings.Finding("following", "open", "", basis=b) for n, b in claimed}
+    assert chance_of(Found(None, {"following": members}, frozenset())) == label
 
 
 def test_estimators_without_a_threshold_have_no_verdict_on_it():
-    answer, values = _threshold([seed_of_threshold(np.nan, np.nan)])
+    answer, values = threshold([seed_of_threshold("", np.nan)])
     assert (answer.mark, answer.word, values) == (NONE, "none", None)
     assert "most confident 25 % of answers" in answer.text  # 1 − .75
 
 
 def test_the_headline_groups_estimators_by_verdict():
     rows = [
-        Rated(("quiz", name), name, follows=Answer(SHOWN, word))
-        for name, word in [
-            ("A", "followed"),
-            ("B", "not shown to have followed"),
-            ("C", "followed"),
+        Rated(
+            ("quiz", name), name, follows=answer_to(findings.Finding("following", mark, word))
+        )
+        for name, mark, word in [
+            ("A", "yes", "followed"),
+            ("B", "open", "not shown to have followed"),
+            ("C", "yes", "followed"),
         ]
     ]
     rows.append(Rated(("quiz", "end"), "end"))
@@ -172,7 +188,13 @@ def test_a_checkpoint_without_changed_answers_has_no_gains_and_no_losses():
     first = rows[rows["checkpoint"] == "c2"].set_index(["estimator", "seed", "question_id"])
     key = pd.MultiIndex.from_frame(rows[["estimator", "seed", "question_id"]])
     same = rows.assign(correct=first["correct"].reindex(key).to_numpy())
-    study = gather(invented["made"], invented["shown"])
-    tables = study.made.__class__(**{**vars(study.made), "predictions": same})
+    same = same[same["estimator"] == "self_consistency"]
+    empty = (
+        artifacts.empty(t) for t in (artifacts.CLAIMS, artifacts.STATES, artifacts.THRESHOLDS)
+    )
+    found = findings.make_findings(
+        same, *empty, {"m": ["c2", "c3", "c4"]}, invented["shown"].settings
+    )
+    tables = replace(invented["made"], predictions=same, findings=found)
     [verdict] = verdicts(gather(tables, invented["shown"]))
     assert (verdict.gained, verdict.lost, verdict.accuracy.word) == (0, 0, "can be chance")

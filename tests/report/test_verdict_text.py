@@ -5,11 +5,14 @@ import json
 import numpy as np
 import pytest
 
-from persistcal.report.page.sentences import Update
-from persistcal.report.page.verdict import Answer, Rated, Verdict
+from persistcal.evaluation.findings import Finding, threshold_finding
+from persistcal.report.page.contents import Update
+from persistcal.report.page.verdict import Rated, Verdict
 from persistcal.report.page.verdict_text import WIDTH, next_step, verdict_record, verdict_text
+from persistcal.report.phrases import Answer, answer_to
+from persistcal.store import artifacts
 
-FOLLOWS = Answer("✓", "followed", 0.854, 0.781, 0.894, "change AUC .854 [.781, .894]")
+FOLLOWS = answer_to(Finding("following", "yes", "followed", 0.854, 0.781, 0.894, "cross"))
 CALIBRATED = Answer(
     "✗",
     "over-confident",
@@ -17,7 +20,9 @@ CALIBRATED = Answer(
     text="says .740, right .640 [.583, .694]",
     brief="says .740, right .640",
 )
-KEPT = Answer("✓", "kept", 0.94, 0.91, 0.97, "94 % right [91, 97]", "94 % right, 26 → 36 %")
+KEPT = Answer(
+    "✓", "kept", 0.94, 0.91, 0.97, "94 % right [91, 97]", "94 % right, 26 → 36 %", next="keep"
+)
 
 
 def rated(label, threshold=KEPT, **more):
@@ -32,7 +37,7 @@ def verdict(*rows):
 
 
 def test_the_verdict_on_one_estimator_has_a_line_for_each_question():
-    lines = verdict_text(verdict(rated("A", thresholds=(0.6,))), "v1 v2").splitlines()
+    lines = verdict_text(verdict(rated("A", cuts={0: 0.6})), "v1 v2").splitlines()
     assert lines == [
         "m · quiz: v1 → v2, 300 questions, 77 gained, 35 lost",
         "",
@@ -46,7 +51,7 @@ def test_the_verdict_on_one_estimator_has_a_line_for_each_question():
 
 
 def test_several_estimators_are_rows_and_a_baseline_has_no_marks():
-    rows = [rated("A", thresholds=(0.6,)), rated("Long name"), Rated(("quiz", "end"), "End")]
+    rows = [rated("A", cuts={0: 0.6}), rated("Long name"), Rated(("quiz", "end"), "End")]
     text = verdict_text(verdict(*rows), "v1 v2")
     table = text.split("\n\n")[2].splitlines()
     assert [line.split("  ")[0] for line in table[2:]] == ["A", "Long name", "End"]
@@ -59,7 +64,7 @@ def test_several_estimators_are_rows_and_a_baseline_has_no_marks():
 def test_a_table_fits_a_terminal_and_names_keep_all_their_words():
     name = "verbalised confidence after a chain of thought, calibrated"
     lines = verdict_text(
-        verdict(rated(name, thresholds=(0.6,)), rated("x" * 50)), "v1 v2"
+        verdict(rated(name, cuts={0: 0.6}), rated("x" * 50)), "v1 v2"
     ).splitlines()
     assert max(map(len, lines)) <= WIDTH
     table = [line.split("  ")[0] for line in lines[6:10]]  # the names, in two lines each
@@ -73,13 +78,16 @@ def test_a_table_fits_a_terminal_and_names_keep_all_their_words():
         ("broken", 0.0, "label 200 answers of v2 (the old threshold is broken"),
         ("undecided", 340.0, "label 340 answers of v2 (the verdict on the threshold is open)"),
         ("undecided", np.inf, "label 200 answers of v2"),
-        ("none", np.nan, "label 200 answers of v2 (no old threshold is sure"),
+        ("", np.nan, "label 200 answers of v2 (no old threshold is sure"),
     ],
 )
 def test_the_next_step_after_a_threshold_that_is_not_kept_is_labelling(
     word, labels_to_decide, step
 ):
-    row = rated("A", Answer("?", word), thresholds=(0.6,), labels_to_decide=labels_to_decide)
+    seed = dict.fromkeys(artifacts.THRESHOLDS.schema.names, 0.6)
+    seed |= {"verdict": word, "labels_to_decide": labels_to_decide}
+    found = threshold_finding([seed])
+    row = rated("A", answer_to(found), n_labels=found.evidence["n_labels"])
     advice = next_step(verdict(row), "v1.csv v2.csv")
     assert advice.startswith(step)
     n = step.split()[1]
@@ -87,8 +95,8 @@ def test_the_next_step_after_a_threshold_that_is_not_kept_is_labelling(
 
 
 def test_the_next_step_is_another_estimator_if_its_threshold_is_kept():
-    best = rated("A", Answer("✗", "broken"), thresholds=(0.6,))
-    advice = next_step(verdict(best, rated("B", thresholds=(0.7, 0.75))), "")
+    best = rated("A", Answer("✗", "broken"), cuts={0: 0.6})
+    advice = next_step(verdict(best, rated("B", cuts={1: 0.7, 2: 0.75})), "")
     assert advice.startswith("choose B; nothing to label: the threshold .700 to .750 of B")
 
 

@@ -36,6 +36,7 @@ STUDY = {
     "compare_study": 1,
     "collect_results": 1,
     "make_claims": 1,
+    "make_findings": 1,
     "measure_subsets": 9,
     "compute_accuracies": 1,
     "make_table": 1,

@@ -14,6 +14,7 @@ SHOWN = {
     "make_plain_table": 1,
     "compare_study": 1,
     "make_claims": 1,
+    "make_findings": 1,
     "measure_subsets": 1,
     "draw_figure": 1,
     "make_page": 1,

@@ -158,3 +158,24 @@ rule make_claims:
         is_greedy=study.is_greedy,
     script:
         "../scripts/evaluation/make_claims.py"
+
+
+rule make_findings:
+    input:
+        predictions=of_each(paths.predictions, study.evaluated),
+        claims=rules.make_claims.output.claims,
+        states=rules.compare_study.output.states,
+        thresholds=rules.compare_study.output.thresholds,
+    output:
+        findings=f"{RESULTS}/findings.csv",
+    log:
+        f"{LOGS}/make_findings.log",
+    conda:
+        "../../envs/cpu.yaml"
+    resources:
+        mem_mb=memory_to_resample,
+    params:
+        checkpoints=EVALUATED,
+        settings={d: study.settings_drawn(d) for d in DATASETS},
+    script:
+        "../scripts/evaluation/make_findings.py"

@@ -15,7 +15,7 @@ rule make_page:
         predictions=files_of_rows(paths.predictions, study.evaluated),
         replicates=files_of_rows(paths.replicates, study.evaluated),
         intervals=rules.collect_results.output.intervals,
-        claims=rules.make_claims.output.claims,
+        findings=rules.make_findings.output.findings,
         questions=inputs.shown_on_page(paths.questions),
         clusters=inputs.shown_on_page(paths.clusters),
         labels=inputs.shown_on_page(paths.labels),

@@ -20,7 +20,7 @@ from persistcal.questions.labels import LABELS
 from persistcal.questions.question_list import truths_of
 from persistcal.report import curves
 from persistcal.report.page.contents import Contents, Part, Texts, title_of
-from persistcal.report.page.tables import as_number
+from persistcal.report.phrases import as_number
 from persistcal.report.threshold_views import mean_curve
 
 N_REPLICATES = 200

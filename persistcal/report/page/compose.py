@@ -24,23 +24,15 @@ import numpy as np
 import pandas as pd
 
 from persistcal.evaluation.blocks import Member
+from persistcal.evaluation.findings import is_constant
 from persistcal.models.checkpoint import Checkpoint
 from persistcal.report.curves import TINY
 from persistcal.report.drawing import Look, looks
 from persistcal.report.grid import lay_out
 from persistcal.report.page import charts, overview, tables
 from persistcal.report.page.contents import Contents, Part, Shown
-from persistcal.report.page.sentences import claims_about
-from persistcal.report.page.tables import as_number
-from persistcal.report.page.verdict import (
-    MEANING,
-    Verdict,
-    chance_of,
-    is_constant,
-    threshold_rows,
-    verdicts,
-)
-from persistcal.report.threshold_views import exact_percent
+from persistcal.report.page.verdict import Verdict, chance_of, verdicts
+from persistcal.report.phrases import MARKS, MEANING, as_number, exact_percent, short
 from persistcal.store.tables import TableFiles
 
 _ASSETS = jinja2.PackageLoader("persistcal.report.page", "assets")
@@ -162,7 +154,7 @@ def compose(study: Contents, origin: Origin) -> str:
     view = {
         "title": f"Persistent calibration: {', '.join(models)}",
         "verdicts": _first_screens(study, shown_parts, found),
-        "classes": dict(zip(MEANING, ("good", "bad", "open", "none"), strict=True)),
+        "classes": {mark.sign: mark.style for mark in MARKS.values()},
         "meanings": MEANING,
         "lede": overview.lede(study),
         "facts": overview.counts(study),
@@ -237,7 +229,7 @@ def _first_screens(
     return screens
 
 
-def _broken(study: Contents, part: Part, verdict: Verdict | None) -> dict[str, Any] | None:
+def _broken(part: Part, verdict: Verdict | None) -> dict[str, Any] | None:
     """List the best estimator's confident answers that broke, the surest first, by id.
 
     An answer is confident if a seed gives it, at both checkpoints, at least the confidence of
@@ -249,9 +241,8 @@ def _broken(study: Contents, part: Part, verdict: Verdict | None) -> dict[str, A
     best, (earlier, later, *names) = rated[0], verdict.update
     ends = [earlier, later]
     runs = {s.seed: c[ends] for s, c in part.answers.confidence.items() if s[:2] == best.member}
-    seeds = threshold_rows(study, part, verdict.update).get(best.member, [])
-    cuts = {row["seed"]: row["threshold"] for row in seeds if row["threshold"] > 0}
     mean = np.mean(list(runs.values()), axis=0)
+    cuts = {seed: cut for seed, cut in best.cuts.items() if cut > 0}
     chosen = [(runs[seed], cut) for seed, cut in cuts.items()] or [(mean, SURE)]
     is_sure = np.any([(run >= cut - TINY).all(axis=0) for run, cut in chosen], axis=0)
     was_right, is_right = part.answers.correct[ends]
@@ -259,7 +250,7 @@ def _broken(study: Contents, part: Part, verdict: Verdict | None) -> dict[str, A
     if not len(positions):
         return None
     positions = positions[np.argsort(-mean[1, positions], kind="stable")]
-    lowest, highest = (tables.short(end(cut for _, cut in chosen)) for end in (min, max))
+    lowest, highest = (short(end(cut for _, cut in chosen)) for end in (min, max))
     least = lowest if lowest == highest else f"{lowest} to {highest}, by seed,"
     several = " (the list shows means over seeds)" if len(chosen) > 1 else ""
     return {
@@ -279,7 +270,7 @@ def _hero(study: Contents) -> list[dict[str, Any]]:
     ends = odds.set_index(key)[["value", "lower_2_5pct", "upper_97_5pct"]]
     bounds = {place: list(map(as_number, row)) for place, *row in ends.itertuples(name=None)}
     facets = []
-    for part in study.parts:
+    for part, found in zip(study.parts, study.found, strict=True):
         subject, points = part.subject, []
         for member in part.members:
             measured = {
@@ -292,7 +283,7 @@ def _hero(study: Contents) -> list[dict[str, Any]]:
                 points.append(
                     {"estimator": member[1], "label": label, "control": control, **measured}
                 )
-        title, chance = subject.title(study.labels), chance_of(claims_about(study, part))
+        title, chance = subject.title(study.labels), chance_of(found)
         facets.append({"title": title, "points": points, "chance": chance})
     return facets
 
@@ -381,7 +372,7 @@ def _part(part: Part, study: Contents, verdict: Verdict | None) -> dict[str, Any
         "pair_metrics": charts.pair_metrics(part),
         "shifts": charts.shifts(part),
         "update": list(verdict.update[:2]) if verdict else None,
-        "broken": _broken(study, part, verdict),
+        "broken": _broken(part, verdict),
         "risks": charts.risk_curves(part),
         "thresholds": _threshold_data(part, verdict),
     }

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from persistcal.answers.clusters import label_predictions, take_predictions
 from persistcal.evaluation.blocks import Member
 from persistcal.evaluation.contrast import ContrastSet, contrast_sets
+from persistcal.evaluation.findings import ACCURACY, Finding, read_finding
 from persistcal.evaluation.predictions import ABSENT, AnswerArrays, arrange
-from persistcal.evaluation.reliability import CheckpointCalibration, checkpoint_calibration
 from persistcal.evaluation.replicates import Replicates, from_table
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.models.checkpoint import Checkpoint
@@ -54,7 +54,7 @@ class StudyTables:
     predictions: artifacts.Predictions
     replicates: artifacts.Replicates
     intervals: artifacts.Intervals
-    claims: artifacts.Claims
+    findings: artifacts.Findings
     questions: artifacts.Questions
     clusters: artifacts.Clusters
     labels: artifacts.Labels
@@ -114,7 +114,7 @@ class Part(NamedTuple):
     `checkpoints` are the checkpoints with labels; the first `n_earlier` are training
     checkpoints. `correct` has shape (n_checkpoints, n_questions). `answers` and `pairs` belong
     to the evaluation checkpoints. `texts` is None if a study has only predictions. `order`
-    lists the estimators that come first, and `tested` keeps what `calibration_at` computed.
+    lists the estimators that come first.
     """
 
     subject: Subject
@@ -125,19 +125,6 @@ class Part(NamedTuple):
     pairs: list[ContrastSet]
     texts: Texts | None
     order: tuple[str, ...]
-    tested: dict[tuple[Member, int], CheckpointCalibration]
-
-    def calibration_at(self, member: Member, k: int) -> CheckpointCalibration:
-        """Test the calibration of an estimator at an evaluation checkpoint, once."""
-        if (member, k) not in self.tested:
-            answered = self.answers.correct[k] != ABSENT
-            self.tested[member, k] = checkpoint_calibration(
-                [run[k, answered] for run in self.answers.estimators[member]],
-                self.answers.correct[k, answered] == 1,
-                self.answers.groups[answered],
-                seed=self.subject.settings.seed,
-            )
-        return self.tested[member, k]
 
     @property
     def members(self) -> dict[Member, list[NDArray[np.float64]]]:
@@ -177,21 +164,58 @@ def arrange_part(
         contrast_sets(answers.correct, answers.checkpoints, subject.settings),
         texts,
         tuple(order),
-        {},
     )
+
+
+class Update(NamedTuple):
+    """The first and the last checkpoint that are compared, by position and by display name."""
+
+    earlier: int
+    later: int
+    earlier_name: str
+    later_name: str
+
+
+class Found(NamedTuple):
+    """What is found about the update of a part, by question and estimator."""
+
+    update: Update
+    findings: Mapping[str, Mapping[Member, Finding]]
+    baselines: frozenset[Member]  # the same confidence for all questions
+
+    @property
+    def accuracy(self) -> Finding:
+        """The finding about the answers, which no estimator belongs to."""
+        return self.findings[ACCURACY]["", ""]
+
+
+def _found(rows: pd.DataFrame, part: Part, stages: Mapping[str, Stage]) -> Found | None:
+    """Return the rows of FINDINGS about a part as records."""
+    if rows.empty:
+        return None
+    names = rows["earlier"].iloc[0], rows["later"].iloc[0]
+    earlier, later = (part.answers.checkpoints.index(name) for name in names)
+    update = Update(earlier, later, *(stages[name].label for name in names))
+    found: dict[str, dict[Member, Finding]] = {}
+    for row in rows.to_dict("records"):
+        member = row["train_dataset"], row["estimator"]
+        found.setdefault(row["question"], {})[member] = read_finding(row)
+    same = rows.loc[rows["baseline"], ["train_dataset", "estimator"]]
+    return Found(update, found, frozenset(same.itertuples(index=False, name=None)))
 
 
 class Contents(NamedTuple):
     """The contents of the page.
 
-    `replicates` contains the bootstrap of each part. `main` are the estimators in the page's
-    sentences and first charts. `stages` contains the checkpoints of each model with a part, and
-    `rows` the rows of each table by its name.
+    `replicates` contains the bootstrap of each part, and `found` what is found about it.
+    `main` are the estimators in the page's sentences and first charts. `stages` contains the
+    checkpoints of each model with a part, and `rows` the rows of each table by its name.
     """
 
     made: StudyTables
     parts: list[Part]
     replicates: list[Replicates]
+    found: list[Found | None]
     main: list[str]
     stages: Mapping[str, Mapping[str, Stage]]
     rows: Mapping[str, pd.DataFrame]
@@ -210,7 +234,7 @@ class Contents(NamedTuple):
 
 def gather(made: StudyTables, shown: Shown) -> Contents:
     """Gather the contents of the page."""
-    parts, replicates = [], []
+    parts, replicates, found = [], [], []
     places = made.predictions[["model", "dataset"]].drop_duplicates()
     for model, dataset in places.itertuples(index=False, name=None):
         earlier = shown.earlier.get(model, [])
@@ -223,11 +247,13 @@ def gather(made: StudyTables, shown: Shown) -> Contents:
         texts, order = _texts(made, subject), list(shown.labels["estimators"])
         parts.append(arrange_part(predictions, subject, texts=texts, order=order))
         replicates.append(from_table(drawn))
+        of_part = _of(made.findings, model=model, dataset=dataset)
+        found.append(_found(of_part, parts[-1], shown.checkpoints[model]))
     estimators = list(dict.fromkeys(e for part in parts for _, e in part.members))
     main = [name for name in shown.main if name in estimators] or estimators
     stages = {part.subject.model: shown.checkpoints[part.subject.model] for part in parts}
     rows = {files.name: files.rows(missing=[""]) for files in made.tables}
-    return Contents(made, parts, replicates, main, stages, rows, shown)
+    return Contents(made, parts, replicates, found, main, stages, rows, shown)
 
 
 def _of(rows: pd.DataFrame, **about: str) -> pd.DataFrame:

@@ -9,24 +9,28 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from persistcal.evaluation.contrast import ContrastSet
+from persistcal.evaluation.findings import CALIBRATION, FOLLOWING, THRESHOLD
 from persistcal.evaluation.predictions import ABSENT, partly_shared, shared_by_models
-from persistcal.report.change_views import LEVEL, pair_title
+from persistcal.evaluation.significance import LEVEL
+from persistcal.report.change_views import pair_title
 from persistcal.report.layout import place_title
 from persistcal.report.page.contents import Contents, Part, StudyTables
 from persistcal.report.page.sentences import (
+    best_estimators,
     calibration_texts,
-    change_text,
-    choose_update,
-    claims_about,
     compare,
     control_text,
     count_questions,
     follow_texts,
     sentence,
 )
-from persistcal.report.page.tables import short, short_interval
-from persistcal.report.page.verdict import state_row
-from persistcal.report.threshold_views import possible_errors, threshold_sentences
+from persistcal.report.phrases import (
+    accuracy_sentence,
+    possible_errors,
+    short,
+    short_interval,
+    threshold_sentence,
+)
 
 
 class Sentence(NamedTuple):
@@ -41,8 +45,7 @@ def findings(study: Contents) -> list[Sentence]:
     found, tables = list(sentences(study)), study.rows
     if "states" in tables:
         found += of_states(study, tables["states"])
-    if "thresholds" in tables:
-        found += of_thresholds(study, tables["thresholds"])
+    found += of_thresholds(study)
     found += of_controls(study)
     if "by_change" in tables:
         found += of_changes(study, tables["by_change"])
@@ -57,13 +60,13 @@ def sentences(study: Contents) -> Iterator[Sentence]:
     The first sentences are about the change of answers, whether confidence followed, and
     calibration. The next ones compare the estimators.
     """
-    for part, replicates in zip(study.parts, study.replicates, strict=True):
+    for part, replicates, found in zip(study.parts, study.replicates, study.found, strict=True):
         title, dataset = part.subject.title(study.labels), part.subject.dataset
         members = list(part.members)
         stages = study.stages[part.subject.model]
-        update = choose_update(part, {name: stage.label for name, stage in stages.items()})
-        if update:
-            yield Sentence(title, change_text(part, update, state_row(study, part, update)))
+        if found:
+            ends, accuracy = found.update[2:], found.accuracy
+            yield Sentence(title, accuracy_sentence(accuracy, *ends))
         trained = list(dict.fromkeys(t for t, _ in members if t != dataset)) or [dataset]
         for train_dataset in trained:
             # Untrained estimators are shown next to adapters that were trained on another
@@ -81,15 +84,17 @@ def sentences(study: Contents) -> Iterator[Sentence]:
             if not compared:
                 yield Sentence(heading, "Nothing can be said: no measure is defined.")
                 continue
-            if update:
+            if found:
                 labels = study.labels["estimators"]
-                labelled = {e: (member, labels.get(e, e)) for e, member in chosen.items()}
-                rows = claims_about(study, part)
-                has_control = part.subject.model in _controlled(study, dataset)
-                texts = []
-                if not has_control:
-                    texts = follow_texts(compared, rows, part, update, labelled)
-                texts += calibration_texts(compared, part, update, labelled)
+                following, calibrated = (
+                    {e: (found.findings[q][m], labels.get(e, e)) for e, m in chosen.items()}
+                    for q in (FOLLOWING, CALIBRATION)
+                )
+                best, texts = best_estimators(compared), []
+                given = "adapters" if part.texts else "predictions"
+                if part.subject.model not in _controlled(study, dataset):
+                    texts = follow_texts(best, following, accuracy, ends, given)
+                texts += calibration_texts(best, calibrated, ends, given)
                 yield from (Sentence(heading, text) for text in texts)
             usable = [pair for pair in part.pairs if pair.kept and pair.has_both_directions]
             questions = count_questions(usable) if usable else ""
@@ -166,20 +171,19 @@ def pairs_that_differ(study: Contents, part: Part) -> list[tuple[str, str]]:
     return [(f"{n_different} of {len(pairs)} pairs", "of checkpoints differ in accuracy")]
 
 
-def of_thresholds(study: Contents, thresholds: pd.DataFrame) -> Iterator[Sentence]:
+def of_thresholds(study: Contents) -> Iterator[Sentence]:
     """Yield sentences on the thresholds between the first and the last checkpoint."""
-    columns, shown = ["model", "dataset", "earlier", "later"], []
-    for part in study.parts:
-        subject, stages = part.subject, study.stages[part.subject.model]
-        first, last = part.answers.checkpoints[0], part.answers.checkpoints[-1]
-        key = [subject.model, subject.dataset, first, last]
-        chosen = thresholds[(thresholds[columns] == key).all(axis=1)]
-        named = chosen.assign(earlier=stages[first].label, later=stages[last].label)
-        shown.append(chosen)
-        for text in threshold_sentences(named, study.labels["estimators"]):
-            yield Sentence(subject.title(study.labels), text)
-    for text in possible_errors(pd.concat(shown) if shown else thresholds[:0]):
-        yield Sentence("", text)
+    verdicts: list[str] = []
+    for part, found in zip(study.parts, study.found, strict=True):
+        if found is None:
+            continue
+        checked = found.findings.get(THRESHOLD, {})
+        for name, one in [(e, one) for (_, e), one in checked.items() if e in study.main]:
+            label = study.labels["estimators"].get(name, name)
+            text = threshold_sentence(one, label, found.update[2:])
+            yield Sentence(part.subject.title(study.labels), text)
+            verdicts += one.evidence["verdict"]
+    yield from (Sentence("", text) for text in possible_errors(verdicts))
 
 
 def of_controls(study: Contents) -> Iterator[Sentence]:

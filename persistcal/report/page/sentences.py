@@ -14,11 +14,8 @@ from numpy.typing import NDArray
 
 from persistcal.evaluation import claims as words
 from persistcal.evaluation.contrast import ContrastSet
-from persistcal.evaluation.evaluate import DECIMALS
+from persistcal.evaluation.findings import NO, Finding
 from persistcal.evaluation.metrics.registry import METRICS, MetricKey
-from persistcal.evaluation.predictions import ABSENT
-from persistcal.evaluation.proportions import StateDifference, compare_accuracies
-from persistcal.evaluation.reliability import CheckpointCalibration
 from persistcal.evaluation.replicates import Estimator, Replicates
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.significance import (
@@ -29,31 +26,20 @@ from persistcal.evaluation.significance import (
     recipe_interval,
 )
 from persistcal.report.analysis_tables import trained_name
-from persistcal.report.change_views import ENDS, LEVEL
 from persistcal.report.layout import DisplayNames
-from persistcal.report.page.contents import Contents, Part
-from persistcal.report.page.tables import short, short_interval
+from persistcal.report.phrases import (
+    calibration_sentence,
+    following_sentence,
+    joined,
+    short,
+    short_interval,
+)
 
 _TRIED = (("contrast", "delta0_balanced"), ("contrast", "auc"), ("full", "auc"))
 _PLACES = {2: "above both", 0: "between the two", -2: "below both"}  # by the sum of signs
 ORACLE, NON_ORACLE = "oracle", "non_oracle"
 _OPEN = "cannot be distinguished from"
 MOST = 3  # estimators with sentences on an update
-MOST_OF_ALL = 0.9  # share of confidences that "nearly all" stands for
-_ROLES = (("improvement", "regression"), ("other_improvement", "other_regression"))
-# Words of claims after a singular and after a plural subject
-_VERBS = {
-    **{
-        word: (word, word)
-        for word in (words.FOLLOWED, words.IN_ORDER, words.MOVED, words.MOVED_IN_ORDER)
-    },
-    words.NOT_SHOWN: (f"is {words.NOT_SHOWN}", f"are {words.NOT_SHOWN}"),
-    words.AGAINST: ("moved against the changes", "moved against the changes"),
-    words.TOO_FEW: (
-        "has too little data to show whether it followed",
-        "have too little data to show whether they followed",
-    ),
-}
 
 
 class Standings(NamedTuple):
@@ -247,100 +233,14 @@ def explain_missing_interval(standings: Standings) -> str:
 
 def _clause(members: Sequence[tuple[str, float]], place: str) -> str:
     names, allowed = zip(*members, strict=True)
-    listed = _join(names)
+    listed = joined(names)
     if place.startswith("as "):
         return f"{listed} {'ranks' if len(names) == 1 else 'rank'} the answers {place} does"
     if place.startswith(_OPEN):
         if not np.isfinite(allowed).all():
             return f"{listed} {place}"
-        return f"{listed} {place} (difference of up to {_join([*map(short, allowed)])})"
+        return f"{listed} {place} (difference of up to {joined([*map(short, allowed)])})"
     return f"{listed} {'is' if len(names) == 1 else 'are'} {place}"
-
-
-def _join(words: Sequence[str]) -> str:
-    """Return words in one list.
-
-    >>> _join("abc")
-    'a, b and c'
-    """
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
-
-
-class Update(NamedTuple):
-    """The first and the last checkpoint of a model, by position and by display name."""
-
-    earlier: int
-    later: int
-    earlier_name: str
-    later_name: str
-
-
-def choose_update(part: Part, labels: Mapping[str, str]) -> Update | None:
-    """Return the first and the last checkpoint, or None if no pair is compared.
-
-    If a study lists its pairs, return the first listed checkpoint and the last checkpoint in a
-    pair with it. Pairs without changed questions are skipped if others are left.
-    """
-    if not part.pairs:
-        return None
-    names, earlier = part.answers.checkpoints, part.pairs[0].earlier
-    later = len(names) - 1
-    if not isinstance(part.subject.settings.pairs, str):
-        pairs = [pair for pair in part.pairs if pair.earlier == earlier]
-        later = max(pair.later for pair in [p for p in pairs if len(p.questions)] or pairs)
-    return Update(earlier, later, labels[names[earlier]], labels[names[later]])
-
-
-def changed_positions(part: Part, update: Update) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the positions of the gained and of the lost questions."""
-    earlier, later = part.answers.correct[[update.earlier, update.later]]
-    gained, lost = (earlier == 0) & (later == 1), (earlier == 1) & (later == 0)
-    return np.flatnonzero(gained), np.flatnonzero(lost)
-
-
-def tested_accuracies(
-    known: NDArray[np.int8], tested: Mapping[Any, Any] | None
-) -> tuple[StateDifference, float]:
-    """Compare two checkpoints' labels, and return the p-value for all pairs of the model, too.
-
-    `tested` is the row of the table STATES, whose interval and test know groups of questions.
-    Without it the p-value is not adjusted.
-    """
-    test = compare_accuracies(*known)
-    if tested is None:
-        return test, test.p_value
-    lower, upper, p_value = (float(tested[end]) for end in (*ENDS, "p_value"))
-    return test._replace(lower=lower, upper=upper, p_value=p_value), float(tested["p_holm"])
-
-
-def change_text(part: Part, update: Update, tested: Mapping[Any, Any] | None) -> str:
-    """Return how many questions were gained and lost, and the accuracies.
-
-    For `tested` see `tested_accuracies`.
-    """
-    labels = part.answers.correct[[update.earlier, update.later]]
-    labels = labels[:, (labels != ABSENT).all(axis=0)]
-    if not labels.size:
-        return f"{update.earlier_name} and {update.later_name} share no answered question."
-    gained, lost = map(len, changed_positions(part, update))
-    test, p_value = tested_accuracies(labels, tested)
-    text = (
-        f"From {update.earlier_name} to {update.later_name}, {gained + lost:,} of "
-        f"{labels.shape[1]:,} answers changed between right and wrong: {gained:,} "
-        f"question{'' if gained == 1 else 's'} gained, {lost:,} lost. "
-    )
-    values = f"from {short(test.earlier)} to {short(test.later)}"
-    interval = short_interval(test.lower, test.upper)
-    if p_value < LEVEL:
-        way = "rises" if test.difference > 0 else "falls"
-        return f"{text}Accuracy {way} {values}, by {short(abs(test.difference))} {interval}."
-    adjusted = ", adjusted by Holm's method" if p_value > test.p_value else ""
-    has_groups = len(np.unique(part.answers.groups)) < len(part.answers.groups)
-    name = "bootstrap of groups" if has_groups else "McNemar's test"
-    return (
-        f"{text}Accuracy goes {values}; the difference of {short(test.difference)} {interval} "
-        f"can be chance ({name}, p = {short(p_value)}{adjusted})."
-    )
 
 
 def best_estimators(standings: Standings) -> list[str]:
@@ -351,132 +251,43 @@ def best_estimators(standings: Standings) -> list[str]:
 
 
 def follow_texts(
-    standings: Standings,
-    claims: pd.DataFrame,
-    part: Part,
-    update: Update,
-    chosen: Mapping[str, tuple[Estimator, str]],
+    names: Sequence[str],
+    found: Mapping[str, tuple[Finding, str]],
+    accuracy: Finding,
+    ends: Sequence[str],
+    given: str,
 ) -> list[str]:
     """Return for each of the best estimators whether its confidence followed the changes.
 
-    `claims` are rows of the table CLAIMS, and `chosen` contains each estimator and its label by
-    name. The best estimators are chosen from the same data, so the intervals are simultaneous.
+    `names` are the best estimators, and `found` has what is found about following, and the
+    label, by name. The best estimators are chosen from the same data, so the intervals are
+    simultaneous.
     """
-    names = [n for n in best_estimators(standings) if claim_of(claims, chosen[n][0])]
-    texts = [
-        claim_text(claim_of(claims, chosen[name][0]), chosen[name][1], part, update)
-        for name in names[:MOST]
-    ]
+    flips = [accuracy.evidence[way] for way in ("gained", "lost")]
+    names = [name for name in names if found[name][0].evidence]
+    texts = [following_sentence(*found[name], given, ends, flips) for name in names[:MOST]]
     if (more := len(names) - MOST) > 0:
         texts[-1] += f" {more} more cannot be distinguished from the best in Δ₀ᵇ."
-    n_compared = int(claims["n_compared"].max()) if len(claims) else 1
-    if n_compared > 1 and texts and not claims["simultaneous_lower"].isna().all():
+    claims = [claim for claim, _ in found.values() if claim.evidence]
+    n_compared = max((claim.evidence["n_compared"] for claim in claims), default=1)
+    has_interval = not all(np.isnan([c.lower, c.evidence["balance"][1]]).all() for c in claims)
+    if n_compared > 1 and texts and has_interval:
         texts[-1] += f" The intervals of these claims hold for {n_compared} estimators at once."
     return texts
 
 
-Claim = Mapping[str, Mapping[Hashable, Any]]  # rows of CLAIMS by metric
-
-
-def claims_about(study: Contents, part: Part) -> pd.DataFrame:
-    """Return the rows of CLAIMS of a model and dataset."""
-    rows, place = study.made.claims, [part.subject.model, part.subject.dataset]
-    return rows[(rows[["model", "dataset"]] == place).all(axis=1)]
-
-
-def claim_of(claims: pd.DataFrame, member: Estimator) -> Claim:
-    """Return the rows on which the word for an estimator rests."""
-    is_member = (claims[["train_dataset", "estimator"]] == list(member)).all(axis=1)
-    rows = claims[is_member & claims["word"].ne("")].to_dict("records")
-    return {str(row["metric"]): row for row in rows}
-
-
-def claim_text(claim: Claim, label: str, part: Part, update: Update) -> str:
-    """Return the sentence about one estimator."""
-    order, balance = claim["change_auc"], claim["delta0_balanced"]
-    word, basis, n_seeds = order["word"], order["basis"], int(order["n_seeds"])
-    name, is_plural = name_recipe(label, n_seeds, part)
-    said = f"{name} {_VERBS[word][is_plural]}"
-    runs = part.members[order["train_dataset"], order["estimator"]]
-    area = f"change AUC {short(order['value'])}"
-    if not np.isnan(order["simultaneous_lower"]):
-        area += f" {_ends(order)}"
-    n_pairs = sum(pair.kept and pair.has_both_directions for pair in part.pairs)
-    area += f" over {n_pairs} pairs of checkpoints" if n_pairs > 1 else ""
-    if basis == words.ONE_ASK and word in (words.FOLLOWED, words.IN_ORDER):
-        said += " (one ask)"
-    if basis == words.EXAMPLES and word in (words.FOLLOWED, words.IN_ORDER):
-        said += ", also under other examples"
-    if word in (words.IN_ORDER, words.MOVED_IN_ORDER):
-        text = f"{said}: {_common_shift(runs, part, update)} ({area}; .5 is chance)"
-    elif basis in (words.CROSS, words.EXAMPLES) and word != words.TOO_FEW:
-        asked = "twice" if basis == words.CROSS else "again after other examples"
-        first, second = (f"{int(order[g]):,} and {int(order[x]):,}" for g, x in _ROLES)
-        text = (
-            f"{said}: asked {asked}, the confidence of one ask has a {area} and a Δ₀ᵇ of "
-            f"{short(balance['value'])} {_ends(balance)} on the questions that the other ask "
-            f"gains and loses ({first}; {second}); .5 and 0 are chance"
-        )
-    else:
-        text = f"{said}: {_count_moves(runs, part, update)} ({area}; .5 is chance)"
-    notes = []
-    if word in (words.MOVED, words.MOVED_IN_ORDER):
-        n_flips = sum(map(len, changed_positions(part, update)))
-        notes.append(
-            f"These {n_flips:,} flips may be chance: ask twice, give samples, name a control, "
-            "or say that the answers are greedy"
-        )
-    if word == words.TOO_FEW:
-        notes.append(_too_few(order, part.subject.settings.min_direction))
-    if n_seeds > 1:
-        notes.append(f"The interval is over {n_seeds} seeds and the questions")
-    if left_out := order["left_out"]:
-        notes.append(f"{left_out:,} answers have a label in one ask only and are left out")
-    return ". ".join([text, *notes]) + "."
-
-
-def _ends(row: Mapping[Hashable, Any]) -> str:
-    return short_interval(row["simultaneous_lower"], row["simultaneous_upper"])
-
-
-def _too_few(row: Mapping[Hashable, Any], min_direction: int) -> str:
-    gained, lost = row["improvement"], row["regression"]
-    if pd.isna(gained):
-        return "No pair of checkpoints gains and loses questions"
-    return (
-        f"{gained:,} gained and {lost:,} lost questions give no interval, which needs "
-        f"{min_direction} of each in each pair"
-    )
-
-
-def name_recipe(label: str, n_seeds: int, part: Part) -> tuple[str, bool]:
-    """Return the subject of a claim, and whether it is plural.
-
-    A single seed shows nothing about training again, so the claim names the adapters, or the
-    predictions if these are all that was given.
-    """
-    if n_seeds != 1:
-        return label, False
-    if label[:1].isupper() and label.split()[0][1:].islower():
-        label = label[0].lower() + label[1:]
-    return f"These {'adapters' if part.texts else 'predictions'} of {label} (one seed)", True
-
-
-def _common_shift(seeds: list[NDArray[np.float64]], part: Part, update: Update) -> str:
-    """Describe how all confidences moved from the earlier to the later checkpoint."""
-    ends = part.answers.correct[[update.earlier, update.later]]
-    answered = (ends != ABSENT).all(axis=0)
-    before, after = (np.concatenate([run[k, answered] for run in seeds]) for k in update[:2])
-    change = np.round(after - before, DECIMALS)
-    falls = change.mean() < 0
-    share = float((change < 0 if falls else change > 0).mean())
-    amount = "nearly all" if share >= MOST_OF_ALL else "most" if share > 0.5 else "some"
-    fell, first, second = ("fell", "lost", "gained") if falls else ("rose", "gained", "lost")
-    text = (
-        f"{amount} confidences {fell} (mean {short(before.mean())} to {short(after.mean())}); "
-        f"they {fell} further in {first} than in {second} questions"
-    )
-    return text + ("; old thresholds no longer fit" if share > 0.5 else "")
+def calibration_texts(
+    names: Sequence[str],
+    found: Mapping[str, tuple[Finding, str]],
+    ends: Sequence[str],
+    given: str,
+) -> list[str]:
+    """Describe the best estimators that are not calibrated at the later checkpoint."""
+    return [
+        calibration_sentence(*found[name], given, ends)
+        for name in names[:MOST]
+        if found[name][0].mark == NO
+    ]
 
 
 def control_text(change: str, control: str, rows: pd.DataFrame, labels: DisplayNames) -> str:
@@ -497,7 +308,7 @@ def control_text(change: str, control: str, rows: pd.DataFrame, labels: DisplayN
             for row in tested[tested["word"] == word].to_dict("records")
         ]
         if named:
-            clauses.append(f"{_join(named)} {word}")
+            clauses.append(f"{joined(named)} {word}")
     text = "; ".join(clauses) or f"none of {len(tested)} estimators is shown to have followed"
     return f"{change}, next to {control}, where no knowledge changes: {text}."
 
@@ -508,67 +319,3 @@ def _of_knowledge(row: Mapping[Hashable, Any]) -> str:
         return ""
     ends = [row[f"of_knowledge_{end}"] for end in ("lower_2_5pct", "upper_97_5pct")]
     return f" (Δ_K {short(row['of_knowledge'])} {short_interval(*ends)})"
-
-
-def _count_moves(seeds: list[NDArray[np.float64]], part: Part, update: Update) -> str:
-    """Return in how many gains and losses the confidence moved the right way."""
-    change = np.array([run[update.later] - run[update.earlier] for run in seeds])
-    moved = np.sign(np.round(change, DECIMALS))
-    gained, lost = changed_positions(part, update)
-    right = (moved[:, gained] > 0).sum() / len(seeds), (moved[:, lost] < 0).sum() / len(seeds)
-    equal = (moved[:, np.concatenate([gained, lost])] == 0).sum() / len(seeds)
-    shares = f"{right[0]:,.0f} of {len(gained):,} gains and {right[1]:,.0f} of {len(lost):,}"
-    return (
-        f"from {update.earlier_name} to {update.later_name} its confidence moved the right way "
-        f"in {shares} losses"
-        + (f", and stayed equal in {equal:,.0f}" if equal else "")
-        + (f" (means of {len(seeds)} seeds)" if len(seeds) > 1 else "")
-    )
-
-
-def calibration_texts(
-    standings: Standings,
-    part: Part,
-    update: Update,
-    chosen: Mapping[str, tuple[Estimator, str]],
-) -> list[str]:
-    """Describe the best estimators that are not calibrated at the later checkpoint, at 5 %."""
-    texts = []
-    for name in best_estimators(standings)[:MOST]:
-        member, label = chosen[name]
-        earlier, later = (part.calibration_at(member, k) for k in update[:2])
-        if not later.p_calibrated < LEVEL:
-            continue
-        seeds = [series.seed for series in part.answers.confidence if series.member == member]
-        subject, verdict = calibration_verdict(later, label, len(set(seeds) - {0}), part)
-        texts.append(
-            f"{subject} {verdict} at {update.later_name}: mean confidence "
-            f"{short(later.confidence)}, accuracy {short(later.accuracy)} (SmoothECE "
-            f"{short(later.value)}, noise floor {short(later.noise_floor)}; at "
-            f"{update.earlier_name} {short(earlier.value)}, noise floor "
-            f"{short(earlier.noise_floor)})."
-        )
-    return texts
-
-
-def calibration_verdict(
-    later: CheckpointCalibration, label: str, n_seeds: int, part: Part
-) -> tuple[str, str]:
-    """Return who is not calibrated, and how: a recipe only if its seeds agree.
-
-    The test of calibration is about the given adapters. A bias is the recipe's if the interval
-    of the mean confidence minus the accuracy, over seeds and questions, excludes 0.
-    """
-    way = "over" if later.confidence > later.accuracy else "under"
-    if n_seeds > 1 and abs(later.confidence - later.accuracy) > later.bias_reach:
-        return label, f"is {way}-confident"
-    subject, is_plural = name_recipe(label, n_seeds, part)
-    if n_seeds > 1:
-        return (
-            f"The {n_seeds} seeds of {label}",
-            "are not calibrated, with no bias that they share,",
-        )
-    be = "are" if is_plural else "is"
-    if later.p_mean < LEVEL:
-        return subject, f"{be} {way}-confident"
-    return subject, f"{be} not calibrated, with no shown bias on average,"

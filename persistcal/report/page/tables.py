@@ -10,31 +10,11 @@ from persistcal.evaluation.replicates import KEY, Replicates
 from persistcal.evaluation.significance import compare_estimators
 from persistcal.report.grid import Cell, Grid
 from persistcal.report.layout import DisplayNames
+from persistcal.report.phrases import short
 
 SCOPES = {"contrast": "Contrast sets", "full": "All questions"}
 Place = tuple[str, str]  # model and dataset
 MOST_ROWS = 300  # of other tables than tables of results; the CSV has all rows
-
-
-def as_number(value: float) -> float | None:
-    """Return a value for JSON, with four decimals."""
-    return None if value != value else round(float(value), 4)
-
-
-def short(value: float) -> str:
-    """Return a value as the tables print it: three digits, no zero before the point.
-
-    >>> short(0.4312), short(-0.05), short(1.0), short(-0.0001)
-    ('.431', '−.050', '1.000', '.000')
-    """
-    text = f"{abs(value):.3f}"
-    text = text.removeprefix("0") if text != "1.000" else text
-    return f"−{text}" if value < 0 and float(text) else text
-
-
-def short_interval(low: float, high: float) -> str:
-    """Return an interval in brackets, its ends as `short` prints them."""
-    return f"[{short(low)}, {short(high)}]"
 
 
 def group_heads(grid: Grid) -> list[tuple[str, int]]:

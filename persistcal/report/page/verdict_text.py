@@ -1,31 +1,22 @@
 """A verdict as a few lines for the terminal, and as a record for JSON."""
 
-from math import isfinite
 from textwrap import fill, wrap
 from typing import Any
 
-from persistcal.evaluation.claims import MOVED, MOVED_IN_ORDER
-from persistcal.report.page.tables import as_number, short, short_interval
-from persistcal.report.page.verdict import (
-    BROKEN,
+from persistcal.evaluation.findings import ASK_TWICE, KEEP
+from persistcal.report.page.verdict import Rated, Verdict
+from persistcal.report.phrases import (
+    IN_JSON,
     MEANING,
     NONE,
-    SHOWN,
-    UNDECIDED,
     Answer,
-    Rated,
-    Verdict,
+    as_number,
+    exact_percent,
+    short,
 )
-from persistcal.report.threshold_views import exact_percent
 
 WIDTH = 100  # characters
 SHORTEST = 12  # characters for the names of a table
-_REASONS = {
-    BROKEN: "the old threshold is broken, and labels certify a new one",
-    UNDECIDED: "the verdict on the threshold is open",
-}
-_ANSWERS = dict(zip(MEANING, ("yes", "no", "open", "none"), strict=True))
-LABELS = 200  # answers to label if the number that decides is unknown
 
 
 def verdict_text(verdict: Verdict, files: str) -> str:
@@ -46,7 +37,7 @@ def verdict_text(verdict: Verdict, files: str) -> str:
         marks = "  ".join(f"{mark} {meaning}" for mark, meaning in MEANING.items())
         lines += ["", *_table(verdict), "", headline, marks]
     steps = [f"Next: {next_step(verdict, files)}"]
-    if any(row.follows and row.follows.word in (MOVED, MOVED_IN_ORDER) for row in rated):
+    if any(row.follows and row.follows.next == ASK_TWICE for row in rated):
         steps.append(
             "Flips can be chance. To learn whether confidence followed, ask twice and give the "
             "second answers with --again, or say by --greedy that no answer differs by chance."
@@ -78,7 +69,8 @@ def _table(verdict: Verdict) -> list[str]:
         heads = f"threshold for {exact_percent(verdict.target)}:", "right, answered"
         rows = [["", "", "", heads[0]], [*rows[0], heads[1]]]
     for rated in verdict.rows:
-        cells = [_followed(rated.follows), *_brief(rated.calibrated), *_brief(rated.threshold)]
+        answers = (rated.follows, rated.calibrated, rated.threshold)
+        cells = [f"{one.mark} {one.brief}" if one.brief else NONE for one in answers if one]
         if rated.is_baseline:
             cells = ["baseline: the same confidence for all questions"]
         rows.append([rated.label, *cells])
@@ -94,19 +86,6 @@ def _table(verdict: Verdict) -> list[str]:
     return lines
 
 
-def _followed(answer: Answer | None) -> str:
-    if answer is None or answer.value != answer.value:
-        return NONE
-    ends = (
-        "" if answer.lower != answer.lower else f" {short_interval(answer.lower, answer.upper)}"
-    )
-    return f"{answer.mark} {short(answer.value)}{ends}"
-
-
-def _brief(answer: Answer | None) -> list[str]:
-    return [] if answer is None else [f"{answer.mark} {answer.brief}"]
-
-
 def next_step(verdict: Verdict, files: str) -> str:
     """Return the next step after the update."""
     rated = [row for row in verdict.rows if row.threshold]
@@ -115,23 +94,17 @@ def next_step(verdict: Verdict, files: str) -> str:
             "give a confidence that differs between questions, such as --estimator "
             "self_consistency for several answers to each question."
         )
-    kept = [row for row in rated if row.threshold and row.threshold.mark == SHOWN]
+    kept = [row for row in rated if row.threshold and row.threshold.next == KEEP]
     if kept:
         best = kept[0]
         ends = dict.fromkeys(map(short, (min(best.thresholds), max(best.thresholds))))
         instead = "" if best is rated[0] else f"choose {best.label}; "
         cut = " to ".join(ends)
         return f"{instead}nothing to label: the threshold {cut} of {best.label} can stay."
-    best, word = rated[0], _verdict_of(rated[0])
-    wanted = best.labels_to_decide
-    n = round(wanted) if isfinite(wanted) and wanted else LABELS
+    best, n = rated[0], rated[0].n_labels
     command = f"persistcal threshold {files} --precision {verdict.target:g} --sheet {n}"
-    why = _REASONS.get(word, "no old threshold is sure, and labels can certify one")
+    why = best.threshold.why if best.threshold else ""
     return f"label {n:,} answers of {verdict.update.later_name} ({why}): {command}"
-
-
-def _verdict_of(row: Rated) -> str:
-    return row.threshold.word.split(" ")[0] if row.threshold else ""
 
 
 def verdict_record(verdict: Verdict) -> dict[str, Any]:
@@ -155,7 +128,7 @@ def verdict_record(verdict: Verdict) -> dict[str, Any]:
                 "confidence": _record(row.follows),
                 "calibration": _record(row.calibrated),
                 "threshold": _record(row.threshold),
-                "thresholds": list(row.thresholds),
+                "thresholds": row.thresholds,
             }
             for row in verdict.rows
         ],
@@ -167,7 +140,7 @@ def _record(answer: Answer | None) -> dict[str, Any] | None:
         return None
     numbers = {name: as_number(getattr(answer, name)) for name in ("value", "lower", "upper")}
     return {
-        "answer": _ANSWERS[answer.mark],
+        "answer": IN_JSON[answer.mark],
         "word": answer.word,
         **numbers,
         "text": answer.text,

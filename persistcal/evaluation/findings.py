@@ -1,0 +1,350 @@
+"""What is found about an update: a row per estimator and question of the verdict.
+
+This is the only place that decides a mark, in one function per question. Terminal, JSON, page
+and sentences only put its rows into words, see `persistcal.report.phrases`.
+
+An update leads from the first to the last checkpoint that a study compares.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from persistcal.evaluation import claims as words
+from persistcal.evaluation.blocks import Member
+from persistcal.evaluation.contrast import ContrastSet, contrast_sets
+from persistcal.evaluation.evaluate import DECIMALS
+from persistcal.evaluation.predictions import ABSENT, AnswerArrays, Mask, arrange
+from persistcal.evaluation.proportions import compare_accuracies, exact_interval
+from persistcal.evaluation.reliability import checkpoint_calibration
+from persistcal.evaluation.settings import EvaluationSettings
+from persistcal.evaluation.significance import LEVEL
+from persistcal.evaluation.thresholds import BROKEN, KEPT, UNDECIDED, rank_verdicts
+from persistcal.store import artifacts
+
+YES, NO, OPEN, NONE = "yes", "no", "open", "none"  # marks
+ACCURACY, FOLLOWING = "accuracy", "following"  # questions
+CALIBRATION, THRESHOLD = "calibration", "threshold"
+
+RISES, FALLS, CAN_BE_CHANCE = "rises", "falls", "can be chance"
+OVER, UNDER = "over-confident", "under-confident"
+UNCALIBRATED, NO_ERROR = "not calibrated", "no error shown"
+NO_THRESHOLD = "none"
+
+KEEP, LABEL, ASK_TWICE = "keep", "label", "ask twice"  # next steps
+DEFAULT_LABELS = 200  # answers to label if the number that decides is unknown
+
+_FOLLOWING_MARKS = {words.FOLLOWED: YES, words.IN_ORDER: YES, words.AGAINST: NO}
+_THRESHOLD_MARKS = {KEPT: YES, BROKEN: NO, UNDECIDED: OPEN}
+_COUNTS = ("improvement", "regression", "other_improvement", "other_regression")
+_ENDS = ("lower_2_5pct", "upper_97_5pct")
+_AT_THRESHOLD = ("earlier_precision", "later_precision", "earlier_coverage", "later_coverage")
+_BY_SEED = ("seed", "verdict", "threshold", "confident_regressions", *_AT_THRESHOLD)
+
+Rows = Sequence[Mapping[Any, Any]]
+
+
+class Finding(NamedTuple):
+    """The answer to one question: mark, word, number and interval, what it rests on, and next.
+
+    `evidence` are the further numbers in texts on this question.
+    """
+
+    question: str
+    mark: str
+    word: str
+    value: float = np.nan
+    lower: float = np.nan
+    upper: float = np.nan
+    basis: str = ""
+    next: str = ""
+    evidence: Mapping[str, Any] = {}
+
+
+def make_findings(
+    predictions: pd.DataFrame,
+    claims: pd.DataFrame,
+    states: pd.DataFrame,
+    thresholds: pd.DataFrame,
+    checkpoints: Mapping[str, Sequence[str]],
+    settings: Mapping[str, EvaluationSettings],
+) -> pd.DataFrame:
+    """Return the table FINDINGS of all models and datasets.
+
+    Parameters
+    ----------
+    predictions, claims, states, thresholds : DataFrame
+        The tables of these names; the last two can be empty.
+    checkpoints : mapping of str to sequence of str
+        The evaluation checkpoints of each model, earliest first.
+    settings : mapping of str to EvaluationSettings
+        By dataset.
+    """
+    tables = []
+    for key, rows in predictions.groupby(["model", "dataset"], sort=False):
+        model, dataset = map(str, key)
+        answers = arrange(rows, checkpoints[model])
+        sets = contrast_sets(answers.correct, answers.checkpoints, settings[dataset])
+        update = find_update(answers, sets, settings[dataset])
+        if update is None:
+            continue
+        place = {"model": model, "dataset": dataset}
+        pair = dict(
+            zip(("earlier", "later"), (answers.checkpoints[k] for k in update), strict=True)
+        )
+        of_pair = [_of(table, {**place, **pair}) for table in (states, thresholds)]
+        found = about_update(
+            answers, sets, update, settings[dataset], _of(claims, place), of_pair
+        )
+        tables.append(pd.DataFrame(found).assign(**place, **pair))
+    if not tables:
+        return artifacts.empty(artifacts.FINDINGS)
+    return pd.concat(tables, ignore_index=True)[artifacts.FINDINGS.schema.names]
+
+
+def _of(rows: pd.DataFrame, about: Mapping[str, str]) -> pd.DataFrame:
+    return rows[(rows[[*about]] == [*about.values()]).all(axis=1)]
+
+
+def find_update(
+    answers: AnswerArrays, sets: Sequence[ContrastSet], settings: EvaluationSettings
+) -> tuple[int, int] | None:
+    """Return the positions of the first and the last checkpoint, None if no pair is compared.
+
+    If a study lists its pairs, return the first listed checkpoint and the last checkpoint in a
+    pair with it. Pairs without changed questions are skipped if others are left.
+    """
+    if not sets:
+        return None
+    earlier, later = sets[0].earlier, len(answers.checkpoints) - 1
+    if not isinstance(settings.pairs, str):
+        pairs = [pair for pair in sets if pair.earlier == earlier]
+        later = max(pair.later for pair in [p for p in pairs if len(p.questions)] or pairs)
+    return earlier, later
+
+
+def about_update(
+    answers: AnswerArrays,
+    sets: Sequence[ContrastSet],
+    update: tuple[int, int],
+    settings: EvaluationSettings,
+    claims: pd.DataFrame,
+    of_pair: Sequence[pd.DataFrame],
+) -> list[dict[str, Any]]:
+    """Return the rows about one update, without model, dataset and checkpoints.
+
+    `of_pair` are the rows of STATES and THRESHOLDS about the pair.
+    """
+    states, thresholds = of_pair
+    ends = answers.correct[list(update)]
+    used = [pair for pair in sets if pair.kept and pair.has_both_directions]
+    shared = {"n_pairs": len(used), "min_direction": settings.min_direction}
+    is_tested = states["metric"].eq("accuracy") & states["other_model"].fillna("").eq("")
+    tested = states[is_tested].to_dict("records")
+    rows = [to_row(("", ""), False, accuracy_finding(ends, answers.groups, tested))]
+    constant = {}
+    for member, runs in answers.estimators.items():
+        constant[member] = all(is_constant(run[k]) for run in runs for k in update)
+        claim = claim_of(claims, member)
+        moves = shared | _moves(runs, ends, update) if claim else {}
+        n_seeds = len({s.seed for s in answers.confidence if s.member == member} - {0})
+        for found in (
+            following_finding(claim, moves),
+            calibration_finding(answers, runs, update, n_seeds, settings.seed),
+        ):
+            rows.append(to_row(member, constant[member], found))
+    for seeds in by_estimator(thresholds):
+        member = seeds[0]["train_dataset"], seeds[0]["estimator"]
+        if member in constant:
+            rows.append(to_row(member, constant[member], threshold_finding(seeds)))
+    return rows
+
+
+def to_row(member: Member, is_baseline: bool, found: Finding) -> dict[str, Any]:
+    """Return a finding as a row of FINDINGS, without model, dataset and checkpoints."""
+    place = {"train_dataset": member[0], "estimator": member[1], "baseline": is_baseline}
+    text = json.dumps(found.evidence, default=lambda number: number.item())
+    # JSON has neither NaN nor infinity
+    text = text.replace("NaN", "null").replace("Infinity", "1e999")
+    return {**place, **found._asdict(), "evidence": text}
+
+
+def read_finding(row: Mapping[Any, Any]) -> Finding:
+    """Return a row of FINDINGS as a record."""
+    evidence = json.loads(row["evidence"].replace("null", "NaN"))
+    return Finding(**{n: row[n] for n in Finding._fields} | {"evidence": evidence})
+
+
+def is_constant(confidence: NDArray[np.float64]) -> bool:
+    """Return whether a confidence is the same for all questions that were answered."""
+    known = confidence[~np.isnan(confidence)]
+    return not known.size or bool(np.ptp(known) == 0)
+
+
+def accuracy_finding(
+    ends: NDArray[np.int8], groups: NDArray[np.intp], tested: Rows = ()
+) -> Finding:
+    """Return whether the accuracy changes between two checkpoints, (2, n_questions).
+
+    `tested` is the row of STATES, whose interval and test know groups and all pairs of the
+    model. Without it the p-value is not adjusted.
+    """
+    earlier, later = ends
+    known = ends[:, (ends != ABSENT).all(axis=0)]
+    evidence: dict[str, Any] = {
+        "n_questions": known.shape[1],
+        "gained": int(((earlier == 0) & (later == 1)).sum()),
+        "lost": int(((earlier == 1) & (later == 0)).sum()),
+        "has_groups": len(np.unique(groups)) < len(groups),
+    }
+    if not known.size:
+        return Finding(ACCURACY, NONE, "", evidence=evidence)
+    test = compare_accuracies(*known)
+    adjusted = test.p_value
+    for row in tested:
+        low, high, p_value = (float(row[name]) for name in (*_ENDS, "p_value"))
+        test = test._replace(lower=low, upper=high, p_value=p_value)
+        adjusted = float(row["p_holm"])
+    mark, word = OPEN, CAN_BE_CHANCE
+    if adjusted < LEVEL:
+        mark, word = (YES, RISES) if test.difference > 0 else (NO, FALLS)
+    evidence |= {"earlier": test.earlier, "later": test.later}
+    evidence |= {"p_value": adjusted, "is_adjusted": adjusted > test.p_value}
+    return Finding(
+        ACCURACY, mark, word, test.difference, test.lower, test.upper, evidence=evidence
+    )
+
+
+Claim = Mapping[str, Mapping[Any, Any]]  # rows of CLAIMS by metric
+
+
+def claim_of(claims: pd.DataFrame, member: Member) -> Claim:
+    """Return the rows on which the word for an estimator rests."""
+    is_member = (claims[["train_dataset", "estimator"]] == list(member)).all(axis=1)
+    rows = claims[is_member & claims["word"].ne("")].to_dict("records")
+    return {str(row["metric"]): row for row in rows}
+
+
+def following_finding(claim: Claim, moves: Mapping[str, Any]) -> Finding:
+    """Return whether confidence followed the changes, with the change AUC."""
+    order = claim.get("change_auc")
+    if order is None:
+        return Finding(FOLLOWING, OPEN, words.TOO_FEW)
+    balance, word = claim["delta0_balanced"], order["word"]
+    ends = ["simultaneous_lower", "simultaneous_upper"]
+    counts = {name: None if pd.isna(order[name]) else int(order[name]) for name in _COUNTS}
+    evidence = {
+        **moves,
+        **counts,
+        "balance": [float(balance[name]) for name in ("value", *ends)],
+        **{name: int(order[name]) for name in ("left_out", "n_seeds", "n_compared")},
+    }
+    value, lower, upper = (float(order[name]) for name in ("value", *ends))
+    next_step = ASK_TWICE if word in (words.MOVED, words.MOVED_IN_ORDER) else ""
+    mark, basis = _FOLLOWING_MARKS.get(word, OPEN), order["basis"]
+    return Finding(FOLLOWING, mark, word, value, lower, upper, basis, next_step, evidence)
+
+
+def _moves(
+    runs: Sequence[NDArray[np.float64]], ends: NDArray[np.int8], update: tuple[int, int]
+) -> dict[str, Any]:
+    """Return how confidence moved in gained and lost questions, and in all (means of seeds)."""
+    before, after = (np.array([run[k] for run in runs]) for k in update)
+    change = np.round(after - before, DECIMALS)
+    gained, lost = (ends[0] == 0) & (ends[1] == 1), (ends[0] == 1) & (ends[1] == 0)
+    answered = (ends != ABSENT).all(axis=0)
+    every, n = change[:, answered].ravel(), len(runs)
+    falls = bool(every.mean() < 0)
+    return {
+        "n_runs": n,
+        "gained_up": (change[:, gained] > 0).sum() / n,
+        "lost_down": (change[:, lost] < 0).sum() / n,
+        "equal": (change[:, gained | lost] == 0).sum() / n,
+        "means": [values[:, answered].ravel().mean() for values in (before, after)],
+        "falls": falls,
+        "share": float((every < 0 if falls else every > 0).mean()),
+    }
+
+
+def calibration_finding(
+    answers: AnswerArrays,
+    runs: Sequence[NDArray[np.float64]],
+    update: tuple[int, int],
+    n_seeds: int,
+    seed: int,
+) -> Finding:
+    """Return whether an estimator is calibrated at the later checkpoint, with its bias."""
+
+    def test_at(k: int) -> Any:  # noqa: ANN401
+        return checkpoint_calibration(
+            [run[k, answered[k]] for run in runs],
+            answers.correct[k, answered[k]] == 1,
+            answers.groups[answered[k]],
+            seed=seed,
+        )
+
+    answered: Mask = answers.correct != ABSENT
+    later = test_at(update[1])
+    bias = later.confidence - later.accuracy
+    mark, word, evidence = OPEN, NO_ERROR, later._asdict() | {"n_seeds": n_seeds}
+    if later.p_calibrated < LEVEL:
+        mark, word = NO, UNCALIBRATED
+        if later.p_mean < LEVEL and abs(bias) > later.bias_reach:
+            word = OVER if bias > 0 else UNDER  # else the means are close and explain nothing
+        earlier = test_at(update[0])
+        evidence["earlier"] = [earlier.value, earlier.noise_floor]
+    right = answers.correct[update[1], answered[update[1]]] == 1
+    if len(np.unique(answers.groups[answered[update[1]]])) == len(right):
+        # Else answers are not independent
+        evidence["interval"] = [*exact_interval(int(right.sum()), len(right))]
+    return Finding(CALIBRATION, mark, word, bias, evidence=evidence)
+
+
+def by_estimator(thresholds: pd.DataFrame) -> list[list[dict[Any, Any]]]:
+    """Return the rows of THRESHOLDS of each pair and estimator, its seeds together."""
+    key = ["earlier", "later", "train_dataset", "estimator"]
+    # A missing threshold has no verdict, which is NaN in rows read from a printed table.
+    verdicts = thresholds["verdict"].astype(object)
+    filled = thresholds.assign(verdict=verdicts.where(verdicts.notna(), ""))
+    return [rows.to_dict("records") for _, rows in filled.groupby(key, sort=False)]
+
+
+def threshold_finding(seeds: Rows) -> Finding:
+    """Return whether the thresholds of an estimator's seeds keep their precision."""
+    first = seeds[0]
+    selected = [row for row in seeds if row["verdict"]]
+    evidence: dict[str, Any] = {
+        **{name: first[name] for name in ("target", "delta", "n_questions")},
+        "n_seeds": len(seeds),
+        "least_abstention": float(np.mean([row["least_abstention"] for row in seeds])),
+        "labels_to_decide": float((selected or seeds)[0]["labels_to_decide"]),
+        **{name: [row[name] for row in selected] for name in _BY_SEED},
+    }
+    wanted = evidence["labels_to_decide"]
+    evidence["n_labels"] = round(wanted) if np.isfinite(wanted) and wanted else DEFAULT_LABELS
+    if not selected:
+        return Finding(THRESHOLD, NONE, NO_THRESHOLD, next=LABEL, evidence=evidence)
+    verdict = rank_verdicts([row["verdict"] for row in selected])
+    of_seeds = pd.DataFrame(selected)
+    evidence["means"] = {name: float(of_seeds[name].mean()) for name in _AT_THRESHOLD}
+    evidence["n_same"] = sum(row["verdict"] == verdict for row in selected)
+    low, high = (getattr(of_seeds["later_precision"], end)() for end in ("min", "max"))
+    if len(selected) == 1:
+        low, high = (selected[0][f"later_precision_{end}"] for end in _ENDS)
+    mark = _THRESHOLD_MARKS[verdict]
+    if mark == YES and len(selected) < len(seeds):
+        mark = OPEN  # a seed without a threshold promised nothing
+    return Finding(
+        THRESHOLD,
+        mark,
+        verdict,
+        evidence["means"]["later_precision"],
+        float(low),
+        float(high),
+        next=KEEP if mark == YES else LABEL,
+        evidence=evidence,
+    )

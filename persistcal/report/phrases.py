@@ -1,0 +1,500 @@
+"""Words and numbers of findings: the only place that phrases them, short and long.
+
+`PHRASES`, `BASES` and `MARKS` have a row per word, basis and mark. A question of the verdict
+has a line (`answer_to`) and a sentence.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import ceil, log10
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from persistcal.evaluation import claims as words
+from persistcal.evaluation import findings
+from persistcal.evaluation.findings import ASK_TWICE, Finding
+from persistcal.evaluation.significance import LEVEL
+from persistcal.evaluation.thresholds import BROKEN, KEPT, UNDECIDED
+from persistcal.report.layout import Names
+
+SHOWN, OPPOSITE, OPEN, NONE = "✓", "✗", "?", "–"
+MOST_OF_ALL = 0.9  # share of confidences that "nearly all" stands for
+
+
+class Mark(NamedTuple):
+    """How a mark is drawn, what it means, and its class in the page's style."""
+
+    sign: str
+    meaning: str
+    style: str
+
+
+MARKS = {
+    findings.YES: Mark(SHOWN, "shown by a test", "good"),
+    findings.NO: Mark(OPPOSITE, "the opposite is shown", "bad"),
+    findings.OPEN: Mark(OPEN, "the data cannot tell", "open"),
+    findings.NONE: Mark(NONE, "nothing to test", "none"),
+}
+MEANING = {mark.sign: mark.meaning for mark in MARKS.values()}
+IN_JSON = {mark.sign: name for name, mark in MARKS.items()}
+
+
+class Phrase(NamedTuple):
+    """A word about following in the headline, and after a singular and a plural subject."""
+
+    clause: str
+    verb: str
+    verbs: str
+
+
+PHRASES = {
+    words.FOLLOWED: Phrase("yes", words.FOLLOWED, words.FOLLOWED),
+    words.IN_ORDER: Phrase("in order only", words.IN_ORDER, words.IN_ORDER),
+    words.MOVED: Phrase("it moved with the labels", words.MOVED, words.MOVED),
+    words.MOVED_IN_ORDER: Phrase(
+        "it moved with the labels, in order only,", words.MOVED_IN_ORDER, words.MOVED_IN_ORDER
+    ),
+    words.NOT_SHOWN: Phrase("not shown", f"is {words.NOT_SHOWN}", f"are {words.NOT_SHOWN}"),
+    words.AGAINST: Phrase(
+        "the wrong way", "moved against the changes", "moved against the changes"
+    ),
+    words.TOO_FEW: Phrase(
+        "too few changed questions to tell",
+        "has too little data to show whether it followed",
+        "have too little data to show whether they followed",
+    ),
+}
+
+
+class Basis(NamedTuple):
+    """What a basis adds to a word that is shown: in a cell, the headline and a sentence."""
+
+    word: str = ""
+    clause: str = ""
+    sentence: str = ""
+
+
+BASES = {
+    words.ONE_ASK: Basis(" (one ask)", ", by one ask,", " (one ask)"),
+    words.EXAMPLES: Basis(
+        " (other examples, too)", ", also under other examples,", ", also under other examples"
+    ),
+}
+_REASONS = {
+    BROKEN: "the old threshold is broken, and labels certify a new one",
+    UNDECIDED: "the verdict on the threshold is open",
+    findings.NO_THRESHOLD: "no old threshold is sure, and labels can certify one",
+}
+
+
+def as_number(value: float) -> float | None:
+    """Return a value for JSON, with four decimals."""
+    return None if value != value else round(float(value), 4)
+
+
+def short(value: float) -> str:
+    """Return a value as the tables print it: three digits, no zero before the point.
+
+    >>> short(0.4312), short(-0.05), short(1.0), short(-0.0001)
+    ('.431', '−.050', '1.000', '.000')
+    """
+    text = f"{abs(value):.3f}"
+    text = text.removeprefix("0") if text != "1.000" else text
+    return f"−{text}" if value < 0 and float(text) else text
+
+
+def short_interval(low: float, high: float) -> str:
+    """Return an interval in brackets, its ends as `short` prints them."""
+    return f"[{short(low)}, {short(high)}]"
+
+
+def percent(share: float) -> str:
+    """Return a share in percent, with enough decimals to differ from 100 %.
+
+    >>> percent(0.814), percent(0.996), percent(1.0), percent(0.99999)
+    ('81 %', '99.6 %', '100 %', '99.999 %')
+    """
+    decimals = max(1, ceil(round(-log10(1 - share), 9)) - 2) if 0.99 < share < 1 else 0
+    return f"{100 * share:.{decimals}f} %"
+
+
+def exact_percent(share: float) -> str:
+    """Return a share that a user chose, in percent without rounding.
+
+    >>> exact_percent(0.9), exact_percent(0.905), exact_percent(0.999999999)
+    ('90 %', '90.5 %', '99.9999999 %')
+    """
+    return f"{round(100 * share, 9):.12g} %"
+
+
+def chance(level: float) -> str:
+    """Return an error probability in percent.
+
+    >>> chance(0.1), chance(0.0125)
+    ('10 %', '1.25 %')
+    """
+    return f"{100 * level:.3g} %"
+
+
+def shown_threshold(threshold: float) -> str:
+    """Return a threshold with the decimals that tell it from 0 and 1, at least two.
+
+    >>> [shown_threshold(value) for value in (0.4142, 0.99983, 0.9999, 1.0)]
+    ['.41', '.9998', '.9999', '1.00']
+    """
+    from_end = min(threshold, 1 - threshold)
+    decimals = max(2, ceil(round(-log10(from_end), 9))) if from_end > 0 else 2
+    return f"{threshold:.{decimals}f}".removeprefix("0")
+
+
+def joined(parts: Sequence[str]) -> str:
+    """Return words in one list.
+
+    >>> joined("abc")
+    'a, b and c'
+    """
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+class Answer(NamedTuple):
+    """The answer to a question as it is shown: a mark, a word, numbers, two texts, and next.
+
+    `brief` is `text` in the few words of a table's cell. `clause` is the headline's, and `why`
+    the reason for the next step.
+    """
+
+    mark: str
+    word: str
+    value: float = np.nan
+    lower: float = np.nan
+    upper: float = np.nan
+    text: str = ""
+    brief: str = ""
+    next: str = ""
+    clause: str = ""
+    why: str = ""
+
+
+def answer_to(found: Finding) -> Answer:
+    """Return a finding as a line of the verdict shows it."""
+    mark, word, clause = MARKS[found.mark].sign, found.word, ""
+    if found.question == findings.FOLLOWING:
+        basis = BASES.get(found.basis, Basis()) if found.mark == findings.YES else Basis()
+        word += basis.word
+        clause = f"{PHRASES[found.word].clause}{basis.clause} for"
+    elif found.question == findings.THRESHOLD and found.evidence["n_seeds"] > 1:
+        if "n_same" in found.evidence:
+            word += f" ({found.evidence['n_same']} of {found.evidence['n_seeds']} seeds)"
+    text, brief = _LINES[found.question](found)
+    why = _REASONS.get(found.word, "")
+    return Answer(mark, word, *found[3:6], text, brief, found.next, clause, why)
+
+
+def _accuracy_line(found: Finding) -> tuple[str, str]:
+    if found.mark == findings.NONE:
+        return "", ""
+    ends = f"{short(found.evidence['earlier'])} → {short(found.evidence['later'])}"
+    return f"{ends}, by {short(found.value)} {_interval(found)}", ""
+
+
+def _following_line(found: Finding) -> tuple[str, str]:
+    if found.value != found.value:
+        return "", ""
+    brief = short(found.value)
+    if found.lower == found.lower:
+        brief += f" {_interval(found)}"
+    return "" if found.word == words.TOO_FEW else f"change AUC {brief}", brief
+
+
+def _calibration_line(found: Finding) -> tuple[str, str]:
+    tested = found.evidence
+    if found.word == findings.UNCALIBRATED:
+        # The means are close, so they would not explain the mark
+        value, floor = short(tested["value"]), short(tested["noise_floor"])
+        return (
+            f"off by {value} (SmoothECE; noise floor {floor})",
+            f"off by {value}, noise {floor}",
+        )
+    brief = f"says {short(tested['confidence'])}, right {short(tested['accuracy'])}"
+    ends = tested.get("interval")
+    return brief + (f" {short_interval(*ends)}" if ends else ""), brief
+
+
+def _threshold_line(found: Finding) -> tuple[str, str]:
+    numbers = found.evidence
+    if not numbers["verdict"]:
+        text = f"no threshold is sure to give {exact_percent(numbers['target'])}"
+        least = numbers["least_abstention"]
+        if not np.isnan(least):
+            part = percent(1 - least)
+            text += f"; the most confident {part} of answers reach it here, which can be chance"
+        return text, found.word
+    broke = f"{np.mean(numbers['confident_regressions']):,.0f}"
+    means = numbers["means"]
+    earlier, later = (percent(means[f"{end}_coverage"]) for end in ("earlier", "later"))
+    right, earlier = percent(found.value), earlier.removesuffix(" %")
+    text = (
+        f"{right} right [{100 * found.lower:.0f}, {100 * found.upper:.0f}]; answers "
+        f"{earlier} → {later} of questions; {broke} confident "
+        f"{'answer' if broke == '1' else 'answers'} broke"
+    )
+    return text, f"{right} right, {earlier} → {later}"
+
+
+_LINES: Mapping[str, Callable[[Finding], tuple[str, str]]] = {
+    findings.ACCURACY: _accuracy_line,
+    findings.FOLLOWING: _following_line,
+    findings.CALIBRATION: _calibration_line,
+    findings.THRESHOLD: _threshold_line,
+}
+
+
+def _interval(found: Finding) -> str:
+    return short_interval(found.lower, found.upper)
+
+
+def accuracy_sentence(found: Finding, earlier: str, later: str) -> str:
+    """Return how many questions were gained and lost, and the accuracies."""
+    numbers = found.evidence
+    if found.mark == findings.NONE:
+        return f"{earlier} and {later} share no answered question."
+    gained, lost = numbers["gained"], numbers["lost"]
+    text = (
+        f"From {earlier} to {later}, {gained + lost:,} of "
+        f"{numbers['n_questions']:,} answers changed between right and wrong: {gained:,} "
+        f"question{'' if gained == 1 else 's'} gained, {lost:,} lost. "
+    )
+    values = f"from {short(numbers['earlier'])} to {short(numbers['later'])}"
+    if found.mark != findings.OPEN:
+        size = short(abs(found.value))
+        return f"{text}Accuracy {found.word} {values}, by {size} {_interval(found)}."
+    adjusted = ", adjusted by Holm's method" if numbers["is_adjusted"] else ""
+    name = "bootstrap of groups" if numbers["has_groups"] else "McNemar's test"
+    return (
+        f"{text}Accuracy goes {values}; the difference of {short(found.value)} "
+        f"{_interval(found)} {found.word} ({name}, p = {short(numbers['p_value'])}{adjusted})."
+    )
+
+
+def name_recipe(label: str, n_seeds: int, given: str) -> tuple[str, bool]:
+    """Return the subject of a claim, and whether it is plural.
+
+    A single seed shows nothing about training again, so the claim names what was `given`: the
+    adapters, or the predictions.
+    """
+    if n_seeds != 1:
+        return label, False
+    if label[:1].isupper() and label.split()[0][1:].islower():
+        label = label[0].lower() + label[1:]
+    return f"These {given} of {label} (one seed)", True
+
+
+def following_sentence(
+    found: Finding, label: str, given: str, names: Sequence[str], flips: Sequence[int]
+) -> str:
+    """Return the sentence about one estimator.
+
+    `names` are the two checkpoints' and `flips` the numbers of gained and lost questions.
+    """
+    word, basis, numbers = found.word, found.basis, found.evidence
+    n_seeds = numbers["n_seeds"]
+    name, is_plural = name_recipe(label, n_seeds, given)
+    said = f"{name} {PHRASES[word][1 + is_plural]}"
+    if found.mark == findings.YES:
+        said += BASES.get(basis, Basis()).sentence
+    area = f"change AUC {short(found.value)}"
+    area += f" {_interval(found)}" if found.lower == found.lower else ""
+    n_pairs = numbers["n_pairs"]
+    area += f" over {n_pairs} pairs of checkpoints" if n_pairs > 1 else ""
+    if word in (words.IN_ORDER, words.MOVED_IN_ORDER):
+        text = f"{said}: {_common_shift(found)} ({area}; .5 is chance)"
+    elif basis in (words.CROSS, words.EXAMPLES) and word != words.TOO_FEW:
+        asked = "twice" if basis == words.CROSS else "again after other examples"
+        value, *ends = numbers["balance"]
+        first, second = (
+            f"{numbers[f'{ask}improvement']:,} and {numbers[f'{ask}regression']:,}"
+            for ask in ("", "other_")
+        )
+        text = (
+            f"{said}: asked {asked}, the confidence of one ask has a {area} and a Δ₀ᵇ of "
+            f"{short(value)} {short_interval(*ends)} on the questions that the other ask "
+            f"gains and loses ({first}; {second}); .5 and 0 are chance"
+        )
+    else:
+        text = f"{said}: {_count_moves(found, names, flips)} ({area}; .5 is chance)"
+    notes = []
+    if found.next == ASK_TWICE:
+        notes.append(
+            f"These {sum(flips):,} flips may be chance: ask twice, give samples, name a "
+            "control, or say that the answers are greedy"
+        )
+    if word == words.TOO_FEW:
+        notes.append(_too_few(found))
+    if n_seeds > 1:
+        notes.append(f"The interval is over {n_seeds} seeds and the questions")
+    if left_out := numbers["left_out"]:
+        notes.append(f"{left_out:,} answers have a label in one ask only and are left out")
+    return ". ".join([text, *notes]) + "."
+
+
+def _too_few(found: Finding) -> str:
+    gained, lost = (found.evidence[name] for name in ("improvement", "regression"))
+    if pd.isna(gained):
+        return "No pair of checkpoints gains and loses questions"
+    return (
+        f"{gained:,} gained and {lost:,} lost questions give no interval, which needs "
+        f"{found.evidence['min_direction']} of each in each pair"
+    )
+
+
+def _common_shift(found: Finding) -> str:
+    """Describe how all confidences moved from the earlier to the later checkpoint."""
+    numbers = found.evidence
+    share, (before, after) = numbers["share"], map(short, numbers["means"])
+    amount = "nearly all" if share >= MOST_OF_ALL else "most" if share > 0.5 else "some"
+    fell, first, second = ("rose", "gained", "lost")
+    if numbers["falls"]:
+        fell, first, second = ("fell", "lost", "gained")
+    text = (
+        f"{amount} confidences {fell} (mean {before} to {after}); "
+        f"they {fell} further in {first} than in {second} questions"
+    )
+    return text + ("; old thresholds no longer fit" if share > 0.5 else "")
+
+
+def _count_moves(found: Finding, names: Sequence[str], flips: Sequence[int]) -> str:
+    """Return in how many gains and losses the confidence moved the right way."""
+    numbers, (gained, lost) = found.evidence, flips
+    shares = f"{numbers['gained_up']:,.0f} of {gained:,} gains and {numbers['lost_down']:,.0f}"
+    equal, n_runs = numbers["equal"], numbers["n_runs"]
+    return (
+        f"from {names[0]} to {names[1]} its confidence moved the right way "
+        f"in {shares} of {lost:,} losses"
+        + (f", and stayed equal in {equal:,.0f}" if equal else "")
+        + (f" (means of {n_runs} seeds)" if n_runs > 1 else "")
+    )
+
+
+def calibration_sentence(found: Finding, label: str, given: str, names: Sequence[str]) -> str:
+    """Describe an estimator that is not calibrated at the later checkpoint.
+
+    The test of calibration is about the given adapters. A bias is the recipe's if the interval
+    of the mean confidence minus the accuracy, over seeds and questions, excludes 0.
+    """
+    tested, n_seeds = found.evidence, found.evidence["n_seeds"]
+    subject, is_plural = name_recipe(label, n_seeds, given)
+    if found.word == findings.UNCALIBRATED and n_seeds > 1:
+        said = f"The {n_seeds} seeds of {label} are {found.word}, with no bias that they share,"
+    else:
+        said = f"{subject} {'are' if is_plural else 'is'} {found.word}"
+        if found.word == findings.UNCALIBRATED:
+            said += ", with no shown bias on average,"
+    return (
+        f"{said} at {names[1]}: mean confidence "
+        f"{short(tested['confidence'])}, accuracy {short(tested['accuracy'])} (SmoothECE "
+        f"{short(tested['value'])}, noise floor {short(tested['noise_floor'])}; at "
+        f"{names[0]} {short(tested['earlier'][0])}, noise floor {short(tested['earlier'][1])})."
+    )
+
+
+def threshold_sentences(thresholds: pd.DataFrame, labels: Names) -> list[str]:
+    """Return one sentence per pair of checkpoints and estimator, seeds together.
+
+    `thresholds` are rows of the table THRESHOLDS for one model and dataset.
+    """
+    return [
+        threshold_sentence(
+            findings.threshold_finding(seeds),
+            labels.get(seeds[0]["estimator"], seeds[0]["estimator"]),
+            [seeds[0]["earlier"], seeds[0]["later"]],
+        )
+        for seeds in findings.by_estimator(thresholds)
+    ]
+
+
+def threshold_sentence(found: Finding, name: str, names: Sequence[str]) -> str:
+    """Return the sentence for the seeds of one estimator on one pair of checkpoints."""
+    numbers, (earlier, later) = found.evidence, names
+    target = exact_percent(numbers["target"])
+    sure = f"({exact_percent(1 - numbers['delta'])} sure)"
+    n_selected = len(numbers["verdict"])
+    if not numbers["n_questions"]:
+        return (
+            f"{name}: {earlier} and {later} have no question in common, so "
+            "no threshold was checked."
+        )
+    if not n_selected:
+        abstention = numbers["least_abstention"]
+        reach = (
+            "not even the most confident answers reach it"
+            if np.isnan(abstention)
+            else f"it is observed, without a guarantee, if {percent(abstention)} of the "
+            "answers are withheld"
+        )
+        return (
+            f"{name}: no threshold reaches {target} precision on the "
+            f"{numbers['n_questions']:,} answers of {earlier} {sure}; {reach}."
+        )
+    promise = (
+        f"{name}: the threshold {threshold_range(found, 'threshold')} promised {target} "
+        f"precision on {earlier} {sure}; on {later} it "
+        f"reaches {reached(found)} at a coverage of {threshold_range(found, 'later_coverage')} "
+        f"(before: {threshold_range(found, 'earlier_coverage')}): {found.word}"
+    )
+    if (n_seeds := numbers["n_seeds"]) > 1:
+        promise += f" with {numbers['n_same']} of {n_selected} seeds"
+        if missing := n_seeds - n_selected:
+            promise += f"; {missing} of {n_seeds} seeds have no threshold"
+    return f"{promise}. {_regressions(found)}{_labels_to_decide(found)}".strip()
+
+
+def reached(found: Finding) -> str:
+    """Return the later precision: with its interval for one seed, else the range over seeds."""
+    values = found.evidence["later_precision"]
+    if len(values) == 1:
+        if np.isnan(values[0]):
+            return "no answer"
+        return f"{percent(values[0])} [{100 * found.lower:.0f}, {100 * found.upper:.0f}]"
+    low, high = percent(np.nanmin(values)), percent(np.nanmax(values))
+    return low if low == high else f"{low.removesuffix(' %')} to {high}"
+
+
+def threshold_range(found: Finding, column: str) -> str:
+    """Return a number of the thresholds, with its range over seeds."""
+    values = found.evidence[column]
+    low, high = map(shown_threshold, (min(values), max(values)))
+    return low if low == high else f"{low} to {high}"
+
+
+def _regressions(found: Finding) -> str:
+    counts = sorted(map(int, {*found.evidence["confident_regressions"]}))
+    if counts == [0]:
+        return "No confident answer that was right is wrong now. "
+    shown = " to ".join(f"{n:,}" for n in dict.fromkeys([counts[0], counts[-1]]))
+    plural = "answer that was right is" if counts == [1] else "answers that were right are"
+    return f"{shown} confident {plural} wrong now. "
+
+
+def _labels_to_decide(found: Finding) -> str:
+    """Return how many labels would decide an undecided verdict of a single seed."""
+    if found.word != UNDECIDED or len(found.evidence["verdict"]) > 1:
+        return ""
+    needed = found.evidence["labels_to_decide"]
+    if np.isinf(needed):
+        return "No number of labels would decide this at the observed precision."
+    return (
+        f"A check of about {needed:,.0f} labelled answers above the threshold would decide "
+        "this with a probability of 80 %."
+    )
+
+
+def possible_errors(verdicts: Iterable[object]) -> list[str]:
+    """Return a sentence on how many of several verdicts on thresholds could be wrong."""
+    n_verdicts = sum(verdict in (KEPT, BROKEN) for verdict in verdicts)
+    if n_verdicts < 2:
+        return []
+    return [
+        f"Each of these {n_verdicts:,} verdicts is wrong with a probability of at most "
+        f"{chance(LEVEL)}: expect up to {LEVEL * n_verdicts:.2g} wrong ones among them."
+    ]

@@ -1,0 +1,28 @@
+"""Answer the questions about the update of each model and dataset."""
+
+from persistcal.evaluation import findings
+from persistcal.evaluation.settings import EvaluationSettings
+from persistcal.store.artifacts import Claims, Findings, Predictions, States, Thresholds
+from persistcal.store.jobs import run
+
+
+def make_findings(
+    predictions: Predictions,
+    claims: Claims,
+    states: States,
+    thresholds: Thresholds,
+    *,
+    checkpoints: dict[str, list[str]],
+    settings: dict[str, EvaluationSettings],
+) -> Findings:
+    """Return what is found about each model and dataset, see `persistcal.evaluation.findings`.
+
+    `checkpoints` maps models to evaluation checkpoints, and `settings` are by dataset.
+    """
+    return findings.make_findings(
+        predictions, claims, states, thresholds, checkpoints, settings
+    )
+
+
+if __name__ == "__main__":
+    run(make_findings, snakemake)
