@@ -10,6 +10,7 @@ cross_asking: metrics of change from two asks, at chance if no knowledge changed
 distributions: distributions of tests
 draws: bootstrap draws of questions: counts, and weights of gained and lost questions
 evaluate: all metrics of one model and dataset, for any counts of the questions
+findings: the answer to each question about an update: mark, word, number and evidence
 loops: the loop over answers for many replicates of large studies, compiled by numba
 metrics: one class per metric: Δ and Δ₀, AUC, Brier score and SmoothECE
 pipeline: an evaluation from predictions to tables, as notebook, command and workflow call it

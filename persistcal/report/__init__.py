@@ -12,7 +12,8 @@ grid: the cells of a table of results, their marks, and their layout
 latex: tables as LaTeX
 layout: the columns of a table of results, and the estimators that it compares
 page/: one HTML page with the results of a study and all answers
+phrases: words and numbers of findings, for the terminal, the page and notebooks
 tables: tables that compare no estimators: a function from rows to LaTeX and a CSV's rows
-threshold_views: thresholds in sentences, for the terminal, the page and notebooks
+threshold_views: thresholds as a release gate, as a table and as a figure
 update_figures: figures of confidence and thresholds before and after an update
 """
