@@ -162,7 +162,7 @@ rule make_claims:
 
 rule make_findings:
     input:
-        predictions=of_each(paths.predictions, study.evaluated),
+        predictions=files_of_rows(paths.predictions, study.evaluated),
         claims=rules.make_claims.output.claims,
         states=rules.compare_study.output.states,
         thresholds=rules.compare_study.output.thresholds,

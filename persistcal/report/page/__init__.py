@@ -6,7 +6,7 @@ charts: the data of the page's charts and of its explorer of questions
 compose: the page as one self-contained HTML file, and the summary
 contents: the contents of the page, gathered from the study's tables, as arrays
 overview: the page's texts about a study
-sentences: sentences that compare estimators, and those about the best ones, that the study's numbers support
+sentences: sentences that compare estimators, and about the best ones after an update
 tables: the study's tables, for the page and the summary
 verdict: the verdict on an update: a mark, a word and a number for each question
 verdict_text: a verdict as lines for the terminal, and as a record for JSON
