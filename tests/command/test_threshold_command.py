@@ -9,7 +9,7 @@ from command_line import run
 from scipy.integrate import trapezoid
 
 import persistcal
-from persistcal.report.threshold_views import threshold_sentences
+from persistcal.report.phrases import threshold_sentences
 
 
 @pytest.fixture
