@@ -99,6 +99,15 @@ def _needed_by(
     return {"if": condition, "then": then}
 
 
+def resolved(node: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a part of the schema merged with its reference; keys of `node` take precedence."""
+    while "$ref" in node:
+        parts = node["$ref"].removeprefix("#/").split("/")
+        target = functools.reduce(dict.__getitem__, parts, schema)
+        node = {**target, **{key: value for key, value in node.items() if key != "$ref"}}
+    return node
+
+
 def without_defaults(config: dict[str, Any]) -> dict[str, Any]:
     """Return a config without optional keys that are set to the `default` of the schema.
 
@@ -110,9 +119,7 @@ def without_defaults(config: dict[str, Any]) -> dict[str, Any]:
 def _drop_defaults(value: Any, schema: Any) -> Any:  # noqa: ANN401
     if not isinstance(schema, dict):
         return value
-    if "$ref" in schema:
-        parts = schema["$ref"].removeprefix("#/").split("/")
-        schema = functools.reduce(dict.__getitem__, parts, load_schema())
+    schema = resolved(schema, load_schema())
     if isinstance(value, list):
         return [_drop_defaults(item, schema.get("items")) for item in value]
     if not isinstance(value, dict):

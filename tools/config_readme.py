@@ -14,7 +14,7 @@ import yaml
 from persistcal.confidence.estimators.catalogue import ESTIMATORS, file_of
 from persistcal.questions.catalogue import SHARED_KEYS
 from study.config_files import over_defaults
-from study.schema import load_schema
+from study.schema import load_schema, resolved
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "config" / "README.md"
@@ -48,16 +48,6 @@ NEEDS = {
     "margin": "distributions of tokens",
 }
 KINDS = {"string": "text", "null": "null", "object": "mapping", "boolean": "true or false"}
-
-
-def resolved(node: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
-    """Return `node` merged with its reference; keys of `node` take precedence."""
-    while "$ref" in node:
-        target: Any = schema
-        for part in node["$ref"].removeprefix("#/").split("/"):
-            target = target[part]
-        node = {**target, **{key: value for key, value in node.items() if key != "$ref"}}
-    return node
 
 
 def value_of(node: dict[str, Any], schema: dict[str, Any]) -> str:
