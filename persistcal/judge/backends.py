@@ -49,24 +49,34 @@ def backend(name: str) -> Callable[[type[Backend]], type[Backend]]:
     return register
 
 
-@backend("lexical")
-class Lexical(Backend):
-    """Match with a reference, as written or normalised."""
+class Match(Backend):
+    """A comparison with the references, which a person can correct in the queue."""
+
+    compare: ClassVar[Callable[[str, Sequence[str]], str]]
 
     def label(self, rows: Sequence[Asked]) -> Sequence[Label]:
-        """Return the label of each answer, by a match."""
-        return [(judge_lexically(answer, right), "lexical") for _, right, answer in rows]
+        """Return the label of each answer, by a match or by a person."""
+        name = next(name for name, class_ in BACKENDS.items() if isinstance(self, class_))
+        labels = [(type(self).compare(answer, right), name) for _, right, answer in rows]
+        if not self.noted:  # a notebook or a command has no queue
+            return labels
+        from persistcal.judge.run import correct_labels
+
+        return correct_labels(rows, labels, self.folder, noted=self.noted)
+
+
+@backend("lexical")
+class Lexical(Match):
+    """Match with a reference, as written or normalised."""
+
+    compare = judge_lexically
 
 
 @backend("exact_match")
-class ExactMatch(Backend):
+class ExactMatch(Match):
     """The metric of TriviaQA: a reference without case, punctuation and articles."""
 
-    def label(self, rows: Sequence[Asked]) -> Sequence[Label]:
-        """Return the label of each answer, by a match."""
-        return [
-            (judge_by_exact_match(answer, right), "exact_match") for _, right, answer in rows
-        ]
+    compare = judge_by_exact_match
 
 
 class ServerBackend(Backend):

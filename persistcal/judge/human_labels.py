@@ -6,10 +6,12 @@ Rules import this module when the Snakefile is parsed, so it needs no other pack
 import hashlib
 import logging
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import NamedTuple
 
-from persistcal.judge.messages import Candidate, candidate_id
+from persistcal.judge.messages import Candidate, candidate_id, candidate_of
 from persistcal.questions.labels import LABELS, parse_label
+from persistcal.store.files import write_whole
 from persistcal.store.replies import append_rows, hold_lock, parse_rows, read_lines
 from persistcal.store.sheets import Sheet, append_to_sheet, read_sheet
 
@@ -27,12 +29,30 @@ class Unresolved(NamedTuple):
 
 
 def _read(path: str) -> Sheet:
-    """Read the queue without rows that are damaged or have no id."""
+    """Read the queue without rows that are damaged or have no id.
+
+    A row without an id that a person added, to correct a label, is known by its texts.
+    """
     sheet = read_sheet(path, ("id", "label"), COLUMNS)
-    nameless = [row.number for row in sheet.rows if not row.cells["id"].strip()]
-    for number in sorted([*sheet.damaged, *nameless]):
+    unread = list(sheet.damaged)
+    for row in sheet.rows:
+        if row.cells["id"].strip():
+            continue
+        question, references, answer, reason, reply = (
+            row.cells.get(name, "").strip() for name in COLUMNS[1:-1]
+        )
+        if row.is_short or reason or reply or not row.cells["label"].strip():
+            unread.append(row.number)  # a row of the judge that was cut
+        elif question and answer:
+            candidate = candidate_of(question, references.split(" | "), answer)
+            row.cells["id"] = candidate_id(candidate)
+        else:
+            raise sheet.refuse(
+                row, "has a label and no id; copy question, references and answer, or the id."
+            )
+    for number in sorted(unread):
         log.warning("%s: row %d is damaged and not read.", path, number)
-    return sheet._replace(rows=[row for row in sheet.rows if row.number not in nameless])
+    return sheet._replace(rows=[row for row in sheet.rows if row.number not in unread])
 
 
 def read_human_labels(path: str) -> dict[str, str]:
@@ -56,15 +76,30 @@ def read_human_labels(path: str) -> dict[str, str]:
     return labels
 
 
-def note_consulted(path: str, labels: Mapping[str, str]) -> None:
+def note_consulted(
+    path: str, labels: Mapping[str, str], candidates: Iterable[str] = ()
+) -> None:
     """Add candidates to the file of consulted labels of a job, at `path`.
 
     `labels` contains the label by candidate id, empty without a label. Earlier entries stay.
+    `candidates` are the ids of all answers of the job, which a person can correct later; they
+    are in a file of their own, so that a dry run need not read them one by one.
     """
-    noted = _noted(path)
-    fresh = [(number, label) for number, label in labels.items() if number not in noted]
+    noted, decided = _noted(path), _decided(path)
+    fresh = [
+        (number, "" if number in decided else label)
+        for number, label in labels.items()
+        if number not in noted
+    ]
     if fresh:
         append_rows(path, fresh)
+    write_whole(f"{path}.ids", "\n".join(dict.fromkeys([*decided.split(), *candidates])))
+
+
+def _decided(path: str) -> str:
+    """Return the ids of all answers that a job has labelled, a line each."""
+    ids = Path(f"{path}.ids")
+    return ids.read_text(encoding="utf-8") if ids.exists() else ""
 
 
 def _noted(path: str) -> dict[str, str]:
@@ -81,9 +116,12 @@ def human_labels_digest(path: str, noted: str, *, stop: bool = False) -> str:
     that must `stop` while a candidate waits for a person has another digest than a job that
     continued.
     """
-    if not (noted_before := _noted(noted)):
+    noted_before, decided = _noted(noted), _decided(noted)
+    if not noted_before and not decided:
         return ""
     given = {row.cells["id"]: row.cells["label"].strip() for row in _read(path).rows}
+    corrected = (number for number, label in given.items() if label and number in decided)
+    noted_before = dict.fromkeys(corrected, "") | noted_before
     current = {
         number: parse_label(given.get(number, "")) or given.get(number, "")
         for number in noted_before

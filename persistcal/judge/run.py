@@ -27,6 +27,7 @@ from persistcal.judge.messages import (
     Label,
     Replies,
     candidate_id,
+    candidate_of,
     requests_about,
 )
 from persistcal.questions.labels import NOT_ATTEMPTED, JudgeError, normalise
@@ -86,13 +87,29 @@ def judge_candidates(
                 waiting[number] = Unresolved(candidate, reason, text)
     decided |= {number: (label, "human") for number, label in human.items()}
     consulted = [number for number in distinct if number in human or number in waiting]
-    note_consulted(noted, {number: human.get(number, "") for number in consulted})
+    note_consulted(noted, {number: human.get(number, "") for number in consulted}, distinct)
     if waiting:
         append_unresolved(queue, waiting.values())
         _say_who_waits(len(waiting), queue, settings)
     return [
         decided.get(candidate_id(candidate), (NOT_ATTEMPTED, "queue"))
         for candidate in candidates
+    ]
+
+
+def correct_labels(
+    rows: Sequence[Asked], labels: Sequence[Label], folder: str, *, noted: str
+) -> list[Label]:
+    """Return the labels of a match, or of a person where the queue in `folder` has one.
+
+    `noted` is as for `judge_candidates`.
+    """
+    human = read_human_labels(f"{folder}/queue.csv")
+    numbers = [candidate_id(candidate_of(*row)) for row in rows]
+    note_consulted(noted, {n: human[n] for n in numbers if n in human}, numbers)
+    return [
+        (human[number], "human") if number in human else label
+        for number, label in zip(numbers, labels, strict=True)
     ]
 
 

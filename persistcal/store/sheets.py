@@ -42,6 +42,7 @@ class SheetRow(NamedTuple):
 
     number: int
     cells: dict[str, str]
+    is_short: bool = False  # whether cells were missing at the end, as in a line that was cut
 
 
 class Sheet(NamedTuple):
@@ -143,7 +144,7 @@ def read_sheet(path: str, needed: Sequence[str], heading: Sequence[str] = ()) ->
         if fields is None:
             damaged.append(number)
         elif any(map(str.strip, fields)):
-            rows.append(SheetRow(number, cells))
+            rows.append(SheetRow(number, cells, len(fields) < len(columns)))
     return Sheet(path, columns, rows, damaged, delimiter, encoding)
 
 

@@ -1,5 +1,6 @@
 """The rule that judges: answers that it judges, and changes that make it run again."""
 
+import csv
 import json
 import subprocess
 import sys
@@ -14,7 +15,10 @@ from judge_answers import judge_answers
 from judge_server import KEY, ROOT, candidates, completion
 
 from persistcal.judge.backends import BACKENDS, Backend
+from persistcal.judge.human_labels import COLUMNS, human_labels_digest
+from persistcal.judge.messages import candidate_id, candidate_of
 from persistcal.store import artifacts
+from persistcal.store.sheets import SheetError
 from study.check import check_config
 from study.inputs import Inputs
 from study.resources import JobResources
@@ -64,6 +68,49 @@ def test_the_rule_judges_only_clusters_that_later_rules_read(
     labels, _ = judge_answers(*tables, **LEXICAL)
     assert len(labels) == 9
     assert set(labels["source"]) == {"lexical"}
+
+
+@pytest.mark.parametrize("name", ["openai", "lexical", "exact_match"])
+def test_a_person_corrects_a_decided_label_of_every_back_end_in_the_queue(
+    fake, tmp_path, monkeypatch, name
+):
+    """By the texts that the page shows, and later by the id; a rerun keeps the digest."""
+    monkeypatch.setenv("JUDGE_KEY", KEY)
+    folder, noted = tmp_path / "judge", str(tmp_path / "noted.csv")
+    settings = vars(fake.settings()) if name == "openai" else {}
+    rows = [(c.question, c.references, c.answer) for c in candidates(2)]
+
+    def judged():
+        return BACKENDS[name](settings, str(folder), noted).label(rows)
+
+    def digest():
+        return human_labels_digest(str(queue), noted)
+
+    folder.mkdir()
+    queue = folder / "queue.csv"
+    first = judged()
+    assert {source for _, source in first} == {"judge-1" if name == "openai" else name}
+    assert not digest()
+    wrong = {"correct": "incorrect", "incorrect": "correct"}
+    for i, (label, _) in enumerate(first):
+        question, references, answer = rows[i]
+        known = {"id": candidate_id(candidate_of(*rows[i]))} if i else {"question": question}
+        known |= {} if i else {"references": " | ".join(references), "answer": answer}
+        row = dict.fromkeys(COLUMNS, "") | {"label": wrong[label]} | known
+        with queue.open("a", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, COLUMNS)
+            if not i:
+                writer.writeheader()
+            writer.writerow(row)
+        before, corrected = digest(), judged()
+        assert corrected[i] == (wrong[label], "human")
+        assert corrected[i + 1 :] == first[i + 1 :]
+        assert before
+        assert digest() == before
+    with queue.open("a", encoding="utf-8") as file:
+        csv.DictWriter(file, COLUMNS).writerow({"label": "correct", "answer": "x"})
+    with pytest.raises(SheetError, match="row 4 has a label and no id; copy question"):
+        judged()
 
 
 def test_the_lexical_judge_does_not_import_libraries_of_paid_judges():
