@@ -1,7 +1,9 @@
 """Answers and stated confidences of a model behind an API, cached on disk."""
 
+import bisect
 import datetime
 import hashlib
+import itertools
 import json
 import logging
 import math
@@ -153,9 +155,12 @@ def read_samples(reply: Any, body: Body, served: Served, section: str) -> Sample
             "it to drop or keep, and let the answer be longer (max_completion_tokens)."
         )
     if served.logprobs and any(s.logprob is None and s.text and not s.refused for s in samples):
+        gave = "gave no log-probabilities"
+        if any(choice.get("logprobs") for choice in reply["choices"]):
+            gave = "goes on after the line break, and its tokens do not spell the answer"
         raise ServerError(
-            f"config: {section}.logprobs is true, but the server gave no log-probabilities; "
-            "set it to false and leave out the estimators that need them."
+            f"config: {section}.logprobs is true, but the server {gave}; set it to false and "
+            "leave out the estimators that need them."
         )
     if not served.logprobs:
         samples = [s._replace(logprob=None, n_tokens=None) for s in samples]
@@ -181,21 +186,39 @@ def _read(choice: Any, one_line: bool) -> Sample:  # noqa: ANN401
     elif text.lstrip().startswith(OPEN):  # reasoning without an answer
         thought, text = thought + text, ""
     text = text.lstrip() if thought else text
+    whole = text
     text = text.split("\n", 1)[0] if one_line else text
     if thought:
         return Sample(text, None, None, finish, thought)
-    return Sample(text, *_logprob(choice.get("logprobs") or {}), finish)
+    cut = text if text != whole else None
+    return Sample(text, *_logprob(choice.get("logprobs") or {}, cut), finish)
 
 
-def _logprob(listed: Any) -> tuple[float | None, int | None]:  # noqa: ANN401
-    """Return sum and number of the log-probabilities of a choice, or None."""
+def _logprob(listed: Any, cut: str | None) -> tuple[float | None, int | None]:  # noqa: ANN401
+    """Return sum and number of the log-probabilities of a choice, or None.
+
+    Of an answer that was `cut` from a longer text, only its own tokens count, the last of which
+    can contain the line break. They are unknown if the server's tokens do not spell it.
+    """
     tokens = listed.get("content")
     values = listed.get("token_logprobs") if tokens is None else [t["logprob"] for t in tokens]
+    if values and cut is not None:
+        named = listed.get("tokens") or []
+        pieces = [t.encode() for t in named] if tokens is None else list(map(_spelled, tokens))
+        ends = list(itertools.accumulate(map(len, pieces)))
+        is_spelled = b"".join(pieces).startswith(f"{cut}\n".encode())
+        is_known = bool(cut) and is_spelled and len(pieces) == len(values)
+        values = values[: 1 + bisect.bisect_left(ends, len(cut.encode()))] if is_known else []
     if not values:
         return None, None
     if not all(math.isfinite(value) and value <= ROUNDING for value in values):
         raise ValueError
     return float(sum(min(value, 0.0) for value in values)), len(values)
+
+
+def _spelled(token: Any) -> bytes:  # noqa: ANN401
+    """Return the bytes of a token; its text can show a part of a letter as ``\ufffd``."""
+    return token["token"].encode() if token.get("bytes") is None else bytes(token["bytes"])
 
 
 @dataclass(frozen=True)

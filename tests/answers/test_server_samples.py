@@ -249,6 +249,58 @@ def test_a_server_that_ignores_a_setting_is_refused_with_the_config_key(
     assert len(fake.bodies) == fake.booked == 1 and fake.kept == 0
 
 
+def choice_of_tokens(tokens, *, is_chat, with_bytes=False):
+    """A choice of a server that goes on after the line break: text and log-probabilities."""
+    text = b"".join(token for token, _ in tokens).decode()
+    names = [token.decode(errors="replace") for token, _ in tokens]
+    values = [value for _, value in tokens]
+    if not is_chat:
+        numbers = {"tokens": names, "token_logprobs": values}
+        return {"index": 0, "finish_reason": "stop", "text": text, "logprobs": numbers}
+    content = [
+        {"token": name, "logprob": value, "bytes": list(token) if with_bytes else None}
+        for name, value, (token, _) in zip(names, values, tokens, strict=True)
+    ]
+    message = {"role": "assistant", "content": text}
+    return chosen({"messages": []}, text, message=message, logprobs={"content": content})
+
+
+FURTHER = [(b"\n", -2.0), (b"Prompt", -4.0), (b": ?", -0.3)]
+
+
+@pytest.mark.parametrize("is_chat", [False, True])
+@pytest.mark.parametrize(
+    ("tokens", "answer", "expected"),
+    [
+        ([(b" Quito", -0.15), *FURTHER], " Quito", (-0.15, 1)),
+        ([(b" Qui", -0.1), (b"to", -0.05), *FURTHER], " Quito", (-0.15, 2)),
+        ([(b" Quito", -0.1), (b".\n\n", -0.05), *FURTHER], " Quito.", (-0.15, 2)),
+        (FURTHER, "", (None, None)),
+    ],
+)
+def test_only_tokens_of_an_answer_that_was_cut_from_a_longer_text_count(
+    is_chat, tokens, answer, expected
+):
+    served = Served("http://a/v1", "m1", logprobs=True, request={"stop": None})
+    reply = {"choices": [choice_of_tokens(tokens, is_chat=is_chat)]}
+    [sample] = read_samples(reply, {}, served, "c.api").samples
+    assert sample.text == answer
+    assert (sample.logprob, sample.n_tokens) == pytest.approx(expected)
+
+
+def test_tokens_that_do_not_spell_a_cut_answer_are_refused_unless_their_bytes_do():
+    served = Served("http://a/v1", "m1", logprobs=True)
+    tokens = [(b" \xc3", -0.1), (b"\x96d", -0.05), *FURTHER]  # a letter of two tokens
+    choice = choice_of_tokens(tokens, is_chat=True, with_bytes=True)
+    [sample] = read_samples({"choices": [choice]}, {}, served, "c.api").samples
+    assert (sample.text, sample.n_tokens) == (" Öd", 2)
+    assert sample.logprob == pytest.approx(-0.15)
+    for is_chat in (False, True):
+        choice = choice_of_tokens(tokens, is_chat=is_chat)
+        with pytest.raises(ServerError, match=r"its tokens do not spell the answer; set it to"):
+            read_samples({"choices": [choice]}, {}, served, "c.api")
+
+
 def test_a_refusal_is_an_answer_without_log_probability(fake):
     fake.next_replies = [{"choices": [choice_of(None, refusal="I cannot.")]}]
     [[sample]] = fake.sample(CHAT[:1], logprobs=True)
