@@ -1,7 +1,7 @@
 """The paper itself: its release, its further analyses, its printed numbers, and research on it.
 
 Rules of these are in `rules/`, and their scripts in `scripts/`. A study of other models needs
-none of them, and nothing outside this folder imports it but the Snakefile and `study`.
+none of them, and nothing outside this folder imports it but rules and tests.
 
 Modules
 -------
@@ -15,6 +15,7 @@ real_updates: measure published updates on stated confidences
 release_files: the files of the authors' release: archive, pickles and arrays
 release_tables: the release as artifacts of a study
 released: what the paper, its release and a study share, and how they can differ
+settings: the settings of the analyses, and of their figures and tables
 tables: tables of the analyses
 transfer: adapters at other checkpoints, variance of hidden states, and the oracle's gain
 weights: cosine similarity of checkpoints' weights, read piece by piece

@@ -238,21 +238,3 @@ class Study(StudyConfidences):
         """Return the study's models that an analysis is about."""
         named = self.config["analyses"][analysis]["models"]
         return [model for model in self.chosen["models"] if model in named]
-
-    def transfer_sets(self, model: str) -> dict[str, dict[str, list[str]]]:
-        """Return the training sets of each recipe of the transfer matrices."""
-        recipes = self.config["analyses"]["transfer"]["recipes"]
-        return {recipe: self.training_sets(model, recipe) for recipe in recipes}
-
-    def transfer_set_names(self, model: str) -> dict[str, list[str]]:
-        """Return the names of `transfer_sets`."""
-        return {recipe: list(sets) for recipe, sets in self.transfer_sets(model).items()}
-
-    def variances(self) -> list[Answered]:
-        """Return the answers for the variance of hidden states."""
-        recipe = self.config["analyses"]["hidden_state_variance"]["recipe"]
-        return [
-            Answered(model, checkpoint, dataset, "test")
-            for model, dataset in self.analysed("hidden_state_variance")
-            for checkpoint in self.training_sets(model, recipe)
-        ]

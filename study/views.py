@@ -87,14 +87,6 @@ class ViewSettings:
         return {m: {c: labels[m].get(c, c) for c in self.evaluation[m]} for m in labels}
 
     @property
-    def all_checkpoints(self) -> dict[str, dict[str, str]]:
-        """The display names of all checkpoints of each model of the analysis `files`."""
-        return {
-            m: self._study.checkpoint_labels(m)
-            for m in self._study.models_analysed(self._files)
-        }
-
-    @property
     def evaluation(self) -> dict[str, list[str]]:
         """The evaluation checkpoints of each model."""
         return {model: self._study.evaluation(model) for model in self._models}
@@ -129,39 +121,13 @@ class ViewSettings:
         """The control of each named kind of change that has one."""
         return self._study.controls
 
-    @property
-    def transfer_sets(self) -> dict[str, dict[str, dict[str, list[str]]]]:
-        """The training sets of the recipes of the transfer matrices, by model."""
-        return {m: self._study.transfer_sets(m) for m in self.all_checkpoints}
-
-    @property
-    def transfer_recipes(self) -> dict[str, str]:
-        """The titles of the recipes of the transfer matrices."""
-        return self._config["analyses"]["transfer"]["recipes"]
-
-    @property
-    def random_later(self) -> list[str]:
-        """The recipes of the transfer matrices with random labels on the later end."""
-        recipes = {name: self._study.recipe(name) for name in self.transfer_recipes}
-        return [name for name, recipe in recipes.items() if recipe["labels"] == "random_later"]
-
-    @property
-    def verifier(self) -> str:
-        """The display name of the verifier that the oracle is compared with."""
-        return self._compared("verifier")
-
-    @property
-    def oracle(self) -> str:
-        """The display name of the oracle that the verifier is compared with."""
-        return self._compared("oracle")
-
-    def _compared(self, role: str) -> str:
-        name = self._config["analyses"]["gcm_headroom"][role]
-        return self._study.labels["estimators"][name]
-
 
 def plan_views(
-    study: Study, inputs: Inputs, sources: Sources, views: Views = CATALOGUE
+    study: Study,
+    inputs: Inputs,
+    sources: Sources,
+    views: Views = CATALOGUE,
+    kind_of_settings: type[ViewSettings] = ViewSettings,
 ) -> dict[str, Any]:
     """Return the figures and tables of a study by kind and file name, ordered like `sources`.
 
@@ -185,7 +151,7 @@ def plan_views(
                 if name in planned[kind]:
                     raise ValueError(f"{FILE} has two entries that make {name}; rename one.")
                 if rows := files[dataset] if isinstance(files, Mapping) else files:
-                    settings = ViewSettings(study, inputs, _key(view), dataset)
+                    settings = kind_of_settings(study, inputs, _key(view), dataset)
                     planned[kind][name] = _planned(kind, view, rows, settings)
     return planned
 
@@ -212,7 +178,7 @@ def _planned(
     for name in names:
         if name == "caption":
             continue
-        if not isinstance(getattr(ViewSettings, name, None), property):
+        if not isinstance(getattr(type(settings), name, None), property):
             raise ValueError(
                 f"{kind} {view.name} of {FILE} has the setting {name}, but ViewSettings of "
                 "study/views.py has no such property; add it there."

@@ -1,6 +1,9 @@
 """The paper's analyses: transfer, hidden states, headroom and weights."""
 
+from functools import partial
+
 from reproduce import catalogue as paper_views
+from reproduce.settings import PaperSettings, transfer_set_names, variances
 
 
 rule measure_transfer:
@@ -20,13 +23,13 @@ rule measure_transfer:
         "../../envs/cpu.yaml"
     params:
         checkpoints=settings_of_job(study.checkpoints),
-        sets=settings_of_job(study.transfer_set_names),
+        sets=settings_of_job(partial(transfer_set_names, study)),
     script:
         "../scripts/measure_transfer.py"
 
 
 VARIANCE_RECIPE = config["analyses"]["hidden_state_variance"]["recipe"]
-VARIANCES_MEASURED = study.variances()
+VARIANCES_MEASURED = variances(study)
 
 
 rule measure_variance:

@@ -19,10 +19,11 @@ from persistcal.store import artifacts
 from persistcal.store.code import imported_files
 from persistcal.store.tables import TableFiles
 from reproduce import catalogue as paper_views
+from reproduce.settings import PaperSettings
 from study.config_files import over_defaults
 from study.inputs import Inputs
 from study.study import Study
-from study.views import SCRIPTS, ViewSettings, plan_views
+from study.views import SCRIPTS, plan_views
 
 CATALOGUED = (*FIGURES, *TABLES, *paper_views.FIGURES, *paper_views.TABLES)
 FUNCTIONS = """
@@ -155,7 +156,7 @@ def test_every_entry_names_an_existing_artifact_function_and_settings(view):
     parameters = inspect.signature(function).parameters.values()
     assert view.settings.split() == [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
     for setting in {*view.settings.split()} - {"caption"}:
-        assert isinstance(getattr(ViewSettings, setting), property)
+        assert isinstance(getattr(PaperSettings, setting), property)
     assert view.label or view in {*TABLES, *paper_views.TABLES}
 
 

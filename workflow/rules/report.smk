@@ -67,7 +67,11 @@ ROWS = {
 }
 
 VIEWS = plan_views(
-    study, inputs, ROWS, {k: [*CATALOGUE[k], *PAPER_VIEWS[k]] for k in CATALOGUE}
+    study,
+    inputs,
+    ROWS,
+    {k: [*CATALOGUE[k], *PAPER_VIEWS[k]] for k in CATALOGUE},
+    PaperSettings,
 )
 
 
