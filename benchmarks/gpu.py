@@ -76,7 +76,7 @@ SHAPES = {
 }
 
 
-class Finding(NamedTuple):
+class Outcome(NamedTuple):
     """A line of the page; `ok` is None without a comparison."""
 
     part: str
@@ -173,13 +173,13 @@ def weights_of(model: torch.nn.Module) -> int:
     return sum(p.numel() for p in model.get_decoder().layers.parameters())
 
 
-def close(part: str, measured: str, difference: float, tolerance: float) -> Finding:
+def close(part: str, measured: str, difference: float, tolerance: float) -> Outcome:
     """Return the row of a comparison."""
     result = f"differ by {difference:.1e}, at most {tolerance:.0e} allowed"
-    return Finding(part, measured, result, difference <= tolerance)
+    return Outcome(part, measured, result, difference <= tolerance)
 
 
-def equality(bench: Bench) -> Iterator[Finding]:
+def equality(bench: Bench) -> Iterator[Outcome]:
     """Compare with transformers: exactly in float32, within rounding in the model's dtype."""
     shape, suffixes = bench.shape, bench.suffixes(4)
     sizes = {"n_beams": shape.n_beams, "max_new_tokens": shape.n_tokens}
@@ -201,7 +201,7 @@ def equality(bench: Bench) -> Iterator[Finding]:
         exact = dtype == torch.float32
         # In half precision nearly equal beams change places.
         result = f"{same} of {len(pairs)} equal"
-        yield Finding(
+        yield Outcome(
             "equality", f"texts of beams, {name}", result, same == len(pairs) or not exact
         )
         gap = max(abs(a.logprob - b.logprob) for a, b in pairs)
@@ -256,7 +256,7 @@ def little_memory(bench: Bench, model: torch.nn.Module, n_fit: int) -> Iterator[
         yield
 
 
-def memory(bench: Bench) -> Iterator[Finding]:
+def memory(bench: Bench) -> Iterator[Outcome]:
     """Decode a batch that does not fit: it is halved, and the beams stay."""
     n = bench.shape.n_questions
     model = bench.model(n_layers=4, dtype=torch.float32)
@@ -275,10 +275,10 @@ def memory(bench: Bench) -> Iterator[Finding]:
         beams = run(batch_size=n)
     same = [[b.text for b in a] for a in beams] == [[b.text for b in a] for a in expected]
     cause = "out of memory for real" if bench.device == "cuda" else "simulated"
-    yield Finding(
+    yield Outcome(
         "memory", f"halvings of a batch of {n}, {cause}", str(len(messages)), bool(messages)
     )
-    yield Finding("memory", "beams after halving", "equal" if same else "differ", same)
+    yield Outcome("memory", "beams after halving", "equal" if same else "differ", same)
 
 
 def _trained(bench: Bench, names: list[str], all_names: list[str]) -> list[torch.Tensor]:
@@ -305,7 +305,7 @@ def _trained(bench: Bench, names: list[str], all_names: list[str]) -> list[torch
     return [parameter.detach().cpu() for parameter in adapter.values()]
 
 
-def ranks(bench: Bench) -> Iterator[Finding]:
+def ranks(bench: Bench) -> Iterator[Outcome]:
     """Train with two processes on one device, over gloo, as one process does.
 
     NCCL takes one process a GPU, so where there are two `launch` starts the processes over it.
@@ -331,7 +331,7 @@ def ranks(bench: Bench) -> Iterator[Finding]:
             for rank in range(2)
         ]
         status = [process.wait() for process in processes]
-    yield Finding("ranks", f"two processes over {backend}", f"status {status}", not any(status))
+    yield Outcome("ranks", f"two processes over {backend}", f"status {status}", not any(status))
     if not any(status):
         first, second = (torch.load(folder / f"{rank}.pt") for rank in range(2))
         together = _trained(bench, ["a", "b"], ["a", "b"])
@@ -344,7 +344,7 @@ def ranks(bench: Bench) -> Iterator[Finding]:
     folder.rmdir()
 
 
-def rank(bench: Bench) -> Iterator[Finding]:
+def rank(bench: Bench) -> Iterator[Outcome]:
     """Be one of two processes."""
     if os.environ["RANKS_BACKEND"] == "nccl":
         end_with_parent()
@@ -358,11 +358,11 @@ def rank(bench: Bench) -> Iterator[Finding]:
     yield from ()
 
 
-def decoding(bench: Bench) -> Iterator[Finding]:
+def decoding(bench: Bench) -> Iterator[Outcome]:
     """Measure decoding against `generate` in batches as large."""
     shape, model = bench.shape, bench.model()
     flops, bandwidth = bench.peak()
-    yield Finding(
+    yield Outcome(
         "decoding", "peak", f"{flops / 1e12:.3g} TFLOP/s, {bandwidth / 1e12:.3g} TB/s"
     )
     sizes = {"n_beams": shape.n_beams, "max_new_tokens": shape.n_tokens}
@@ -393,13 +393,13 @@ def decoding(bench: Bench) -> Iterator[Finding]:
                 partial(generate, model, bench.tokenizer, prompts, **sizes)
             )
             result += f"; `generate` {plain / fast:.1f} times as long, {more:.1f} GB"
-        yield Finding("decoding", f"{n} questions at once", result)
+        yield Outcome("decoding", f"{n} questions at once", result)
     step = rates[0][1] - sum(p.nbytes for p in model.parameters()) / bandwidth
-    yield Finding("rates", "BANDWIDTH", f"{bandwidth:.2g}")
-    yield Finding("rates", "STEP_S", f"{max(0.0, step):.2g}")
+    yield Outcome("rates", "BANDWIDTH", f"{bandwidth:.2g}")
+    yield Outcome("rates", "STEP_S", f"{max(0.0, step):.2g}")
 
 
-def packed(bench: Bench, part: str, passes: int) -> Iterator[Finding]:
+def packed(bench: Bench, part: str, passes: int) -> Iterator[Outcome]:
     """Measure scoring or a training step against a forward pass for each prompt."""
     model = bench.model()
     flops, _ = bench.peak()
@@ -414,23 +414,23 @@ def packed(bench: Bench, part: str, passes: int) -> Iterator[Finding]:
     plain, more = bench.timed(lambda: run(partial(score_alone, model, digits, asked)))
     n_tokens = len(make_tree(sorted(p for row in asked for p in row)).token_ids)
     rate = 2 * passes * weights_of(model) * n_tokens / fast
-    yield Finding(
+    yield Outcome(
         part,
         f"{2 * len(asked)} prompts, {n_tokens} tokens in trees",
         f"{n_tokens / fast:.3g} tokens/s, {gigabytes:.1f} GB, {100 * rate / flops:.2g} % of "
         f"the peak; each prompt alone {plain / fast:.1f} times as long, {more:.1f} GB",
     )
-    yield Finding("rates", f"FLOPS, {part}", f"{rate:.2g}")
+    yield Outcome("rates", f"FLOPS, {part}", f"{rate:.2g}")
 
 
-def room(bench: Bench) -> Iterator[Finding]:
+def room(bench: Bench) -> Iterator[Outcome]:
     """Measure peak memory of a study on one GPU against `persistcal.models.sizes`."""
     tiny = bench.shape == SHAPES["tiny"]
     for what, result, ok in measure_memory(bench.tokenizer, device=bench.device, tiny=tiny):
-        yield Finding("room", what, result, ok)
+        yield Outcome("room", what, result, ok)
 
 
-PARTS: dict[str, tuple[Callable[[Bench], Iterator[Finding]], int]] = {  # and seconds at most
+PARTS: dict[str, tuple[Callable[[Bench], Iterator[Outcome]], int]] = {  # and seconds at most
     "equality": (equality, 100),
     "memory": (memory, 60),
     "ranks": (ranks, 70),
@@ -446,7 +446,7 @@ def _arguments(bench: Bench) -> list[str]:
     return ["--device", bench.device, "--shape", shape]
 
 
-def run_parts(device: str, shape: str) -> list[Finding]:
+def run_parts(device: str, shape: str) -> list[Outcome]:
     """Run each part in a process, and return its rows; a failed part has one row."""
     rows = []
     for part, (_, limit) in PARTS.items():
@@ -463,20 +463,20 @@ def run_parts(device: str, shape: str) -> list[Finding]:
             )
         except subprocess.TimeoutExpired:
             rows.append(
-                Finding(part, "all of it", f"ended at its limit of {limit} s", ok=False)
+                Outcome(part, "all of it", f"ended at its limit of {limit} s", ok=False)
             )
             continue
         rows += [
-            Finding(*json.loads(ln)) for ln in done.stdout.splitlines() if ln.startswith("[")
+            Outcome(*json.loads(ln)) for ln in done.stdout.splitlines() if ln.startswith("[")
         ]
         if done.returncode:
             last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-            rows.append(Finding(part, "all of it", f"failed: {last}", ok=False))
+            rows.append(Outcome(part, "all of it", f"failed: {last}", ok=False))
         print(*rows[-3:], sep="\n", flush=True)
     return rows
 
 
-def as_markdown(rows: list[Finding], setup: str) -> str:
+def as_markdown(rows: list[Outcome], setup: str) -> str:
     """Return the page."""
     says = {True: "yes", False: "**no**", None: ""}
     table = "\n".join(f"| {r.part} | {r.what} | {r.found} | {says[r.ok]} |" for r in rows)
