@@ -41,7 +41,7 @@ def test_a_reason_to_skip_must_be_true_on_this_machine(reason, expected):
         ("workflow/rules/report.smk", "evaluation/test_smooth_ece.py", False),
         ("docs/validation.md", "workflow/test_docs.py", True),
         ("config/README.md", "workflow/test_docs.py", True),
-        ("config/README.md", "models/test_hub.py", False),  # it names that of a model
+        ("config/README.md", "models/test_hub.py", False),  # a README of a model
         ("persistcal/evaluation/metrics/new.py", "test_rooms.py", True),
     ],
 )
