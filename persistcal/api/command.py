@@ -68,7 +68,7 @@ def _repeat_options(words: Sequence[str], options: Collection[str]) -> list[str]
     repeated: list[str] = []
     option = ""
     for word in words:
-        if word.startswith("-"):
+        if word.startswith("-") and word != "-":  # which is standard input
             option = word if word in options else ""
         elif option and repeated[-1] != option:
             repeated.append(option)
@@ -520,7 +520,7 @@ def threshold(
     a filled sheet, a threshold is certified on the later checkpoint, and looks.csv has a row
     for each look at the labels.
     """
-    from persistcal.api.thresholds import Relabelling, check_inputs, read_texts
+    from persistcal.api.thresholds import Relabelling, check_inputs, read_looks, read_texts
     from persistcal.readers.inputs import make_settings
     from persistcal.readers.rating import ESTIMATORS
 
@@ -545,7 +545,7 @@ def threshold(
         path = Path(out, "looks.csv")
         looks = pd.DataFrame(columns=artifacts.LOOKS.schema.names)
         if path.exists():
-            looks = artifacts.read_csv(path, artifacts.LOOKS)
+            looks = read_looks(path)
         made = later.certify(filled, looks, precision=precision, delta=delta)
         rows = [*looks.to_dict("records"), made.row]
         looks = pd.DataFrame(rows, columns=looks.columns)
@@ -717,8 +717,9 @@ def _read(files: Sequence[str], reading: "Reading") -> "PredictionTables":
 
     if reading.labels not in (None, "log"):
         raise click.BadParameter(f"--labels is {reading.labels!r}, and can be 'log'.")
-    with _standard_input(files) as names:
-        return read_study(names, reading)
+    with _standard_input([*files, *reading.again]) as names:
+        again = names[len(files) :]
+        return read_study(names[: len(files)], replace(reading, again=again))
 
 
 def _compare(
@@ -748,6 +749,8 @@ def _standard_input(files: Sequence[str]) -> Iterator[Sequence[str]]:
     if "-" not in files:
         yield files
         return
+    if files.count("-") > 1:
+        raise ValueError("-: standard input is given twice; put one of the two into a file.")
     content = sys.stdin.buffer.read()
     start = content.lstrip()[:4]
     ending = "parquet" if start == b"PAR1" else "jsonl" if start[:1] in (b"{", b"[") else "csv"

@@ -35,6 +35,7 @@ from persistcal.report.phrases import (
     shown_threshold,
     threshold_sentences,
 )
+from persistcal.store import artifacts
 from persistcal.store.files import write_whole
 from persistcal.store.sheets import (
     DRAWN_FROM,
@@ -162,6 +163,27 @@ class Certificate(NamedTuple):
     def is_certified(self) -> bool:
         """Whether a threshold is certified."""
         return not np.isnan(self.row["threshold"])
+
+
+def read_looks(path: str | Path) -> pd.DataFrame:
+    """Return the table LOOKS of a file, which counts errors; refuse impossible numbers."""
+    looks = artifacts.read_csv(path, artifacts.LOOKS)
+    most = {"level": 1, "target": 1, "delta": 1, "error_so_far": len(looks)}
+    possible = {
+        "n_labels": looks["n_labels"].between(1, looks["n_answers"]),
+        "n_correct": looks["n_correct"].between(0, looks["n_labels"]),
+        **{name: looks[name].gt(0) & looks[name].le(end) for name, end in most.items()},
+        **{
+            name: ~(looks[name].lt(0) | looks[name].gt(1)) for name in ("threshold", "coverage")
+        },
+    }
+    for name, is_possible in possible.items():
+        for row in np.flatnonzero(~is_possible)[:1]:
+            raise ValueError(
+                f"{path}: row {row + 2} has the {name} {looks[name].iloc[row]:g}, which no "
+                "look has; restore the file, which counts the looks at the labels."
+            )
+    return looks
 
 
 class Relabelling:

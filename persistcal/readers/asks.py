@@ -56,6 +56,16 @@ def check_asks(rows: pd.DataFrame) -> None:
                 f"the two asks have other {noun}: {len(first_names ^ second_names):,} are in "
                 f"one of them only ({listed}); ask all checkpoints the same questions twice"
             )
+    shared = set(first["estimator"]) & set(second["estimator"])
+    runs = [
+        set(map(tuple, rated[KEY[2:]].astype(str).drop_duplicates().to_numpy().tolist()))
+        for rated in (part[part["estimator"].isin(shared)] for part in (first, second))
+    ]
+    for _, estimator, seed in sorted(runs[0] ^ runs[1])[:1]:
+        raise UserTableError(
+            f"estimator {estimator!r} has the seed {seed} in one of the two asks only; rate "
+            "both asks with the same seeds"
+        )
     contents = [
         part[[*KEY, "confidence", "correct"]].astype(dict.fromkeys(KEY, str)).sort_values(KEY)
         for part in (first, second)

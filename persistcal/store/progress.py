@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 SAVE_EVERY_S = 60.0  # at most this much work is lost, and short jobs write nothing
 SECONDS = 10.0  # between lines, and before the first
-LINE = "{desc}: {n_fmt} of {total_fmt} ({percentage:.0f} %),{rate_noinv_fmt}, {remaining} left"
+LINE = "{desc}: {n_fmt} of {total_fmt} ({percentage:.0f} %), {rate_noinv_fmt}, {remaining} left"
 SEAL = "sha256"
 
 
@@ -167,7 +167,7 @@ class Pace(tqdm):
 
     def display(self, *_: object, **__: object) -> None:
         """Log the progress of the job."""
-        log.info("%s", str(self))
+        log.info("%s", " ".join(str(self).split()))  # tqdm fills short rates with spaces
 
 
 def _digest(tensors: Mapping[str, Tensor], metadata: Mapping[str, str], companion: str) -> str:

@@ -1,5 +1,7 @@
 """`persistcal compare` with a second ask, greedy answers or groups of questions."""
 
+import io
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -40,6 +42,8 @@ def test_a_second_ask_gives_crossed_claims_and_changes_no_other_table(asks):
     [
         ("--again v1a.csv v2b.csv", "v1a.csv: is a copy of v1a.csv; ask the same"),
         ("--again v1b.csv", "gives 1 files for 2"),
+        ("--again v1s.csv v2s.csv", "'confidence' has the seed 0 in one of the two asks only"),
+        ("--again - -", "-: standard input is given twice"),
         ("--again other.csv v2b.csv", "the two asks have other questions"),
         ("--again v2b.csv v1b.csv", "in the same order and with the same names"),
         ("--again v1b.csv v2b.csv --greedy", "--greedy has no meaning"),
@@ -50,10 +54,21 @@ def test_files_that_are_not_a_second_ask_are_refused_before_anything_is_written(
 ):
     shifted = pd.read_csv("v1b.csv").assign(question_id=lambda rows: rows["question_id"] + 1)
     shifted.to_csv("other.csv", index=False)
+    for version in ("v1", "v2"):
+        pd.read_csv(f"{version}b.csv").assign(seed=1).to_csv(f"{version}s.csv", index=False)
     assert run("compare", "v1a.csv", "v2a.csv", *words.split()) == 1
     error = capsys.readouterr().err
     assert message in error and error.count("\n") == 1
     assert not (asks / "comparison").exists()
+
+
+def test_a_file_of_the_second_ask_can_come_from_standard_input(asks, monkeypatch, capsys):
+    given = io.TextIOWrapper(io.BytesIO((asks / "v2b.csv").read_bytes()))
+    monkeypatch.setattr("sys.stdin", given)
+    assert run("metrics", "v1a.csv", "v2a.csv", "--again", "v1b.csv", "-") == 0
+    from_input = capsys.readouterr().out
+    assert run("metrics", "v1a.csv", "v2a.csv", "--again", "v1b.csv", "v2b.csv") == 0
+    assert from_input == capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

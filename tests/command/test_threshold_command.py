@@ -9,7 +9,9 @@ from command_line import run
 from scipy.integrate import trapezoid
 
 import persistcal
+from persistcal.api.thresholds import read_looks
 from persistcal.report.phrases import threshold_sentences
+from persistcal.store import artifacts
 
 
 @pytest.fixture
@@ -234,6 +236,31 @@ def test_a_baseline_is_not_gated_unless_nothing_else_was_evaluated(
     capsys.readouterr()
     assert gate("kept", "undecided", estimators=["end_correct"]) == 4
     assert "No verdict: model, dataset, v1 → kept, end_correct" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("column", "number"),
+    [
+        *(("n_labels", number) for number in (-1, 0, 999)),
+        *((name, -1) for name in ("n_correct", "level", "threshold")),
+        *(("error_so_far", 5), ("delta", 2), ("target", 0), ("coverage", 3)),
+    ],
+)
+def test_impossible_numbers_in_the_file_of_looks_are_refused(tmp_path, column, number):
+    row = dict.fromkeys(artifacts.LOOKS.schema.names, "x")
+    row |= {"n_labels": 30, "planned": True, "level": 0.1, "n_correct": 29, "target": 0.9}
+    row |= {"delta": 0.1, "error_so_far": 0.1, "n_answers": 300, "threshold": 0.5}
+    second = row | {"drawn_from": "y", "coverage": None, "threshold": None}
+    rows = pd.DataFrame([row | {"coverage": 0.8}, second])
+    path = tmp_path / "looks.csv"
+    artifacts.write_csv(rows, path, artifacts.LOOKS)
+    assert len(read_looks(path)) == 2
+    rows.loc[0, column] = number
+    artifacts.write_csv(rows, path, artifacts.LOOKS)
+    with pytest.raises(
+        ValueError, match=rf"looks\.csv: row 2 has the {column} {number}, which"
+    ):
+        read_looks(path)
 
 
 def test_a_gate_fails_if_a_dataset_has_no_verdict(versions, tmp_path, capsys):

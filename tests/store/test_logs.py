@@ -83,6 +83,12 @@ def logged_lines(caplog, monkeypatch, *, seconds_a_step, n):
     return [record.getMessage() for record in caplog.records]
 
 
+def test_the_rate_of_a_fast_job_follows_a_space(caplog, monkeypatch):
+    lines = logged_lines(caplog, monkeypatch, seconds_a_step=0.04, n=500)
+    assert lines
+    assert all(" %), 25.00 steps/s, 00:" in line for line in lines)
+
+
 def test_a_long_job_logs_its_rate_and_time_left_every_ten_seconds(caplog, monkeypatch):
     lines = logged_lines(caplog, monkeypatch, seconds_a_step=2.0, n=20)
     # 0.5 steps per second: after 10 s 5 are done, and 15 are left, which take 30 s
