@@ -14,7 +14,6 @@ from persistcal.answers.clusters import label_predictions, take_answers
 from persistcal.evaluation.evaluate import evaluate
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.store.artifacts import ANSWERS
-from reproduce.released import OVERLAY
 from study.config_files import over_defaults
 
 pytestmark = pytest.mark.slow
@@ -111,7 +110,7 @@ class ReleasedStudy:
 
 
 def test_an_import_and_a_run_on_the_same_answers_agree_in_every_cell(tmp_path):
-    overlay = yaml.safe_load((ROOT / OVERLAY).read_text(encoding="utf-8"))
+    overlay = yaml.safe_load((ROOT / "config" / "as_released.yaml").read_text(encoding="utf-8"))
     estimators = over_defaults(overlay, ROOT)["estimators"]
     posthoc = {
         name: settings["posthoc"]
