@@ -244,6 +244,7 @@ def compare_blocks(
     with `seeds` include the variation between training seeds, see `recipe_interval`.
     """
     rows = []
+    undefined: dict[tuple[str, str], list[str]] = {}  # headings of metrics
     for block, members in blocks.items():
         names = [_member(name, replicates.estimators, block) for name in members]
         index = [replicates.estimators.index(name) for name in names]
@@ -255,13 +256,7 @@ def compare_blocks(
                 for given in (values, replicates.replicated[key], replicates.for_claims(key))
             )
             if np.isnan(data).all():
-                log.warning(
-                    "Block %s has no test of %s %s (%s): it is undefined for all estimators.",
-                    block,
-                    key.scope,
-                    key.metric,
-                    key.conditioning,
-                )
+                undefined.setdefault((block, key.scope), []).append(METRICS[key.metric].heading)
                 continue
             best = int(np.nanargmax(data))
             others = [i for i in range(len(names)) if i != best]
@@ -299,6 +294,13 @@ def compare_blocks(
                 }
                 for i, test, p_holm in zip(others, tests, adjusted, strict=True)
             ]
+    for (block, scope), headings in undefined.items():
+        log.warning(
+            "%.80s: no test of %s on %s, undefined for all of these estimators",
+            block,
+            ", ".join(dict.fromkeys(headings)),
+            "contrast sets" if scope == "contrast" else "all questions",
+        )
     table = pd.DataFrame(rows, columns=SIGNIFICANCE.but("model", "dataset"))
     return table.astype({"significant": "boolean", "in_best_set": "boolean"})
 

@@ -132,7 +132,8 @@ def test_blocks_share_draws_and_distinguish_training_datasets(predictions):
 def test_an_undefined_metric_is_not_tested_and_reported(predictions, caplog):
     tests = compare(predictions, CHECKPOINTS, min_contrast=1000, blocks=BLOCK, n_replicates=20)
     assert set(tests["scope"]) == {"full"}
-    assert "no test of contrast auc (odds)" in caplog.text
+    [message] = [text for text in caplog.messages if "no test of" in text]
+    assert "Change AUC, AUC, Brier, ECE on contrast sets, undefined" in message
 
 
 def test_holm_equals_values_by_hand_and_ignores_nan():
