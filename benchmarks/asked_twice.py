@@ -20,9 +20,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from persistcal.evaluation.aligned import Aligned, cross
 from persistcal.evaluation.contrast import contrast_sets
-from persistcal.evaluation.cross_asking import Directed, align, measure_directions
-from persistcal.evaluation.predictions import AnswerArrays, Series
+from persistcal.evaluation.cross_asking import Directed, cross_ask, measure_directions
+from persistcal.evaluation.predictions import AnswerArrays, Ask, Series
 from persistcal.evaluation.settings import EvaluationSettings
 
 Array = NDArray[np.float64]
@@ -102,19 +103,21 @@ def draw_study(world: TwoAsks, rng: np.random.Generator) -> tuple[AnswerArrays, 
 
 def one_ask(answers: AnswerArrays, **settings: Any) -> Directed:
     """Return the metrics of one ask: confidences in the answers that select the questions."""
+    data = settle(answers)
+    return measure_directions(data.rated(), answers, EvaluationSettings(**settings))
+
+
+def settle(answers: AnswerArrays) -> Aligned:
+    """Return answers with their contrast sets."""
     sets = contrast_sets(answers.correct, STATES, EvaluationSettings(min_contrast=1))
-    return measure_directions(
-        [(pair, answers.confidence) for pair in sets], answers, EvaluationSettings(**settings)
-    )
+    return Aligned(answers, sets)
 
 
 def crossed(first: AnswerArrays, second: AnswerArrays, **settings: Any) -> Directed:
     """Return the metrics of two asks with exchanged roles."""
-    first, second, _ = align(first, second)
-    [of_first] = contrast_sets(first.correct, STATES, EvaluationSettings(min_contrast=1))
-    [of_second] = contrast_sets(second.correct, STATES, EvaluationSettings(min_contrast=1))
-    parts = [(of_first, second.confidence), (of_second, first.confidence)]
-    return measure_directions(parts, first, EvaluationSettings(**settings))
+    asks = Ask.WHOLE, Ask.AGAIN
+    chosen = EvaluationSettings(min_contrast=1, **settings)
+    return cross_ask(cross(first, second, asks, chosen), chosen)
 
 
 def is_above(measured: Directed, metric: str) -> bool:

@@ -26,12 +26,11 @@ from sklearn.metrics import brier_score_loss, roc_auc_score
 
 from benchmarks.results import Result, show
 from persistcal.evaluation import significance
-from persistcal.evaluation.contrast import contrast_sets
+from persistcal.evaluation.aligned import align
 from persistcal.evaluation.draws import count_draws, draw_sequences
-from persistcal.evaluation.evaluate import metrics_under, prepare
+from persistcal.evaluation.evaluate import metrics_under
 from persistcal.evaluation.metrics.registry import MetricKey
-from persistcal.evaluation.predictions import arrange
-from persistcal.evaluation.replicates import replicate_metrics
+from persistcal.evaluation.replicates import replicate
 from persistcal.evaluation.settings import EvaluationSettings
 
 N_PROCESSES = 2
@@ -112,18 +111,13 @@ class Resources(NamedTuple):
 
 def significance_of(seed: int, size: SignificanceSize) -> Resources:
     """Test one block."""
-    tests = significance.compare_blocks(
-        replicate_metrics(
-            made_up_predictions(seed, size.n_questions),
-            CHECKPOINTS,
-            EvaluationSettings(
-                min_contrast=size.min_contrast,
-                n_replicates=size.n_replicates,
-                conditionings=["odds"],
-            ),
-        ),
-        {"main": list(SEEDS)},
+    settings = EvaluationSettings(
+        min_contrast=size.min_contrast,
+        n_replicates=size.n_replicates,
+        conditionings=["odds"],
     )
+    data = align(made_up_predictions(seed, size.n_questions), CHECKPOINTS, settings)
+    tests = significance.compare_blocks(replicate(data, settings), {"main": list(SEEDS)})
     used = resource.getrusage(resource.RUSAGE_SELF)
     cpu = used.ru_utime + used.ru_stime
     return Resources(os.getpid(), used.ru_maxrss / 1024, cpu, len(tests))
@@ -132,18 +126,15 @@ def significance_of(seed: int, size: SignificanceSize) -> Resources:
 def obvious_replicate(seed: int, size: SignificanceSize) -> tuple[float, float]:
     """Return the CPU time of one replicate of one block, row by row, and how far it differs."""
     predictions = made_up_predictions(seed, size.n_questions)
-    answers = arrange(predictions, CHECKPOINTS)
-    sets = contrast_sets(
-        answers.correct, CHECKPOINTS, EvaluationSettings(min_contrast=size.min_contrast)
-    )
-    data = prepare(answers, sets, ["odds"])
+    settings = EvaluationSettings(min_contrast=size.min_contrast)
+    data = align(predictions, CHECKPOINTS, settings)
     sequences = draw_sequences(size.n_questions, range(1), seed=0, reach=size.n_questions)
     full, contrast = (
         [
             np.repeat(np.arange(len(part.questions)), count_draws(part, sequences)[:, 0])
             for part in parts
         ]
-        for parts in (data.full, data.contrast)
+        for parts in (data.parts, [pair.part for pair in data.kept])
     )
     metrics: dict[MetricKey, list[float]] = {}
     start = time.process_time()
@@ -165,8 +156,8 @@ def obvious_replicate(seed: int, size: SignificanceSize) -> tuple[float, float]:
             ),
         }
         by_set: dict[str, list[float]] = {}
-        for by_run, at in zip(data.on_contrast["odds"], contrast, strict=True):
-            conditioned = by_run[number]
+        for rated, at in zip(data.rated(), contrast, strict=True):
+            conditioned = rated.runs[number]
             earlier, later, improved = (
                 conditioned.earlier[at],
                 conditioned.later[at],
@@ -190,7 +181,7 @@ def obvious_replicate(seed: int, size: SignificanceSize) -> tuple[float, float]:
         for name, value in found.items():
             metrics.setdefault(MetricKey("odds", *name), []).append(float(value))
     taken = time.process_time() - start
-    fast = metrics_under(partial(count_draws, sequences=sequences), data)
+    fast = metrics_under(partial(count_draws, sequences=sequences), data, ["odds"])
     return taken, max(
         float(np.abs(fast[key][:, 0] - run).max()) for key, run in metrics.items()
     )

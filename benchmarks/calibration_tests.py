@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from benchmarks.checkpoint_tests import GAIN, simulate_answers
+from persistcal.evaluation.aligned import align
 from persistcal.evaluation.reliability import compare_with_floor, noise_floors
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.smooth_ece import Labellings, smooth_ece
@@ -172,9 +173,8 @@ def study_table(n_worlds: int, n: int) -> pd.DataFrame:
             for k, checkpoint in enumerate(answers.checkpoints)
         ]
         settings = EvaluationSettings(min_contrast=1, conditionings=["odds"], seed=world)
-        tables.append(
-            noise_floors(pd.concat(rows), answers.checkpoints, settings, n_draws=N_DRAWS)
-        )
+        data = align(pd.concat(rows), answers.checkpoints, settings)
+        tables.append(noise_floors(data, settings, n_draws=N_DRAWS))
     tests = pd.concat(tables)
     is_found = 100 * (tests["p_calibrated"] <= 0.05)
     return is_found.groupby([tests["estimator"], tests["scope"]], sort=False).mean().unstack()

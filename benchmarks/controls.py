@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from persistcal.evaluation.aligned import Aligned
 from persistcal.evaluation.contrast import contrast_sets
 from persistcal.evaluation.control import compare_with_control
 from persistcal.evaluation.cross_asking import measure_directions
@@ -91,7 +92,7 @@ def judge_study(answers: AnswerArrays, *, replicates: int, seed: int) -> dict[st
         for pairs in (CHANGE, CONTROL)
     )
     once, again = (
-        measure_directions([(pair, answers.confidence) for pair in pairs], answers, settings)
+        measure_directions(Aligned(answers, pairs).rated(), answers, settings)
         for pairs in (change, control)
     )
     gap = once.replicated["delta0_balanced"][0] - again.replicated["delta0_balanced"][0]

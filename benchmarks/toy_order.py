@@ -21,7 +21,8 @@ from sklearn.metrics import roc_auc_score
 
 from persistcal.confidence.estimators import probes
 from persistcal.confidence.verbalised import digit_tokens, score_answers
-from persistcal.evaluation.replicates import replicate_metrics
+from persistcal.evaluation.aligned import align
+from persistcal.evaluation.replicates import replicate
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.significance import intervals
 from persistcal.models.checkpoint import Checkpoint
@@ -84,7 +85,9 @@ def show(name: str, rated: pd.DataFrame, checkpoints: Sequence[str] = EVALUATION
         min_contrast=20, conditionings=["odds"], n_replicates=1000, paper_marks=False
     )
     rows = rows.assign(estimator=name, train_dataset="", seed=0)
-    found = intervals(replicate_metrics(rows, checkpoints, settings)).set_index("metric")
+    found = intervals(replicate(align(rows, checkpoints, settings), settings)).set_index(
+        "metric"
+    )
     changes = found[found["scope"] == "contrast"]
     cells, columns = [f"{name:45}"], ["value", "lower_2_5pct", "upper_97_5pct"]
     for label, metric in (("Δ₀ᵇ", "delta0_balanced"), ("change AUC", "change_auc")):

@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import ConstantInputWarning, spearmanrho
 
-from persistcal.evaluation.contrast import arrange_answers, contrast_sets
+from persistcal.evaluation.aligned import align_answers
 from persistcal.evaluation.metrics.registry import MetricKey
 from persistcal.evaluation.replicates import Replicates
 from persistcal.evaluation.settings import EvaluationSettings
@@ -85,8 +85,7 @@ def contrast_questions(
 
     `answers` by evaluation checkpoint, earliest first, have columns question_id and correct.
     """
-    correct, questions = arrange_answers(answers)
-    sets = contrast_sets(correct, list(answers), settings)
+    _, questions, sets = align_answers(answers, settings)
     places = sorted({place for pair in sets if pair.kept for place in pair.questions})
     return [str(question) for question in questions[places]]
 

@@ -1,7 +1,7 @@
 """The result of a comparison, and how it is shown: sentences, tables, figures and the page."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from persistcal.answers.options import has_options
+from persistcal.evaluation.aligned import Aligned
 from persistcal.evaluation.metrics.registry import names as metric_names
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.judge.accuracy import accuracies
@@ -74,12 +75,15 @@ class Comparison:
         "selective" and "findings": the tables of the same names that the workflow writes.
     replicates : DataFrame
         The bootstrap replicates of each estimator.
+    aligned : mapping of (str, str) to Aligned
+        The answers of each model and dataset.
     """
 
     inputs: PredictionTables
     settings: EvaluationSettings
     tables: dict[str, pd.DataFrame]
     replicates: pd.DataFrame
+    aligned: Mapping[tuple[str, str], Aligned]
 
     def verdict(self, files: str = "…") -> str:
         """Return what changed, an answer per question and estimator, and what to do next.
@@ -238,7 +242,7 @@ class Comparison:
             tables=list(self._printed_tables()),
             **further,
         )
-        return gather(made, self._shown)
+        return gather(made, self._shown, self.aligned)
 
     def _printed_tables(self) -> Iterator[TableFiles]:
         """Yield the tables that the page shows."""

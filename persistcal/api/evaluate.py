@@ -10,15 +10,16 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from persistcal.api.display import Comparison
+from persistcal.evaluation.aligned import Aligned, Subject, align, align_subjects
 from persistcal.evaluation.blocks import EVERY
-from persistcal.evaluation.evaluate import metrics_of, prepare_predictions
+from persistcal.evaluation.evaluate import evaluate as evaluate_all
 from persistcal.evaluation.findings import make_findings
 from persistcal.evaluation.pipeline import (
     Step,
     compare_study,
     compare_table,
     describe_contrast_sets,
-    evaluate_estimator,
+    evaluate_estimators,
     make_claims,
 )
 from persistcal.evaluation.settings import EvaluationSettings, Pairs
@@ -175,8 +176,8 @@ def compute_metrics(
     """Return the table METRICS of all predictions, without a bootstrap."""
     parts = []
     for (model, dataset, name), rows in inputs.predictions.items():
-        data = prepare_predictions(rows, inputs.checkpoints[model], settings)
-        parts.append((metrics_of(data, settings), {"model": model, "dataset": dataset}))
+        data = align(rows, inputs.checkpoints[model], settings)
+        parts.append((evaluate_all(data, settings), {"model": model, "dataset": dataset}))
         step(name or dataset)
     return stack(parts, artifacts.METRICS)
 
@@ -193,6 +194,14 @@ def count_contrast_sets(inputs: PredictionTables, settings: EvaluationSettings) 
     return stack(parts, artifacts.CONTRAST_SETS)
 
 
+def align_inputs(
+    inputs: PredictionTables, settings: EvaluationSettings
+) -> dict[Subject, Aligned]:
+    """Align the predictions of each model and dataset."""
+    by_dataset = dict.fromkeys((dataset for _, dataset, _ in inputs.predictions), settings)
+    return align_subjects([*inputs.predictions.values()], inputs.checkpoints, by_dataset)
+
+
 def compare_inputs(
     inputs: PredictionTables,
     settings: EvaluationSettings,
@@ -207,14 +216,18 @@ def compare_inputs(
         tables[name] = table
         ready({name: table})
 
+    by_dataset = dict.fromkeys((dataset for _, dataset, _ in inputs.predictions), settings)
+    aligned = align_inputs(inputs, settings)
+    files = {subject: iter(data.by_file()) for subject, data in aligned.items()}
     results, subjects = [], []
-    for (model, dataset, name), rows in inputs.predictions.items():
+    for model, dataset, name in inputs.predictions:
         subjects.append({"model": model, "dataset": dataset})
 
         def finish(done: str, estimator: str = name or dataset) -> None:
             step(f"{estimator}, {done}")
 
-        results.append(evaluate_estimator(rows, inputs.checkpoints[model], settings, finish))
+        data = next(files[model, dataset])
+        results.append(evaluate_estimators(data, settings, finish))
     metrics, intervals, drawn = (
         stack(list(zip(tables, subjects, strict=True)), kind)
         for tables, kind in zip(
@@ -232,34 +245,22 @@ def compare_inputs(
         "significance", stack([(compare_table(drawn, comparisons), {})], artifacts.SIGNIFICANCE)
     )
     add("intervals", intervals)
-    predictions = inputs.all_predictions
-    by_dataset = dict.fromkeys(predictions["dataset"].unique(), settings)
-    claims = make_claims(
-        predictions, drawn, inputs.checkpoints, by_dataset, is_greedy=inputs.is_greedy
-    )
+    claims = make_claims(aligned, drawn, by_dataset, is_greedy=inputs.is_greedy)
     add("claims", stack([(claims, {})], artifacts.CLAIMS))
     add("contrast_sets", count_contrast_sets(inputs, settings))
-    compared = compare_study(
-        list(inputs.predictions.values()),
-        inputs.checkpoints,
-        inputs.answers,
-        by_dataset,
-        controls={},
-        step=step,
-    )
+    compared = compare_study(aligned, inputs.answers, by_dataset, controls={}, step=step)
     for name, table in compared._asdict().items():
         if name != "changes":  # kinds of change have names in a study only
             add(name, stack([(table, {})], getattr(artifacts, name.upper())))
     found = make_findings(
-        predictions,
+        aligned,
         tables["claims"],
         tables["states"],
         tables["thresholds"],
-        inputs.checkpoints,
         by_dataset,
     )
     add("findings", found)
-    return Comparison(inputs, settings, tables, drawn)
+    return Comparison(inputs, settings, tables, drawn, aligned)
 
 
 def smooth_ece(correct: ArrayLike, confidence: ArrayLike) -> float:

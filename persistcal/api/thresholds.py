@@ -10,8 +10,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from persistcal.api.evaluate import align_inputs
 from persistcal.evaluation import relabelling
-from persistcal.evaluation.predictions import ABSENT, Series, arrange, drop_noise
+from persistcal.evaluation.aligned import align
+from persistcal.evaluation.predictions import ABSENT, Series, drop_noise
 from persistcal.evaluation.settings import EvaluationSettings, Pairs
 from persistcal.evaluation.thresholds import (
     answer_above,
@@ -147,9 +149,7 @@ def check_inputs(inputs: PredictionTables, settings: EvaluationSettings) -> Thre
                 f"model {model} has only the checkpoint {names[0]!r}; give a later one, on "
                 "which its threshold is checked."
             )
-    checked = check_thresholds(
-        inputs.predictions.values(), inputs.checkpoints, inputs.answers, settings
-    )
+    checked = check_thresholds(align_inputs(inputs, settings), inputs.answers, settings)
     return ThresholdCheck(checked._asdict())
 
 
@@ -219,7 +219,7 @@ class Relabelling:
             raise ValueError(
                 f"a sheet is for two checkpoints, and the files have {', '.join(self.names)}."
             )
-        answers = arrange(rows, self.names)
+        answers = align(rows, self.names).answers
         series_of: dict[str, Series] = {}  # the first seed of each estimator
         for series in answers.confidence:
             if not estimators or series.estimator in estimators:

@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from persistcal.evaluation.replicates import replicate_metrics
+from persistcal.evaluation.aligned import align
+from persistcal.evaluation.replicates import replicate
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.significance import intervals
 from persistcal.questions.labels import normalise_answer
@@ -107,7 +108,7 @@ def measure_confounds(
     named = [rows.assign(estimator=name) for name, rows in rated.items()]
     predictions = pd.concat(named).assign(train_dataset="", seed=0)
     by_odds = replace(settings, conditionings=["odds"])
-    replicates = replicate_metrics(predictions, checkpoints, by_odds)
+    replicates = replicate(align(predictions, checkpoints, by_odds), by_odds)
     bounds = intervals(replicates)
     measure = bounds["scope"] + " " + bounds["metric"]
     delta, contrast_auc, full_auc = (

@@ -10,17 +10,17 @@ A claim is a word that rests on one basis. It is never the better of two tries:
   nothing is said to have followed.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from persistcal.evaluation.contrast import contrast_sets
-from persistcal.evaluation.cross_asking import METRICS, OTHER_EXAMPLES, Directed, cross_ask
+from persistcal.evaluation.aligned import Aligned
+from persistcal.evaluation.cross_asking import METRICS, Directed, cross_ask
 from persistcal.evaluation.metrics.registry import METRICS as REGISTERED
 from persistcal.evaluation.metrics.registry import MetricKey
-from persistcal.evaluation.predictions import Array, arrange
+from persistcal.evaluation.predictions import Array, Ask
 from persistcal.evaluation.replicates import Replicates
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.significance import LEVEL, BySeed, claim_interval
@@ -137,12 +137,7 @@ class MeasuredEstimator(NamedTuple):
 
 
 def make_claims(
-    predictions: pd.DataFrame,
-    replicates: Replicates,
-    checkpoints: Sequence[str],
-    settings: EvaluationSettings,
-    *,
-    is_greedy: bool,
+    data: Aligned, replicates: Replicates, settings: EvaluationSettings, *, is_greedy: bool
 ) -> pd.DataFrame:
     """Return the claims about all estimators of one model and dataset.
 
@@ -153,26 +148,22 @@ def make_claims(
 
     Parameters
     ----------
-    predictions : DataFrame
-        The table PREDICTIONS, of one or two asks.
+    data : Aligned
+        The answers, of one or two asks.
     replicates : Replicates
         The bootstrap of the usual answers.
-    checkpoints : sequence of str
-        Evaluation checkpoints, the earliest first.
     is_greedy : bool
         Whether answers are known or declared to be deterministic.
     """
-    crossed = cross_ask(predictions, checkpoints, settings)
-    labels = arrange(predictions, checkpoints).correct
-    sets = contrast_sets(labels, checkpoints, settings)
-    counts = [pair.counts for pair in sets if pair.kept and pair.has_both_directions]
-    gained, lost = (sum(of_pair[place] for of_pair in counts) for place in (1, 2))
+    crossed = cross_ask(data.crossed, settings) if data.crossed else None
+    counts = [pair.counts for pair in data.kept if pair.has_both_directions]
+    gained, lost = sum(of.gained for of in counts), sum(of.lost for of in counts)
     return table_of_claims(replicates, crossed, (gained, lost), is_greedy=is_greedy)
 
 
 def basis_of(crossed: Directed) -> str:
     """Return the basis of a claim by cross-asking."""
-    return EXAMPLES if crossed.asks == OTHER_EXAMPLES else CROSS
+    return EXAMPLES if Ask.EXAMPLES in crossed.asks else CROSS
 
 
 def table_of_claims(

@@ -13,13 +13,15 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from persistcal.evaluation.predictions import ABSENT, Array, Mask, join_ties
+from persistcal.evaluation.draws import Component
+from persistcal.evaluation.predictions import Array, Mask, join_ties
 from persistcal.evaluation.settings import Conditioning, EvaluationSettings, Pairs
 from persistcal.store.artifacts import CONTRAST_SETS
 
 N_FOLDS = 5
 CLAMP = 1e-6
 N_KNOTS = 30
+Positions = NDArray[np.intp]
 APART = 1e-7  # smallest distance between knots; closer knots would fit noise
 
 
@@ -34,34 +36,86 @@ def control_model(model: str, models: Collection[str]) -> str | None:
     return next(iter(models)) if len(models) == 1 else None
 
 
-class ContrastSet(NamedTuple):
-    """Questions that exactly one of two checkpoints answers correctly, by their positions.
+class Counts(NamedTuple):
+    """Numbers of changed, of gained and of lost questions."""
 
-    `improvement` is True for questions that only the later checkpoint answers correctly, and
-    False for regressions. `kept` is True if the set is large enough to be evaluated.
+    changed: int
+    gained: int
+    lost: int
+
+
+class FourRows(NamedTuple):
+    """Rows of the questions of each kind among all questions of a contrast set."""
+
+    gained: slice
+    lost: slice
+    stayed_wrong: slice
+    stayed_right: slice
+
+
+class ContrastSet(NamedTuple):
+    """Questions of two checkpoints, by positions in ascending order.
+
+    Exactly one checkpoint answers `gained` (the later) and `lost` ones (the earlier) correctly.
+    The others, unchanged, are controls: none or both answer them correctly. `kept` is True if
+    enough questions changed for the set to be evaluated.
     """
 
     earlier: int
     later: int
-    questions: NDArray[np.intp]
-    improvement: Mask
+    gained: Positions
+    lost: Positions
+    stayed_wrong: Positions
+    stayed_right: Positions
     kept: bool
+
+    @property
+    def changed(self) -> Positions:
+        """Gained questions, then lost ones."""
+        return np.concatenate([self.gained, self.lost])
+
+    @property
+    def every(self) -> Positions:
+        """The questions that both checkpoints answered, in the order of `rows`."""
+        return np.concatenate(self[2:6])
+
+    @property
+    def part(self) -> Component:
+        """The changed questions, gained ones as first class."""
+        return Component(self.changed, len(self.gained))
+
+    @property
+    def rows(self) -> FourRows:
+        """Rows of each kind in `every`."""
+        ends = np.cumsum([0, *map(len, self[2:6])]).tolist()
+        return FourRows(*(slice(*pair) for pair in pairwise(ends)))
+
+    @property
+    def questions(self) -> Positions:
+        """The changed questions in ascending order."""
+        return np.sort(self.changed)
+
+    @property
+    def improvement(self) -> Mask:
+        """Whether each of the `questions` was gained."""
+        return np.argsort(self.changed) < len(self.gained)
 
     @property
     def has_both_directions(self) -> bool:
         """Whether some questions were gained and some were lost."""
-        return bool(self.improvement.any() and not self.improvement.all())
+        return bool(len(self.gained) and len(self.lost))
 
     @property
-    def counts(self) -> tuple[int, int, int]:
-        """The numbers of questions, of improvements and of regressions."""
-        n, gained = len(self.questions), int(self.improvement.sum())
-        return n, gained, n - gained
+    def counts(self) -> Counts:
+        """The numbers of changed, gained and lost questions."""
+        gained, lost = len(self.gained), len(self.lost)
+        return Counts(gained + lost, gained, lost)
 
-    def only(self, mask: Mask) -> "ContrastSet":
-        """Return the contrast set restricted to the questions in `mask`."""
-        questions, improvement = self.questions[mask], self.improvement[mask]
-        return self._replace(questions=questions, improvement=improvement)
+    def among(self, chosen: Mask) -> "ContrastSet":
+        """Return the contrast set of `chosen` questions, a mask of all."""
+        return self._replace(
+            **{kind: (of := getattr(self, kind))[chosen[of]] for kind in FourRows._fields}
+        )
 
 
 def choose_pairs(pairs: Pairs, checkpoints: Sequence[str]) -> list[tuple[int, int]]:
@@ -110,34 +164,24 @@ def contrast_sets(
     """Return the contrast sets of some pairs of checkpoints, see `choose_pairs`.
 
     `correct`, (n_checkpoints, n_questions), is as in `AnswerArrays`. A question counts for a
-    pair only when both checkpoints answered it. Sets of less than `min_contrast` questions are
-    not kept.
+    pair only when both checkpoints answered it. Sets of less than `min_contrast` changed
+    questions are not kept.
 
     >>> correct = np.array([[0, 1, 1, -1], [1, 0, 1, 1]], np.int8)
-    >>> contrast_sets(correct, ["a", "b"], EvaluationSettings(min_contrast=3))
-    [ContrastSet(earlier=0, later=1, questions=array([0, 1]),
-                 improvement=array([ True, False]), kept=False)]
+    >>> [pair] = contrast_sets(correct, ["a", "b"], EvaluationSettings(min_contrast=3))
+    >>> [part.tolist() for part in pair[2:6]], pair.kept
+    ([[0], [1], [], [2]], False)
     """
     sets = []
     for earlier, later in choose_pairs(settings.pairs, checkpoints):
         first, second = correct[earlier], correct[later]
-        questions = np.flatnonzero((first != ABSENT) & (second != ABSENT) & (first != second))
-        kept = len(questions) >= settings.min_contrast
-        sets.append(ContrastSet(earlier, later, questions, second[questions] == 1, kept))
+        gained, lost, stayed_wrong, stayed_right = (
+            np.flatnonzero((first == before) & (second == after))
+            for before, after in ((0, 1), (1, 0), (0, 0), (1, 1))
+        )
+        kept = len(gained) + len(lost) >= settings.min_contrast
+        sets.append(ContrastSet(earlier, later, gained, lost, stayed_wrong, stayed_right, kept))
     return sets
-
-
-def arrange_answers(
-    answers: Mapping[str, pd.DataFrame],
-) -> tuple[NDArray[np.int8], NDArray[np.object_]]:
-    """Return labels of shape (n_checkpoints, n_questions), and the ids of the questions.
-
-    `answers` have columns question_id and correct. A question without a row was not answered.
-    """
-    columns = [table.set_index("question_id")["correct"] for table in answers.values()]
-    together = pd.concat(columns, axis=1, keys=list(answers)).sort_index()
-    labels = together.astype("Int8").fillna(ABSENT).to_numpy(np.int8).T
-    return labels, together.index.to_numpy(object)
 
 
 def describe_sets(sets: Sequence[ContrastSet], checkpoints: Sequence[str]) -> pd.DataFrame:

@@ -41,10 +41,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from persistcal.evaluation import draws
+from persistcal.evaluation.aligned import rate
 from persistcal.evaluation.contrast import ContrastSet
-from persistcal.evaluation.draws import component, count_groups, group_sizes
-from persistcal.evaluation.evaluate import on_contrast_set
-from persistcal.evaluation.predictions import ABSENT, AnswerArrays, Array, Mask
+from persistcal.evaluation.draws import count_groups, group_sizes
+from persistcal.evaluation.predictions import AnswerArrays, Array, Mask
 from persistcal.evaluation.replicates import blocks, noise_of_seeds
 from persistcal.evaluation.runs import OnContrastSet
 from persistcal.evaluation.settings import EvaluationSettings
@@ -200,10 +200,8 @@ def compare_with_control(
 
 
 def _arranged(pair: ContrastSet, answers: AnswerArrays) -> _Set:
-    ends = answers.correct[[pair.earlier, pair.later]]
-    runs = [on_contrast_set(run, pair, "odds") for run in answers.confidence.values()]
-    n_asked = int((ends != ABSENT).all(axis=0).sum())
-    return _Set(component(pair.questions, pair.improvement), runs, n_asked)
+    runs = rate(pair, answers.confidence.values()).runs
+    return _Set(pair.part, runs, len(pair.every))
 
 
 def _measure(

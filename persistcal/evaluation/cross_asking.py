@@ -20,28 +20,19 @@ Beams have no independent second ask. To ask again after other few-shot examples
 robustness: the examples are common to all questions, so the null is not exact.
 """
 
-import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from persistcal.evaluation import draws
-from persistcal.evaluation.contrast import ContrastSet, contrast_sets
-from persistcal.evaluation.draws import component
-from persistcal.evaluation.evaluate import on_contrast_set
-from persistcal.evaluation.predictions import ABSENT, AnswerArrays, Array, Series, arrange
-from persistcal.evaluation.replicates import MEMBER, blocks, noise_of_seeds, replicate_runs
+from persistcal.evaluation.aligned import RatedSet, TwoAsks
+from persistcal.evaluation.predictions import AnswerArrays, Array, Ask
+from persistcal.evaluation.replicates import blocks, noise_of_seeds, replicate_runs
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.weighted import auc, balanced_gap
 
-log = logging.getLogger(__name__)
-
 METRICS = ("delta0_balanced", "change_auc")
-# The asks that are crossed: halves of the samples, or the usual answers and a second ask
-HALVES, REPEATED, OTHER_EXAMPLES = (1, 2), (0, 2), (0, 3)
-Part = tuple[ContrastSet, Mapping[Series, Array]]  # and the confidences on it, by run
 
 
 class Directed(NamedTuple):
@@ -63,102 +54,39 @@ class Directed(NamedTuple):
     gained: tuple[int, ...] = ()
     lost: tuple[int, ...] = ()
     n_left_out: int = 0
-    asks: tuple[int, int] = REPEATED
+    asks: tuple[Ask, Ask] = (Ask.WHOLE, Ask.AGAIN)
 
 
-def asks_to_cross(predictions: pd.DataFrame) -> tuple[int, int] | None:
-    """Return the two asks of PREDICTIONS that can be crossed, or None for a single ask.
+def cross_ask(crossed: TwoAsks, settings: EvaluationSettings) -> Directed:
+    """Cross-ask the estimators of two asks.
 
-    >>> [asks_to_cross(pd.DataFrame({"ask": asks})) for asks in ([0, 1, 2], [0, 2], [0])]
-    [(1, 2), (0, 2), None]
+    A pair of checkpoints counts if the contrast sets of both roles have `min_contrast`
+    questions, and needs `min_direction` gained and lost ones in both roles.
     """
-    present = set(predictions["ask"].unique()) if "ask" in predictions else {0}
-    possible = (HALVES, REPEATED, OTHER_EXAMPLES)
-    return next((asks for asks in possible if present.issuperset(asks)), None)
-
-
-def cross_ask(
-    predictions: pd.DataFrame, checkpoints: Sequence[str], settings: EvaluationSettings
-) -> Directed | None:
-    """Cross-ask the estimators of PREDICTIONS that have two asks; None if none has.
-
-    `predictions` are of one model and dataset, and `checkpoints` its evaluation checkpoints,
-    the earliest first. A pair of checkpoints counts if the contrast sets of both roles have
-    `min_contrast` questions, and needs `min_direction` gained and lost ones in both roles.
-    """
-    asks = asks_to_cross(predictions)
-    if asks is None:
-        return None
-    members = pd.MultiIndex.from_frame(predictions[MEMBER])
-    rows = predictions[members.isin(members[predictions["ask"] == asks[1]])]
-    first, second, n_left_out = align(*(arrange(rows, checkpoints, ask=ask) for ask in asks))
-    by_role = [
-        contrast_sets(answers.correct, checkpoints, settings) for answers in (first, second)
-    ]
-    kept = [
-        roles
-        for roles in zip(*by_role, strict=True)
-        if all(role.kept and role.has_both_directions for role in roles)
-    ]
-    parts: list[Part] = []
-    for of_first, of_second in kept:
-        parts += [(of_first, second.confidence), (of_second, first.confidence)]
-    measured = measure_directions(parts, first, settings)
-    counts = np.array([[role.counts[1:] for role in roles] for roles in kept])
+    first, _ = crossed.answers
+    measured = measure_directions(crossed.rated(), first, settings)
+    counts = np.array([[role.counts[1:] for role in roles] for roles in crossed.kept])
     gained, lost = counts.reshape(-1, 2, 2).sum(axis=0).T.tolist()
     return measured._replace(
-        gained=tuple(gained), lost=tuple(lost), n_left_out=n_left_out, asks=asks
+        gained=tuple(gained),
+        lost=tuple(lost),
+        n_left_out=crossed.n_left_out,
+        asks=crossed.asks,
     )
-
-
-def align(first: AnswerArrays, second: AnswerArrays) -> tuple[AnswerArrays, AnswerArrays, int]:
-    """Return two asks on the same questions, and the number of answers that are left out.
-
-    An answer is left out if the other ask has no labelled answer of its checkpoint to its
-    question.
-    """
-    questions, rows, other_rows = np.intersect1d(
-        first.questions, second.questions, return_indices=True
-    )
-    masks = [
-        answers.correct[:, chosen] != ABSENT
-        for answers, chosen in ((first, rows), (second, other_rows))
-    ]
-    is_crossed = masks[0] & masks[1]
-    n_answers = sum(int((answers.correct != ABSENT).sum()) for answers in (first, second))
-    aligned = [
-        answers._replace(
-            questions=questions,
-            correct=np.where(is_crossed, answers.correct[:, chosen], ABSENT).astype(np.int8),
-            confidence={
-                series: np.where(is_crossed, run[:, chosen], np.nan)
-                for series, run in answers.confidence.items()
-            },
-            groups=answers.groups[chosen],
-        )
-        for answers, chosen in ((first, rows), (second, other_rows))
-    ]
-    return aligned[0], aligned[1], n_answers - 2 * int(is_crossed.sum())
 
 
 def measure_directions(
-    parts: Sequence[Part], answers: AnswerArrays, settings: EvaluationSettings
+    sets: Sequence[RatedSet], answers: AnswerArrays, settings: EvaluationSettings
 ) -> Directed:
     """Return Δ₀ᵇ and change AUC of each estimator, means over contrast sets.
 
-    Each contrast set has confidences of its own, by run. `answers` has the runs, and the
-    groups of questions, which share one weight in each replicate.
+    `answers` has the runs, and the groups of questions, which share one weight in each
+    replicate.
     """
     members, runs = list(answers.rows), list(answers.confidence)
-    on_sets = [
-        (
-            component(pair.questions, pair.improvement),
-            [on_contrast_set(confidence[run], pair, "odds") for run in runs],
-        )
-        for pair, confidence in parts
-    ]
+    on_sets = [(of.pair.part, of.runs) for of in sets]
     values = {metric: np.full(len(runs), np.nan) for metric in METRICS}
-    if parts:
+    if sets:
         values["delta0_balanced"] = np.mean(
             [[balanced_gap(r.sign, r.improvement) for r in of] for _, of in on_sets], axis=0
         )

@@ -3,20 +3,15 @@
 import logging
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
-from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from persistcal.evaluation.contrast import (
-    ContrastSet,
-    condition,
-    contrast_sets,
-    question_folds,
-)
-from persistcal.evaluation.draws import Component, Counts, component
+from persistcal.evaluation.aligned import Aligned
+from persistcal.evaluation.contrast import ContrastSet
+from persistcal.evaluation.draws import Component, Counts
 from persistcal.evaluation.metrics.registry import (
     METRICS,
     Mean,
@@ -25,98 +20,12 @@ from persistcal.evaluation.metrics.registry import (
     Scope,
     names,
 )
-from persistcal.evaluation.predictions import ABSENT, AnswerArrays, Array, arrange
-from persistcal.evaluation.runs import FullSet, OnContrastSet
+from persistcal.evaluation.predictions import ABSENT, AnswerArrays, Array
 from persistcal.evaluation.settings import Conditioning, EvaluationSettings
 from persistcal.evaluation.threads import in_threads
 from persistcal.evaluation.weighted import balanced_gap, mean_gap
 
 log = logging.getLogger(__name__)
-
-DECIMALS = 12
-
-
-class Prepared(NamedTuple):
-    """Answers prepared for metrics under any counts of the questions.
-
-    `full` has a component per checkpoint, its correct answers first, and `contrast` one per
-    contrast set, improvements first. In their order are the answers of each run, by
-    conditioning and contrast set in `on_contrast`. `sets` contains all contrast sets, also
-    those that are too small.
-    """
-
-    full: list[Component]
-    contrast: list[Component]
-    on_full: list[FullSet]
-    on_contrast: dict[Conditioning, list[list[OnContrastSet]]]
-    answers: AnswerArrays
-    sets: list[ContrastSet]
-
-    def only(self, conditionings: Sequence[Conditioning]) -> "Prepared":
-        """Return the same with some of the conditionings."""
-        return self._replace(
-            on_contrast={name: self.on_contrast[name] for name in conditionings}
-        )
-
-
-def prepare(
-    answers: AnswerArrays, pairs: Sequence[ContrastSet], conditionings: Sequence[Conditioning]
-) -> Prepared:
-    """Arrange answers and their kept contrast sets for `metrics_under`.
-
-    Conditionings are fitted to the data and not to replicates.
-    """
-    kept = [pair for pair in pairs if pair.kept]
-    full = [
-        component(np.flatnonzero(row != ABSENT), row[row != ABSENT] == 1)
-        for row in answers.correct
-    ]
-    contrast = [component(pair.questions, pair.improvement) for pair in kept]
-    runs = answers.confidence.values()
-    stops = np.cumsum([0, *(part.size for part in full)]).tolist()
-    checkpoints = [slice(*ends) for ends in pairwise(stops)]
-    correct = np.concatenate([part.is_first for part in full])
-    on_full = [
-        FullSet(
-            np.concatenate([run[k, part.questions] for k, part in enumerate(full)]),
-            correct,
-            checkpoints,
-        )
-        for run in runs
-    ]
-    on_contrast = {
-        conditioning: [
-            [on_contrast_set(run, pair, conditioning) for run in runs] for pair in kept
-        ]
-        for conditioning in conditionings
-    }
-    return Prepared(full, contrast, on_full, on_contrast, answers, list(pairs))
-
-
-def prepare_predictions(
-    predictions: pd.DataFrame, checkpoints: Sequence[str], settings: EvaluationSettings
-) -> Prepared:
-    """Prepare the table PREDICTIONS of one model and dataset, `checkpoints` earliest first.
-
-    All numbers of an evaluation are computed from this one arrangement. A PredictionsError
-    lists invalid rows.
-    """
-    answers = arrange(predictions, checkpoints)
-    sets = contrast_sets(answers.correct, checkpoints, settings)
-    return prepare(answers, sets, settings.conditionings)
-
-
-def on_contrast_set(
-    confidence: Array, pair: ContrastSet, conditioning: Conditioning
-) -> OnContrastSet:
-    """Condition one run's confidences, (n_checkpoints, n_questions); improvements are first."""
-    first, second = confidence[[[pair.earlier], [pair.later]], pair.questions]
-    folds = question_folds(confidence.shape[1])[pair.questions]
-    conditioned = condition(first, second, pair.improvement, conditioning, folds)
-    change = np.round(second - first, DECIMALS)  # equal but for rounding is equal
-    in_order = np.argsort(~pair.improvement, kind="stable")
-    earlier, later, change = (column[in_order] for column in (*conditioned, change))
-    return OnContrastSet(earlier, later, change, pair.improvement[in_order])
 
 
 def count_once(part: Component) -> Counts:
@@ -131,7 +40,8 @@ def not_computed(chosen: Collection[str], values: Collection[str]) -> list[str]:
 
 def metrics_under(
     counts_of: Callable[[Component], Counts],
-    data: Prepared,
+    data: Aligned,
+    conditionings: Sequence[Conditioning],
     *,
     chosen: Collection[str] = METRICS,
 ) -> dict[MetricKey, Array]:
@@ -143,23 +53,24 @@ def metrics_under(
     metrics are unweighted means over the contrast sets that define them, which replicates share
     with the data.
     """
-    pooled = _pool(counts_of, data.full)
+    pooled = _pool(counts_of, data.parts)
     shape = (len(data.on_full), pooled.shape[1])
     full_values = compute("full", data.on_full, pooled, chosen=chosen)
     del pooled
     values = {MetricKey("odds", "full", name): value for name, value in full_values.items()}
     on_contrast = [name for name in names("contrast") if name in chosen]
-    among = {metric: defining(metric, data.contrast) for metric in on_contrast}
-    for conditioning in data.on_contrast:
+    among = {metric: defining(metric, data.kept) for metric in on_contrast}
+    for conditioning in conditionings:
         for metric, defined in among.items():
             start = 0.0 if defined else np.nan
             values[MetricKey(conditioning, "contrast", metric)] = np.full(shape, start)
-    for number, part in enumerate(data.contrast):
-        counts = counts_of(part)
+    for number, pair in enumerate(data.kept):
+        counts = counts_of(pair.part)
         pair_values: dict[str, Array] = {}
-        for conditioning, by_pair in data.on_contrast.items():
+        for conditioning in conditionings:
             needed = not_computed(chosen, pair_values)
-            pair_values |= compute("contrast", by_pair[number], counts, chosen=needed)
+            runs = data.rated(conditioning)[number].runs
+            pair_values |= compute("contrast", runs, counts, chosen=needed)
             for metric, value in pair_values.items():
                 if number in among[metric]:
                     key = MetricKey(conditioning, "contrast", metric)
@@ -202,11 +113,14 @@ def _value(metric: Metric, scope: Scope, weights: NDArray, run: Any) -> Array:  
     return np.asarray(getattr(metric, scope)(run, weights))
 
 
-def defining(metric: str, contrast: Sequence[Component]) -> list[int]:
+def defining(metric: str, sets: Sequence[ContrastSet]) -> list[int]:
     """Return which contrast sets define a metric: some need gained and lost questions."""
-    needed = 2 if METRICS[metric].both_directions else 1
-    n_directions = [(part.n_first > 0) + (part.n_second > 0) for part in contrast]
-    return [number for number, directions in enumerate(n_directions) if directions >= needed]
+    needs_both = METRICS[metric].both_directions
+    return [
+        number
+        for number, pair in enumerate(sets)
+        if (pair.has_both_directions if needs_both else pair.counts.changed)
+    ]
 
 
 def _pool(counts_of: Callable[[Component], Counts], parts: Sequence[Component]) -> Counts:
@@ -222,15 +136,8 @@ def _pool(counts_of: Callable[[Component], Counts], parts: Sequence[Component]) 
     return stack
 
 
-def evaluate(
-    predictions: pd.DataFrame, checkpoints: Sequence[str], settings: EvaluationSettings
-) -> pd.DataFrame:
-    """Return `metrics_of` predictions, see `prepare_predictions`."""
-    return metrics_of(prepare_predictions(predictions, checkpoints, settings), settings)
-
-
-def metrics_of(data: Prepared, settings: EvaluationSettings) -> pd.DataFrame:
-    """Return all metrics of prepared predictions.
+def evaluate(data: Aligned, settings: EvaluationSettings) -> pd.DataFrame:
+    """Return all metrics of every estimator.
 
     The result has the columns of the table METRICS but for model and dataset: a row per seed
     and one with seed "mean". Contrast metrics are unweighted means over the kept contrast sets
@@ -240,10 +147,9 @@ def metrics_of(data: Prepared, settings: EvaluationSettings) -> pd.DataFrame:
     """
     answers = data.answers
     warn_of_undefined(answers, data.sets, settings)
-    values = metrics_under(count_once, data)
-    n_kept = len(data.contrast)
+    values = metrics_under(count_once, data, settings.conditionings)
     n_defining = {
-        key: f"{len(defining(key.metric, data.contrast))} of {n_kept}"
+        key: f"{len(defining(key.metric, data.kept))} of {len(data.kept)}"
         if key.scope == "contrast"
         else ""
         for key in values
@@ -298,6 +204,6 @@ def warn_of_undefined(
                 "questions, or name the pairs that are compared.",
                 len(pair.questions),
                 name,
-                "improvements" if pair.improvement.any() else "regressions",
+                "improvements" if len(pair.gained) else "regressions",
                 ", ".join(str(q) for q in answers.questions[pair.questions[:3]]),
             )

@@ -15,10 +15,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from persistcal.evaluation import claims as words
+from persistcal.evaluation.aligned import DECIMALS, Aligned, Subject
 from persistcal.evaluation.blocks import Member
-from persistcal.evaluation.contrast import ContrastSet, contrast_sets
-from persistcal.evaluation.evaluate import DECIMALS
-from persistcal.evaluation.predictions import ABSENT, AnswerArrays, Mask, arrange
+from persistcal.evaluation.contrast import ContrastSet
+from persistcal.evaluation.predictions import ABSENT, AnswerArrays, Mask
 from persistcal.evaluation.proportions import compare_accuracies, exact_interval
 from persistcal.evaluation.reliability import checkpoint_calibration
 from persistcal.evaluation.settings import EvaluationSettings
@@ -66,29 +66,26 @@ class Finding(NamedTuple):
 
 
 def make_findings(
-    predictions: pd.DataFrame,
+    subjects: Mapping[Subject, Aligned],
     claims: pd.DataFrame,
     states: pd.DataFrame,
     thresholds: pd.DataFrame,
-    checkpoints: Mapping[str, Sequence[str]],
     settings: Mapping[str, EvaluationSettings],
 ) -> pd.DataFrame:
     """Return the table FINDINGS of all models and datasets.
 
     Parameters
     ----------
-    predictions, claims, states, thresholds : DataFrame
+    subjects : mapping of (str, str) to Aligned
+        By model and dataset.
+    claims, states, thresholds : DataFrame
         The tables of these names; the last two can be empty.
-    checkpoints : mapping of str to sequence of str
-        The evaluation checkpoints of each model, earliest first.
     settings : mapping of str to EvaluationSettings
         By dataset.
     """
     tables = []
-    for key, rows in predictions.groupby(["model", "dataset"], sort=False):
-        model, dataset = map(str, key)
-        answers = arrange(rows, checkpoints[model])
-        sets = contrast_sets(answers.correct, answers.checkpoints, settings[dataset])
+    for (model, dataset), data in subjects.items():
+        answers, sets = data.answers, data.sets
         update = find_update(answers, sets, settings[dataset])
         if update is None:
             continue
@@ -123,7 +120,7 @@ def find_update(
     earlier, later = sets[0].earlier, len(answers.checkpoints) - 1
     if not isinstance(settings.pairs, str):
         pairs = [pair for pair in sets if pair.earlier == earlier]
-        later = max(pair.later for pair in [p for p in pairs if len(p.questions)] or pairs)
+        later = max(pair.later for pair in [p for p in pairs if p.counts.changed] or pairs)
     return earlier, later
 
 

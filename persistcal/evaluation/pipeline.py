@@ -1,22 +1,29 @@
-"""An evaluation from predictions to tables: each estimator alone, then all of them together.
+"""An evaluation from aligned answers to tables: each estimator alone, then all together.
 
-Notebook, command and workflow call `evaluate_estimator` for each estimator, and
-`compare_table`, `make_claims` and `compare_study` for all of them. These know frames and
-settings, neither files nor rules.
+Notebook, command and workflow align their predictions once and call `evaluate_estimators` for
+each file of estimators, and `compare_table`, `make_claims` and `compare_study` for all of them.
+These know frames and settings, neither files nor rules.
 """
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import NamedTuple
 
 import pandas as pd
 
 from persistcal.evaluation import claims
+from persistcal.evaluation.aligned import (
+    SUBJECT,
+    Aligned,
+    Subject,
+    align_answers,
+)
 from persistcal.evaluation.blocks import Member, named_blocks
-from persistcal.evaluation.contrast import arrange_answers, contrast_sets, describe_sets
-from persistcal.evaluation.evaluate import metrics_of, prepare_predictions
-from persistcal.evaluation.reliability import add_noise_floors, floors_of
+from persistcal.evaluation.contrast import describe_sets
+from persistcal.evaluation.evaluate import evaluate
+from persistcal.evaluation.reliability import add_noise_floors, noise_floors
 from persistcal.evaluation.replicates import (
     UNFINISHED,
     digest_of_draws,
@@ -39,10 +46,8 @@ log = logging.getLogger(__name__)
 
 # Is called with the name of each finished step, and of a part of one if it ends in UNFINISHED
 Step = Callable[[str], None]
-Checkpoints = Mapping[str, Sequence[str]]  # evaluation checkpoints of each model, in order
 # Model, dataset, and the blocks of estimators that are compared there
 Comparison = tuple[str, str, Sequence[Sequence[Member]]]
-SUBJECT = ["model", "dataset"]
 
 
 class EstimatorResult(NamedTuple):
@@ -56,33 +61,31 @@ class EstimatorResult(NamedTuple):
     replicates: pd.DataFrame
 
 
-def evaluate_estimator(
-    predictions: pd.DataFrame,
-    checkpoints: Sequence[str],
-    settings: EvaluationSettings,
-    step: Step = lambda _: None,
+def evaluate_estimators(
+    data: Aligned, settings: EvaluationSettings, step: Step = lambda _: None
 ) -> EstimatorResult:
-    """Evaluate the predictions of one or more estimators on one model's answers to a dataset.
+    """Evaluate one or more estimators on one model's answers to a dataset.
 
     Metrics have the conditionings of the tests, and by odds and fitted in any case. Replicates
     of estimators that are evaluated one by one are paired if the answers and the settings are
     the same, see `digest_of_draws`.
     """
-    if predictions.empty:
-        log.warning("There are no predictions, so nothing to evaluate")
-        tables = (artifacts.METRICS, artifacts.INTERVALS, artifacts.REPLICATES)
-        return EstimatorResult(*map(artifacts.empty, tables))
     every = list(dict.fromkeys([*CONDITIONINGS, *settings.conditionings]))
-    data = prepare_predictions(predictions, checkpoints, replace(settings, conditionings=every))
-    metrics = metrics_of(data, settings)
+    metrics = evaluate(data, replace(settings, conditionings=every))
     step("metrics")
-    tested = data.only(settings.conditionings)
-    replicates = replicate(tested, settings, step)
+    replicates = replicate(data, settings, step)
     step(f"noise floors{UNFINISHED}")
-    ends = add_noise_floors(intervals(replicates), floors_of(tested, settings))
-    drawn = digest_of_draws(predictions, checkpoints, settings)
+    ends = add_noise_floors(intervals(replicates), noise_floors(data, settings))
+    drawn = digest_of_draws(data, settings)
     step("bootstrap")
     return EstimatorResult(metrics, ends, to_table(replicates, drawn))
+
+
+def nothing_to_evaluate() -> EstimatorResult:
+    """Return empty tables, and log why."""
+    log.warning("There are no predictions, so nothing to evaluate")
+    tables = (artifacts.METRICS, artifacts.INTERVALS, artifacts.REPLICATES)
+    return EstimatorResult(*map(artifacts.empty, tables))
 
 
 def compare_table(replicates: pd.DataFrame, comparisons: Sequence[Comparison]) -> pd.DataFrame:
@@ -105,9 +108,8 @@ def compare_table(replicates: pd.DataFrame, comparisons: Sequence[Comparison]) -
 
 
 def make_claims(
-    predictions: pd.DataFrame,
+    subjects: Mapping[Subject, Aligned],
     replicates: pd.DataFrame,
-    checkpoints: Checkpoints,
     settings: Mapping[str, EvaluationSettings],
     *,
     is_greedy: bool,
@@ -115,15 +117,9 @@ def make_claims(
     """Return the table CLAIMS of each model and dataset; `settings` are by dataset."""
     drawn = {key: rows for key, rows in replicates.groupby(SUBJECT, sort=False)}
     tables = []
-    for key, rows in predictions.groupby(SUBJECT, sort=False):
-        model, dataset = map(str, key)
-        table = claims.make_claims(
-            rows,
-            from_table(drawn[key]),
-            checkpoints[model],
-            settings[dataset],
-            is_greedy=is_greedy,
-        )
+    for (model, dataset), data in subjects.items():
+        samples = from_table(drawn[model, dataset])
+        table = claims.make_claims(data, samples, settings[dataset], is_greedy=is_greedy)
         tables.append(table.assign(model=model, dataset=dataset))
     made = _stack(tables, artifacts.CLAIMS)
     log.info("%s", made["word"][made["word"].ne("")].value_counts().to_dict())
@@ -145,8 +141,7 @@ class StudyComparison(NamedTuple):
 
 
 def compare_study(
-    predictions: Sequence[pd.DataFrame],
-    checkpoints: Checkpoints,
+    subjects: Mapping[Subject, Aligned],
     answers: pd.DataFrame,
     settings: Mapping[str, EvaluationSettings],
     *,
@@ -157,10 +152,8 @@ def compare_study(
 
     Parameters
     ----------
-    predictions : sequence of DataFrame
-        Tables PREDICTIONS of any models and datasets.
-    checkpoints : mapping of str to sequence of str
-        The evaluation checkpoints of each model, earliest first.
+    subjects : mapping of (str, str) to Aligned
+        By model and dataset.
     answers : DataFrame
         The table ANSWERS, for the texts of regressions.
     settings : mapping of str to EvaluationSettings
@@ -168,18 +161,23 @@ def compare_study(
     controls : mapping of str to str
         The control of each named kind of change that has one.
     """
-    filled = [rows for rows in predictions if len(rows)]
-    together = pd.concat(filled or list(predictions), ignore_index=True)
     first = next(iter(settings.values()))
+    by_dataset = {
+        name: {model: data for (model, dataset), data in subjects.items() if dataset == name}
+        for name in settings
+    }
     states = [
-        compare_checkpoints_of(together[together["dataset"] == dataset], checkpoints, chosen)
-        for dataset, chosen in settings.items()
+        compare_states(models, settings[name], dataset=name)
+        for name, models in by_dataset.items()
+        if models
     ]
+    for name in [name for name, models in by_dataset.items() if not models]:
+        log.warning("There are no predictions on %s, so nothing to compare", name)
     step("states")
-    pairs = measure_pairs(filled, checkpoints, settings)
-    changes = measure_changes(together, checkpoints, first, controls=controls)
+    pairs = measure_pairs(subjects, settings)
+    changes = measure_changes(by_dataset, first, controls=controls)
     step("pairs")
-    thresholds = check_thresholds(filled, checkpoints, answers, first)
+    thresholds = check_thresholds(subjects, answers, first)
     step("thresholds")
     return StudyComparison(
         _stack([table for table, _ in states], artifacts.STATES),
@@ -190,51 +188,36 @@ def compare_study(
     )
 
 
-def compare_checkpoints_of(
-    predictions: pd.DataFrame, checkpoints: Checkpoints, settings: EvaluationSettings
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the tables STATES and TRENDS of all predictions on one dataset."""
-    if predictions.empty:
-        log.warning("There are no predictions on a dataset, so nothing to compare")
-        return artifacts.empty(artifacts.STATES), artifacts.empty(artifacts.TRENDS)
-    by_model = {str(model): rows for model, rows in predictions.groupby("model", sort=False)}
-    dataset = str(predictions["dataset"].iloc[0])
-    return compare_states(by_model, checkpoints, settings, dataset=dataset)
-
-
 def measure_pairs(
-    predictions: Sequence[pd.DataFrame],
-    checkpoints: Checkpoints,
-    settings: Mapping[str, EvaluationSettings],
+    subjects: Mapping[Subject, Aligned], settings: Mapping[str, EvaluationSettings]
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the tables PAIRS and MIN_CONTRAST of all predictions."""
     measured, swept = [], []
-    for frame in predictions:
-        for key, rows in frame.groupby(SUBJECT, sort=False):
-            model, dataset = map(str, key)
-            chosen, labels = settings[dataset], {"model": model, "dataset": dataset}
-            table = metrics_of_pairs(rows, checkpoints[model], chosen)
-            measured.append(table.assign(**labels))
-            sweep = sweep_min_contrast(table, chosen=chosen.min_contrast)
-            swept.append(sweep.assign(**labels))
+    for (model, dataset), data in subjects.items():
+        for of_file in data.by_file():
+            table = metrics_of_pairs(of_file)
+            sweep = sweep_min_contrast(table, chosen=settings[dataset].min_contrast)
+            measured.append(table.assign(model=model, dataset=dataset))
+            swept.append(sweep.assign(model=model, dataset=dataset))
     return _stack(measured, artifacts.PAIRS), _stack(swept, artifacts.MIN_CONTRAST)
 
 
 def measure_changes(
-    predictions: pd.DataFrame,
-    checkpoints: Checkpoints,
+    by_dataset: Mapping[str, Mapping[str, Aligned]],
     settings: EvaluationSettings,
     *,
     controls: Mapping[str, str],
 ) -> pd.DataFrame:
-    """Return the table CHANGES of all predictions; empty if no kind of change has a name."""
-    if not isinstance(settings.pairs, Mapping):
-        return artifacts.empty(artifacts.CHANGES)
+    """Return the table CHANGES of all models; empty if no kind of change has a name."""
     tables = []
-    key = ["dataset", "train_dataset", "estimator"]
-    for (dataset, *_), rows in predictions.groupby(key, sort=False):
-        table = metrics_of_changes(rows, checkpoints, settings, controls=controls)
-        tables.append(table.assign(dataset=str(dataset)))
+    for dataset, models in by_dataset.items() if isinstance(settings.pairs, Mapping) else ():
+        files = (members for data in models.values() for members in data.files)
+        for member in dict.fromkeys(chain.from_iterable(files)):
+            chosen = {
+                m: d.only([member]) for m, d in models.items() if member in d.answers.rows
+            }
+            table = metrics_of_changes(chosen, settings, controls=controls)
+            tables.append(table.assign(dataset=dataset))
     return _stack(tables, artifacts.CHANGES)
 
 
@@ -260,11 +243,10 @@ def describe_contrast_sets(
     questions are listed, too.
     """
     by_checkpoint = {name: answers[answers["checkpoint"] == name] for name in checkpoints}
-    correct, ids = arrange_answers(by_checkpoint)
+    _, ids, sets = align_answers(by_checkpoint, settings)
     texts = {
         name: rows.set_index("question_id")["answer"] for name, rows in by_checkpoint.items()
     }
-    sets = contrast_sets(correct, checkpoints, settings)
     rows = []
     for pair in sets:
         chosen = ids[pair.questions]

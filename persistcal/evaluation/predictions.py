@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from enum import IntEnum
 from itertools import combinations
 from typing import NamedTuple
 
@@ -141,6 +142,19 @@ def _level_starts(ordered: Array, tolerance: float) -> NDArray[np.intp]:
     return np.maximum.accumulate(np.where(begins, number, 0))
 
 
+class Ask(IntEnum):
+    """Whose answers a row is about: the usual ones, halves of their samples, or a second ask.
+
+    `AGAIN` has the number of `HALF_2`, which tables have only next to `HALF_1`.
+    """
+
+    WHOLE = 0
+    HALF_1 = 1
+    HALF_2 = 2
+    AGAIN = 2
+    EXAMPLES = 3  # a second ask after other few-shot examples
+
+
 class PredictionsError(ValueError):
     """The predictions are not fit for evaluation."""
 
@@ -240,7 +254,7 @@ def _check_values(predictions: pd.DataFrame, checkpoints: Sequence[str]) -> pd.D
 
 
 def arrange(
-    predictions: pd.DataFrame, checkpoints: Sequence[str], *, ask: int = 0
+    predictions: pd.DataFrame, checkpoints: Sequence[str], *, ask: Ask = Ask.WHOLE
 ) -> AnswerArrays:
     """Arrange predictions, of one model and dataset, as arrays over checkpoints and questions.
 
@@ -268,11 +282,7 @@ def arrange(
     present = ~np.isnan(confidence)
     if (absent := ~present.any(axis=2)).any():
         r, k = np.argwhere(absent)[0]
-        raise PredictionsError(
-            f"Estimator {runs[r].estimator!r} (trained on {runs[r].train_dataset}, seed "
-            f"{runs[r].seed}) has no prediction at checkpoint {checkpoints[k]!r}: every "
-            f"estimator needs all of {', '.join(checkpoints)}."
-        )
+        raise lacks_checkpoint(runs[r], checkpoints[k], checkpoints)
     if (lacking := present != (correct != ABSENT)).any():
         positions = np.argwhere(lacking)
         first = "; ".join(
@@ -294,6 +304,17 @@ def arrange(
     names = np.asarray(questions)
     shared = _group_numbers(predictions, question, len(names))
     return AnswerArrays(tuple(checkpoints), names, correct, tied, shared)
+
+
+def lacks_checkpoint(
+    series: Series, checkpoint: str, checkpoints: Sequence[str]
+) -> PredictionsError:
+    """Return the error that an estimator has no prediction at a checkpoint."""
+    return PredictionsError(
+        f"Estimator {series.estimator!r} (trained on {series.train_dataset}, seed "
+        f"{series.seed}) has no prediction at checkpoint {checkpoint!r}: every estimator "
+        f"needs all of {', '.join(checkpoints)}."
+    )
 
 
 def _group_numbers(

@@ -17,15 +17,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from persistcal.evaluation.aligned import Aligned
 from persistcal.evaluation.distributions import Z, student_quantile
 from persistcal.evaluation.draws import question_blocks
-from persistcal.evaluation.evaluate import (
-    Prepared,
-    count_once,
-    defining,
-    metrics_under,
-    prepare_predictions,
-)
+from persistcal.evaluation.evaluate import count_once, defining, metrics_under
 from persistcal.evaluation.metrics.registry import MetricKey
 from persistcal.evaluation.predictions import Array, Mask
 from persistcal.evaluation.settings import EvaluationSettings
@@ -232,19 +227,7 @@ def _uniforms(groups: NDArray[np.intp], n_draws: int, seed: int) -> Iterator[Arr
 
 
 def noise_floors(
-    predictions: pd.DataFrame,
-    checkpoints: Sequence[str],
-    settings: EvaluationSettings,
-    *,
-    n_draws: int = N_DRAWS,
-) -> pd.DataFrame:
-    """Return `floors_of` predictions, see `prepare_predictions`."""
-    data = prepare_predictions(predictions, checkpoints, settings)
-    return floors_of(data, settings, n_draws=n_draws)
-
-
-def floors_of(
-    data: Prepared, settings: EvaluationSettings, *, n_draws: int = N_DRAWS
+    data: Aligned, settings: EvaluationSettings, *, n_draws: int = N_DRAWS
 ) -> pd.DataFrame:
     """Return the noise floor and the p-value of calibration for each estimator's SmoothECE.
 
@@ -254,19 +237,20 @@ def floors_of(
     confidences allow, so the test errs towards calibration. So does a group of questions.
     """
     answers = data.answers
-    observed = metrics_under(count_once, data, chosen=[METRIC])
+    observed = metrics_under(count_once, data, settings.conditionings, chosen=[METRIC])
     # the questions of each checkpoint or pair, with each run's confidences in them
-    checkpoints = zip(data.full, data.on_full[0].checkpoints, strict=True)
+    checkpoints = zip(data.parts, data.on_full[0].checkpoints, strict=True)
     parts = {
         MetricKey("odds", "full", METRIC): [
             (part.questions, [_arranged(run.confidence[answered]) for run in data.on_full])
             for part, answered in checkpoints
         ]
     }
-    defined = defining(METRIC, data.contrast)
-    for conditioning, by_pair in data.on_contrast.items() if defined else ():
+    defined = defining(METRIC, data.kept)
+    for conditioning in settings.conditionings if defined else ():
+        rated = data.rated(conditioning)
         parts[MetricKey(conditioning, "contrast", METRIC)] = [
-            (data.contrast[i].questions, [_arranged(run.earlier) for run in by_pair[i]])
+            (rated[i].pair.changed, [_arranged(run.earlier) for run in rated[i].runs])
             for i in defined
         ]
     drawn = {key: np.zeros((len(data.on_full), n_draws)) for key in parts}

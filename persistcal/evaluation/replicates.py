@@ -16,14 +16,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from persistcal.evaluation import draws
+from persistcal.evaluation.aligned import MEMBER, Aligned
+from persistcal.evaluation.blocks import Member
 from persistcal.evaluation.draws import Component
 from persistcal.evaluation.evaluate import (
-    Prepared,
     count_once,
     defining,
     metrics_under,
     not_computed,
-    prepare_predictions,
 )
 from persistcal.evaluation.metrics.registry import METRICS, MetricKey
 from persistcal.evaluation.predictions import AnswerArrays, Array
@@ -32,11 +32,10 @@ from persistcal.evaluation.settings import EvaluationSettings
 
 log = logging.getLogger(__name__)
 
-Estimator = tuple[str, str]  # train_dataset and name
 MEMORY = 500_000_000  # bytes: the limit for the replicates of a block
 UNFINISHED = " …"  # ends the name of a part of a step
 LARGEST_BLOCK = 5_000  # replicates: larger blocks are not faster
-MEMBER, KEY = ["train_dataset", "estimator"], ["conditioning", "scope", "metric"]
+KEY = ["conditioning", "scope", "metric"]
 VALUES = ["value", "replicates", "claims", "improvement", "regression", "drawn"]
 VALUES += ["seeds", "by_seed", "noise", "n_effective"]
 
@@ -72,7 +71,7 @@ class Replicates(NamedTuple):
     of gained and lost questions in the pair with the fewest of the rarer direction.
     """
 
-    estimators: list[Estimator]
+    estimators: list[Member]
     observed: dict[MetricKey, Array]
     replicated: dict[MetricKey, Array]
     by_seed: dict[MetricKey, list[dict[int, float]]]
@@ -92,15 +91,8 @@ class Replicates(NamedTuple):
         return self.claims.get(key, self.replicated[key])
 
 
-def replicate_metrics(
-    predictions: pd.DataFrame, checkpoints: Sequence[str], settings: EvaluationSettings
-) -> Replicates:
-    """Return `replicate` of predictions, see `prepare_predictions`."""
-    return replicate(prepare_predictions(predictions, checkpoints, settings), settings)
-
-
 def replicate(
-    data: Prepared, settings: EvaluationSettings, step: Callable[[str], None] = lambda _: None
+    data: Aligned, settings: EvaluationSettings, step: Callable[[str], None] = lambda _: None
 ) -> Replicates:
     """Evaluate every estimator on the same bootstrap replicates.
 
@@ -111,7 +103,7 @@ def replicate(
     answers = data.answers
     n_replicates, n_questions = settings.n_replicates, len(answers.questions)
     shape, n_groups = (len(answers.rows), n_replicates), len(np.unique(answers.groups))
-    observed = metrics_under(count_once, data)
+    observed = metrics_under(count_once, data, settings.conditionings)
     replicated = {key: np.full(shape, np.nan) for key in observed}
     replicated_names = [
         name for name, metric in METRICS.items() if metric.has_interval or settings.paper_marks
@@ -119,7 +111,8 @@ def replicate(
     chosen = free()
     claims = {key: np.empty(shape) for key in observed if key.metric in chosen}
     spread = {key: np.zeros(len(answers.rows)) for key in observed}
-    far = draws.reach([*data.full, *data.contrast], n_questions)
+    parts = [*data.parts, *(pair.part for pair in data.kept)]
+    far = draws.reach(parts, n_questions)
     for block in blocks(n_replicates, _bytes_each(data, n_questions, far)):
         columns = slice(block.start, block.stop)
         sequences = draws.draw_sequences(n_questions, block, seed=settings.seed, reach=far)
@@ -129,10 +122,16 @@ def replicate(
                 n_groups, block, seed=settings.seed, reach=0
             ).counts
         values = metrics_under(
-            partial(draws.count_draws, sequences=sequences), data, chosen=replicated_names
+            partial(draws.count_draws, sequences=sequences),
+            data,
+            settings.conditionings,
+            chosen=replicated_names,
         )
         unstratified = metrics_under(
-            partial(_count, group_counts, answers.groups), data, chosen=chosen
+            partial(_count, group_counts, answers.groups),
+            data,
+            settings.conditionings,
+            chosen=chosen,
         )
         for key, run_values in unstratified.items():
             claims[key][:, columns] = mean_over_seeds(run_values, answers)
@@ -140,7 +139,7 @@ def replicate(
             replicated[key][:, columns] = mean_over_seeds(run_values, answers)
             spread[key] += _between_seeds(run_values, answers).sum(axis=1) / n_replicates
         step(f"{block.stop:,} of {n_replicates:,} replicates{UNFINISHED}")
-    directed, fewest = _directions(answers, data, settings, step)
+    directed, fewest = _directions(data, settings, step)
     seeds = [series.seed for series in answers.confidence]
     means, by_seed, noise, n_effective = {}, {}, {}, {}
     for key, run_values in observed.items():
@@ -148,9 +147,9 @@ def replicate(
         means[key] = mean_over_seeds(run_values, answers)[:, 0]
         by_seed[key] = [{seeds[i]: on_data[i] for i in row} for row in answers.rows.values()]
         noise[key] = np.maximum(0, spread[key] - _between_seeds(run_values, answers)[:, 0])
-        parts = data.full
+        parts = data.parts
         if key.scope == "contrast":
-            parts = [data.contrast[n] for n in defining(key.metric, data.contrast)]
+            parts = [data.kept[n].part for n in defining(key.metric, data.kept)]
         balanced = METRICS[key.metric].both_directions
         n_effective[key] = effective_questions(parts, answers.groups, balanced=balanced)
     claims |= directed
@@ -194,13 +193,16 @@ def blocks(n_replicates: int, bytes_each: int) -> list[range]:
     return [range(start, min(start + size, n_replicates)) for start in starts]
 
 
-def _bytes_each(data: Prepared, n_questions: int, reach: int) -> int:
+def _bytes_each(data: Aligned, n_questions: int, reach: int) -> int:
     """Return the memory of a replicate.
 
     It has counts of all questions, of the pooled answers, and of a component while it is drawn.
     """
-    n_answers = sum(part.size for part in data.full)
-    largest = max((part.size for part in [*data.full, *data.contrast]), default=0)
+    n_answers = sum(part.size for part in data.parts)
+    largest = max(
+        [*(part.size for part in data.parts), *(pair.counts.changed for pair in data.kept)],
+        default=0,
+    )
     nearby = 2 * reach * np.min_scalar_type(n_questions).itemsize
     return n_questions + n_answers + 2 * largest + nearby + 2_000
 
@@ -234,16 +236,16 @@ def _count(counts: draws.Counts, groups: NDArray[np.intp], part: Component) -> d
 
 
 def _directions(
-    answers: AnswerArrays,
-    data: Prepared,
-    settings: EvaluationSettings,
-    step: Callable[[str], None],
+    data: Aligned, settings: EvaluationSettings, step: Callable[[str], None]
 ) -> tuple[dict[MetricKey, Array], dict[MetricKey, tuple[int, int]]]:
     """Return the claims and the fewest questions of metrics that rest on both directions."""
-    metrics, n_replicates, seed = directed(), settings.n_replicates, settings.seed
-    kept = defining(metrics[0], data.contrast)  # the same for all metrics
-    parts = {number: data.contrast[number] for number in kept}
-    keys = [MetricKey(c, "contrast", metric) for c in data.on_contrast for metric in metrics]
+    answers, metrics = data.answers, directed()
+    n_replicates, seed = settings.n_replicates, settings.seed
+    kept = defining(metrics[0], data.kept)  # the same for all metrics
+    parts = {number: data.kept[number].part for number in kept}
+    keys = [
+        MetricKey(c, "contrast", metric) for c in settings.conditionings for metric in metrics
+    ]
     shape = (len(answers.rows), n_replicates)
     if not parts:
         return {key: np.full(shape, np.nan) for key in keys}, {}
@@ -285,11 +287,10 @@ def _directions(
             part_weights = weights[np.searchsorted(asked, part.questions)]
             sizes = draws.group_sizes(part, answers.groups)
             values: dict[str, Array] = {}
-            for conditioning, by_pair in data.on_contrast.items():
+            for conditioning in settings.conditionings:
                 needed = not_computed(metrics, values)
-                values |= replicate_runs(
-                    by_pair[number], part, part_weights, drawn, sizes, chosen=needed
-                )
+                runs = data.rated(conditioning)[number].runs
+                values |= replicate_runs(runs, part, part_weights, drawn, sizes, chosen=needed)
                 for metric, run_values in values.items():
                     key = MetricKey(conditioning, "contrast", metric)
                     claims[key][:, columns] += mean_over_seeds(run_values, answers) / len(parts)
@@ -323,19 +324,14 @@ class UnpairedError(ValueError):
     """Estimators were resampled from other answers, or with another seed."""
 
 
-def digest_of_draws(
-    predictions: pd.DataFrame, checkpoints: Sequence[str], settings: EvaluationSettings
-) -> str:
+def digest_of_draws(data: Aligned, settings: EvaluationSettings) -> str:
     """Return a digest of all that decides which questions are drawn, and nothing else."""
-    if "ask" in predictions:  # another estimator can lack the second ask
-        predictions = predictions[predictions["ask"] == 0]
-    groups = ["group"] if "group" in predictions and predictions["group"].ne("").any() else []
-    columns = ["checkpoint", "question_id", "correct", *groups]
-    answers = predictions[columns].drop_duplicates()
-    rows = answers.sort_values(["checkpoint", "question_id"]).to_csv(index=False)
+    answers = data.answers
     keys = ("min_contrast", "min_direction", "n_replicates", "seed", "pairs")
-    drawn = [*checkpoints, *(getattr(settings, key) for key in keys)]
-    return hashlib.sha256(f"{drawn}\n{rows}".encode()).hexdigest()[:16]
+    drawn = [*answers.checkpoints, *(getattr(settings, key) for key in keys)]
+    digest = hashlib.sha256(f"{drawn}\n{answers.questions.tolist()}".encode())
+    digest.update(answers.correct.tobytes() + answers.groups.tobytes())
+    return digest.hexdigest()[:16]
 
 
 def to_table(replicates: Replicates, drawn: str) -> pd.DataFrame:

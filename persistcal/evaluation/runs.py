@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from persistcal.evaluation.contrast import ContrastSet
 from persistcal.evaluation.predictions import Array, Mask
 
 
@@ -22,13 +23,29 @@ class OnContrastSet(NamedTuple):
     """Confidences of one run in the answers to a contrast set, (n_questions,) each.
 
     `earlier` and `later` are conditioned confidences in the two checkpoints' answers. `change`
-    is the later confidence minus the earlier one before conditioning.
+    is the later confidence minus the earlier one before conditioning. `pair` is the contrast
+    set, and `stated` the run's confidences, (n_checkpoints, all questions), for metrics that
+    compare changed with unchanged questions.
     """
 
     earlier: Array
     later: Array
     change: Array
     improvement: Mask
+    pair: ContrastSet | None = None
+    stated: Array = np.empty((0, 0))
+
+    @property
+    def before(self) -> Array:
+        """The earlier checkpoint's confidence in each of `pair.every`."""
+        assert self.pair
+        return self.stated[self.pair.earlier, self.pair.every]
+
+    @property
+    def after(self) -> Array:
+        """The later checkpoint's confidence in each of `pair.every`."""
+        assert self.pair
+        return self.stated[self.pair.later, self.pair.every]
 
     @property
     def sign(self) -> Array:

@@ -44,6 +44,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit, logit
 
+from persistcal.evaluation.blocks import Member
 from persistcal.evaluation.distributions import (
     normal_quantile,
     normal_tail,
@@ -54,7 +55,7 @@ from persistcal.evaluation.metrics.registry import METRICS, MetricKey
 from persistcal.evaluation.predictions import Array, Mask, PredictionsError
 from persistcal.evaluation.proportions import DECIMALS, compare_replicates, holm, two_sided_p
 from persistcal.evaluation.reliability import FLOOR
-from persistcal.evaluation.replicates import KEY, Estimator, Replicates
+from persistcal.evaluation.replicates import KEY, Replicates
 from persistcal.store.artifacts import INTERVALS, SIGNIFICANCE
 
 log = logging.getLogger(__name__)
@@ -223,7 +224,7 @@ def intervals(replicates: Replicates) -> pd.DataFrame:
 
 
 def compare_blocks(
-    replicates: Replicates, blocks: Mapping[str, Sequence[str | Estimator]]
+    replicates: Replicates, blocks: Mapping[str, Sequence[str | Member]]
 ) -> pd.DataFrame:
     """Test, metric by metric, the best estimator of each block against the others.
 
@@ -305,7 +306,7 @@ def compare_blocks(
     return table.astype({"significant": "boolean", "in_best_set": "boolean"})
 
 
-def _member(name: str | Estimator, estimators: Sequence[Estimator], block: str) -> Estimator:
+def _member(name: str | Member, estimators: Sequence[Member], block: str) -> Member:
     matches = [e for e in estimators if name in (e, e[1])]
     if len(matches) == 1:
         return matches[0]

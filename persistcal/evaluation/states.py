@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from persistcal.evaluation.contrast import choose_pairs
+from persistcal.evaluation.aligned import Aligned
 from persistcal.evaluation.draws import draw_sequences
 from persistcal.evaluation.evaluate import compute
 from persistcal.evaluation.metrics.registry import METRICS, names
@@ -16,7 +16,6 @@ from persistcal.evaluation.predictions import (
     ABSENT,
     AnswerArrays,
     Array,
-    arrange,
     shared_by_models,
 )
 from persistcal.evaluation.proportions import compare_accuracies, compare_replicates, holm
@@ -206,11 +205,7 @@ def join(first: AnswerArrays, second: AnswerArrays) -> AnswerArrays:
 
 
 def compare_states(
-    predictions: Mapping[str, pd.DataFrame],
-    checkpoints: Mapping[str, Sequence[str]],
-    settings: EvaluationSettings,
-    *,
-    dataset: str,
+    subjects: Mapping[str, Aligned], settings: EvaluationSettings, *, dataset: str
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the tables STATES and TRENDS of all models on one dataset.
 
@@ -218,11 +213,11 @@ def compare_states(
     are compared at their last checkpoints. Holm's method adjusts for the pairs of checkpoints
     of a model, or for the pairs of models.
     """
-    answers = {model: arrange(rows, checkpoints[model]) for model, rows in predictions.items()}
+    answers = {model: data.answers for model, data in subjects.items()}
     compared, along = [], []
-    for model, arrays in answers.items():
-        chosen = choose_pairs(settings.pairs, arrays.checkpoints)
-        table, slopes = compare_checkpoints(arrays, chosen, settings)
+    for model, data in subjects.items():
+        pairs = [(pair.earlier, pair.later) for pair in data.sets]
+        table, slopes = compare_checkpoints(data.answers, pairs, settings)
         compared.append(table.assign(model=model, other_model=""))
         along.append(slopes.assign(model=model))
     answered = {

@@ -9,6 +9,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from persistcal.evaluation.aligned import (
+    MEMBER,
+    Aligned,
+    align_states,
+    name_state,
+    rate,
+    with_pairs,
+)
 from persistcal.evaluation.claims import (
     AGAINST,
     CONTROL,
@@ -18,46 +26,23 @@ from persistcal.evaluation.claims import (
     basis_of,
     word_of,
 )
-from persistcal.evaluation.contrast import (
-    ContrastSet,
-    choose_pairs,
-    contrast_sets,
-    control_model,
-)
+from persistcal.evaluation.contrast import ContrastSet, choose_pairs, control_model
 from persistcal.evaluation.control import compare_with_control
 from persistcal.evaluation.cross_asking import METRICS as OF_CROSS_ASKING
 from persistcal.evaluation.cross_asking import cross_ask
-from persistcal.evaluation.draws import component
-from persistcal.evaluation.evaluate import (
-    compute,
-    count_once,
-    metrics_under,
-    on_contrast_set,
-    prepare,
-)
+from persistcal.evaluation.evaluate import compute, count_once, metrics_under
 from persistcal.evaluation.metrics.registry import MetricKey, Scope, names
-from persistcal.evaluation.predictions import (
-    ABSENT,
-    AnswerArrays,
-    Array,
-    PredictionsError,
-    arrange,
-)
-from persistcal.evaluation.replicates import (
-    MEMBER,
-    Replicates,
-    mean_over_seeds,
-    replicate_metrics,
-)
+from persistcal.evaluation.predictions import ABSENT, AnswerArrays, Array, PredictionsError
+from persistcal.evaluation.replicates import mean_over_seeds, replicate
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.significance import intervals
 from persistcal.store.artifacts import CHANGES, MIN_CONTRAST, PAIRS, SUBSETS, empty
 
 log = logging.getLogger(__name__)
 
+Pair = tuple[tuple[str, str], tuple[str, str]]  # an earlier and a later (model, checkpoint)
 Levels = NDArray[np.intp]  # (n_checkpoints, n_questions), of answers; 0 is the lowest
 MOVES = {-1: "falls", 0: "stays", 1: "rises"}  # a baseline, by the sign of its change
-SEP = "\x1f"  # between a model and its checkpoint, in no name
 BEYOND = [
     *("beyond_control", "beyond_lower_2_5pct", "beyond_upper_97_5pct"),
     *("of_knowledge", "of_knowledge_lower_2_5pct", "of_knowledge_upper_97_5pct"),
@@ -66,25 +51,21 @@ CROSSED = ["crossed", "crossed_lower_2_5pct", "crossed_upper_97_5pct"]
 OF_CHANGES = ("delta0_balanced", "change_auc", "auc")  # the metrics of a kind of change
 
 
-def metrics_of_pairs(
-    predictions: pd.DataFrame, checkpoints: Sequence[str], settings: EvaluationSettings
-) -> pd.DataFrame:
+def metrics_of_pairs(data: Aligned) -> pd.DataFrame:
     """Return the metrics of every contrast set: the table PAIRS but for model and dataset.
 
     `evaluate` averages these metrics over the kept pairs, without weights. `distance` counts
     positions among the checkpoints, `size` questions; `value`, conditioned by odds, is the mean
     over seeds, NaN where undefined.
     """
-    answers = arrange(predictions, checkpoints)
-    rows = []
-    for pair in contrast_sets(answers.correct, checkpoints, settings):
-        once = count_once(component(pair.questions, pair.improvement))
+    rows, checkpoints = [], data.answers.checkpoints
+    for pair in data.sets:
+        once = count_once(pair.part)
         ends = checkpoints[pair.earlier], checkpoints[pair.later], pair.later - pair.earlier
-        for estimator, seeds in answers.estimators.items():
+        for estimator, seeds in data.answers.estimators.items():
             values = {metric: np.array([np.nan]) for metric in names("contrast")}
-            if len(pair.questions):
-                runs = [on_contrast_set(run, pair, "odds") for run in seeds]
-                values = compute("contrast", runs, once)
+            if pair.counts.changed:
+                values = compute("contrast", rate(pair, seeds).runs, once)
             for metric, seed_values in values.items():
                 counts = *pair.counts, pair.kept
                 rows.append((*estimator, *ends, *counts, metric, seed_values.mean()))
@@ -140,9 +121,7 @@ def thirds(margin: Array) -> tuple[Levels, dict[int, str]]:
 
 
 def metrics_of_subsets(
-    predictions: pd.DataFrame,
-    checkpoints: Sequence[str],
-    settings: EvaluationSettings,
+    data: Aligned,
     *,
     margin: Mapping[str, pd.Series],
     by_question: Mapping[str, Mapping[str, str]],
@@ -177,9 +156,8 @@ def metrics_of_subsets(
         kept pairs, and `flips` is `n_contrast` divided by the questions that both checkpoints
         answered. `value`, conditioned by odds, is the mean over seeds.
     """
-    answers = arrange(predictions, checkpoints)
-    sets = contrast_sets(answers.correct, checkpoints, settings)
-    kept, answered = [pair for pair in sets if pair.kept], answers.correct != ABSENT
+    answers, checkpoints, kept = data.answers, data.answers.checkpoints, data.kept
+    answered = answers.correct != ABSENT
     zeros = np.zeros(answered.shape, int)
     parts = [("all", zeros, {0: "all"})]
     if all(len(margin[c]) for c in checkpoints):
@@ -198,35 +176,30 @@ def metrics_of_subsets(
         differing = []
         for pair in kept:
             same = same_answers(checkpoints[pair.earlier], checkpoints[pair.later])
-            ids = answers.questions[pair.questions]
-            differing.append(pair.only(~np.isin(ids, list(same or ()))))
+            differing.append(pair.among(~np.isin(answers.questions, list(same or ()))))
         if sum(pair.counts[0] for pair in differing) < sum(pair.counts[0] for pair in kept):
             level_rows = _of_level(answers, differing, zeros, 0)
             rows += [("answers", "that differ", *row) for row in level_rows]
-    for baseline, moves in _moves(answers, checkpoints, kept, rated):
+    for baseline, moves in _moves(answers, kept, rated):
         for move, name in MOVES.items():
-            moved = [pair.only(m == move) for pair, m in zip(kept, moves, strict=True)]
-            level_rows = _of_level(answers, [p for p in moved if len(p.questions)], zeros, 0)
+            moved = [pair.among(m == move) for pair, m in zip(kept, moves, strict=True)]
+            level_rows = _of_level(answers, [p for p in moved if p.counts.changed], zeros, 0)
             rows += [(baseline, name, *row) for row in level_rows if row.scope == "contrast"]
     return pd.DataFrame(rows, columns=SUBSETS.schema.names)
 
 
 def _moves(
-    answers: AnswerArrays,
-    checkpoints: Sequence[str],
-    kept: Sequence[ContrastSet],
-    rated: pd.DataFrame | None,
+    answers: AnswerArrays, kept: Sequence[ContrastSet], rated: pd.DataFrame | None
 ) -> Iterator[tuple[str, list[Array]]]:
-    """Yield each baseline with the sign of its change on the questions of each contrast set."""
+    """Yield each baseline with the sign of its change on all questions, for each pair."""
     if rated is None:
         return
-    for name in rated.columns.drop(["checkpoint", "question_id"]):
-        wide = rated.pivot(index="checkpoint", columns="question_id", values=name)
-        table = wide.reindex(index=list(checkpoints), columns=answers.questions).to_numpy()
-        changes = [
-            np.sign(table[pair.later] - table[pair.earlier])[pair.questions] for pair in kept
-        ]
-        yield str(name).replace("_", " "), changes
+    for baseline in rated.columns.drop(["checkpoint", "question_id"]):
+        wide = rated.pivot(index="checkpoint", columns="question_id", values=baseline)
+        names = list(answers.checkpoints)
+        table = wide.reindex(index=names, columns=answers.questions).to_numpy()
+        changes = [np.sign(table[pair.later] - table[pair.earlier]) for pair in kept]
+        yield str(baseline).replace("_", " "), changes
 
 
 def _margins_of(
@@ -271,8 +244,9 @@ def _of_level(
         ends = [pair.earlier, pair.later]
         is_member = levels[ends].min(axis=0) == level
         total += int((is_member & (answers.correct[ends] != ABSENT).all(axis=0)).sum())
-        restricted.append(pair.only(is_member[pair.questions]))
-    restricted = [pair for pair in restricted if len(pair.questions)]
+        of_level = pair.among(is_member)
+        if of_level.counts.changed:
+            restricted.append(of_level)
     counted = [pair.counts for pair in restricted]
     n_contrast, gained, lost = np.sum(counted, axis=0).tolist() if counted else (0, 0, 0)
     accuracy = float((correct == 1).sum() / n_answers)
@@ -283,8 +257,8 @@ def _of_level(
         correct=correct[answered],
         confidence={s: c[answered] for s, c in answers.confidence.items()},
     )
-    values = metrics_under(count_once, prepare(subset, [], ["odds"]))
-    whole = metrics_under(count_once, prepare(answers, restricted, ["odds"]))
+    values = metrics_under(count_once, Aligned(subset, []), ["odds"])
+    whole = metrics_under(count_once, Aligned(answers, restricted), ["odds"])
     rows: list[LevelRow] = []
     scopes: tuple[Scope, Scope] = ("contrast", "full")
     for scope, table in zip(scopes, (whole, values), strict=True):
@@ -303,19 +277,17 @@ class Kind(NamedTuple):
 
 
 def metrics_of_changes(
-    predictions: pd.DataFrame,
-    checkpoints: Mapping[str, Sequence[str]],
+    subjects: Mapping[str, Aligned],
     settings: EvaluationSettings,
     *,
     controls: Mapping[str, str],
 ) -> pd.DataFrame:
     """Return Δ₀ᵇ, change AUC and contrast AUC (by odds) of each kind of change, with intervals.
 
-    `predictions` are of one dataset and several models, with the evaluation `checkpoints` of
-    each, in order. `settings.pairs` contains pairs of checkpoints, the earlier one first, by
-    the kind of change between them; kinds without a pair among a model's checkpoints are
-    skipped. `controls` names the control of each kind, in the same model or else in the only
-    other model that has it.
+    `subjects` are models on one dataset. `settings.pairs` contains pairs of checkpoints, the
+    earlier one first, by the kind of change between them; kinds without a pair among a model's
+    checkpoints are skipped. `controls` names the control of each kind, in the same model or
+    else in the only other model that has it.
 
     The result has the columns of the table CHANGES but for the dataset. Contrast sets count
     whatever their size; if all of a kind are empty, its metrics are NaN. `lost_before` and
@@ -327,39 +299,43 @@ def metrics_of_changes(
     cross-asked metric of predictions of two asks. The claim `word` rests on it if there is one,
     else on the control, as `basis` shows.
     """
-    named = predictions.assign(
-        checkpoint=predictions["model"] + SEP + predictions["checkpoint"]
-    )
-    order = [f"{model}{SEP}{name}" for model, names in checkpoints.items() for name in names]
     if not isinstance(settings.pairs, Mapping):
         raise ValueError("pairs must map each kind of change to its pairs of checkpoints.")
+    order = [(m, name) for m, data in subjects.items() for name in data.answers.checkpoints]
 
-    def draw(pairs: Sequence[tuple[str, str]], others: Sequence[tuple[str, str]]) -> Drawn:
-        """Replicate `pairs` over the questions of `others`, too, so that both are paired."""
+    def join(pairs: Sequence[Pair], others: Sequence[Pair] = ()) -> tuple[Aligned, Aligned]:
+        """Align `pairs` and the control `others` over the questions of both."""
         needed = {end for pair in (*pairs, *others) for end in pair}
-        ends = [name for name in order if name in needed]
-        rows = named[named["checkpoint"].isin(ends)]
-        answers = arrange(rows, ends)
-        chosen = replace(settings, pairs=pairs, min_contrast=1, conditionings=["odds"])
-        sets = contrast_sets(answers.correct, ends, chosen)
-        return Drawn(answers, sets, replicate_metrics(rows, ends, chosen))
+        states = [state for state in order if state in needed]
+        named = [
+            replace(
+                settings,
+                pairs=[[name_state(*end) for end in pair] for pair in of],
+                min_contrast=1,
+                conditionings=["odds"],
+            )
+            for of in (pairs, others)
+        ]
+        both = align_states(subjects, states, named[0])
+        return both, with_pairs(both, named[1])
 
     kinds = {
         Kind(model, change): pairs
-        for model in predictions["model"].unique()
+        for model, data in subjects.items()
         for change, listed in settings.pairs.items()
-        if (pairs := _pairs_in(model, checkpoints[model], listed))
+        if (pairs := _pairs_in(model, data.answers.checkpoints, listed))
     }
     tables = []
     for kind, pairs in kinds.items():
         control = _control(kind, controls.get(kind.change, ""), kinds)
         control_pairs = kinds[control] if control else []
-        found = draw(pairs, control_pairs)
-        rows = intervals(found.replicates)
+        found, of_control = join(pairs, control_pairs)
+        chosen = replace(settings, min_contrast=1, conditionings=["odds"])
+        rows = intervals(replicate(found, chosen))
         rows = rows[(rows["scope"] == "contrast") & rows["metric"].isin(OF_CHANGES)]
         rows = rows.merge(_in_lost_answers(found), how="left")
-        rows = rows.merge(_beyond_control(found, control_pairs, settings), how="left")
-        crossed = _cross_ask(named[named["checkpoint"].isin(sum(pairs, ()))], pairs, settings)
+        rows = rows.merge(_beyond_control(found, of_control.sets, settings), how="left")
+        crossed = _cross_ask(join(pairs)[0], settings)
         rows = rows.merge(crossed, how="left", on=[*MEMBER, "metric"], suffixes=("", "_cross"))
         for name in ("word", "basis"):
             rows[name] = rows.pop(f"{name}_cross").combine_first(rows[name]).fillna("")
@@ -377,21 +353,13 @@ def metrics_of_changes(
     return pd.concat(tables)[kept] if tables else empty(CHANGES)[kept]
 
 
-class Drawn(NamedTuple):
-    """Answers of some checkpoints, their contrast sets, and replicates of their metrics."""
-
-    answers: AnswerArrays
-    sets: list[ContrastSet]
-    replicates: Replicates
-
-
 def _pairs_in(
     model: str, checkpoints: Sequence[str], pairs: Sequence[Sequence[str]]
-) -> list[tuple[str, str]]:
-    """Return the pairs that a model has, with the model in the checkpoints' names."""
-    names = [f"{model}{SEP}{name}" for name in checkpoints]
+) -> list[Pair]:
+    """Return the pairs of states that a model has."""
     return [
-        (names[earlier], names[later]) for earlier, later in choose_pairs(pairs, checkpoints)
+        ((model, checkpoints[earlier]), (model, checkpoints[later]))
+        for earlier, later in choose_pairs(pairs, checkpoints)
     ]
 
 
@@ -411,13 +379,11 @@ def _control(kind: Kind, name: str, kinds: Collection[Kind]) -> Kind | None:
 
 
 def _beyond_control(
-    drawn: Drawn, pairs: Sequence[tuple[str, str]], settings: EvaluationSettings
+    data: Aligned, control: Sequence[ContrastSet], settings: EvaluationSettings
 ) -> pd.DataFrame:
     """Return Δ_K and AUC_K of each estimator, and its word; no rows without a control."""
-    answers = drawn.answers
-    every_set = replace(settings, min_contrast=1, pairs=pairs)
-    sets = contrast_sets(answers.correct, answers.checkpoints, every_set)
-    found = compare_with_control(drawn.sets, sets, answers, settings) if pairs else None
+    answers = data.answers
+    found = compare_with_control(data.sets, control, answers, settings) if control else None
     rows: list[tuple[object, ...]] = []
     for number, member in enumerate(answers.rows if found else ()):
         assert found
@@ -434,14 +400,11 @@ def _beyond_control(
     return _claimed(rows, BEYOND)
 
 
-def _cross_ask(
-    predictions: pd.DataFrame, pairs: Sequence[tuple[str, str]], settings: EvaluationSettings
-) -> pd.DataFrame:
+def _cross_ask(data: Aligned, settings: EvaluationSettings) -> pd.DataFrame:
     """Return the cross-asked metrics of each estimator, and its word; no rows with one ask."""
-    chosen = replace(settings, pairs=pairs, min_contrast=1)
-    crossed = cross_ask(predictions, list(dict.fromkeys(sum(pairs, ()))), chosen)
-    if crossed is None:
+    if data.crossed is None:
         return _claimed([], CROSSED)
+    crossed = cross_ask(data.crossed, settings)
     rows: list[tuple[object, ...]] = []
     basis = basis_of(crossed)
     for number, member in enumerate(crossed.estimators):
@@ -460,17 +423,17 @@ def _claimed(rows: Sequence[tuple[object, ...]], columns: Sequence[str]) -> pd.D
     return table.astype(dict.fromkeys(columns, float) | dict.fromkeys([*MEMBER, "metric"], str))
 
 
-def _in_lost_answers(drawn: Drawn) -> pd.DataFrame:
+def _in_lost_answers(data: Aligned) -> pd.DataFrame:
     """Return each estimator's mean confidence on lost questions, before and after."""
     rows = []
-    for member, runs in drawn.answers.estimators.items():
-        ends: list[list[Array]] = [[], []]
-        for run in runs:
-            for pair in drawn.sets:
-                lost = pair.questions[~pair.improvement]
-                ends[0].append(run[pair.earlier, lost])
-                ends[1].append(run[pair.later, lost])
-        before, after = map(np.concatenate, ends)
-        means = (before.mean(), after.mean()) if before.size else (np.nan, np.nan)
-        rows.append((*member, *map(float, means)))
+    for member, runs in data.answers.estimators.items():
+        ends = [
+            np.concatenate([run[k, pair.lost] for run in runs for pair, k in places])
+            for places in (
+                [(pair, pair.earlier) for pair in data.sets],
+                [(pair, pair.later) for pair in data.sets],
+            )
+        ]
+        means = [float(stated.mean()) if stated.size else np.nan for stated in ends]
+        rows.append((*member, *means))
     return pd.DataFrame(rows, columns=[*MEMBER, "lost_before", "lost_after"])

@@ -5,7 +5,7 @@ is correct. `select_threshold` finds such a threshold with a guarantee. `check_t
 it at a later checkpoint, and `explain_change` counts the questions behind a change.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -13,16 +13,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from persistcal.evaluation.contrast import choose_pairs
+from persistcal.evaluation.aligned import Aligned, Subject
+from persistcal.evaluation.contrast import ContrastSet
 from persistcal.evaluation.distributions import binomial_cdf, binomial_quantile
-from persistcal.evaluation.predictions import (
-    ABSENT,
-    AnswerArrays,
-    Array,
-    Mask,
-    arrange,
-    drop_noise,
-)
+from persistcal.evaluation.predictions import AnswerArrays, Array, Mask, drop_noise
 from persistcal.evaluation.proportions import compare_accuracies, exact_interval
 from persistcal.evaluation.selective import selective_rows
 from persistcal.evaluation.settings import EvaluationSettings
@@ -389,17 +383,12 @@ class ThresholdTables(NamedTuple):
 
 
 def check_thresholds(
-    predictions: Iterable[pd.DataFrame],
-    checkpoints: Mapping[str, Sequence[str]],
-    answers: pd.DataFrame,
-    settings: EvaluationSettings,
+    subjects: Mapping[Subject, Aligned], answers: pd.DataFrame, settings: EvaluationSettings
 ) -> ThresholdTables:
     """Select a threshold on each earlier checkpoint and check it on the later one.
 
-    `predictions` are tables PREDICTIONS of any models and datasets, `checkpoints` the
-    evaluation checkpoints of each model, earliest first, and `answers` the table ANSWERS, for
-    the texts of regressions. A pair is evaluated on the questions that both checkpoints
-    answered, one of each group.
+    `answers` is the table ANSWERS, for the texts of regressions. A pair is evaluated on the
+    questions that both checkpoints answered, one of each group.
 
     `thresholds` has a row per pair, estimator and training seed. If no threshold reaches the
     precision, `threshold` is NaN, the verdict is empty, and `least_abstention` shows the
@@ -411,14 +400,13 @@ def check_thresholds(
     """
     check_target(settings.precision, settings.delta)
     rows: dict[str, list[Row]] = {name: [] for name in ThresholdTables._fields}
-    for frame in predictions:
-        for (model, dataset), part in frame.groupby(["model", "dataset"], sort=False):
-            answered = arrange(part, checkpoints[str(model)])
-            found = [("selective", row) for row in selective_rows(answered)]
-            for pair in choose_pairs(settings.pairs, answered.checkpoints):
-                found += _check_pair(answered, pair, settings)
+    for (model, dataset), data in subjects.items():
+        for part in data.by_file():
+            found = [("selective", row) for row in selective_rows(part.answers)]
+            for pair in part.sets:
+                found += _check_pair(part.answers, pair, settings)
             for name, row in found:
-                rows[name].append({"model": str(model), "dataset": str(dataset), **row})
+                rows[name].append({"model": model, "dataset": dataset, **row})
     schemas = (THRESHOLDS, THRESHOLD_CELLS, CONFIDENT_REGRESSIONS, SELECTIVE)
     tables = ThresholdTables(
         *(
@@ -431,30 +419,30 @@ def check_thresholds(
 
 
 def _check_pair(
-    answers: AnswerArrays, pair: tuple[int, int], settings: EvaluationSettings
+    answers: AnswerArrays, pair: ContrastSet, settings: EvaluationSettings
 ) -> Iterator[tuple[str, Row]]:
     """Yield rows with their tables: the thresholds of all estimators and seeds on one pair."""
     precision, delta = settings.precision, settings.delta
-    labels = answers.correct[list(pair)]
-    shared = np.flatnonzero((labels != ABSENT).all(axis=0))
-    shared = one_per_group(answers.groups, shared, seed=settings.seed)
-    first, second = labels[:, shared] == 1
-    ends = {"earlier": answers.checkpoints[pair[0]], "later": answers.checkpoints[pair[1]]}
+    shared = one_per_group(answers.groups, np.sort(pair.every), seed=settings.seed)
+    places = [pair.earlier, pair.later]
+    first, second = answers.correct[places][:, shared] == 1
+    earlier, later = (answers.checkpoints[k] for k in places)
+    ends = {"earlier": earlier, "later": later}
     for series, confidence in answers.confidence.items():
         key: Row = {**ends, **series._asdict(), "target": precision}
         row = {**key, "delta": delta, "n_questions": len(shared), "verdict": ""}
         if not len(shared):
             yield "thresholds", row
             continue
-        earlier, later = drop_noise(confidence[list(pair)][:, shared])
-        best = least_abstention(earlier, first, precision=precision)
+        before, after = drop_noise(confidence[places][:, shared])
+        best = least_abstention(before, first, precision=precision)
         row["least_abstention"] = 1 - best.coverage if best else np.nan
-        selected = select_threshold(earlier, first, precision=precision, delta=delta)
+        selected = select_threshold(before, first, precision=precision, delta=delta)
         if selected is None:
             yield "thresholds", row
             continue
-        check = check_threshold(selected.threshold, later, second, precision=precision)
-        masks = earlier >= selected.threshold, later >= selected.threshold
+        check = check_threshold(selected.threshold, after, second, precision=precision)
+        masks = before >= selected.threshold, after >= selected.threshold
         coverage = compare_accuracies(*masks)
         change = precision_difference(
             *masks, first, second, n_replicates=settings.n_replicates, seed=settings.seed
@@ -475,7 +463,7 @@ def _check_pair(
         for cell in explain_change(*masks, first, second):
             yield "threshold_cells", {**key, **cell._asdict()}
         for q in regressed:
-            both = {"earlier_confidence": earlier[q], "later_confidence": later[q]}
+            both = {"earlier_confidence": before[q], "later_confidence": after[q]}
             question = answers.questions[shared[q]]
             yield "confident_regressions", {**key, "question_id": question, **both}
 

@@ -33,9 +33,10 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
+from persistcal.evaluation.aligned import align
 from persistcal.evaluation.contrast import condition
 from persistcal.evaluation.evaluate import compute
-from persistcal.evaluation.predictions import ABSENT, Array, arrange
+from persistcal.evaluation.predictions import ABSENT, Array
 from persistcal.evaluation.runs import OnContrastSet
 from persistcal.judge.audit import KINDS, AuditError
 from persistcal.store.artifacts import CORRECTIONS
@@ -84,7 +85,7 @@ def correct_results(
     made = {("", ""): correct_counts(audited)}
     chosen = predictions[predictions["checkpoint"].isin(checkpoints)]
     if len(chosen):
-        answers = arrange(chosen, checkpoints)
+        answers = align(chosen, checkpoints).answers
         asked = states["question_id"]
         places = pd.Index(answers.questions).get_indexer(pd.Index(asked))
         lacking = (places < 0) | (answers.correct[:, places] == ABSENT).any(axis=0)

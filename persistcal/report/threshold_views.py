@@ -7,8 +7,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from persistcal.evaluation.aligned import align
 from persistcal.evaluation.findings import threshold_finding
-from persistcal.evaluation.predictions import ABSENT, arrange
+from persistcal.evaluation.predictions import ABSENT
 from persistcal.evaluation.selective import risk_coverage
 from persistcal.evaluation.thresholds import BROKEN, KEPT, UNDECIDED, rank_verdicts
 from persistcal.report import drawing, latex
@@ -184,7 +185,7 @@ def _mean_curve(rows: pd.DataFrame) -> tuple[NDArray[np.float64], NDArray[np.flo
     """Return the coverages and mean risks over the runs of one estimator at one checkpoint."""
     if rows.empty:
         return np.empty(0), np.empty(0)
-    answers = arrange(rows, [str(rows["checkpoint"].iloc[0])])
+    answers = align(rows, [str(rows["checkpoint"].iloc[0])]).answers
     return mean_curve([run[0] for run in answers.confidence.values()], answers.correct[0])
 
 

@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from persistcal.evaluation.predictions import ABSENT, AnswerArrays, arrange
+from persistcal.evaluation.aligned import align
+from persistcal.evaluation.predictions import ABSENT, AnswerArrays
 from persistcal.evaluation.reliability import bootstrap_counts
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.report import curves, drawing
@@ -59,7 +60,7 @@ def _choose(
         names = checkpoints[model]
         if len(names) < 2:
             continue
-        answers = arrange(group, list(names))
+        answers = align(group, list(names)).answers
         trained = sorted(answers.estimators, key=lambda member: member[0] != dataset)
         runs: dict[str, curves.Runs] = {}
         for member in trained:

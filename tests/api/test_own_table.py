@@ -7,13 +7,13 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
+from measuring import evaluate as evaluate_one
 from programs import python
 from synthetic_predictions import CHECKPOINTS, make_predictions
 
 from persistcal import compare, contrast_sets, evaluate, smooth_ece, threshold
 from persistcal.api.command import compare as command_compare
 from persistcal.api.display import FIGURE_NAMES
-from persistcal.evaluation.evaluate import evaluate as evaluate_one
 from persistcal.evaluation.settings import EvaluationSettings
 
 SETTINGS = {"min_contrast": 5}

@@ -6,9 +6,10 @@ from resampling import SEED, draw, resampled_metrics, walk
 from scipy.stats import chi2
 from synthetic_predictions import CHECKPOINTS, make_predictions
 
+from persistcal.evaluation.aligned import Aligned
 from persistcal.evaluation.contrast import contrast_sets
 from persistcal.evaluation.draws import component
-from persistcal.evaluation.evaluate import metrics_under, prepare
+from persistcal.evaluation.evaluate import metrics_under
 from persistcal.evaluation.predictions import arrange
 from persistcal.evaluation.settings import EvaluationSettings
 
@@ -27,8 +28,8 @@ def pairs(answers):
 
 @pytest.fixture(scope="module")
 def parts(answers, pairs):
-    data = prepare(answers, pairs, [])
-    return [*data.full, *data.contrast]
+    data = Aligned(answers, pairs)
+    return [*data.parts, *(pair.part for pair in data.kept)]
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +72,7 @@ def test_counts_of_questions_are_multinomial():
 def replicated(answers, pairs, counts):
     """Return metrics by run and replicate."""
     drawn = iter(counts)
-    return metrics_under(lambda part: next(drawn), prepare(answers, pairs, ["odds", "fitted"]))
+    return metrics_under(lambda part: next(drawn), Aligned(answers, pairs), ["odds", "fitted"])
 
 
 @pytest.mark.parametrize("conditioning", ["odds", "fitted"])

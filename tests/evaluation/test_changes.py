@@ -5,12 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from measuring import by_dataset, cross_ask, evaluate, replicate_metrics
 from synthetic_predictions import CHECKPOINTS, make_predictions, table_of_arrays
 
-from persistcal.evaluation.cross_asking import cross_ask
-from persistcal.evaluation.evaluate import evaluate
 from persistcal.evaluation.pipeline import measure_changes
-from persistcal.evaluation.replicates import replicate_metrics
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.significance import intervals
 from persistcal.store import artifacts
@@ -33,11 +31,10 @@ def predictions():
 @pytest.fixture(scope="module")
 def measured(predictions):
     frame = predictions.assign(model="m", dataset="quiz")
-    by_estimator = [rows for _, rows in frame.groupby("estimator", sort=False)]
+    settings = replace(SETTINGS, pairs=CHANGES)
     table = measure_changes(
-        pd.concat(by_estimator),
-        checkpoints={"m": [*CHECKPOINTS, "repeated"]},
-        settings=replace(SETTINGS, pairs=CHANGES),
+        by_dataset(frame, {"m": [*CHECKPOINTS, "repeated"]}, settings),
+        settings,
         controls={"tuned": "same", "same": "absent"},
     )
     artifacts.check(table, artifacts.CHANGES, "changes")
@@ -104,8 +101,8 @@ def predictions_of(correct, confidence, model="m"):
 def measure(*frames):
     models = {frame["model"].iloc[0]: [*frame["checkpoint"].unique()] for frame in frames}
     settings = EvaluationSettings(pairs=PAIRS, n_replicates=200, seed=1)
-    arguments = {"checkpoints": models, "settings": settings, "controls": CONTROLS}
-    return measure_changes(pd.concat(frames), **arguments)
+    aligned = by_dataset(pd.concat(frames), models, settings)
+    return measure_changes(aligned, settings, controls=CONTROLS)
 
 
 def small_study(n_control=5):

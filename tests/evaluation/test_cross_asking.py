@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from measuring import cross_ask
 
 from benchmarks.asked_twice import TwoAsks, claims
+from persistcal.evaluation.aligned import align, asks_to_cross
 from persistcal.evaluation.claims import make_claims
-from persistcal.evaluation.cross_asking import asks_to_cross, cross_ask
-from persistcal.evaluation.evaluate import prepare_predictions
 from persistcal.evaluation.replicates import digest_of_draws, replicate
 from persistcal.evaluation.settings import EvaluationSettings
 
@@ -119,7 +119,8 @@ def test_too_few_changed_questions_in_an_ask_give_no_interval(random_asks):
 def test_estimators_with_one_and_two_asks_share_their_draws(random_asks):
     two_asks = table(*random_asks, asks=(0, 2))
     one_ask = two_asks[two_asks["ask"] == 0].drop(columns="ask")
-    digests = {digest_of_draws(rows, CHECKPOINTS, SETTINGS) for rows in (one_ask, two_asks)}
+    aligned = (align(rows, CHECKPOINTS, SETTINGS) for rows in (one_ask, two_asks))
+    digests = {digest_of_draws(data, SETTINGS) for data in aligned}
     assert len(digests) == 1
 
 
@@ -131,17 +132,15 @@ def test_the_basis_of_a_claim_names_the_kind_of_the_second_ask(random_asks, asks
     if asks == (1, 2):
         usual = predictions[predictions["ask"] == 1].assign(ask=0)
         predictions = pd.concat([predictions, usual])
-    replicates = replicate(prepare_predictions(predictions, CHECKPOINTS, SETTINGS), SETTINGS)
-    claims = make_claims(predictions, replicates, CHECKPOINTS, SETTINGS, is_greedy=True)
+    data = align(predictions, CHECKPOINTS, SETTINGS)
+    claims = make_claims(data, replicate(data, SETTINGS), SETTINGS, is_greedy=True)
     crossed = claims[claims["asks"] == "cross"]
     assert set(crossed["basis"]) == {basis} and crossed["word"].ne("").all()
     assert set(claims.loc[claims["asks"] == "one ask", "basis"]) == {""}
 
 
 def test_a_single_ask_is_not_crossed():
-    one_ask = pd.DataFrame({"ask": [0, 0]})
-    assert asks_to_cross(one_ask) is None
-    assert cross_ask(one_ask, CHECKPOINTS, SETTINGS) is None
+    assert asks_to_cross(pd.DataFrame({"ask": [0, 0]})) is None
 
 
 @pytest.mark.parametrize("estimator", ["probability", "self-consistency"])

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from measuring import evaluate, replicate_metrics
 from scipy.special import expit
 from sklearn.metrics import roc_auc_score
 from synthetic_predictions import CHECKPOINTS, make_predictions, table_of_arrays
@@ -12,9 +13,8 @@ from synthetic_predictions import CHECKPOINTS, make_predictions, table_of_arrays
 from benchmarks.intervals import cell
 from persistcal.evaluation import draws
 from persistcal.evaluation import replicates as replicates_module
-from persistcal.evaluation.evaluate import evaluate
 from persistcal.evaluation.metrics.registry import MetricKey
-from persistcal.evaluation.replicates import from_table, replicate_metrics, to_table
+from persistcal.evaluation.replicates import from_table, to_table
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.significance import compare_blocks, intervals
 

@@ -3,13 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+from measuring import evaluate, replicate_metrics
 from synthetic_predictions import CHECKPOINTS, make_predictions, table
 
 from persistcal.evaluation.contrast import contrast_sets, describe_sets
-from persistcal.evaluation.evaluate import evaluate
 from persistcal.evaluation.metrics.registry import MetricKey, names
 from persistcal.evaluation.predictions import PredictionsError, arrange
-from persistcal.evaluation.replicates import replicate_metrics
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.smooth_ece import smooth_ece
 

@@ -8,10 +8,13 @@ from collect_results import collect_results
 from compare_table import compare_table
 from evaluate_estimator import evaluate_estimator
 from list_contrast_sets import list_contrast_sets
+from measuring import replicate_metrics
 from synthetic_predictions import CHECKPOINTS, make_predictions
 
+from persistcal.evaluation import replicates
+from persistcal.evaluation.aligned import align
 from persistcal.evaluation.metrics.registry import names
-from persistcal.evaluation.replicates import UnpairedError, digest_of_draws, replicate_metrics
+from persistcal.evaluation.replicates import UnpairedError
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.significance import compare_blocks
 from persistcal.store import artifacts
@@ -36,11 +39,15 @@ def test_estimators_of_separate_jobs_are_tested_like_estimators_of_one_job():
     parts = [resample(predictions[predictions["estimator"] == n]) for n in estimators]
     block = [("quiz", name) for name in estimators]
     tests = compare(parts, block, [("quiz", "elsewhere"), ("quiz", "own")])
-    replicates = replicate_metrics(
+    resampled = replicate_metrics(
         predictions, CHECKPOINTS, replace(SETTINGS, conditionings=["odds"])
     )
-    expected = compare_blocks(replicates, {"coarse+learnt+own": block})
+    expected = compare_blocks(resampled, {"coarse+learnt+own": block})
     pd.testing.assert_frame_equal(tests[expected.columns], expected, check_dtype=False)
+
+
+def digest_of_draws(rows, checkpoints, settings):
+    return replicates.digest_of_draws(align(rows, checkpoints, settings), settings)
 
 
 def test_the_digest_of_draws_depends_on_every_setting_of_the_draws():

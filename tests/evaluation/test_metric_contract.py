@@ -6,12 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from measuring import replicate_metrics
 from synthetic_predictions import CHECKPOINTS, make_predictions
 
 from persistcal import compare
 from persistcal.evaluation.metrics.registry import METRICS, Metric, MetricKey, names
 from persistcal.evaluation.metrics.sign import BalancedGap
-from persistcal.evaluation.replicates import replicate_metrics
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.significance import compare_blocks, intervals
 from study.schema import load_schema

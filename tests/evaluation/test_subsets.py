@@ -4,9 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from measure_subsets import measure_subsets
+from measuring import evaluate
 from synthetic_predictions import CHECKPOINTS, make_predictions, table
 
-from persistcal.evaluation.evaluate import evaluate
+from persistcal.evaluation.aligned import align
 from persistcal.evaluation.predictions import PredictionsError
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.subsets import margins, metrics_of_subsets, thirds
@@ -52,7 +53,7 @@ def test_metrics_of_a_subset_equal_an_evaluation_of_its_rows():
     group_names = {q: "in training" if q in shared else "not in training" for q in ids}
     settings = EvaluationSettings(min_contrast=30, pairs="adjacent")
     groups = {"margin": margin, "by_question": {"reference answer": group_names}}
-    table = metrics_of_subsets(predictions, CHECKPOINTS, settings, **groups)
+    table = metrics_of_subsets(align(predictions, CHECKPOINTS, settings), **groups)
     assert list(table["by"].unique()) == ["all", "margin", "reference answer"]
     answered = predictions[predictions["estimator"] == "coarse"]
     margins_seen = [margin[row.checkpoint][row.question_id] for row in answered.itertuples()]

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from measuring import align_models
 from scipy.stats import binom, binomtest
 from synthetic_predictions import table_of_arrays
 
@@ -183,9 +184,9 @@ def check_versions(rows):
     """Return the tables of one model on one dataset, for answers without texts."""
     rows = rows.assign(model="m", dataset="d")
     answers = rows.assign(answer="")
-    return check_thresholds(
-        [rows], {"m": ["v1", "v2"]}, answers, EvaluationSettings(precision=0.8)
-    )
+    settings = EvaluationSettings(precision=0.8)
+    aligned = align_models(rows, {"m": ["v1", "v2"]}, settings)
+    return check_thresholds(aligned, answers, settings)
 
 
 def test_a_row_contains_the_verdict_and_the_changes_of_precision_and_coverage():
@@ -403,7 +404,8 @@ def test_threshold_tables_have_texts_selective_metrics_and_a_printed_row():
     rows = two_versions(**WORKED).assign(model="m", dataset="d")
     answers = rows.assign(split="test", probability=0.5, answer="at " + rows["checkpoint"])
     settings = EvaluationSettings(precision=0.8, n_replicates=200)
-    tables = check_thresholds([rows], {"m": ["v1", "v2"]}, answers, settings)
+    aligned = align_models(rows, {"m": ["v1", "v2"]}, settings)
+    tables = check_thresholds(aligned, answers, settings)
     expected = [artifacts.THRESHOLDS, artifacts.THRESHOLD_CELLS]
     expected += [artifacts.CONFIDENT_REGRESSIONS, artifacts.SELECTIVE]
     for table, made in zip(expected, tables, strict=True):

@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from measuring import evaluate
 from synthetic_predictions import table
 
 import persistcal
-from persistcal.evaluation.evaluate import evaluate
 from persistcal.evaluation.predictions import ROUNDING, join_ties
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.store.user_files import round_narrow

@@ -6,9 +6,9 @@ import numpy as np
 import relplot
 from sklearn.metrics import brier_score_loss, roc_auc_score
 
+from persistcal.evaluation.aligned import Aligned
 from persistcal.evaluation.contrast import condition
 from persistcal.evaluation.draws import count_draws, draw_sequences, question_blocks, reach
-from persistcal.evaluation.evaluate import prepare
 
 SEED = 5
 
@@ -38,7 +38,8 @@ def walk(part, n_questions, seed, replicate):
 
 def resampled_metrics(answers, pairs, conditioning, replicate):
     """All eleven metrics of a replicate, from rows that are really repeated."""
-    full, contrast, *_ = prepare(answers, pairs, [])
+    full = Aligned(answers, pairs).parts
+    contrast = [pair.part for pair in pairs if pair.kept]
     taken_full = [walk(part, len(answers.questions), SEED, replicate) for part in full]
     taken_pairs = [walk(part, len(answers.questions), SEED, replicate) for part in contrast]
     metrics = {}

@@ -6,17 +6,17 @@ from typing import get_type_hints
 import numpy as np
 import pandas as pd
 from make_page import make_page
+from measuring import align_models, evaluate, replicate_metrics
 
 from persistcal.evaluation.blocks import block_name
 from persistcal.evaluation.claims import table_of_claims
-from persistcal.evaluation.evaluate import evaluate
 from persistcal.evaluation.findings import (
     by_estimator,
     make_findings,
     threshold_finding,
     to_row,
 )
-from persistcal.evaluation.replicates import Replicates, replicate_metrics, to_table
+from persistcal.evaluation.replicates import Replicates, to_table
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.significance import compare_blocks, intervals
 from persistcal.evaluation.thresholds import check_thresholds
@@ -120,11 +120,14 @@ def invent(
     usual = EvaluationSettings(min_contrast=min_contrast)
     made["findings"] = with_others(
         make_findings(
-            predictions[predictions["estimator"].isin(NAMES)].assign(**place),
+            align_models(
+                predictions[predictions["estimator"].isin(NAMES)].assign(**place),
+                {model: evaluation},
+                usual,
+            ),
             table_of_claims(replicates, None, (20, 20), is_greedy=True).assign(**place),
             artifacts.empty(artifacts.STATES),
             artifacts.empty(artifacts.THRESHOLDS),
-            {model: evaluation},
             {dataset: usual},
         )
     )
@@ -205,12 +208,9 @@ def spread_over_places(invented):
     answers = tables["predictions"].drop_duplicates(
         ["model", "dataset", "checkpoint", "question_id"]
     )
-    checked = check_thresholds(
-        [tables["predictions"]],
-        checkpoints,
-        answers.assign(answer=""),
-        EvaluationSettings(precision=0.8, n_replicates=200),
-    )
+    settings = EvaluationSettings(precision=0.8, n_replicates=200)
+    aligned = align_models(tables["predictions"], checkpoints, settings)
+    checked = check_thresholds(aligned, answers.assign(answer=""), settings)
     of_pair = checked.thresholds.query("earlier == 'c2' and later == 'c4'")
     rows = []
     for place, of_place in of_pair.groupby(["model", "dataset"], sort=False):

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from answer_tables import questions_table
 from correct_results import correct_results
+from measuring import evaluate
 from scipy.stats import t as student_t
 from sheet_files import saved_sheet
 from simulated_judges import WORLDS, JudgeWorld, audit, coverage, draw
 from synthetic_predictions import CHECKPOINTS, make_predictions
 
-from persistcal.evaluation.evaluate import evaluate
 from persistcal.evaluation.predictions import arrange
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.judge import correction

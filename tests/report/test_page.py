@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from measuring import arrange_part
 from synthetic_study import NAMES, invent, replicates_of, study_tables, write_page
 
 from persistcal.evaluation.contrast import ContrastSet
@@ -21,7 +22,7 @@ from persistcal.report.grid import Block, Cell, Column, Grid, Row, lay_out
 from persistcal.report.latex import results_table
 from persistcal.report.page.charts import choose_questions, pack, threshold_curves
 from persistcal.report.page.compose import _broken, jobs_of
-from persistcal.report.page.contents import Subject, Texts, Update, arrange_part, gather
+from persistcal.report.page.contents import Subject, Texts, Update, gather
 from persistcal.report.page.overview import absent_analyses, of_changes, of_controls
 from persistcal.report.page.sentences import (
     Standings,
@@ -148,9 +149,10 @@ def test_estimators_with_equal_replicates_are_reported_to_rank_answers_identical
 
 
 def test_questions_are_counted_by_direction():
-    first = ContrastSet(0, 1, np.arange(3), np.array([True, True, False]), True)
+    none = np.arange(0)
+    first = ContrastSet(0, 1, np.arange(2), np.array([2]), none, none, True)
     assert count_questions([first]) == "2 gained and 1 lost question"
-    two_sets = [first, ContrastSet(0, 2, np.arange(3), np.array([True, False, False]), True)]
+    two_sets = [first, ContrastSet(0, 2, np.arange(1), np.arange(1, 3), none, none, True)]
     assert (
         count_questions(two_sets) == "3 gained and 3 lost questions in 2 pairs of checkpoints"
     )

@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from measuring import evaluate
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from persistcal.evaluation.contrast import contrast_sets, describe_sets
-from persistcal.evaluation.evaluate import evaluate
 from persistcal.evaluation.predictions import arrange
 from persistcal.evaluation.settings import EvaluationSettings
 

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from measuring import arrange_part
 from synthetic_study import replicates_of
 
 from persistcal.evaluation.claims import table_of_claims
@@ -13,7 +14,7 @@ from persistcal.evaluation.findings import about_update, find_update, read_findi
 from persistcal.evaluation.metrics.registry import MetricKey
 from persistcal.evaluation.predictions import Series
 from persistcal.evaluation.settings import EvaluationSettings
-from persistcal.report.page.contents import Stage, Subject, arrange_part
+from persistcal.report.page.contents import Stage, Subject
 from persistcal.report.page.overview import lede
 from persistcal.report.page.sentences import (
     MOST,

@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
+from measuring import evaluate
 
-from persistcal.evaluation.evaluate import evaluate
 from persistcal.evaluation.predictions import arrange
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.thresholds import certified_candidates

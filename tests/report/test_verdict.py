@@ -9,6 +9,7 @@ import pytest
 from synthetic_study import invent
 
 from persistcal.evaluation import findings
+from persistcal.evaluation.aligned import align_subjects
 from persistcal.evaluation.reliability import CheckpointCalibration
 from persistcal.report.page.contents import Found, gather
 from persistcal.report.page.verdict import Rated, Verdict, chance_of, verdicts
@@ -192,9 +193,9 @@ def test_a_checkpoint_without_changed_answers_has_no_gains_and_no_losses():
     empty = (
         artifacts.empty(t) for t in (artifacts.CLAIMS, artifacts.STATES, artifacts.THRESHOLDS)
     )
-    found = findings.make_findings(
-        same, *empty, {"m": ["c2", "c3", "c4"]}, invented["shown"].settings
-    )
+    settings = invented["shown"].settings
+    aligned = align_subjects([same], {"m": ["c2", "c3", "c4"]}, settings)
+    found = findings.make_findings(aligned, *empty, settings)
     tables = replace(invented["made"], predictions=same, findings=found)
     [verdict] = verdicts(gather(tables, invented["shown"]))
     assert (verdict.gained, verdict.lost, verdict.accuracy.word) == (0, 0, "can be chance")

@@ -6,12 +6,12 @@ import yaml
 from estimation import of_each, predictions, with_splits
 from gather_confidences import gather_confidences
 from join_labels import join_labels
+from measuring import evaluate
 from release_archive import DATASETS, MODELS, Release
 from release_import import tables_of
 from workflow_runs import ROOT
 
 from persistcal.answers.clusters import label_predictions, take_answers
-from persistcal.evaluation.evaluate import evaluate
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.store.artifacts import ANSWERS
 from study.config_files import over_defaults

@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from persistcal.evaluation.aligned import rate
 from persistcal.evaluation.contrast import ContrastSet
-from persistcal.evaluation.draws import component
-from persistcal.evaluation.evaluate import compute, count_once, on_contrast_set
+from persistcal.evaluation.evaluate import compute, count_once
 from persistcal.evaluation.predictions import ABSENT
 from persistcal.evaluation.reliability import bootstrap_counts
 from persistcal.questions.labels import LABELS
@@ -169,11 +169,10 @@ def pair_metrics(part: Part) -> list[list[dict[str, float | None]]]:
 def on_pair(runs: Runs, pair: ContrastSet) -> dict[str, float | None]:
     """Return an estimator's metrics of one contrast set, see `pair_metrics`."""
     metrics = ("delta0_balanced", "change_auc", "auc")
-    if len(np.unique(pair.improvement)) < 2:
+    if not pair.has_both_directions:
         return dict.fromkeys(metrics)
-    part = component(pair.questions, pair.improvement)
-    conditioned = [on_contrast_set(run, pair, "odds") for run in runs]
-    values = compute("contrast", conditioned, count_once(part), chosen=metrics)
+    once = count_once(pair.part)
+    values = compute("contrast", rate(pair, runs).runs, once, chosen=metrics)
     return {name: round(float(of_runs.mean()), 4) for name, of_runs in values.items()}
 
 

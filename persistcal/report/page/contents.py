@@ -9,10 +9,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from persistcal.answers.clusters import label_predictions, take_predictions
+from persistcal.evaluation.aligned import Aligned, align_subjects
 from persistcal.evaluation.blocks import Member
-from persistcal.evaluation.contrast import ContrastSet, contrast_sets
+from persistcal.evaluation.contrast import ContrastSet
 from persistcal.evaluation.findings import ACCURACY, Finding, read_finding
-from persistcal.evaluation.predictions import ABSENT, AnswerArrays, arrange
+from persistcal.evaluation.predictions import ABSENT, AnswerArrays
 from persistcal.evaluation.replicates import Replicates, from_table
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.models.checkpoint import Checkpoint
@@ -136,15 +137,14 @@ class Part(NamedTuple):
 
 
 def arrange_part(
-    predictions: pd.DataFrame,
+    data: Aligned,
     subject: Subject,
     *,
     texts: Texts | None = None,
     order: Sequence[str] = (),
 ) -> Part:
-    """Arrange rows of PREDICTIONS of one model and dataset, and its texts, as a `Part`."""
-    answers = arrange(predictions, list(subject.evaluation))
-    rows = {}
+    """Arrange the answers of one model and dataset, and their texts, as a `Part`."""
+    answers, rows = data.answers, {}
     for checkpoint in subject.earlier:
         if texts is None or checkpoint not in texts.labels:
             continue
@@ -161,7 +161,7 @@ def arrange_part(
         len(rows),
         answers,
         np.vstack([*rows.values(), answers.correct]),
-        contrast_sets(answers.correct, answers.checkpoints, subject.settings),
+        list(data.sets),
         texts,
         tuple(order),
     )
@@ -232,21 +232,22 @@ class Contents(NamedTuple):
         return next(iter(self.shown.settings.values())).seed
 
 
-def gather(made: StudyTables, shown: Shown) -> Contents:
-    """Gather the contents of the page."""
+def gather(
+    made: StudyTables, shown: Shown, aligned: Mapping[tuple[str, str], Aligned] | None = None
+) -> Contents:
+    """Gather the contents of the page, from predictions that are `aligned` or align here."""
     parts, replicates, found = [], [], []
-    places = made.predictions[["model", "dataset"]].drop_duplicates()
-    for model, dataset in places.itertuples(index=False, name=None):
-        earlier = shown.earlier.get(model, [])
-        evaluation = [name for name in shown.checkpoints[model] if name not in earlier]
-        subject = Subject(model, dataset, earlier, evaluation, shown.settings[dataset])
-        predictions, drawn = (
-            _of(rows, model=model, dataset=dataset)
-            for rows in (made.predictions, made.replicates)
-        )
+    evaluation = {
+        model: [name for name in names if name not in shown.earlier.get(model, [])]
+        for model, names in shown.checkpoints.items()
+    }
+    aligned = aligned or align_subjects([made.predictions], evaluation, shown.settings)
+    for (model, dataset), data in aligned.items():
+        earlier, settings = shown.earlier.get(model, []), shown.settings[dataset]
+        subject = Subject(model, dataset, earlier, evaluation[model], settings)
         texts, order = _texts(made, subject), list(shown.labels["estimators"])
-        parts.append(arrange_part(predictions, subject, texts=texts, order=order))
-        replicates.append(from_table(drawn))
+        parts.append(arrange_part(data, subject, texts=texts, order=order))
+        replicates.append(from_table(_of(made.replicates, model=model, dataset=dataset)))
         of_part = _of(made.findings, model=model, dataset=dataset)
         found.append(_found(of_part, parts[-1], shown.checkpoints[model]))
     estimators = list(dict.fromkeys(e for part in parts for _, e in part.members))

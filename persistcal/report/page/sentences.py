@@ -13,10 +13,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from persistcal.evaluation import claims as words
+from persistcal.evaluation.blocks import Member
 from persistcal.evaluation.contrast import ContrastSet
 from persistcal.evaluation.findings import NO, Finding
 from persistcal.evaluation.metrics.registry import METRICS, MetricKey
-from persistcal.evaluation.replicates import Estimator, Replicates
+from persistcal.evaluation.replicates import Replicates
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.significance import (
     TINY,
@@ -102,7 +103,7 @@ class Standings(NamedTuple):
 
 
 def compare(
-    replicates: Replicates, estimators: Sequence[Estimator], settings: EvaluationSettings
+    replicates: Replicates, estimators: Sequence[Member], settings: EvaluationSettings
 ) -> Standings | None:
     """Compare estimators with distinct names on the first measure that any of them defines.
 

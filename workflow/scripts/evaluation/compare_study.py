@@ -1,6 +1,7 @@
 """Compare checkpoints, models, pairs, thresholds and kinds of change of the study."""
 
 from persistcal.evaluation import pipeline
+from persistcal.evaluation.aligned import align_subjects
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.store.artifacts import (
     Answers,
@@ -40,9 +41,8 @@ def compare_study(
 
     `checkpoints` contains the evaluation checkpoints of each model; `settings` are by dataset.
     """
-    tables = pipeline.compare_study(
-        predictions, checkpoints, answers, settings, controls=controls
-    )
+    subjects = align_subjects(predictions, checkpoints, settings)
+    tables = pipeline.compare_study(subjects, answers, settings, controls=controls)
     for name, table in tables._asdict().items():
         log.info("%s: %d rows", name, len(table))
     return tables

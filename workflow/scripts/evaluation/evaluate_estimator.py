@@ -1,6 +1,7 @@
 """Evaluate an estimator: metrics, intervals, and replicates for its tests."""
 
 from persistcal.evaluation import pipeline
+from persistcal.evaluation.aligned import align
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.store.artifacts import Intervals, Metrics, Predictions, Replicates
 from persistcal.store.jobs import log, run
@@ -10,7 +11,9 @@ def evaluate_estimator(
     predictions: Predictions, *, checkpoints: list[str], settings: EvaluationSettings
 ) -> tuple[Metrics, Intervals, Replicates]:
     """Return the tables of one model's predictions on one dataset."""
-    tables = pipeline.evaluate_estimator(predictions, checkpoints, settings)
+    if predictions.empty:
+        return pipeline.nothing_to_evaluate()
+    tables = pipeline.evaluate_estimators(align(predictions, checkpoints, settings), settings)
     log.info("%d replicates of %d metrics", settings.n_replicates, len(tables.intervals))
     return tables
 

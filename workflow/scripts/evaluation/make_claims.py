@@ -1,6 +1,7 @@
 """Say of each estimator whether its confidence followed the changes."""
 
 from persistcal.evaluation import pipeline
+from persistcal.evaluation.aligned import align_subjects
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.store.artifacts import Claims, Predictions, Replicates
 from persistcal.store.jobs import run
@@ -18,9 +19,8 @@ def make_claims(
 
     `checkpoints` maps models to evaluation checkpoints, and `settings` are by dataset.
     """
-    return pipeline.make_claims(
-        predictions, replicates, checkpoints, settings, is_greedy=is_greedy
-    )
+    subjects = align_subjects([predictions], checkpoints, settings)
+    return pipeline.make_claims(subjects, replicates, settings, is_greedy=is_greedy)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Answer the questions about the update of each model and dataset."""
 
 from persistcal.evaluation import findings
+from persistcal.evaluation.aligned import align_subjects
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.store.artifacts import Claims, Findings, Predictions, States, Thresholds
 from persistcal.store.jobs import run
@@ -19,9 +20,8 @@ def make_findings(
 
     `checkpoints` maps models to evaluation checkpoints, and `settings` are by dataset.
     """
-    return findings.make_findings(
-        predictions, claims, states, thresholds, checkpoints, settings
-    )
+    subjects = align_subjects([predictions], checkpoints, settings)
+    return findings.make_findings(subjects, claims, states, thresholds, settings)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from collections.abc import Collection
 import pandas as pd
 
 from persistcal.confidence.confounds import count_references, rate_answers
+from persistcal.evaluation.aligned import align
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.subsets import margins, metrics_of_subsets
 from persistcal.judge.run import same_answers
@@ -44,9 +45,7 @@ def measure_subsets(
     texts = clusters[clusters["cluster"] == 0]
     rated = rate_answers(texts, references)
     return metrics_of_subsets(
-        predictions,
-        checkpoints,
-        settings,
+        align(predictions, checkpoints, settings),
         margin={c: margins(clusters[clusters["checkpoint"] == c]) for c in checkpoints},
         by_question=by_question,
         rated=pd.concat([texts[["checkpoint", "question_id"]], rated], axis=1),

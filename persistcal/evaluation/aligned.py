@@ -1,0 +1,378 @@
+"""Answers of one model to one dataset, aligned by question once for all that measures them.
+
+Metrics, replicates, claims, states, pairs, thresholds and the page measure the same answers.
+The caller aligns predictions (`align_subjects`) and passes the result on, so that all of them
+see the same questions, groups and contrast sets.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from persistcal.evaluation.blocks import Member
+from persistcal.evaluation.contrast import (
+    ContrastSet,
+    condition,
+    contrast_sets,
+    question_folds,
+)
+from persistcal.evaluation.draws import Component
+from persistcal.evaluation.predictions import (
+    ABSENT,
+    AnswerArrays,
+    Array,
+    Ask,
+    arrange,
+    join_ties,
+    lacks_checkpoint,
+    number_groups,
+)
+from persistcal.evaluation.runs import FullSet, OnContrastSet
+from persistcal.evaluation.settings import Conditioning, EvaluationSettings
+
+DECIMALS = 12
+USUAL = EvaluationSettings()
+SEPARATOR = "\x1f"  # between a model and its checkpoint, in no name
+MEMBER, SUBJECT = ["train_dataset", "estimator"], ["model", "dataset"]
+Subject = tuple[str, str]  # model, dataset
+# The asks that are crossed: halves of the samples, or the usual answers and a second ask
+CROSSED = ((Ask.HALF_1, Ask.HALF_2), (Ask.WHOLE, Ask.AGAIN), (Ask.WHOLE, Ask.EXAMPLES))
+
+
+class RatedSet(NamedTuple):
+    """A contrast set, and the confidences of each run on it; they can be of another ask."""
+
+    pair: ContrastSet
+    runs: list[OnContrastSet]
+
+
+class TwoAsks(NamedTuple):
+    """Two asks that are crossed, on their common questions, with the contrast sets of each.
+
+    `whole` are both asks with all of their questions, and `n_left_out` counts the answers that
+    have a label in one of them only.
+    """
+
+    asks: tuple[Ask, Ask]
+    whole: tuple[AnswerArrays, AnswerArrays]
+    answers: tuple[AnswerArrays, AnswerArrays]
+    sets: tuple[list[ContrastSet], list[ContrastSet]]
+    n_left_out: int
+
+    @property
+    def kept(self) -> list[tuple[ContrastSet, ContrastSet]]:
+        """The contrast sets of both asks where both are large enough and have both kinds."""
+        return [
+            roles
+            for roles in zip(*self.sets, strict=True)
+            if all(role.kept and role.has_both_directions for role in roles)
+        ]
+
+    def rated(self) -> list[RatedSet]:
+        """Rate the questions that each ask selects by the confidences of the other."""
+        first, second = (list(answers.confidence.values()) for answers in self.answers)
+        return [
+            rate(role, runs)
+            for of_first, of_second in self.kept
+            for role, runs in ((of_first, second), (of_second, first))
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class Aligned:
+    """One model's answers to a dataset, and the contrast sets of its pairs of checkpoints.
+
+    `answers` are the usual ask, and `sets` its contrast sets, small ones too. `crossed` are two
+    asks, if there are. `files` lists the estimators that were given together, in order.
+    """
+
+    answers: AnswerArrays
+    sets: Sequence[ContrastSet]
+    crossed: TwoAsks | None = None
+    files: Sequence[Sequence[Member]] = ()
+    group_names: NDArray[np.object_] | None = None  # of each question
+    _rated: dict[str, list[RatedSet]] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def kept(self) -> list[ContrastSet]:
+        """The contrast sets that are large enough."""
+        return [pair for pair in self.sets if pair.kept]
+
+    @cached_property
+    def parts(self) -> list[Component]:
+        """The answers of each checkpoint, correct ones first."""
+        return [
+            Component(np.concatenate([np.flatnonzero(row == label) for label in (1, 0)]), n)
+            for row in self.answers.correct
+            for n in [int(np.count_nonzero(row == 1))]
+        ]
+
+    @cached_property
+    def on_full(self) -> list[FullSet]:
+        """The answers of all checkpoints, in the order of `parts`, for each run."""
+        stops = np.cumsum([0, *(part.size for part in self.parts)]).tolist()
+        checkpoints = [slice(*ends) for ends in pairwise(stops)]
+        correct = np.concatenate([part.is_first for part in self.parts])
+        return [
+            FullSet(
+                np.concatenate([run[k, part.questions] for k, part in enumerate(self.parts)]),
+                correct,
+                checkpoints,
+            )
+            for run in self.answers.confidence.values()
+        ]
+
+    def rated(self, conditioning: Conditioning = "odds") -> list[RatedSet]:
+        """Return the kept contrast sets with confidences; conditionings are fitted once."""
+        if conditioning not in self._rated:
+            runs = list(self.answers.confidence.values())
+            self._rated[conditioning] = [rate(pair, runs, conditioning) for pair in self.kept]
+        return self._rated[conditioning]
+
+    def only(self, members: Collection[Member]) -> "Aligned":
+        """Return the same answers with some of the estimators."""
+        if set(members) >= set(self.answers.rows):
+            return self
+        crossed = self.crossed
+        if crossed:
+            (one, other), both = (
+                [_of_members(answers, members) for answers in sides]
+                for sides in (crossed.whole, crossed.answers)
+            )
+            first, second = both
+            crossed = crossed._replace(whole=(one, other), answers=(first, second))
+            crossed = crossed if first.confidence else None
+        files = [kept for file in self.files if (kept := [m for m in file if m in members])]
+        answers = _of_members(self.answers, members)
+        return replace(self, answers=answers, crossed=crossed, files=files, _rated={})
+
+    def by_file(self) -> list["Aligned"]:
+        """Return the estimators of each file alone."""
+        return [self.only(members) for members in self.files]
+
+
+def _of_members(answers: AnswerArrays, members: Collection[Member]) -> AnswerArrays:
+    runs = {s: run for s, run in answers.confidence.items() if s.member in members}
+    return answers._replace(confidence=runs)
+
+
+def rate(
+    pair: ContrastSet, runs: Iterable[Array], conditioning: Conditioning = "odds"
+) -> RatedSet:
+    """Rate a contrast set by the confidences of runs, (n_checkpoints, n_questions) each."""
+    rated = []
+    questions, improvement = pair.questions, pair.improvement
+    in_order = np.argsort(~improvement, kind="stable")
+    for confidence in runs:
+        first, second = confidence[[[pair.earlier], [pair.later]], questions]
+        folds = question_folds(confidence.shape[1])[questions]
+        conditioned = condition(first, second, improvement, conditioning, folds)
+        change = np.round(second - first, DECIMALS)  # equal but for rounding is equal
+        earlier, later, moved = (column[in_order] for column in (*conditioned, change))
+        run = OnContrastSet(earlier, later, moved, improvement[in_order], pair, confidence)
+        rated.append(run)
+    return RatedSet(pair, rated)
+
+
+def align(
+    predictions: pd.DataFrame,
+    checkpoints: Sequence[str],
+    settings: EvaluationSettings = USUAL,
+    *,
+    files: Sequence[Sequence[Member]] = (),
+) -> Aligned:
+    """Align the table PREDICTIONS of one model and dataset, `checkpoints` earliest first.
+
+    A PredictionsError lists invalid rows.
+    """
+    answers = arrange(predictions, checkpoints)
+    return Aligned(
+        answers,
+        contrast_sets(answers.correct, checkpoints, settings),
+        _two_asks(predictions, answers, settings),
+        files or [[*dict.fromkeys(_members(predictions))]],
+        _group_names(predictions, answers),
+    )
+
+
+def align_subjects(
+    predictions: Sequence[pd.DataFrame],
+    checkpoints: Mapping[str, Sequence[str]],
+    settings: Mapping[str, EvaluationSettings],
+) -> dict[Subject, Aligned]:
+    """Align tables PREDICTIONS of any models and datasets; `settings` are by dataset."""
+    by_subject: dict[Subject, list[pd.DataFrame]] = {}
+    for frame in predictions:
+        for (model, dataset), rows in frame.groupby(SUBJECT, sort=False):
+            by_subject.setdefault((str(model), str(dataset)), []).append(rows)
+    return {
+        (model, dataset): align(
+            frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True),
+            checkpoints[model],
+            settings[dataset],
+            files=[list(dict.fromkeys(_members(rows))) for rows in frames],
+        )
+        for (model, dataset), frames in by_subject.items()
+    }
+
+
+def _members(rows: pd.DataFrame) -> Iterator[Member]:
+    distinct = rows[MEMBER].drop_duplicates()
+    return ((str(t), str(e)) for t, e in distinct.itertuples(index=False))
+
+
+def asks_to_cross(predictions: pd.DataFrame) -> tuple[Ask, Ask] | None:
+    """Return the two asks of PREDICTIONS that can be crossed, or None for a single ask.
+
+    >>> asks = [asks_to_cross(pd.DataFrame({"ask": a})) for a in ([0, 1, 2], [0, 2], [0])]
+    >>> [two and [int(ask) for ask in two] for two in asks]
+    [[1, 2], [0, 2], None]
+    """
+    present = set(predictions["ask"].unique()) if "ask" in predictions else {Ask.WHOLE}
+    return next((asks for asks in CROSSED if present.issuperset(asks)), None)
+
+
+def _two_asks(
+    predictions: pd.DataFrame, answers: AnswerArrays, settings: EvaluationSettings
+) -> TwoAsks | None:
+    """Return the estimators of two asks on their common questions; None without a second."""
+    asks = asks_to_cross(predictions)
+    if asks is None:
+        return None
+    second = arrange(predictions, answers.checkpoints, ask=asks[1])
+    first = answers
+    if asks[0] != Ask.WHOLE:
+        first = arrange(predictions, answers.checkpoints, ask=asks[0])
+    return cross(_of_members(first, second.rows), second, asks, settings)
+
+
+def cross(
+    first: AnswerArrays,
+    second: AnswerArrays,
+    asks: tuple[Ask, Ask],
+    settings: EvaluationSettings,
+) -> TwoAsks:
+    """Return two asks on the same questions.
+
+    An answer is left out if the other ask has no labelled answer of its checkpoint to its
+    question.
+    """
+    questions, *rows = np.intersect1d(first.questions, second.questions, return_indices=True)
+    sides = list(zip((first, second), rows, strict=True))
+    is_crossed = np.all([a.correct[:, chosen] != ABSENT for a, chosen in sides], axis=0)
+    one, other = (
+        answers._replace(
+            questions=questions,
+            correct=np.where(is_crossed, answers.correct[:, chosen], ABSENT).astype(np.int8),
+            confidence={
+                series: np.where(is_crossed, run[:, chosen], np.nan)
+                for series, run in answers.confidence.items()
+            },
+            groups=answers.groups[chosen],
+        )
+        for answers, chosen in sides
+    )
+    n_answers = sum(int((answers.correct != ABSENT).sum()) for answers in (first, second))
+    of_one, of_other = (
+        contrast_sets(answers.correct, answers.checkpoints, settings)
+        for answers in (one, other)
+    )
+    n_left_out = n_answers - 2 * int(is_crossed.sum())
+    return TwoAsks(asks, (first, second), (one, other), (of_one, of_other), n_left_out)
+
+
+def align_states(
+    subjects: Mapping[str, Aligned],
+    states: Sequence[tuple[str, str]],
+    settings: EvaluationSettings,
+) -> Aligned:
+    """Align some checkpoints of one or several models as the checkpoints of one model.
+
+    `states` are models and checkpoints; `name_state` names the checkpoints, also in `settings`.
+    A PredictionsError shows an estimator that lacks one.
+    """
+    names = [name_state(*state) for state in states]
+
+    def join(arranged: Mapping[str, AnswerArrays]) -> AnswerArrays:
+        places = [(m, arranged[m], arranged[m].checkpoints.index(c)) for m, c in states]
+        asked = [of.questions[of.correct[k] != ABSENT] for _, of, k in places]
+        questions = np.unique(np.concatenate(asked))
+        correct = np.full((len(states), len(questions)), ABSENT, np.int8)
+        every = sorted({series for _, of, _ in places for series in of.confidence})
+        confidence = {series: np.full(correct.shape, np.nan) for series in every}
+        groups = np.full(len(questions), "", object)
+        for row, (model, of, k) in enumerate(places):
+            present = np.flatnonzero(of.correct[k] != ABSENT)
+            place = np.searchsorted(questions, of.questions[present])
+            correct[row, place] = of.correct[k, present]
+            for series, run in confidence.items():
+                if series not in of.confidence:
+                    raise lacks_checkpoint(series, names[row], names)
+                run[row, place] = of.confidence[series][k, present]
+            if (named := subjects[model].group_names) is not None:
+                ids = pd.Index(subjects[model].answers.questions)
+                groups[place] = named[ids.get_indexer(pd.Index(of.questions[present]))]
+        tied = {series: join_ties(run) for series, run in confidence.items()}
+        numbers = number_groups(groups.tolist())
+        return AnswerArrays(tuple(names), questions, correct, tied, numbers)
+
+    answers = join({model: data.answers for model, data in subjects.items()})
+    sets = contrast_sets(answers.correct, names, settings)
+    pairs_of_asks = {m: data.crossed for m, data in subjects.items() if data.crossed}
+    crossed = None
+    if all(model in pairs_of_asks for model, _ in states):
+        asks = pairs_of_asks[states[0][0]].asks
+        first, second = (
+            join({model: two.whole[role] for model, two in pairs_of_asks.items()})
+            for role in (0, 1)
+        )
+        crossed = cross(first, second, asks, settings)
+    return Aligned(answers, sets, crossed)
+
+
+def with_pairs(data: Aligned, settings: EvaluationSettings) -> Aligned:
+    """Return the same answers with the contrast sets of other pairs of checkpoints."""
+    sets = contrast_sets(data.answers.correct, data.answers.checkpoints, settings)
+    return replace(data, sets=sets, _rated={})
+
+
+def name_state(model: str, checkpoint: str) -> str:
+    """Return the name of a checkpoint among those of several models."""
+    return f"{model}{SEPARATOR}{checkpoint}"
+
+
+def _group_names(
+    predictions: pd.DataFrame, answers: AnswerArrays
+) -> NDArray[np.object_] | None:
+    if "group" not in predictions or not predictions["group"].ne("").any():
+        return None
+    distinct = predictions.drop_duplicates("question_id").set_index("question_id")["group"]
+    return distinct.reindex(answers.questions).to_numpy(object)
+
+
+class LabelledAnswers(NamedTuple):
+    """Labels, (n_checkpoints, n_questions), the questions' ids, and the contrast sets."""
+
+    correct: NDArray[np.int8]
+    questions: NDArray[np.object_]
+    sets: list[ContrastSet]
+
+
+def align_answers(
+    answers: Mapping[str, pd.DataFrame], settings: EvaluationSettings
+) -> LabelledAnswers:
+    """Align labelled answers without predictions, by checkpoint, earliest first.
+
+    `answers` have columns question_id and correct. A question without a row was not answered.
+    """
+    columns = [table.set_index("question_id")["correct"] for table in answers.values()]
+    together = pd.concat(columns, axis=1, keys=list(answers)).sort_index()
+    correct = together.astype("Int8").fillna(ABSENT).to_numpy(np.int8).T
+    sets = contrast_sets(correct, list(answers), settings)
+    return LabelledAnswers(correct, together.index.to_numpy(object), sets)
