@@ -9,7 +9,7 @@ PIP_VLLM := $(VENV)-vllm/bin/python -m pip install --disable-pip-version-check -
 ATLAS := --profile profiles/laptop --configfile config/atlas.yaml
 PRETRAINING := config/atlas.yaml config/atlas_pretraining.yaml
 
-.PHONY: install demo report pretrain lab lab-real cost rulegraph config-readme outputs docs-data docs-numbers real-updates docs envs bench gpu pretend test quick soak test-nli test-vllm test-judge test-api test-llama test-inspect test-lowest test-beside check types lint format test-packages clean help
+.PHONY: install demo archive report pretrain lab lab-real cost rulegraph config-readme outputs docs-data docs-numbers real-updates docs envs bench gpu pretend test quick soak test-nli test-vllm test-judge test-api test-llama test-inspect test-lowest test-beside check types lint format test-packages clean help
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -42,6 +42,13 @@ install: $(VENV)/ready  ## set up .venv, which holds snakemake and all packages
 # The oracle's training takes longest; what it needs comes first.
 demo: $(VENV)/ready  ## run the embedded atlas study end to end
 	@$(RUN)/python tools/fork_jobs.py $(ATLAS) --quiet rules host --prioritize train_oracle
+
+RESULTS ?= results/atlas
+archive:  ## one file of a finished study, without weights and beams; RESULTS=results/atlas
+	@test -f $(RESULTS)/provenance.json || { echo "$(RESULTS) has no finished study" >&2; exit 1; }
+	@tar -czf $(RESULTS).tar.gz --exclude='*.safetensors' --exclude=$(notdir $(RESULTS))/beams \
+	  -C $(dir $(RESULTS)) $(notdir $(RESULTS))
+	@echo "$(RESULTS).tar.gz"
 
 report: $(VENV)/ready  ## write Snakemake's report of the demo: results/atlas/report.html
 	@PATH="$(CURDIR)/$(RUN):$$PATH" snakemake $(ATLAS) --report results/atlas/report.html

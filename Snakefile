@@ -18,6 +18,7 @@ include: "workflow/rules/root.smk"
 
 
 from study.preflight import refuse_if_missing
+from study.record import config_to_record, pin_revisions, write_provenance, write_study
 from tools.end_of_run import end_of_run
 from tools.start_of_run import at_end_of_dry_run, has_gpu, too_much
 
@@ -109,6 +110,7 @@ onstart:
         found = found_before_start(imports=True)
         refuse_if_missing(found)
         print(*found.lines, sep="\n", file=sys.stderr)
+        write_study(config_to_record(GIVEN, ROOT), Path(RESULTS), sys.argv)
     # For its default limit of 100 jobs a second, Snakemake 9 goes through all ready jobs once a
     # second, and once more for each that has ended: after some hundred jobs that takes a core.
     limiter = getattr(workflow.scheduler, "job_rate_limiter", None)
@@ -117,6 +119,10 @@ onstart:
 
 
 onsuccess:
+    if workflow.is_main_process:
+        codes = {each.name: each.params.get("code") for each in workflow.rules}
+        write_provenance(config, Path(RESULTS), codes)
+        pin_revisions(Path(RESULTS), ROOT)
     print(f"\n{end_of_run(Path(RESULTS), STARTED)}\n", file=sys.stderr)
 
 

@@ -28,11 +28,7 @@ def over_defaults(config: Config, project: Path) -> Config:
     has no default tables. Snakemake's `configfile:` merges files in the same way, but reads no
     file in a module with a config.
     """
-    # In Snakemake's order, so that no parameter of a job changes with the way in.
-    merged = copy.deepcopy(config)
-    for name in FILES:
-        update_config(merged, load_configfile(project / "config" / name))
-    update_config(merged, config)
+    merged = merge_defaults(config, project)
     settle_estimators(merged)
     settle_tables(merged, config)
     evaluation = merged.get("evaluation")
@@ -40,6 +36,16 @@ def over_defaults(config: Config, project: Path) -> Config:
         for dataset in _mappings(merged.get("datasets")):
             dataset.setdefault("min_contrast", evaluation["min_contrast"])
     settle_sources(merged, project)
+    return merged
+
+
+def merge_defaults(config: Config, project: Path) -> Config:
+    """Return the defaults of the `project` with the keys of `config`, as they are written."""
+    # In Snakemake's order, so that no parameter of a job changes with the way in.
+    merged = copy.deepcopy(config)
+    for name in FILES:
+        update_config(merged, load_configfile(project / "config" / name))
+    update_config(merged, config)
     return merged
 
 

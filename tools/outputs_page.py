@@ -23,8 +23,9 @@ columns identify a row, and values of columns with **?** can be missing. Types a
 whole numbers (int), numbers (real), true or false (flag), and lists of these. Confidences,
 probabilities and shares are in [0, 1]; entropies, divergences, losses and log-probabilities
 are in nats. A parquet file about one model, checkpoint or dataset has its names in the
-metadata. `tables/*.csv` has the numbers and the layout of the table of the same name.
-[Concepts](concepts.md) explains the metrics. `make outputs` makes this page.
+metadata, and each has a digest of its rows (`sha256`) and of the parameters of its job
+(`parameters_sha256`). `tables/*.csv` has the numbers and the layout of the table of the same
+name. [Concepts](concepts.md) explains the metrics. `make outputs` makes this page.
 """
 
 Row = tuple[str, str, str]  # column, type, meaning

@@ -208,6 +208,17 @@ def check_siblings(revision: Revision) -> None:
         )
 
 
+def check_pinned(resolved: Checkpoint, pins: Mapping[str, Mapping[str, str]]) -> None:
+    """Refuse a revision with another commit than in the first run of the paper's study."""
+    pinned = pins.get(resolved.repo, {}).get(resolved.revision or "", resolved.commit)
+    if resolved.commit and resolved.commit != pinned:
+        raise DamagedFileError(
+            f"{resolved.repo} ({resolved.revision}) is now commit {resolved.commit}, but "
+            f"resources/paper/revisions.yaml has {pinned} from an earlier run; set its "
+            "revision to that commit, or delete its line there to accept the new one."
+        )
+
+
 def check_unchanged(resolved: Checkpoint, record: str) -> None:
     """Refuse a revision that has changed since results were made from `record`."""
     if not Path(record).exists():

@@ -21,8 +21,9 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 import pandas as pd
 
-from persistcal.store import artifacts
-from persistcal.store.files import FilePath, write_whole
+from persistcal.store import artifacts, provenance
+from persistcal.store.files import FilePath, digest, write_whole
+from persistcal.store.tables import PARAMETERS
 
 log = logging.getLogger(__name__)  # shared by all scripts: each runs in a separate process
 UNCAUGHT = "uncaught"  # the logger of exceptions
@@ -56,6 +57,12 @@ class Job:
         files = _files(rule_job.input), _files(rule_job.output)
         return cls(*files, settings, rule_job.threads, placed=True)
 
+    @property
+    def digested(self) -> dict[str, str]:
+        """Return the digest of the settings, without the code, for the metadata of tables."""
+        settings = {name: value for name, value in self.settings.items() if name != "code"}
+        return {PARAMETERS: digest([json.dumps(settings, sort_keys=True, default=str)])[:16]}
+
     def write(
         self, table: artifacts.Table, frame: pd.DataFrame, values: Mapping[str, str]
     ) -> None:
@@ -67,7 +74,7 @@ class Job:
         files = self.outputs[table.name]
         if not isinstance(files, str):
             files = files[self.settings[f"{table.name}_of"].index(values)]
-        table.write(frame, files, values)
+        table.write(frame, files, {**values, **self.digested})
 
     def temporary_folder(self) -> AbstractContextManager[str]:
         """Return a temporary folder next to the last output, for a ``with`` block."""
@@ -92,6 +99,7 @@ def paths(files: Files) -> list[str]:
 def run(function: Callable[..., Any], rule_job: Any) -> None:  # noqa: ANN401
     """Call `function` as the job that Snakemake describes, and log to the rule's log."""
     log_to(rule_job.log[0])
+    provenance.log_maker()
     execute(function, Job.from_snakemake(rule_job))
 
 
@@ -126,6 +134,7 @@ def run_encoded(encoded: str) -> None:
     assert spec and spec.loader, script
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    provenance.log_maker()
     execute(getattr(module, name), Job(**job))
 
 
@@ -228,21 +237,24 @@ def _write_all(returned: Any, result: Any, job: Job) -> None:  # noqa: ANN401
     results: Iterable[Any] = result if several else [result] * len(job.outputs)
     for kind, value, (name, files) in zip(kinds, results, job.outputs.items(), strict=True):
         if isinstance(files, str):
-            _write(kind, value, files, job.settings)
+            _write(kind, value, files, job)
         elif isinstance(value, pd.DataFrame):
             for file, values in zip(files, job.settings[f"{name}_of"], strict=True):
                 is_in_file = (value[list(values)] == pd.Series(values)).all(axis=1)
-                _write(kind, value[is_in_file], file, {**job.settings, **values})
+                _write(kind, value[is_in_file], file, job, values)
         else:
             [element] = get_args(kind)
             for file, content in zip(files, value, strict=True):
-                _write(element, content, file, job.settings)
+                _write(element, content, file, job)
 
 
-def _write(kind: Any, value: Any, file: str, values: Mapping[str, Any]) -> None:  # noqa: ANN401
-    """Write a result to its file, as the annotation `kind` specifies."""
+def _write(kind: Any, value: Any, file: str, job: Job, values: Mapping[str, Any] = {}) -> None:  # noqa: ANN401
+    """Write a result to its file, as the annotation `kind` specifies.
+
+    `values` are the file's own, which replace settings.
+    """
     for table in getattr(kind, "__metadata__", ()):
-        table.write(value, file, values)
+        table.write(value, file, {**job.settings, **values, **job.digested})
         return
     value.write(file) if hasattr(kind, "write") else write_whole(file, value)
 
@@ -258,7 +270,7 @@ def log_to(path: FilePath) -> None:
     job = job_of(str(path)).replace("%", "%%")
     line = f"%(asctime)s {job} %(levelname)s %(message)s"
     terminal.setFormatter(logging.Formatter(line, "%H:%M:%S"))
-    terminal.addFilter(lambda entry: entry.name != UNCAUGHT)
+    terminal.addFilter(lambda entry: entry.name not in (UNCAUGHT, provenance.__name__))
     logging.basicConfig(
         level=logging.INFO,
         format="%(asctime)s %(levelname)s %(message)s",

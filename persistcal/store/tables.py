@@ -30,6 +30,8 @@ TYPES = {
     "reals": pa.list_(pa.float64()),
 }
 
+PARAMETERS = "parameters_sha256"  # in metadata, the digest of the parameters of the table's job
+
 ENDING = re.compile(r"(\.shard\d+of\d+)?\.parquet$")
 
 SEVERAL = "imported"  # file name when a file contains several estimators
@@ -105,6 +107,7 @@ class Table(NamedTuple):
     def write(self, frame: pd.DataFrame, path: str, values: Mapping[str, Any]) -> None:
         """Write `frame` as CSV or parquet; fill missing columns from `values`.
 
+        The metadata of parquet get the value of `PARAMETERS`, if there is one.
         ``frame.attrs["sources"]`` contains the SHA-256 of each user's file behind the frame.
         """
         columns, sources = [*self.file_columns, *self.schema.names], frame.attrs.get("sources")
@@ -120,7 +123,8 @@ class Table(NamedTuple):
         if str(path).endswith(".csv"):
             write_csv(frame, path, self)
         else:
-            write(frame, path, self, values=values, sources=sources)
+            marks = {PARAMETERS: values[PARAMETERS]} if PARAMETERS in values else {}
+            write(frame, path, self, values=values, sources=sources, marks=marks)
 
 
 def check(frame: pd.DataFrame, table: Table, path: FilePath) -> pa.Table:
@@ -201,21 +205,22 @@ def write(
     *,
     values: Mapping[str, str] | None = None,
     sources: Mapping[str, str] | None = None,
+    marks: Mapping[str, str] | None = None,
 ) -> None:
     """Write `frame` to the parquet file `path`, with a digest of the content.
 
-    `values` contains a value for each of ``table.file_columns``, and `sources` the SHA-256 of
-    each user's file behind the rows, by file.
+    `values` contains a value for each of ``table.file_columns``, `sources` the SHA-256 of each
+    user's file behind the rows, by file, and `marks` further entries of the metadata.
     """
     content = check(frame, table, path)
     file_values = ""
     if values:
         file_values = json.dumps({name: str(values[name]) for name in table.file_columns})
-    marks = {b"sha256": _seal(content, file_values), b"about": file_values.encode()}
+    seal = {"sha256": _seal(content, file_values), "about": file_values}
     if sources:
-        marks[b"sources"] = json.dumps(dict(sources)).encode()
+        seal["sources"] = json.dumps(dict(sources))
     with written_whole(path) as part:
-        marked = content.replace_schema_metadata(marks)
+        marked = content.replace_schema_metadata({**seal, **(marks or {})})
         pq.write_table(marked, part, write_page_checksum=True)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 from programs import python
 from workflow_runs import ROOT
@@ -49,6 +50,20 @@ def test_files_of_one_table_become_one_frame_with_the_subject_of_each_row(tmp_pa
     written = artifacts.read_files(tmp_path / "out.parquet", artifacts.LABELS)
     pd.testing.assert_frame_equal(written, LABELS.assign(**subject)[written.columns])
     assert list(written.columns) == [*artifacts.LABELS.file_columns, *LABELS.columns]
+
+
+def test_the_metadata_of_a_table_name_the_parameters_of_its_job(tmp_path):
+    def label(*, threshold: float) -> Labels:
+        return LABELS
+
+    def digest_of(**settings):
+        subject = {"model": "m", "checkpoint": "a", **QUIZ}
+        execute(label, job(tmp_path, {}, {"labels": "out.parquet"}, **subject, **settings))
+        return pq.read_schema(tmp_path / "out.parquet").metadata[b"parameters_sha256"]
+
+    first = digest_of(threshold=0.5, code="a")
+    assert digest_of(threshold=0.5, code="b") == first
+    assert digest_of(threshold=0.6, code="a") != first
 
 
 def test_rows_of_another_checkpoint_are_refused_and_nothing_is_written(tmp_path):

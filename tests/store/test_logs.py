@@ -8,6 +8,7 @@ import pytest
 from workflow_runs import ROOT
 
 from persistcal.store.progress import Pace
+from persistcal.store.provenance import read_makers
 
 CONFIG = """
 results: out
@@ -18,7 +19,9 @@ study: {predictions: example.csv, models: [m1], datasets: [quiz]}
 SCRIPT = """
 import logging
 from persistcal.store.jobs import log_to
+from persistcal.store.provenance import log_maker
 log_to("folder/rule.log")
+log_maker()
 logging.getLogger("fontTools.subset").info("glyf pruned")
 logging.getLogger("fontTools.subset").warning("no glyphs")
 logging.getLogger("rule").info("42 rows")
@@ -54,6 +57,8 @@ def test_a_log_has_messages_and_the_traceback_without_chatter_of_packages(tmp_pa
     )
     assert printed.endswith("ALLOC_FAILED when calling x). (traceback in folder/rule.log)\n")
     assert "Traceback" not in printed
+    [maker] = read_makers(tmp_path / "folder")["rule"]
+    assert maker["machine"] and "numpy" in maker and "numpy" not in printed
 
 
 @pytest.mark.slow

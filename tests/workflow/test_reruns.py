@@ -1,8 +1,10 @@
 """A change reruns all jobs that it affects, and no others."""
 
+import json
 import os
 import shutil
 import time
+from importlib import metadata
 
 import pytest
 import yaml
@@ -65,6 +67,17 @@ def test_a_touch_of_all_sources_reruns_nothing(study):
     for path in [*ROOT.glob("persistcal/**/*.py"), *ROOT.glob("workflow/**/*.py")]:
         os.utime(path, (seconds, seconds))
     assert "Nothing to be done" in snakemake(study, "--dry-run", configs=ATLAS)
+
+
+def test_the_record_of_a_study_names_its_makers_and_reruns_nothing(study):
+    [record] = study.glob("results/*/study.yaml")
+    assert "Nothing to be done" in snakemake(study, "--dry-run", configs=[record])
+    assert "--configfile" in record.read_text().splitlines()[0]
+    made = json.loads(record.with_name("provenance.json").read_text())
+    [maker] = made["jobs"]["train_adapters"]
+    assert maker["machine"] and maker["torch"] == metadata.version("torch")
+    assert set(made["models"]["atlas/p40"]["weights"]) == {"model.safetensors"}
+    assert len(made["code"]["train_oracle"]) == 16
 
 
 def test_another_learning_rate_trains_only_its_recipe(study, tmp_path):

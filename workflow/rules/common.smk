@@ -1,5 +1,6 @@
 """Shared by all rules: the checked config, paths, wildcards and resources."""
 
+import copy
 import os
 import re
 import sys
@@ -14,6 +15,7 @@ from study.check import check_config
 from study.config_files import limited, over_defaults, refuse_misread
 from study.inputs import RATED, Inputs, existing
 from study.preflight import preflight
+from study.record import read_pins
 from study.resources import (
     MINUTES,
     RULES_OF_MODELS,
@@ -49,6 +51,7 @@ if not os.access(".snakemake" if Path(".snakemake").exists() else ".", os.W_OK):
         "run as the user whose folder it is, or give one of your own with --directory."
     )
 
+GIVEN = copy.deepcopy(config)
 try:
     config = over_defaults(config, ROOT)
     refuse_misread(workflow.configfiles)  # a module's files are another project's

@@ -80,6 +80,7 @@ rule resolve_adapter:
         files=settings_of_job(inputs.adapter_files),
         # The earlier record, which is kept during the job and compared with the new one.
         record=paths.verifier_adapter,
+        pins=without_rerun(read_pins(ROOT)),
     script:
         "../scripts/models/resolve_checkpoint.py"
 

@@ -58,6 +58,7 @@ rule resolve_checkpoint:
             "allow_identical_weights", default=False
         ),
         beside_weights=settings_of_job(study.beside_weights),
+        pins=without_rerun(read_pins(ROOT)),
     script:
         "../scripts/models/resolve_checkpoint.py"
 

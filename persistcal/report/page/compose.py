@@ -12,9 +12,7 @@ import gzip
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
-from importlib import metadata
 from itertools import groupby
 from textwrap import fill
 from typing import Any, NamedTuple
@@ -33,6 +31,7 @@ from persistcal.report.page import charts, overview, tables
 from persistcal.report.page.contents import Contents, Part, Shown
 from persistcal.report.page.verdict import Verdict, chance_of, verdicts
 from persistcal.report.phrases import MARKS, MEANING, as_number, exact_percent, short
+from persistcal.store.provenance import package_versions
 from persistcal.store.tables import TableFiles
 
 _ASSETS = jinja2.PackageLoader("persistcal.report.page", "assets")
@@ -40,7 +39,7 @@ _ASSETS = jinja2.PackageLoader("persistcal.report.page", "assets")
 _SCRIPTS = ("base.js", "charts.js", "explorer.js", "main.js")
 SURE = 0.8  # confidence that counts as high without a threshold
 WIDTH = 100  # characters of the summary's lines
-PACKAGES = ("snakemake", "torch", "transformers", "peft", "numpy", "scipy", "pandas", "pyarrow")
+RECORD = "study.yaml (the whole config) and provenance.json, in the folder of the results"
 # The values of an estimator in the first chart, by label
 _HERO = {
     "follows": ("contrast", "delta0_balanced"),
@@ -58,19 +57,21 @@ class Origin(NamedTuple):
 
 
 def about(
-    shown: Shown, *, commit: str, weights: Mapping[str, Checkpoint], seeds: Iterable[int]
+    shown: Shown,
+    *,
+    commit: str,
+    weights: Mapping[str, Checkpoint],
+    seeds: Iterable[int],
+    machines: str = "",
 ) -> list[tuple[str, str]]:
     """Return terms and their texts, for a list of definitions.
 
     `commit` is the code's commit, or empty outside a checkout. `weights` contains records by
-    "model/checkpoint", and `seeds` the seeds of estimators, 0 for untrained ones.
+    "model/checkpoint", and `seeds` the seeds of estimators, 0 for untrained ones. `machines`
+    are those of a study's jobs.
     """
     settings = next(iter(shown.settings.values()))
     trained = sorted({int(seed) for seed in seeds if seed})
-    versions = []
-    for package in PACKAGES:
-        with suppress(metadata.PackageNotFoundError):
-            versions.append(f"{package} {metadata.version(package)}")
     lines = [
         ("Page made", datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")),
         *([("Results", shown.results)] if shown.results != "." else []),
@@ -82,7 +83,8 @@ def about(
             f"{settings.n_replicates:,} replicates, seed {settings.seed} "
             "(reliability bands: 200)",
         ),
-        ("Versions", ", ".join(versions)),
+        ("Versions", ", ".join(f"{name} {v}" for name, v in package_versions().items())),
+        *([("Machines", machines), ("Record", RECORD)] if machines else []),
     ]
     for name, record in weights.items():
         digests = [digest[:12] for digest in record.weights.values()]

@@ -4,6 +4,7 @@ from persistcal.report.page.compose import Origin, about, compose, jobs_of, summ
 from persistcal.report.page.contents import Shown, StudyTables, gather
 from persistcal.store.code import commit
 from persistcal.store.jobs import log, read_benchmarks, run
+from persistcal.store.provenance import describe_machines, read_makers
 
 
 def make_page(
@@ -12,7 +13,7 @@ def make_page(
     """Return the page of a study, and its summary in a few lines of text.
 
     `config` is printed on the page. `weights` names the checkpoints of `made`, and `logs` is
-    the folder of the benchmark files.
+    the folder of the logs and benchmark files.
     """
     study = gather(made, shown)
     origin = Origin(
@@ -21,6 +22,7 @@ def make_page(
             commit=commit(),
             weights=dict(zip(weights, made.checkpoints, strict=True)),
             seeds=made.predictions["seed"].unique(),
+            machines=describe_machines(read_makers(logs)),
         ),
         jobs_of(read_benchmarks(logs)),
         config,
