@@ -75,7 +75,7 @@ def test_the_catalogue_of_workflows_lists_it_with_standardised_usage():
     assert "snakemake" in readme and "workflow" in readme
     assert (ROOT / "config/README.md").stat().st_size > 0
     [usage] = yaml.safe_load((ROOT / ".snakemake-workflow-catalog.yml").read_text()).values()
-    ways = {"conda": True, "apptainer": False, "apptainer+conda": False, "report": True}
-    assert usage["software-stack-deployment"] == ways
-    assert set(usage) == {"mandatory-flags", "software-stack-deployment"}
-    assert set(usage["mandatory-flags"]) == {"desc", "flags"}
+    # No flag is mandatory: profiles/default sets the triggers of reruns.
+    ways = {"conda": True, "apptainer": True, "apptainer+conda": False, "report": True}
+    assert usage == {"software-stack-deployment": ways}
+    assert (ROOT / "profiles/default/profile.yaml").exists()
