@@ -18,6 +18,7 @@ from study.checkpoints import Config
 from study.config_files import FILES, merge_defaults
 
 PINS = "resources/paper/revisions.yaml"
+HEADER = "# Commits of the paper's models by repository; the first complete run fills it.\n"
 OF_DATASET = ("source", "repo", "revision", "file")
 
 
@@ -80,7 +81,7 @@ def _resolved(results: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 def read_pins(project: Path) -> dict[str, dict[str, str]]:
     """Return the commit of each revision of each repository that an earlier run resolved."""
     path = project / PINS
-    return yaml.safe_load(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return (yaml.safe_load(path.read_text(encoding="utf-8")) if path.exists() else None) or {}
 
 
 def pin_revisions(results: Path, project: Path) -> None:
@@ -100,4 +101,4 @@ def pin_revisions(results: Path, project: Path) -> None:
             pins.setdefault(record["repo"], {}).setdefault(record["revision"], record["commit"])
     if pins != earlier:
         with suppress(PermissionError):  # a module's project can be read-only
-            write_whole(project / PINS, yaml.safe_dump(pins))
+            write_whole(project / PINS, HEADER + yaml.safe_dump(pins))
