@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from persistcal.store.jobs import Job, execute, log_to
+from persistcal.store.provenance import log_maker
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +40,7 @@ def run_on_ranks(
     The number is at most `most` and, if there are GPUs, at most their number.
     """
     log_to(rule_job.log[0])
+    log_maker()
     asked = rule_job.resources
     n_ranks, n_nodes = asked.get("ranks", 1), asked.get("nodes", 1)
     n_gpus = len(visible_gpus()) * n_nodes

@@ -70,7 +70,7 @@ def test_a_touch_of_all_sources_reruns_nothing(study):
 
 
 def test_the_record_of_a_study_names_its_makers_and_reruns_nothing(study):
-    [record] = study.glob("results/*/study.yaml")
+    [record] = study.rglob("study.yaml")
     assert "Nothing to be done" in snakemake(study, "--dry-run", configs=[record])
     assert "--configfile" in record.read_text().splitlines()[0]
     made = json.loads(record.with_name("provenance.json").read_text())
