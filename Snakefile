@@ -26,6 +26,10 @@ from tools.start_of_run import at_end_of_dry_run, has_gpu, too_much
 include: "workflow/rules/common.smk"
 
 
+# Of all rules; only `--sdm apptainer` uses it
+container: config["container"]
+
+
 if study.runs_models:
 
     include: "workflow/rules/questions.smk"

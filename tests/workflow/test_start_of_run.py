@@ -78,3 +78,26 @@ def test_a_real_run_that_costs_or_lacks_too_much_starts_nothing(tmp_path, monkey
 
 def test_a_plan_without_a_gpu_job_starts():
     assert too_much({}, [("evaluate_estimator", {"model": "m"})]) == ""
+
+
+APPTAINER = """\
+#!/bin/sh
+[ "$1" = --version ] && echo "apptainer version 1.4.0" && exit
+echo "$@" >> calls.txt
+exit 3
+"""
+
+
+def test_jobs_run_in_the_image_of_the_config(tmp_path, monkeypatch):
+    """A stub of Apptainer writes down what it is asked to run, and fails."""
+    with_file(tmp_path)
+    for name in ("apptainer", "singularity"):
+        (tmp_path / name).write_text(APPTAINER)
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    (tmp_path / "mine.sif").touch()
+    (tmp_path / "mine.yaml").write_text(f"container: {tmp_path / 'mine.sif'}")
+    words = ["--cores", "1", "--sdm", "apptainer", METRICS]
+    run(tmp_path, *words, configs=[*OWN, tmp_path / "mine.yaml"], profile=BARE)
+    calls = (tmp_path / "calls.txt").read_text()
+    assert calls.startswith("exec ") and f" {tmp_path / 'mine.sif'} " in calls
