@@ -97,7 +97,7 @@ def test_jobs_run_in_the_image_of_the_config(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     (tmp_path / "mine.sif").touch()
     (tmp_path / "mine.yaml").write_text(f"container: {tmp_path / 'mine.sif'}")
-    words = ["--cores", "1", "--sdm", "apptainer", METRICS]
+    words = [METRICS, "--sdm", "apptainer", "--cores", "1"]
     run(tmp_path, *words, configs=[*OWN, tmp_path / "mine.yaml"], profile=BARE)
     calls = (tmp_path / "calls.txt").read_text()
     assert calls.startswith("exec ") and f" {tmp_path / 'mine.sif'} " in calls
