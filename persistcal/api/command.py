@@ -11,7 +11,7 @@ import tempfile
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from persistcal.evaluation.settings import MIN_REPLICATES, EvaluationSettings
+from persistcal.readers.reading import Reading
 
 # Each command imports modules itself, so that help and errors are immediate.
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from persistcal.api.evaluate import Step
     from persistcal.evaluation import power
     from persistcal.readers.inputs import PredictionTables
-    from persistcal.readers.study import Reading
 
 PATIENCE = 5  # seconds without a word about a long step
 
@@ -90,6 +90,20 @@ def _shared(*options: Callable[..., Any]) -> Callable[..., Any]:
         return command
 
     return decorate
+
+
+def _options_of(record: type[Reading]) -> Iterator[Callable[..., Any]]:
+    """Yield the options of the fields of a record, in their order."""
+    for option in (field for field in fields(record) if field.metadata):
+        use, default = option.metadata, False if option.default is False else None
+        settings = {"default": default, **use["settings"]}
+        if settings.get("metavar", "").endswith("…"):
+            settings["cls"] = Words
+        if "type" in settings:
+            settings["type"] = click.Choice(settings["type"])
+        for flag, text in (use["flags"] or {f"--{option.name}": use["text"]}).items():
+            names = [flag] if option.name == "scale" else [flag, option.name]
+            yield click.option(*names, help=text, **settings)
 
 
 PRECISION = click.option(
@@ -159,92 +173,13 @@ reads_files = _shared(  # the files, and the options that `_reading` reads
         "- is standard input. A checkpoint's name is the column `checkpoint`, "
         "--names, or the part in which the names of the files differ.",
     ),
-    click.option(
-        "--labels", help="'log': the label is the score of a log; else a lexical match."
-    ),
-    click.option(
-        "--filter", help="Filter of lm-evaluation-harness whose output is the answer."
-    ),
-    click.option(
-        "--estimator",
-        "estimators",
-        multiple=True,
-        help="Rates the answers; several can be given.",
-    ),
-    click.option(
-        "--beams/--samples",
-        default=None,
-        help="Whether several answers to a question are beams, which weigh by their "
-        "log-probability, or samples, which weigh equally.",
-    ),
-    click.option(
-        "--columns",
-        cls=Words,
-        metavar="COLUMN=NAME…",
-        help="Names of columns in the files, such as confidence=conf correct=is_correct.",
-    ),
-    click.option(
-        "--names",
-        cls=Words,
-        metavar="NAME…",
-        help="Names of the checkpoints, after the files.",
-    ),
-    click.option(
-        "--deployed",
-        type=click.Choice(["first"]),
-        help="'first': the first answer to each question is the deployed one, and the other "
-        "samples rate it.",
-    ),
-    click.option(
-        "--scale",
-        help="Scale of the confidences: its greatest value, or 1:5 for 1 to 5.",
-    ),
-    click.option(
-        "--words", help="CSV file with word and confidence, for confidences in words."
-    ),
-    click.option(
-        "--uncertainty", metavar="COLUMN", help="The confidence is 1 minus this column."
-    ),
-    click.option(
-        "--missing",
-        help="'drop' leaves out answers without a confidence or a label; 0.5 or another number "
-        "counts as a missing confidence.",
-    ),
-    click.option("--pool", is_flag=True, help="All logs of a folder are one dataset."),
-    click.option("--scorer", help="Scorer of Inspect whose score is the label."),
-    click.option(
-        "--errored",
-        type=click.Choice(["drop", "incorrect"]),
-        help="Samples of Inspect that ended with an error: 'drop' leaves the question out, "
-        "'incorrect' counts them as wrong.",
-    ),
-    click.option(
-        "--again",
-        cls=Words,
-        metavar="FILE…",
-        help="Files of a second ask of the same questions, in the same order: claims then rest "
-        "on cross-asking.",
-    ),
-    click.option(
-        "--greedy",
-        is_flag=True,
-        default=None,
-        help="The answers are deterministic (greedy, or of temperature 0), so that none "
-        "differs by chance.",
-    ),
-    click.option(
-        "--normalisation",
-        help="Score of the options of multiple choice: none (log-probability), per_token, "
-        "per_character or unconditional.",
-    ),
+    *_options_of(Reading),
 )
 
 
-def _reading(columns: Sequence[str], uncertainty: str | None, **options: Any) -> "Reading":  # noqa: ANN401
+def _reading(columns: Sequence[str], uncertainty: str | None, **options: Any) -> Reading:  # noqa: ANN401
     """Return the options of `reads_files` as `Reading`."""
-    from persistcal.readers.rating import SCORES
     from persistcal.readers.scales import PROBABILITIES, parse_scale
-    from persistcal.readers.study import Reading
 
     named: dict[str, str] = {}
     for word in columns:
@@ -271,10 +206,7 @@ def _reading(columns: Sequence[str], uncertainty: str | None, **options: Any) ->
                 f"--missing is {missing!r}; give 'drop', or a number to 1."
             )
         options["missing"] = f"{share:.15g}"
-    if options["normalisation"] not in (None, *SCORES):
-        raise click.BadParameter(
-            f"--normalisation is {options['normalisation']!r}, and can be {', '.join(SCORES)}."
-        )
+    scale = None if scale == PROBABILITIES else scale
     return Reading(columns=named, scale=scale, **options)
 
 
@@ -712,7 +644,7 @@ def _check_replaced(out: str, files: Sequence[str]) -> None:
                 raise ValueError(f"{file}: would be replaced by a result; give another --out.")
 
 
-def _read(files: Sequence[str], reading: "Reading") -> "PredictionTables":
+def _read(files: Sequence[str], reading: Reading) -> "PredictionTables":
     from persistcal.readers.study import read_study
 
     if reading.labels not in (None, "log"):
@@ -724,7 +656,7 @@ def _read(files: Sequence[str], reading: "Reading") -> "PredictionTables":
 
 def _compare(
     files: Sequence[str],
-    reading: "Reading",
+    reading: Reading,
     settings: EvaluationSettings,
     ready: "Callable[[dict[str, pd.DataFrame]], object]" = lambda _: None,
 ) -> "tuple[Comparison, str]":

@@ -3,7 +3,7 @@
 import logging
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -49,6 +49,7 @@ from persistcal.readers.inputs import (
 )
 from persistcal.readers.predictions import RepeatedError, ScaleError, imported_answers
 from persistcal.readers.rating import rate_answers, rate_options
+from persistcal.readers.reading import ANSWERS, OPTIONS, PREDICTIONS, Reading
 from persistcal.readers.scales import (
     PROBABILITIES,
     Scale,
@@ -79,61 +80,6 @@ from persistcal.store.user_files import (
 log = logging.getLogger(__name__)
 
 GIVEN = "(labels are given)"  # in place of references
-
-PREDICTIONS, ANSWERS, OPTIONS = "predictions", "answers", "scored options"  # kinds of files
-
-
-@dataclass(frozen=True)
-class Reading:
-    """Options for reading files, with the names of the command's options."""
-
-    labels: str | None = None  # "log": the label is the score of a log; by default a match
-    filter: str | None = None  # filter of lm-evaluation-harness; its output is the answer
-    estimators: Sequence[str] = ()  # estimators that rate answers, or are chosen in predictions
-    beams: bool | None = None  # whether several answers to a question are beams or samples
-    columns: Mapping[str, str] = field(default_factory=dict)  # other names in the files
-    names: Sequence[str] = ()  # names of the checkpoints, one for each file
-    deployed: str | None = None  # "first": the first answer to a question, which others rate
-    is_unlabelled: bool = False  # whether the last version has no labels: a sheet is for them
-    normalisation: str | None = None  # score of options of multiple choice
-    scale: Scale = PROBABILITIES  # scale of the confidences in the files
-    missing: str | None = None  # "drop" answers without a confidence or label, or a number
-    pool: bool = False  # whether the logs of a version are one dataset
-    scorer: str | None = None  # scorer of Inspect; its score is the label
-    errored: str | None = None  # "drop" samples of Inspect with an error, or "incorrect"
-    again: Sequence[str] = ()  # files of a second ask, in the order of the first ones
-    greedy: bool | None = None  # whether the answers are declared to be deterministic
-
-    def check_use(self, kind: str, file: str) -> None:
-        """Refuse options that have no meaning for files of a kind."""
-        given = {
-            "--labels": self.labels,
-            "--filter": self.filter,
-            "--deployed": self.deployed,
-            "--samples or --beams": self.beams,
-            "--normalisation": self.normalisation,
-            "--columns": self.columns or None,
-            "--scale, --words or --uncertainty": (
-                None if self.scale == PROBABILITIES else self.scale
-            ),
-            "--missing": self.missing,
-            "--scorer": self.scorer,
-            "--errored": self.errored,
-        }
-        useful = {
-            PREDICTIONS: {
-                "--columns",
-                "--scale, --words or --uncertainty",
-                "--missing",
-            },
-            ANSWERS: given.keys() - {"--normalisation"},
-            OPTIONS: {"--labels", "--normalisation"},
-        }[kind]
-        for name, value in given.items():
-            if value is not None and name not in useful:
-                raise ValueError(
-                    f"{file}: contains {kind}, so {name} has no meaning; leave it out."
-                )
 
 
 def read_study(files: Sequence[str], reading: Reading = Reading()) -> PredictionTables:
@@ -193,12 +139,7 @@ def _read_asked(files: Sequence[str], reading: Reading) -> PredictionTables:
         kind, columns = _kind_and_columns(file, reading)
         kinds.append(kind)
         is_log = not columns or any(keys <= columns for keys in LOGS)
-        for option, is_given in (
-            ("--columns", reading.columns),
-            ("--scale, --words or --uncertainty", reading.scale != PROBABILITIES),
-        ):
-            if is_given and is_log:
-                raise ValueError(f"{file}: is a log, so {option} has no meaning; leave it out.")
+        reading.check_use(kind, file, is_log=is_log)
         if "checkpoint" not in columns:
             unnamed.append(file)
         elif reading.names:
@@ -212,7 +153,6 @@ def _read_asked(files: Sequence[str], reading: Reading) -> PredictionTables:
                 f"{file}: contains {kind_of_file} and {files[0]} {kind}; give only "
                 f"{kind_of_file} or only {kind}."
             )
-    reading.check_use(kind, files[0])
     read = {PREDICTIONS: _read_predictions, ANSWERS: _read_answers, OPTIONS: _read_options}
     try:
         names = dict(zip(arguments, reading.names or name_checkpoints(arguments), strict=True))
@@ -346,7 +286,9 @@ def _read_predictions(
         with name_files_in_errors(source.file):
             batches = _prediction_batches(source, files, reading, ignored, matched)
             try:
-                rows = own_predictions.collect_rows(batches, scale=reading.scale, lenient=True)
+                rows = own_predictions.collect_rows(
+                    batches, scale=reading.scale or PROBABILITIES, lenient=True
+                )
             except ScaleError as error:
                 raise _scale_error(str(error), source.file, files, reading) from None
             frame = _select_estimators(rows, reading.estimators)
@@ -384,7 +326,11 @@ def _read_predictions(
             predictions[model, dataset, IMPORTED] = stack(
                 [(chosen, subject)], artifacts.PREDICTIONS
             )
-    notes += [*reading.scale.describe(), *_note_matched(matched), *_note_ignored(ignored)]
+    notes += [
+        *(reading.scale or PROBABILITIES).describe(),
+        *_note_matched(matched),
+        *_note_ignored(ignored),
+    ]
     return PredictionTables(checkpoints, predictions, imported_answers(rows), notes=notes)
 
 
@@ -452,7 +398,7 @@ def _prediction_batches(
         version = version_column(files, reading.columns)
         named = "".join(f" {name_column(name, column)}" for name, column in version.items())
         columns = {**reading.columns, **guesses}
-        has_scale = reading.scale != PROBABILITIES
+        has_scale = reading.scale is not None
         return named + ("" if has_scale else scale_option(source.file, columns))
 
     def choose(present: Sequence[str]) -> dict[str, str]:
@@ -519,7 +465,7 @@ def _read_answers(
         *notes,
         *left_out,
         *errors,
-        *reading.scale.describe(),
+        *(reading.scale or PROBABILITIES).describe(),
         *_note_matched(matched),
         *_note_ignored(ignored),
     ]
@@ -664,7 +610,9 @@ def _prepare_answers(
     renamed = rows[list(chosen)].rename(columns=chosen)
     for name in filter(name_stated, map(str, renamed)):
         groups = renamed.reindex(columns=["model", "checkpoint"]).fillna("").astype(str)
-        numbers = _confidences(renamed[name].tolist(), name, reading.scale, groups)
+        numbers = _confidences(
+            renamed[name].tolist(), name, reading.scale or PROBABILITIES, groups
+        )
         renamed[name] = pd.Series(numbers, renamed.index, dtype=object)
     if "correct" in renamed and "label" in renamed:
         raise UserTableError("has the columns 'label' and 'correct'; keep one")

@@ -22,7 +22,8 @@ from persistcal.api import command, display, evaluate
 from persistcal.api.evaluate import compare_inputs
 from persistcal.readers.inputs import make_settings
 from persistcal.readers.predictions import KNOWN
-from persistcal.readers.study import Reading, read_study
+from persistcal.readers.reading import Reading
+from persistcal.readers.study import read_study
 from persistcal.readers.versions import name_checkpoints
 
 ROOT = Path(__file__).parents[2]
@@ -236,7 +237,7 @@ GENERATED = ROOT / "tests/imports/lm_eval_samples.jsonl"
     ("files", "words", "message"),
     [
         (CHOICES, "--deployed first", "scored options, so --deployed has no meaning"),
-        (CHOICES, "--samples", "scored options, so --samples or --beams has no meaning"),
+        (CHOICES, "--samples", "scored options, so --beams or --samples has no meaning"),
         (CHOICES, "--columns gold=answer", "is a log, so --columns has no meaning"),
         (CHOICES, "--normalisation per_token", "needs the column 'option_tokens', which is"),
         (CHOICES, "--estimator p_true", "no estimator is 'p_true'; choose from "),

@@ -8,7 +8,8 @@ import pytest
 from command_line import run
 
 from persistcal.answers.halves import halve_samples
-from persistcal.readers.study import Reading, read_study
+from persistcal.readers.reading import Reading
+from persistcal.readers.study import read_study
 
 
 @pytest.fixture

@@ -7,7 +7,8 @@ import pytest
 
 from persistcal.readers.answer_files import read_answers
 from persistcal.readers.inspect_logs import inspect_rows, is_greedy
-from persistcal.readers.study import Reading, read_study
+from persistcal.readers.reading import Reading
+from persistcal.readers.study import read_study
 from persistcal.store.user_files import UserTableError
 
 SUBJECT = {"model": "m1", "checkpoint": "a", "dataset": "quiz"}

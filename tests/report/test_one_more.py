@@ -56,7 +56,8 @@ columns = tables["columns"]["properties"]["contrast"]["items"]["enum"]
 assert columns[-2:] == ["closeness", "smece"]
 
 from persistcal.api.evaluate import compare_inputs
-from persistcal.readers.study import Reading, read_study
+from persistcal.readers.reading import Reading
+from persistcal.readers.study import read_study
 from persistcal.readers.inputs import make_settings
 from study.check import check_config
 from study.config_files import over_defaults

@@ -10,7 +10,8 @@ from workflow_runs import snakemake
 from persistcal import evaluate
 from persistcal.api.evaluate import compute_metrics
 from persistcal.readers.inputs import make_settings
-from persistcal.readers.study import Reading, read_study
+from persistcal.readers.reading import Reading
+from persistcal.readers.study import read_study
 from persistcal.store import artifacts
 
 
