@@ -206,8 +206,7 @@ def _reading(columns: Sequence[str], uncertainty: str | None, **options: Any) ->
                 f"--missing is {missing!r}; give 'drop', or a number to 1."
             )
         options["missing"] = f"{share:.15g}"
-    scale = None if scale == PROBABILITIES else scale
-    return Reading(columns=named, scale=scale, **options)
+    return Reading(columns=named, scale=None if scale == PROBABILITIES else scale, **options)
 
 
 def _settings(options: dict[str, Any]) -> EvaluationSettings:

@@ -29,10 +29,10 @@ from persistcal.readers.inputs import (
     SUBJECT,
     PredictionTables,
     make_settings,
-    read_predictions,
     select_rows,
     stack,
 )
+from persistcal.readers.study import read_predictions
 from persistcal.store import artifacts
 
 

@@ -26,9 +26,9 @@ from persistcal.readers.inputs import (
     SUBJECT,
     PredictionTables,
     make_settings,
-    read_predictions,
     select_rows,
 )
+from persistcal.readers.study import read_predictions
 from persistcal.report.phrases import (
     chance,
     exact_percent,

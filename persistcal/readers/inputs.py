@@ -1,38 +1,24 @@
 """Settings and tables of an evaluation, from the predictions of a notebook."""
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from numbers import Real
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from persistcal.evaluation.contrast import choose_pairs
-from persistcal.evaluation.predictions import (
-    ABSENT,
-    arrange,
-    drop_noise,
-    partly_shared,
-    spelling_error,
-)
 from persistcal.evaluation.settings import MIN_REPLICATES, EvaluationSettings, Pairs
 from persistcal.evaluation.thresholds import check_target
-from persistcal.questions.groups import check_groups
 from persistcal.questions.labels import one_form
-from persistcal.readers.asks import SECOND, check_asks, join_asks, number_asks
+from persistcal.readers.asks import SECOND, check_asks, join_asks
 from persistcal.store import artifacts
-from persistcal.store.user_files import round_narrow
 
 log = logging.getLogger(__name__)
 
-NEEDED = ("checkpoint", "question_id", "confidence", "correct")
 SUBJECT = ["model", "dataset"]
-NAMES = [*SUBJECT, "checkpoint", "question_id", "train_dataset", "estimator"]
-# Columns that predictions can lack, and their value then; datasets are trained on themselves
-DEFAULTS = {"model": "model", "dataset": "dataset", "estimator": "confidence", "seed": "0"}
 IMPORTED = ""  # in place of an estimator: all estimators of given predictions together
 
 Key = tuple[str, str, str]  # model, dataset, estimator
@@ -207,28 +193,6 @@ def whole_number(name: str, value: float, *, least: int = 1) -> int:
     return int(value)
 
 
-def read_predictions(
-    predictions: pd.DataFrame, checkpoints: Sequence[str] | None, settings: EvaluationSettings
-) -> PredictionTables:
-    """Return the inputs of an evaluation, of all checkpoints unless some are chosen."""
-    names = None if checkpoints is None else checkpoint_names(checkpoints)
-    if names:
-        check_pairs(settings.pairs, names)
-    by_subject = {
-        (p["model"], p["dataset"]): rows for p, rows in _by_subject(predictions, names)
-    }
-    by_model: dict[str, list[str]] = {}
-    for (model, _), rows in by_subject.items():
-        names_of = by_model.setdefault(model, list(names or []))
-        names_of += [name for name in rows["checkpoint"].unique() if name not in names_of]
-    check_spellings(by_model)
-    for names_of in by_model.values():
-        check_pairs(settings.pairs, names_of)
-    answers = [_answers(rows, by_model[model]) for (model, _), rows in by_subject.items()]
-    by_key = {(model, dataset, IMPORTED): rows for (model, dataset), rows in by_subject.items()}
-    return PredictionTables(by_model, by_key, pd.concat(answers, ignore_index=True))
-
-
 def check_spellings(by_model: Mapping[str, Sequence[str]]) -> None:
     """Refuse names of checkpoints that look the same."""
     for model, names in by_model.items():
@@ -241,24 +205,6 @@ def check_spellings(by_model: Mapping[str, Sequence[str]]) -> None:
                 )
 
 
-def _answers(rows: pd.DataFrame, checkpoints: Sequence[str]) -> pd.DataFrame:
-    """Return the table ANSWERS of the predictions of one model and dataset, without texts."""
-    arranged = arrange(rows, checkpoints)
-    checkpoint, question = np.nonzero(arranged.correct != ABSENT)
-    return pd.DataFrame(
-        {
-            "model": rows["model"].iloc[0],
-            "dataset": rows["dataset"].iloc[0],
-            "checkpoint": np.array(checkpoints, object)[checkpoint],
-            "question_id": arranged.questions[question],
-            "split": "test",
-            "answer": None,
-            "probability": np.nan,
-            "correct": arranged.correct[checkpoint, question] == 1,
-        }
-    )
-
-
 def checkpoint_names(checkpoints: Sequence[str]) -> list[str]:
     """Return the names of checkpoints as text."""
     if isinstance(checkpoints, str):
@@ -269,79 +215,3 @@ def checkpoint_names(checkpoints: Sequence[str]) -> list[str]:
     if not names or len(set(names)) < len(names):
         raise ValueError(f"checkpoints is {names}; name each evaluation checkpoint once.")
     return names
-
-
-def _by_subject(
-    predictions: pd.DataFrame, checkpoints: Sequence[str] | None
-) -> Iterator[tuple[dict[str, str], pd.DataFrame]]:
-    """Yield the rows of each model and dataset, with the columns that they can lack."""
-    _check_columns(predictions)
-    own_dataset = predictions.get("dataset", DEFAULTS["dataset"])
-    defaults = {**DEFAULTS, "train_dataset": own_dataset, "seed": 0}
-    rows = predictions.assign(**{n: v for n, v in defaults.items() if n not in predictions})
-    for name in [*NAMES, "seed"]:
-        if (lacking := rows[name].isna()).any():
-            raise ValueError(
-                f"The predictions have no {name} in {lacking.sum()} row(s), first in row "
-                f"{lacking.idxmax()}; fill it in or leave the rows out."
-            )
-    rows[NAMES] = rows[NAMES].astype(str)
-    if checkpoints is not None:
-        is_chosen = rows["checkpoint"].isin(checkpoints)
-        for left_out, count in rows.loc[~is_chosen, "checkpoint"].value_counts().items():
-            log.warning(
-                "Skipped %d rows of checkpoint %r, which is not chosen", count, left_out
-            )
-        if not is_chosen.any():
-            raise ValueError(f"No row has one of the checkpoints {', '.join(checkpoints)}.")
-        rows = rows[is_chosen]
-    stated = rows["confidence"].to_numpy()
-    if stated.dtype == object:  # numbers of float32, for example, in a column of any type
-        numbers = pd.to_numeric(rows["confidence"], errors="coerce").to_numpy(float)
-        stated = stated if np.isnan(numbers).any() else numbers
-    stated = round_narrow(stated, "confidence", rows["estimator"])
-    rows["confidence"] = drop_noise(stated) if stated.dtype == np.float64 else stated
-    if "ask" in rows:
-        rows["ask"] = number_asks(rows["ask"])
-    if "group" in rows:
-        rows["group"] = rows["group"].fillna("").astype(str)
-        check_groups(rows["group"], rows["question_id"])
-    for dataset, group in rows.groupby("dataset", sort=False):
-        if error := spelling_error(group):
-            raise ValueError(f"{dataset}: {error}.")
-    for key, group in rows.groupby(SUBJECT, sort=False):
-        by_checkpoint = group.groupby("checkpoint", sort=False)["question_id"]
-        if partly := partly_shared({str(name): ids for name, ids in by_checkpoint}):
-            log.warning("%s, %s: %s", *key, partly)
-        if "ask" in group:
-            check_asks(group)
-        yield dict(zip(SUBJECT, map(str, key), strict=True)), group
-
-
-def _check_columns(predictions: pd.DataFrame) -> None:
-    """Refuse predictions without the right columns."""
-    one_row = "one row per answer that an estimator judged"
-    if not isinstance(predictions, pd.DataFrame):
-        kind = type(predictions).__name__
-        raise ValueError(f"predictions is {kind}, not a DataFrame; give {one_row}.")
-    if predictions.columns.nlevels > 1:
-        raise ValueError(
-            "The predictions have columns with several levels; give columns with one name."
-        )
-    for name in NEEDED:
-        if name not in predictions:
-            raise ValueError(
-                f"The predictions lack the column {name!r}: {one_row} has {', '.join(NEEDED)}."
-            )
-    for name in [*NAMES, "seed", "confidence", "correct", "ask", "group"]:
-        if list(predictions.columns).count(name) > 1:
-            raise ValueError(f"The predictions have the column {name!r} twice; keep one.")
-    if indexed := [name for name in predictions.index.names if name in [*NAMES, "seed"]]:
-        raise ValueError(
-            f"The predictions have {indexed[0]!r} in their index; call reset_index() first."
-        )
-    for name in ("confidence", "correct", "seed"):
-        if name in predictions and np.iscomplexobj(predictions[name]):
-            raise ValueError(f"The {name} is complex; give real numbers.")
-    if predictions.empty:
-        raise ValueError("The predictions hold no row: give one for each answer.")

@@ -18,12 +18,24 @@ from persistcal.readers.asks import FIRST, check_asks, number_asks
 from persistcal.readers.scales import PROBABILITIES, Scale, is_missing
 from persistcal.store import user_files
 from persistcal.store.artifacts import ANSWERS
-from persistcal.store.user_files import TRUTHS, UserTableError, check_copy, refuse, round_narrow
+from persistcal.store.user_files import (
+    DIGITS,
+    TRUTHS,
+    UserTableError,
+    check_copy,
+    refuse,
+    round_digits,
+    round_narrow,
+)
 
 log = logging.getLogger(__name__)
 
 NAMES = ("model", "dataset", "checkpoint", "question_id", "train_dataset", "estimator")
 OPTIONAL = ("train_dataset", "ask", "group")  # a training dataset is the dataset by default
+FRAME = ("checkpoint", "question_id", "confidence", "correct")  # required in a notebook
+# Columns that predictions can lack, and their value then; datasets are trained on themselves
+DEFAULTS = {"model": "model", "dataset": "dataset", "estimator": "confidence", "seed": "0"}
+NUMERIC = ("seed", "confidence", "correct", "ask")
 NARROW = "narrow"  # attribute: estimators whose confidences were float32
 KNOWN = (*NAMES, "seed", "confidence", "correct", "ask", "group")
 WORTH = ("confidence", "correct")  # columns with missing values if a caller allows it
@@ -97,24 +109,74 @@ def collect_rows(
             frame[name] = pd.Categorical.from_codes(column, pd.Index(list(word_codes[name])))
         else:
             frame[name] = column
-    kind, numbers = batch.schema.field("confidence").type, frame["confidence"]
-    if pa.types.is_floating(kind):  # as batches have it, before they became numbers of float64
-        numbers = numbers.astype(kind.to_pandas_dtype())
-    names = pd.DataFrame(
-        {n: frame[n] for n in ("model", "checkpoint", "estimator")}, copy=False
-    )
-    scale.check_groups(numbers, names)
-    estimator = frame["estimator"]
-    rounded = round_narrow(numbers, "confidence", estimator.codes)
-    frame["confidence"] = drop_noise(scale.confidence(rounded))
     frame["ask"] = number_asks(pd.Series(frame["ask"])) if "ask" in frame else np.int8(FIRST)
     if "group" in frame:
         check_groups(frame["group"], frame["question_id"])
     rows = pd.DataFrame({"group": "", **frame}, copy=False)
-    if rounded is not numbers:
-        changed = (rounded != numbers) & ~np.isnan(rounded)
-        rows.attrs[NARROW] = sorted(set(estimator[changed]))
+    kind = batch.schema.field("confidence").type
+    if pa.types.is_floating(kind) and str(kind) != "double":
+        # Batches have these numbers as float64.
+        stored = frame["confidence"].astype(kind.to_pandas_dtype())
+        rows["confidence"] = rounded = round_narrow(stored, "confidence")
+        changed = (rounded != stored) & ~np.isnan(rounded)
+        rows.attrs[NARROW] = sorted(set(rows.loc[changed, "estimator"]))
     return rows
+
+
+def settle_confidences(
+    rows: pd.DataFrame, scale: Scale = PROBABILITIES, narrow: Collection[str] = ()
+) -> pd.DataFrame:
+    """Return the rows of all files with confidences in [0, 1], of one precision per estimator.
+
+    An estimator is rounded if it is in `narrow`, or some version of it shows that it was
+    float32.
+    """
+    numbers, names = rows["confidence"].to_numpy(), ["model", "checkpoint", "estimator"]
+    scale.check_groups(numbers, rows[names])
+    codes = [rows[name].cat.codes.to_numpy(np.int64) for name in names]
+    version = (codes[0] * (codes[1].max() + 1) + codes[1]) * (codes[2].max() + 1) + codes[2]
+    rounded = round_narrow(numbers, "confidence", codes[2], version)
+    if narrow and (is_narrow := rows["estimator"].isin(narrow).to_numpy()).any():
+        rounded = np.where(is_narrow, round_digits(rounded, DIGITS["float32"]), rounded)
+    rows["confidence"] = drop_noise(scale.confidence(rounded))
+    return rows
+
+
+def frame_batch(predictions: pd.DataFrame, checkpoints: Collection[str]) -> pa.RecordBatch:
+    """Return the rows of a notebook's frame as a file's, of all or the given checkpoints."""
+    if not isinstance(predictions, pd.DataFrame):
+        raise UserTableError(
+            f"is {type(predictions).__name__}, not a DataFrame; give one row per "
+            "answer that an estimator judged"
+        )
+    if predictions.columns.nlevels > 1:
+        raise UserTableError("the columns have several levels; give columns with one name")
+    if indexed := [name for name in predictions.index.names if name in KNOWN]:
+        raise UserTableError(f"{indexed[0]!r} is in the index; call reset_index() first")
+    rows = predictions[[name for name in predictions if name in KNOWN]]
+    user_files.check_columns(list(rows), FRAME, KNOWN, unknown="")
+    if checkpoints:
+        names = rows["checkpoint"].astype(str)
+        is_chosen = names.isin(checkpoints)
+        for left_out, count in names[~is_chosen].value_counts().items():
+            log.warning(
+                "Skipped %d rows of checkpoint %r, which is not chosen", count, left_out
+            )
+        if len(rows) and not is_chosen.any():
+            raise UserTableError(f"no row has one of the checkpoints {', '.join(checkpoints)}")
+        rows = rows[is_chosen]
+    rows = rows.assign(**{n: value for n, value in DEFAULTS.items() if n not in rows})
+    return pa.RecordBatch.from_arrays([_arrow(rows[name]) for name in rows], names=list(rows))
+
+
+def _arrow(column: pd.Series) -> pa.Array:
+    """Return a column of any type as texts or, if it has them, numbers and truth values."""
+    dtype = column.dtype
+    is_number = pd.api.types.is_numeric_dtype(dtype) and not np.iscomplexobj(column)
+    if column.name in NUMERIC and (is_number or pd.api.types.is_bool_dtype(dtype)):
+        return pa.array(column, from_pandas=True)
+    words = column.astype(str).astype("category")
+    return pa.array(words.where(column.notna()), from_pandas=True)
 
 
 def _asks_and_groups(batch: pa.RecordBatch) -> dict[str, NDArray[Any]]:

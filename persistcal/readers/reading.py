@@ -2,6 +2,7 @@
 
 The command derives its options from the fields, so this module imports nothing heavy.
 """
+# ruff: noqa: RUF009  # fields are made by a function
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -143,3 +144,6 @@ def flags_of(name: str, use: Mapping[str, Any]) -> str:
         flag for flags in use["flags"] or [f"--{name}"] for flag in flags.split("/")
     ]
     return f"{', '.join(first)} or {last}" if first else last
+
+
+USUAL = Reading()

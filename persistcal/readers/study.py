@@ -13,6 +13,7 @@ import pandas as pd
 import pyarrow as pa
 
 from persistcal.evaluation.predictions import drop_noise
+from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.readers import answers as own_answers
 from persistcal.readers import options as own_options
 from persistcal.readers import predictions as own_predictions
@@ -37,19 +38,20 @@ from persistcal.readers.columns import (
     version_column,
 )
 from persistcal.readers.inputs import (
-    DEFAULTS,
     IMPORTED,
     SUBJECT,
     PredictionTables,
+    check_pairs,
     check_spellings,
+    checkpoint_names,
     checkpoints_by_model,
     distinct_rows,
     select_rows,
     stack,
 )
-from persistcal.readers.predictions import RepeatedError, ScaleError, imported_answers
+from persistcal.readers.predictions import DEFAULTS, RepeatedError, ScaleError, imported_answers
 from persistcal.readers.rating import rate_answers, rate_options
-from persistcal.readers.reading import ANSWERS, OPTIONS, PREDICTIONS, Reading
+from persistcal.readers.reading import ANSWERS, OPTIONS, PREDICTIONS, USUAL, Reading
 from persistcal.readers.scales import (
     PROBABILITIES,
     Scale,
@@ -66,14 +68,12 @@ from persistcal.readers.versions import (
 )
 from persistcal.store import artifacts
 from persistcal.store.user_files import (
-    DIGITS,
     TABLES,
     UserTableError,
     kind_of,
     name_files_in_errors,
     plain_name,
     read_batches,
-    round_digits,
     round_narrow,
 )
 
@@ -82,7 +82,7 @@ log = logging.getLogger(__name__)
 GIVEN = "(labels are given)"  # in place of references
 
 
-def read_study(files: Sequence[str], reading: Reading = Reading()) -> PredictionTables:
+def read_study(files: Sequence[str], reading: Reading = USUAL) -> PredictionTables:
     """Read files of answers, of scored options or of predictions, and their second asks.
 
     A folder, or a pattern such as ``v1/*.jsonl``, contains the files of one version.
@@ -301,37 +301,51 @@ def _read_predictions(
     rows = pd.concat(frames, ignore_index=True) if frames[1:] else frames[0]
     for name in own_predictions.NAMES:
         rows[name] = pd.api.types.union_categoricals([frame[name] for frame in frames])
-    # A version of double precision is compared at the precision of the others.
-    narrow = set[str]().union(
-        *(frame.attrs.get(own_predictions.NARROW, ()) for frame in frames)
-    )
-    if narrow and len(frames) > 1:
-        is_narrow = rows["estimator"].isin(narrow)
-        stated = rows.loc[is_narrow, "confidence"].to_numpy()
-        rows.loc[is_narrow, "confidence"] = round_digits(stated, DIGITS["float32"])
+    narrow = [name for f in frames for name in f.attrs.get(own_predictions.NARROW, ())]
     with name_files_in_errors(*files):
+        rows = own_predictions.settle_confidences(rows, reading.scale or PROBABILITIES, narrow)
         rows, notes = _complete(rows, reading.missing)
+        try:
+            study = _prediction_tables(rows, may_be_equal=reading.is_unlabelled)
+        except RepeatedError as error:
+            remedy = column_remedy(["checkpoint"], ignored) if unnamed and ignored else ""
+            raise UserTableError(f"{error}{', or ' * bool(remedy)}{remedy}") from None
+    notes += [*(reading.scale or PROBABILITIES).describe()]
+    study.notes += [*notes, *_note_matched(matched), *_note_ignored(ignored)]
+    return study
+
+
+def _prediction_tables(rows: pd.DataFrame, *, may_be_equal: bool) -> PredictionTables:
+    """Return checked predictions as tables; two checkpoints `may_be_equal`."""
     checkpoints, predictions = checkpoints_by_model(rows), {}
-    with name_files_in_errors(*files):
-        own_predictions.check_spelling(rows)
-        for model, dataset in distinct_rows(rows, SUBJECT):
-            may_be_equal = dict.fromkeys(checkpoints[model], reading.is_unlabelled)
-            try:
-                own_predictions.check_predictions(rows, [dataset], {model: may_be_equal})
-            except RepeatedError as error:
-                remedy = column_remedy(["checkpoint"], ignored) if unnamed and ignored else ""
-                raise UserTableError(f"{error}{', or ' * bool(remedy)}{remedy}") from None
-            subject = {"model": model, "dataset": dataset}
-            chosen = select_rows(rows, subject)
-            predictions[model, dataset, IMPORTED] = stack(
-                [(chosen, subject)], artifacts.PREDICTIONS
-            )
-    notes += [
-        *(reading.scale or PROBABILITIES).describe(),
-        *_note_matched(matched),
-        *_note_ignored(ignored),
-    ]
-    return PredictionTables(checkpoints, predictions, imported_answers(rows), notes=notes)
+    own_predictions.check_spelling(rows)
+    for model, dataset in distinct_rows(rows, SUBJECT):
+        equal = {model: dict.fromkeys(checkpoints[model], may_be_equal)}
+        own_predictions.check_predictions(rows, [dataset], equal)
+        subject = {"model": model, "dataset": dataset}
+        parts = [(select_rows(rows, subject), subject)]
+        predictions[model, dataset, IMPORTED] = stack(parts, artifacts.PREDICTIONS)
+    return PredictionTables(checkpoints, predictions, imported_answers(rows))
+
+
+def read_predictions(
+    predictions: pd.DataFrame, checkpoints: Sequence[str] | None, settings: EvaluationSettings
+) -> PredictionTables:
+    """Return a notebook's predictions as tables, of all checkpoints unless some are given."""
+    names = [] if checkpoints is None else checkpoint_names(checkpoints)
+    if names:
+        check_pairs(settings.pairs, names)
+    with name_files_in_errors("predictions"):
+        batch = own_predictions.frame_batch(predictions, names)
+        collected = own_predictions.collect_rows([batch])
+        narrow = collected.attrs.get(own_predictions.NARROW, ())
+        rows = own_predictions.settle_confidences(collected, narrow=narrow)
+        study = _prediction_tables(rows, may_be_equal=True)
+    for model, present in study.checkpoints.items():
+        study.checkpoints[model] = list(dict.fromkeys([*names, *present]))
+        check_pairs(settings.pairs, study.checkpoints[model])
+    check_spellings(study.checkpoints)
+    return study
 
 
 def _complete(rows: pd.DataFrame, missing: str | None) -> tuple[pd.DataFrame, list[str]]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from persistcal.readers.answer_files import is_inspect_log
-from persistcal.readers.inputs import DEFAULTS
+from persistcal.readers.predictions import DEFAULTS
 from persistcal.store.user_files import TABLES, kind_of
 
 # The time in the name of a log of lm-evaluation-harness or Inspect

@@ -566,14 +566,18 @@ def lists_of_texts(
 
 
 def round_narrow(
-    values: NDArray[Any], name: str, estimators: ArrayLike | None = None
+    values: NDArray[Any],
+    name: str,
+    estimators: NDArray[Any] | None = None,
+    versions: NDArray[Any] | None = None,
 ) -> NDArray[Any]:
     """Return float32 rounded to 6 significant digits, and float16 to 3, as float64.
 
     0.1 as float16 is 0.09998, which would break ties between differences of confidences. Values
     that were float32 before they became text or float64 are recognised: one is exact in float32
-    with more than 12 digits, or all are exact to ten decimals and some have more than 6. Then
-    all values are rounded, or those of the same estimator, so that versions stay comparable.
+    with more than 12 digits, or all of one version are exact to ten decimals and some have more
+    than 6. Then all values are rounded, or those of the same estimator, so that its versions
+    stay comparable.
     The log contains a line about each rounding; other values are returned unchanged.
 
     >>> round_narrow(np.array([float(np.float32(0.1)), 0.5]), "confidence").tolist()
@@ -582,16 +586,27 @@ def round_narrow(
     kind = str(values.dtype.newbyteorder("=")) if isinstance(values, np.ndarray) else ""
     digits = DIGITS.get((kind or str(values.dtype)).lower())  # pandas writes Float32
     chosen: NDArray[np.bool_] | slice = slice(None)
-    if digits is None and kind == "float64" and (was := _were_float32(values)).any():
-        digits = DIGITS["float32"]
+    if digits is None and kind == "float64":
+        was = np.zeros(len(values), bool)
+        groups = [slice(None)] if versions is None else group_positions(versions)
+        for group in groups:
+            was[group] = _were_float32(values[group])
+        if was.any():
+            digits = DIGITS["float32"]
         if estimators is not None:
-            chosen = np.isin(np.asarray(estimators), np.unique(np.asarray(estimators)[was]))
+            chosen = np.isin(estimators, np.unique(estimators[was]))
     if digits is None:
         return values
     log.info("%s: %s, rounded to %d significant digits", name, values.dtype, digits)
     rounded = np.array(values, float)
     rounded[chosen] = round_digits(rounded[chosen], digits)
     return rounded
+
+
+def group_positions(numbers: NDArray[Any]) -> list[NDArray[np.intp]]:
+    """Return the positions of equal numbers, in ascending order of the numbers."""
+    order = np.argsort(numbers, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1)
 
 
 def _were_float32(values: NDArray[np.float64]) -> NDArray[np.bool_]:

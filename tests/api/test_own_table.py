@@ -63,7 +63,7 @@ def test_optional_columns_can_be_missing_and_skipped_rows_are_reported(predictio
     assert not caplog.messages
     evaluate(rows, ["a", "c"], **SETTINGS)
     assert caplog.messages == ["Skipped 80 rows of checkpoint 'b', which is not chosen"]
-    with pytest.raises(ValueError, match="No row has one of the checkpoints x, y"):
+    with pytest.raises(ValueError, match="predictions: no row has one of the checkpoints x, y"):
         evaluate(rows, ["x", "y"])
 
 
@@ -121,22 +121,22 @@ def test_estimators_trained_on_another_dataset_have_rows_of_their_own(prediction
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda p: p.drop(columns="correct"), "lack the column 'correct'"),
-        (lambda p: p.assign(estimator=None), "no estimator in 1440 row"),
-        (lambda p: p.head(0), "hold no row"),
-        (lambda p: pd.concat([p, p["correct"]], axis=1), "column 'correct' twice"),
-        (lambda p: p.assign(ask=1)[[*p, "ask", "ask"]], "column 'ask' twice"),
-        (lambda p: pd.concat([p.assign(seed=s) for s in ("1", "01")]), "A second prediction"),
-        (lambda p: p.assign(seed=p["seed"] + 0.5), "seed is no whole number"),
-        (lambda p: p.assign(confidence=p["confidence"] + 1j), "confidence is complex; give"),
-        (lambda p: p.assign(correct=p["correct"] + 0j), "correct is complex; give"),
-        (lambda p: pd.concat({"all": p}, axis=1), "columns with several levels"),
-        (lambda p: p.assign(confidence="0,5"), r"not a number in \[0, 1\] in 1440 row"),
+        (lambda p: p.drop(columns="correct"), "column 'correct' is missing"),
+        (lambda p: p.assign(estimator=None), r"estimator is empty \(row 1: "),
+        (lambda p: p.head(0), "holds no row; give one"),
+        (lambda p: pd.concat([p, p["correct"]], axis=1), "column 'correct' is there twice"),
+        (lambda p: p.assign(ask=1)[[*p, "ask", "ask"]], "column 'ask' is there twice"),
+        (lambda p: pd.concat([p.assign(seed=s) for s in ("1", "01")]), "rows 1 and 81 "),
+        (lambda p: p.assign(seed=p["seed"] + 0.5), r"seed is not valid \(row 1: 17.5"),
+        (lambda p: p.assign(confidence=p["confidence"] + 1j), r"\(row 1: '\(0\..*\[0, 1\]"),
+        (lambda p: p.assign(correct=p["correct"] + 0j), r"correct is not valid \(row 1: "),
+        (lambda p: pd.concat({"all": p}, axis=1), "columns have several levels"),
+        (lambda p: p.assign(confidence="half"), r"confidence is not valid \(row 1: 'half'"),
         (lambda p: p.assign(confidence=p["confidence"].astype("Float64").mask(p.index == 7)),
-         r"not a number in \[0, 1\] in 1 row\(s\) \(row 7: "),
-        (lambda p: p.assign(correct=p["correct"].map(str)), "neither 0 nor 1"),
+         r"confidence is not valid \(row 8: "),
+        (lambda p: p.assign(correct="perhaps"), r"correct is not valid \(row 1: 'perhaps'"),
         (lambda p: p.assign(model="m").set_index("model", drop=False),
-         r"'model' in their index; call reset_index\(\)"),
+         r"'model' is in the index; call reset_index\(\)"),
     ],
 )  # fmt: skip
 def test_predictions_with_a_wrong_column_value_or_row_are_refused(predictions, change, message):
@@ -149,6 +149,7 @@ def test_predictions_with_a_wrong_column_value_or_row_are_refused(predictions, c
     [
         lambda p: p.assign(confidence=p["confidence"].astype("category")),
         lambda p: p.assign(confidence=p["confidence"].map(repr)),
+        lambda p: p.assign(correct=p["correct"].map(str)),
         lambda p: p.assign(correct=p["correct"].map(int).astype("category")),
         lambda p: p.assign(correct=p["correct"].astype("boolean"), seed=p["seed"].map(str)),
     ],
@@ -165,7 +166,7 @@ def test_checkpoints_can_be_numbers(predictions):
     metrics = evaluate(numbered, list(steps.values()), **SETTINGS, pairs=pairs)
     expected = evaluate(predictions, CHECKPOINTS, **SETTINGS, pairs=[["a", "c"]])
     pd.testing.assert_frame_equal(metrics, expected)
-    with pytest.raises(ValueError, match=r"No row has one of the checkpoints 1, 2\."):
+    with pytest.raises(ValueError, match=r"no row has one of the checkpoints 1, 2\."):
         evaluate(numbered, [1, 2], **SETTINGS)
 
 
@@ -202,11 +203,11 @@ def test_wrong_settings_are_refused_with_their_name(predictions, settings, messa
 def test_every_function_refuses_wrong_settings_and_predictions(predictions, function):
     with pytest.raises(ValueError, match="pairs is 'every'"):
         function(predictions, CHECKPOINTS, pairs="every")
-    with pytest.raises(ValueError, match="lack the column 'correct'"):
+    with pytest.raises(ValueError, match="column 'correct' is missing"):
         function(predictions.drop(columns="correct"), CHECKPOINTS)
     for given in (None, [], "predictions.csv"):
         with pytest.raises(
-            ValueError, match=r"^predictions is \w+, not a DataFrame; give one "
+            ValueError, match=r"^predictions: is \w+, not a DataFrame; give one "
         ):
             function(given, CHECKPOINTS)
 

@@ -18,10 +18,9 @@ from sklearn.metrics import roc_auc_score
 
 import persistcal
 from persistcal.evaluation.settings import EvaluationSettings
-from persistcal.readers.inputs import read_predictions
 from persistcal.readers.reading import Reading
 from persistcal.readers.scales import Scale, parse_scale
-from persistcal.readers.study import read_study
+from persistcal.readers.study import read_predictions, read_study
 from persistcal.readers.versions import files_of_version
 from persistcal.store.user_files import UserTableError, round_narrow
 

@@ -3,11 +3,13 @@
 from persistcal.answers.clusters import warn_if_none_is_correct
 from persistcal.readers.predictions import (
     KNOWN,
+    NARROW,
     check_columns,
     check_predictions,
     check_spelling,
     collect_rows,
     imported_answers,
+    settle_confidences,
 )
 from persistcal.store.artifacts import PREDICTIONS, Answers, Predictions
 from persistcal.store.jobs import log, run
@@ -24,7 +26,8 @@ def import_predictions(
     sources = digests_of(file)
     with name_files_in_errors(file):
         batches = read_batches(file, known_names=KNOWN, choose=check_columns)
-        rows = collect_rows(batches, checkpoints=checkpoints, datasets=datasets)
+        collected = collect_rows(batches, checkpoints=checkpoints, datasets=datasets)
+        rows = settle_confidences(collected, narrow=collected.attrs.get(NARROW, ()))
         check_spelling(rows)
         check_predictions(rows, datasets, checkpoints)
     log.info("%d predictions", len(rows))
