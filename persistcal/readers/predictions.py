@@ -174,7 +174,8 @@ def _arrow(column: pd.Series) -> pa.Array:
     dtype = column.dtype
     is_number = pd.api.types.is_numeric_dtype(dtype) and not np.iscomplexobj(column)
     if column.name in NUMERIC and (is_number or pd.api.types.is_bool_dtype(dtype)):
-        return pa.array(column, from_pandas=True)
+        native = dtype.newbyteorder("=") if isinstance(dtype, np.dtype) else dtype
+        return pa.array(column.astype(native), from_pandas=True)
     words = column.astype(str).astype("category")
     return pa.array(words.where(column.notna()), from_pandas=True)
 

@@ -437,6 +437,20 @@ def test_versions_of_which_one_was_float32_have_the_same_confidences(tmp_path, n
     assert stated["a", "other"] == [0.12345678, 1 / 3, 0.5]  # was never float32
 
 
+def test_float32_beside_doubles_in_one_file_is_recognised_by_estimator(predictions, tmp_path):
+    """JSON of pandas has ten decimals: 0.7 in float32 becomes 0.6999999881."""
+    narrow = predictions["confidence"].astype(np.float32).astype(float).round(10)
+    wide = predictions["confidence"] / 3
+    rows = [predictions.assign(confidence=narrow), predictions.assign(confidence=wide)]
+    both = pd.concat([rows[0], rows[1].assign(estimator="other")], ignore_index=True)
+    path = tmp_path / "own.jsonl"
+    both.to_json(path, orient="records", lines=True, double_precision=15)
+    [read] = read_study([str(path)]).predictions.values()
+    confidences = read["confidence"].to_numpy().reshape(2, -1)
+    assert confidences[0].tolist() == predictions["confidence"].tolist()
+    assert np.abs(confidences[1] - wide).max() < 1e-15
+
+
 def test_doubles_are_not_rounded_to_float32():
     dyadic, random = np.arange(256) / 256, np.random.default_rng(1).random(50)
     for values in (dyadic, random, np.array([0.1, 0.2, 0.7])):
