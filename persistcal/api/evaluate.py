@@ -209,7 +209,7 @@ def compare_inputs(
     ready: Callable[[dict[str, pd.DataFrame]], object] = lambda _: None,
 ) -> Comparison:
     """Evaluate, resample and compare all predictions; `ready` is called with made tables."""
-    inputs.check_pairs()
+    inputs.check_pairs(settings.pairs)
     tables: dict[str, pd.DataFrame] = {}
 
     def add(name: str, table: pd.DataFrame) -> None:

@@ -17,7 +17,7 @@ import pandas as pd
 
 from persistcal.questions.labels import CORRECT, INCORRECT
 from persistcal.readers.answers import number_of
-from persistcal.store.user_files import UserTableError, read_file
+from persistcal.store.user_files import UserTableError, cut, read_file
 
 log = logging.getLogger(__name__)
 
@@ -178,7 +178,7 @@ def _responses(line: Line) -> list[str]:
     if isinstance(resps, list) and len(resps) == 1 and _are_texts(resps[0]):
         return resps[0]
     raise UserTableError(
-        f"resps of row {line['row']} is {_shortened(resps)}, but the harness writes a list of "
+        f"resps of row {line['row']} is {cut(resps)}, but the harness writes a list of "
         'one list, [["…"]], with all responses to the document; write the answers into a file '
         "of your own"
     )
@@ -191,7 +191,7 @@ def _filtered(line: Line) -> list[str]:
         if _are_texts(texts):
             return texts
     raise UserTableError(
-        f"filtered_resps of row {line['row']} is {_shortened(outputs)}, which is not text; "
+        f"filtered_resps of row {line['row']} is {cut(outputs)}, which is not text; "
         "take another filter, or none"
     )
 
@@ -202,11 +202,6 @@ def _are_texts(values: object) -> bool:
         and bool(values)
         and all(isinstance(value, str) for value in values)
     )
-
-
-def _shortened(value: object) -> str:
-    text = repr(value)
-    return text if len(text) < 60 else f"{text[:60]}…"
 
 
 def _references(line: Line) -> object:
@@ -318,7 +313,7 @@ def _delimiter(
         return fitting[0]
     if normalisation == "per_character" and shared:
         raise UserTableError(
-            f"all options begin with {_shortened(shared)}, and the documents do not show how "
+            f"all options begin with {cut(shared)}, and the documents do not show how "
             "much of it is the task's delimiter, so the numbers of characters are unknown; "
             "choose another normalisation, or write the scores into a file of your own with "
             "option_characters (docs/formats.md)"
@@ -360,7 +355,7 @@ def _logprobs(line: Line, n: int) -> list[object]:
     if len(pairs) == len(resps) == n:
         return [logprob for logprob, _ in pairs]
     raise UserTableError(
-        f"resps of row {line['row']} is {_shortened(resps)}, but the harness writes a list of "
+        f"resps of row {line['row']} is {cut(resps)}, but the harness writes a list of "
         f"one pair for each of the {n} requests; write the scores into a file of your own"
     )
 
@@ -386,8 +381,8 @@ def _gold(lines: Sequence[Line], rows: Sequence[Line]) -> list[int | None]:
     first = unread.index(True) if any(unread) else 0
     target, options = lines[first]["target"], rows[first]["options"]
     raise UserTableError(
-        f"target of row {lines[first]['row']} is {_shortened(target)}, which is not surely "
-        f"the text or the place of one of the options {_shortened(options)}; write the scores "
+        f"target of row {lines[first]['row']} is {cut(target)}, which is not surely "
+        f"the text or the place of one of the options {cut(options)}; write the scores "
         "into a file of your own (docs/formats.md)"
     )
 

@@ -118,8 +118,15 @@ class PredictionTables:
         subjects = dict.fromkeys((model, dataset) for model, dataset, _ in self.predictions)
         return [{"model": model, "dataset": dataset} for model, dataset in subjects]
 
-    def check_pairs(self) -> None:
-        """Refuse predictions without two checkpoints of a model that share a question."""
+    def check_pairs(self, pairs: Pairs) -> None:
+        """Refuse unknown pairs, and checkpoints without a common question."""
+        for pair in () if isinstance(pairs, str) else pairs:
+            if not any(set(pair) <= set(names) for names in self.checkpoints.values()):
+                listed = "; ".join(", ".join(names) for names in self.checkpoints.values())
+                raise ValueError(
+                    f"pairs has {':'.join(pair)}, but the checkpoints are {listed}; name two "
+                    "of one model."
+                )
         if all(len(names) < 2 for names in self.checkpoints.values()):
             listed = "; ".join(
                 f"{model}: {', '.join(names)}" for model, names in self.checkpoints.items()

@@ -16,6 +16,7 @@ Array = NDArray[np.float64]
 # Texts of a missing value, also as spreadsheets and R write them
 MISSING = {"", "nan", "-nan", "na", "#na", "n/a", "#n/a", "<na>", "null", "none"}
 MOST_WORDS = 12  # that a message lists
+MOST_SHARE = 0.5  # of the values above 0 that can be fractions of 1, on a wide scale
 LEAST_WIDE = 5.0  # the end of a scale on which some confidence is above 1
 _NUMBER = re.compile(r"[+-]?(?:\d+[.,]?\d*|[.,]\d+)(?:e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 _RANGE = re.compile(r"(?:(?P<low>[\d.]+):)?(?P<high>[\d.]+)", re.ASCII)
@@ -67,16 +68,18 @@ class Scale:
         """
         if self.low != 0 or self.high < LEAST_WIDE:
             return
-        greatest = pd.Series(numbers, names.index).groupby(
-            [names[name] for name in names], observed=True
-        )
-        for group, top in greatest.max().items():
-            if 0 < top <= 1:
+        kinds = {"present": numbers > 0, "above": numbers > 1}
+        counted = pd.DataFrame(kinds | {"fraction": kinds["present"] & (numbers < 1)})
+        keys = [names[name].reset_index(drop=True) for name in names]
+        for group, n in counted.groupby(keys, observed=True).sum().iterrows():
+            is_few = n["fraction"] > MOST_SHARE * n["present"] and not self.is_uncertainty
+            if n["present"] and (is_few or not n["above"]):
                 texts = map(str, group if isinstance(group, tuple) else [group])
+                found = f"only {n['above']:,} of {n['present']:,}" if n["above"] else "no"
                 raise UserTableError(
-                    f"no confidence of {', '.join(texts)} is above 1, so they are not on the "
-                    f"scale 0 to {self.high:g}; leave --scale out, or write all confidences on "
-                    "one scale"
+                    f"{found} confidence of {', '.join(texts)} is above 1, so they are not on "
+                    f"the scale 0 to {self.high:g}; leave --scale out, or write all "
+                    "confidences on one scale"
                 )
 
     def describe(self) -> list[str]:
@@ -158,11 +161,12 @@ def scale_remedy(values: Iterable[object]) -> str:
     >>> scale_remedy(["1", "5", "3"]), scale_remedy(["0.5", "7%"])
     ('--scale 1:5', '')
 
-    Slightly more than 1 is no other scale:
+    Slightly more than 1 is no other scale, and neither are a few numbers among probabilities:
 
-    >>> scale_remedy(["0.2", "1.0000001"])
-    ''
+    >>> scale_remedy(["0.2", "1.0000001"]), scale_remedy(["0.2", "0.7", "0.4", "47.975"])
+    ('', '')
     """
+    values = list(values)
     present = [value for value in dict.fromkeys(values) if not is_missing(value)]
     numbers = np.array([PROBABILITIES.number(value) for value in present])
     words = [str(v) for v, number in zip(present, numbers, strict=True) if np.isnan(number)]
@@ -171,11 +175,19 @@ def scale_remedy(values: Iterable[object]) -> str:
     if not len(numbers) or PROBABILITIES.holds(numbers).all() or numbers.min() < 0:
         return ""
     top = numbers.max()
+    if not np.isfinite(top) or _share_of_fractions(values) > MOST_SHARE:
+        return ""
     if (numbers % 1 == 0).all() and top <= 5:
         return "--scale 1:5" if numbers.min() >= 1 else "--scale 5"
     if top < LEAST_WIDE / 2:
         return ""
     return f"--scale {next((size for size in (10, 100) if top <= size), int(np.ceil(top)))}"
+
+
+def _share_of_fractions(values: Iterable[object]) -> float:
+    """Return which share of the numbers above 0 are below 1."""
+    numbers = np.array([PROBABILITIES.number(value) for value in values])
+    return float(np.mean(numbers[numbers > 0] < 1)) if (numbers > 0).any() else 0.0
 
 
 def explain_scale(values: Sequence[object]) -> str:
@@ -201,4 +213,8 @@ def explain_scale(values: Sequence[object]) -> str:
     span = f"the values go from {numbers.min():.9g} to {numbers.max():.9g}; "
     if numbers.min() < 0:
         return f"{span}give a number in [0, 1], such as the exponential of a log-probability"
+    if _share_of_fractions(values) > MOST_SHARE:
+        wrong = sum(PROBABILITIES.number(value) > 1 for value in values)
+        counted = f"{wrong:,} of {len(values):,} values are above 1"
+        return f"{span}give a number in [0, 1] ({counted})"
     return f"{span}give a number in [0, 1], or in another scale its ends, such as --scale 1:5"

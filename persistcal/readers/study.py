@@ -79,6 +79,8 @@ from persistcal.store.user_files import (
 
 log = logging.getLogger(__name__)
 
+LIKE_A_GRADE = 0.99  # share of rows in which a confidence equals the label
+LEAST_GRADES = 20  # rows of an estimator that show it
 GIVEN = "(labels are given)"  # in place of references
 
 
@@ -325,7 +327,18 @@ def _prediction_tables(rows: pd.DataFrame, *, may_be_equal: bool) -> PredictionT
         subject = {"model": model, "dataset": dataset}
         parts = [(select_rows(rows, subject), subject)]
         predictions[model, dataset, IMPORTED] = stack(parts, artifacts.PREDICTIONS)
-    return PredictionTables(checkpoints, predictions, imported_answers(rows))
+    notes = [
+        f"Confidences of {name} equal the label in {n:,} of {size:,} rows: they look like a "
+        "grade of the answers, which is no confidence."
+        for name, n, size in (rows["confidence"] == rows["correct"])
+        .groupby(rows["estimator"], observed=True)
+        .agg(["sum", "size"])
+        .itertuples()
+        if n > LIKE_A_GRADE * size and size >= LEAST_GRADES
+    ]
+    for note in notes:
+        log.warning("%s", note)
+    return PredictionTables(checkpoints, predictions, imported_answers(rows), notes=notes)
 
 
 def read_predictions(

@@ -38,6 +38,7 @@ TABLES, JSON = (".csv", ".tsv"), (".jsonl", ".ndjson", ".json")  # kinds of text
 FORMATS = "give .csv, .tsv, .jsonl, .json or .parquet"
 EMPTY = "is empty; give a heading and a row for each answer"
 GZIP = b"\x1f\x8b"  # first bytes of a compressed file
+LONGEST_SHOWN = 80  # characters of a value in a message
 LEAST_FLOAT32 = 1e-3  # smaller numbers do not show whether they were float32
 DIGITS = {"float16": 3, "float32": 6}  # significant decimal digits of these types
 # Labels in files
@@ -476,10 +477,16 @@ def check_columns(
         raise UserTableError(f"column {twice[0]!r} is there twice; keep one")
 
 
+def cut(value: object) -> str:
+    """Return a value for a message, of at most `LONGEST_SHOWN` characters."""
+    text = repr(value)
+    return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 1]}…"
+
+
 def first_rows(rows: pd.DataFrame, column: str | None) -> str:
     """Return the locations of the first three rows, and their values in a column, as text."""
     first = rows.head(3)
-    values = [""] * len(first) if column is None else [f": {v!r}" for v in first[column]]
+    values = [""] * len(first) if column is None else [f": {cut(v)}" for v in first[column]]
     return ", ".join(f"{p}{value}" for p, value in zip(first["location"], values, strict=True))
 
 

@@ -214,7 +214,8 @@ def test_a_scale_is_refused_if_a_checkpoint_or_an_estimator_has_probabilities(
     [
         ("1.0000001", r"from 0\.2 to 1\.0000001; give a number in \[0, 1\]"),
         ("-0.7", r"such as the exponential of a log-probability"),
-        ("5", "give --scale 10 if 10 is certainty"),
+        ("5", r"from 0\.2 to 5; give a number in \[0, 1\] \(1 of 80 values"),
+        ("1e999", r"to inf; give a number in \[0, 1\] \(1 of 80 values"),
         ("８２％", None),
         ("#N/A", "give --missing drop"),
         ("90/100", "a row for each of: 90/100"),
@@ -232,6 +233,44 @@ def test_an_unusual_confidence_is_read_or_refused_with_what_helps(
     else:
         with pytest.raises(UserTableError, match=remedy):
             read_confidences(path)
+
+
+def test_a_few_large_numbers_make_no_scale_of_probabilities(predictions, tmp_path):
+    rows = predictions.assign(
+        confidence=predictions["confidence"].where(predictions.index > 2, 47)
+    )
+    path = write(tmp_path, rows, "csv")
+    with pytest.raises(
+        UserTableError, match=r"number in \[0, 1\] \(3 of 80 values are above 1"
+    ):
+        read_confidences(path)
+    with pytest.raises(
+        UserTableError, match="only 3 of 40 confidence of m1, a, mine is above 1"
+    ):
+        read_confidences(path, scale=Scale(0, 100))
+
+
+def test_a_grade_in_place_of_a_confidence_is_named(predictions, tmp_path, caplog):
+    graded = predictions.assign(confidence=predictions["correct"].astype(float))
+    _, study = read_confidences(write(tmp_path, graded, "csv"))
+    [note] = [text for text in study.notes if "look like a grade" in text]
+    assert note.startswith("Confidences of mine equal the label in 80 of 80 rows")
+    assert note in caplog.text
+
+
+def test_a_pair_of_unknown_checkpoints_is_refused(predictions, tmp_path, capsys):
+    path = write(tmp_path, predictions, "csv")
+    options = ["--out", tmp_path / "out", "--replicates", "200", "--pairs"]
+    for pairs in (["a:c"], ["a:b", "b:c"]):
+        assert run("compare", path, *options, *pairs) == 1
+        assert "but the checkpoints are a, b; name two" in capsys.readouterr().err
+
+
+def test_a_long_value_is_cut_in_a_message(predictions, tmp_path):
+    path = write(tmp_path, predictions.assign(correct="x" * 70_000), "csv")
+    with pytest.raises(UserTableError, match=r"correct is not valid \(row 1: 'x{78}…") as error:
+        read_study([path])
+    assert len(str(error.value)) < 500
 
 
 def test_words_are_read_as_the_confidences_of_a_file(predictions, tmp_path, capsys):
