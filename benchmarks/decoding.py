@@ -167,7 +167,7 @@ def drawing(n_questions: int, vocab_size: int) -> Result:
         taken = time.process_time() - start
         return taken, np.sort(chance[rows, drawn].log().numpy())
 
-    fast_seconds, decode_here = timed(lambda: sampling._draw(chance, rows, step))
+    fast_seconds, decode_here = timed(lambda: sampling._draw(chance, rows, rows, step))
     plain_seconds, plain_draws = timed(flat)
     apart = ks_2samp(decode_here, plain_draws).statistic
     return Result(

@@ -9,6 +9,7 @@ entailment: whether one answer entails another, by a cached natural-language-inf
 equivalence: whether two answers have the same meaning, and their groups
 halves: two halves of the samples of each question, as two asks
 options: multiple-choice options as candidate answers
+queue: answer a queue of questions, many at once; steps are CUDA graphs on a GPU
 served: samples of a model behind an API, cached on disk
-token_trees: decode a queue of questions, each with a tree of its beams' or samples' tokens
+slots: trees of tokens, one for each question, and attention to them
 """

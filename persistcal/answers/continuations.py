@@ -1,18 +1,37 @@
 """Answers that grow token by token: beam search and sampling, for a batch of questions at once.
 
+All tensors have a slot for each question and a row in it for each answer that grows. A step
+changes them in place and waits for no device, so that it can be captured as a CUDA graph.
+
 The random numbers of samples depend on question, sample and step only. They are integers of
 torch, so their bits are the same on all devices.
 """
 
 import hashlib
+import math
 from collections.abc import Sequence
 from typing import ClassVar, NamedTuple, Self
 
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
 
 N_MEASURES = 4
+
+
+class Storage:
+    """Tensors by name, each at the same address as long as it does not outgrow its memory."""
+
+    def __init__(self) -> None:
+        self._flat: dict[object, Tensor] = {}
+        self.n_moved = 0  # how often a tensor got a new address
+
+    def shaped(self, name: object, shape: Sequence[int], like: Tensor) -> Tensor:
+        """Return the memory of a tensor in another shape, with the old numbers."""
+        size = math.prod(shape)
+        if name not in self._flat or len(self._flat[name]) < size:
+            self._flat[name] = like.new_zeros(size)
+            self.n_moved += 1
+        return self._flat[name][:size].view(*shape)
 
 
 class Finished(NamedTuple):
@@ -21,7 +40,7 @@ class Finished(NamedTuple):
     The score is the summed log-probability of an answer's tokens, -inf for a missing answer.
     The last axis of `summary` has the sums of entropy, self-certainty and margin of the tokens'
     distributions, and the lowest log-probability of a token; unknown values are NaN. `tokens`,
-    of shape (n_questions, n_answers, n_steps), is padded with -1.
+    of shape (n_questions, n_answers, max_new_tokens), is padded with -1.
     """
 
     score: Tensor
@@ -30,76 +49,69 @@ class Finished(NamedTuple):
 
 
 class Continuations:
-    """State of beam search and sampling, by question and by row: an answer that grows.
+    """State of beam search and sampling: answers that grow, by slot and row.
 
-    At first each question has one empty row. `ends` are the tokens that end an answer, a bool
+    A row without an answer has the score -inf. `ends` are the tokens that end an answer, a bool
     for each of the vocabulary.
     """
 
-    OF_ROWS: ClassVar[tuple[str, ...]] = ("token", "score", "summary")
-    OF_QUESTIONS: ClassVar[tuple[str, ...]] = (
-        *("begun", "finished_score", "finished_summary", "finished_tokens"),
+    STATE: ClassVar[tuple[str, ...]] = (
+        *("token", "score", "summary", "age"),
+        *("finished_score", "finished_summary", "finished_tokens"),
     )
-    token: Tensor  # last token of each row
-    finished_tokens: Tensor  # tokens of the answers in `finished_score`, padded with -1
 
     def __init__(
         self, n_questions: int, *, n_answers: int, max_new_tokens: int, ends: Tensor
     ) -> None:
         self.n_answers, self.max_new_tokens, self.ends = n_answers, max_new_tokens, ends
-        self.question = torch.arange(n_questions, device=ends.device)  # of each row, ascending
-        self.left = [1] * n_questions  # rows of each question, without waiting for the device
-        self.n_steps = 0
-        self.begun = torch.zeros_like(self.question)  # number of each question's first step
-        self._begun = [0] * n_questions
-        self.score = torch.zeros(n_questions, device=ends.device)  # summed log-probability
-        self.summary = self.score.new_zeros(n_questions, N_MEASURES)
         shape = n_questions, n_answers
-        self.finished_score = self.score.new_full(shape, -torch.inf)
-        self.finished_summary = self.score.new_zeros(*shape, N_MEASURES)
+        self.score = torch.zeros(shape, device=ends.device)  # summed log-probability
+        self.summary = self.score.new_zeros(*shape, N_MEASURES)
+        self.age = torch.zeros(n_questions, dtype=torch.long, device=ends.device)
+        self.token = self.age.new_zeros(shape)  # last token of each row
+        self.finished_score = torch.full_like(self.score, -torch.inf)
+        self.finished_summary = torch.zeros_like(self.summary)
+        self.finished_tokens = self.age.new_full((*shape, max_new_tokens), -1)
+        self.n_wrong = self.age.new_zeros(())  # rows with logits that are not finite
+        self.storage = Storage()
 
-    def advance(self, logits: Tensor) -> Tensor:
-        """Continue every row by one token, and return the former row of each.
+    def advance(self, logits: Tensor, rows: Tensor | None = None) -> Tensor | None:
+        """Continue answers by one token.
 
-        `logits` has the shape (n_rows, vocab_size).
+        `logits` has the shape (n_rows, vocab_size), for `rows` or all, numbered over all slots.
+        At the first step it has one row for each slot. Returned is the former row of each row
+        in its slot, or None if they have not moved.
         """
         raise NotImplementedError
 
-    def ends_now(self) -> Tensor | None:
-        """Return the questions with answers that end at this step, or None."""
-        first = self.n_steps + 1 - self.max_new_tokens
-        return self.begun == first if first in self._begun else None
+    @property
+    def is_growing(self) -> Tensor:
+        """Whether each row has an answer that grows."""
+        return self.score > -torch.inf
 
-    def leave(self) -> Finished:
-        """Drop the questions without rows, renumber the others, and return the answers."""
-        n_done = self.left.count(0)
-        has_rows = torch.zeros_like(self.begun).index_fill_(0, self.question, 1)
-        order = has_rows.argsort(stable=True)
-        done, kept = order[:n_done], order[n_done:]
-        finished = Finished(
-            self.finished_score[done], self.finished_summary[done], self.finished_tokens[done]
-        )
-        self.question = torch.searchsorted(kept, self.question)
-        for name in self.OF_QUESTIONS:
-            setattr(self, name, getattr(self, name)[kept])
-        self._begun = [b for b, left in zip(self._begun, self.left, strict=True) if left]
-        self.left = list(filter(None, self.left))
-        return finished
+    def count_growing(self) -> list[int]:
+        """Return the number of growing answers of each slot; it waits for the device."""
+        *counts, n_wrong = torch.cat([self.is_growing.sum(dim=1), self.n_wrong[None]]).tolist()
+        if n_wrong:
+            raise FloatingPointError(
+                "The model's logits are not finite, so they rank no token; use another dtype."
+            )
+        return counts
 
-    def join(self, other: Self) -> None:
-        """Append the questions of `other`, which began later."""
-        later = self.n_steps - other.n_steps
-        other.begun = other.begun + later
-        self.question = torch.cat([self.question, other.question + len(self.left)])
-        for name in (*self.OF_ROWS, *self.OF_QUESTIONS):
-            own_values, other_values = getattr(self, name), getattr(other, name)
-            if own_values.shape[1:] != other_values.shape[1:]:  # tokens, one column a step
-                other_values = pad(
-                    other_values, (own_values.shape[-1] - other_values.shape[-1], 0), value=-1
-                )
-            setattr(self, name, torch.cat([own_values, other_values]))
-        self._begun += [begun + later for begun in other._begun]
-        self.left += other.left
+    def finished(self, slots: list[int]) -> Finished:
+        """Return the answers of some slots."""
+        names = "finished_score", "finished_summary", "finished_tokens"
+        return Finished(*(getattr(self, name)[slots] for name in names))
+
+    def rearrange(self, kept: Tensor, further: Self, n_slots: int) -> None:
+        """Keep some slots, add those of `further`, and empty ones up to `n_slots`."""
+        for name in self.STATE:
+            own, new = getattr(self, name)[kept], getattr(further, name)
+            changed = self.storage.shaped(name, (n_slots, *own.shape[1:]), own)
+            changed[: len(own)], changed[len(own) : len(own) + len(new)] = own, new
+            setattr(self, name, changed)
+        self.score[len(kept) + len(further.score) :] = -torch.inf
+        self.n_wrong += further.n_wrong
 
 
 class BeamSearch(Continuations):
@@ -125,10 +137,10 @@ class BeamSearch(Continuations):
     a newline: if more than ``n_candidates - n_beams`` candidates end, fewer than `n_beams`
     beams stay alive, even if further continuations exist. If all end, the search stops.
 
-    Rows are live beams, by question and then from the best, and so are the finished ones.
+    Live beams are first in their slot, from the best, and so are the finished ones.
     """
 
-    OF_ROWS = (*Continuations.OF_ROWS, "beam", "tokens")
+    STATE = (*Continuations.STATE, "tokens")
 
     def __init__(
         self,
@@ -143,83 +155,89 @@ class BeamSearch(Continuations):
             n_questions, n_answers=n_beams, max_new_tokens=max_new_tokens, ends=ends
         )
         self.n_candidates = n_candidates
-        self.beam = torch.zeros_like(self.question)
-        # Tokens of each live beam; -1 at steps before its question's first.
-        self.tokens = self.question.new_empty(n_questions, 0)
-        self.finished_tokens = self.question.new_empty(n_questions, n_beams, 0)
+        self.score[:, 1:] = -torch.inf
+        self.tokens = torch.full_like(self.finished_tokens, -1)  # of the live beams
 
-    def advance(self, logits: Tensor) -> Tensor:
+    def advance(self, logits: Tensor, rows: Tensor | None = None) -> Tensor:
         """Continue every live beam by one token, and return the former row of each."""
-        logits = logits.float()
-        token = logits.topk(min(self.n_candidates, logits.shape[1])).indices
-        logprob = logits.log_softmax(dim=1)
-        return self.extend(logprob.gather(1, token), token, measure_distributions(logprob))
+        best, token, total, measured = rank_tokens(logits, self.n_candidates)
+        return self.extend(best - total[:, None], token, measured, rows)
 
-    def extend(self, logprob: Tensor, token: Tensor, measured: Tensor | None = None) -> Tensor:
+    def extend(
+        self,
+        logprob: Tensor,
+        token: Tensor,
+        measured: Tensor | None = None,
+        rows: Tensor | None = None,
+    ) -> Tensor:
         """Continue every live beam with one of the most probable next tokens.
 
         `token` has `n_candidates` tokens of each row, from the likeliest, or all of a smaller
-        vocabulary. `measured` is from `measure_distributions`; without it only the margin is
-        known. Returned is the former row of each.
+        vocabulary. `measured` is from `rank_tokens`; without it only the margin is known.
+        `rows` and what is returned are as in `advance`.
         """
-        n_questions, n_beams = self.finished_score.shape
         if measured is None:
             margin = logprob[:, 0].exp() - logprob[:, 1].exp()
             unknown = torch.full_like(margin, torch.nan)
             measured = torch.stack([unknown, unknown, margin], dim=1)
-        best = logprob + self.score[:, None]
-        per_beam = best.shape[1]
-        shape = (n_questions, n_beams, per_beam)
-        grid = best.new_full(shape, -torch.inf).index_put_((self.question, self.beam), best)
-        row = self.question.new_zeros(shape[:2])
-        row[self.question, self.beam] = torch.arange(len(best), device=row.device)
-        score, index = grid.view(n_questions, -1).topk(self.n_candidates)
-        parent = row.gather(1, index // per_beam)
-        chosen = parent, index % per_beam
-        summary = summarise(self.summary[parent], measured[parent], logprob[chosen])
-        token = token[chosen]
+        logprob, token, measured = (
+            self._by_slot(values, rows) for values in (logprob, token, measured)
+        )
+        n_slots, n_beams, per_beam = logprob.shape
+        self.n_wrong += (self.is_growing & logprob[..., 0].isnan()).sum()
+        scores = (logprob + self.score[..., None]).masked_fill(
+            ~self.is_growing[..., None], -torch.inf
+        )
+        score, index = scores.view(n_slots, -1).topk(self.n_candidates)
+        parent = index // per_beam
+        token = token.view(n_slots, -1).gather(1, index)
+        logprob = logprob.view(n_slots, -1).gather(1, index)
+        summary = summarise(pick(self.summary, parent), pick(measured, parent), logprob)
 
-        ends = self.ends[token]
-        if (at_the_limit := self.ends_now()) is not None:
-            ends = ends | at_the_limit[:, None]
-        self.n_steps += 1
-        top = (slice(None), slice(n_beams))
-        tokens = torch.cat([self.tokens[parent[top]], token[top][..., None]], dim=2)
+        ends = self.ends[token] | (self.age + 1 >= self.max_new_tokens)[:, None]
+        top = slice(None), slice(n_beams)
         ended = score[top].masked_fill(~ends[top], -torch.inf)
-        self._finish(ended, summary[top], tokens)
+        self._finish(ended, summary[top], self._longer(parent[top], token[top]))
 
-        score, index = score.masked_fill(ends, -torch.inf).topk(n_beams)
-        live = score > self.finished_score[:, -1:]
-        self.left = live.sum(dim=1).tolist()  # waits for a GPU, so it is asked once
-        place = live.flatten().nonzero_static(size=sum(self.left))[:, 0]
-        self.question, self.beam = place // n_beams, place % n_beams
-        kept = index[self.question, self.beam]
-        self.score = score[self.question, self.beam]
-        parent, self.token = parent[self.question, kept], token[self.question, kept]
-        self.summary = summary[self.question, kept]
-        self.tokens = torch.cat([self.tokens[parent], self.token[:, None]], dim=1)
+        score, kept = score.masked_fill(ends, -torch.inf).topk(n_beams)
+        dead = score <= self.finished_score[:, -1:]
+        self.score.copy_(score.masked_fill_(dead, -torch.inf))
+        parent, token = parent.gather(1, kept), token.gather(1, kept)
+        self.token.copy_(token)
+        self.tokens.copy_(self._longer(parent, token))
+        self.summary.copy_(pick(summary, kept))
+        self.age.add_(1).clamp_(max=self.max_new_tokens - 1)
         return parent
 
-    def leave(self) -> Finished:
-        """Drop the questions without live beams, and the steps before all others' first."""
-        finished = super().leave()
-        past = min(self._begun, default=self.n_steps)
-        self.n_steps -= past
-        self.begun = self.begun - past
-        self._begun = [begun - past for begun in self._begun]
-        self.tokens = self.tokens[:, past:]
-        self.finished_tokens = self.finished_tokens[..., past:]
-        return finished
+    def _by_slot(self, values: Tensor, rows: Tensor | None) -> Tensor:
+        """Return values of `rows` by slot and row, with zeros in other rows."""
+        n_slots, n_beams = self.score.shape
+        if rows is not None:
+            shape = n_slots * n_beams, values.shape[1]
+            values = values.new_zeros(shape).index_copy_(0, rows, values)
+        elif len(values) == n_slots:  # the first step
+            values = values.repeat_interleave(n_beams, dim=0)
+        return values.view(n_slots, n_beams, -1)
+
+    def _longer(self, parent: Tensor, token: Tensor) -> Tensor:
+        """Return the tokens of beams after a new token."""
+        place = self.age[:, None, None].expand(*token.shape, 1)
+        return pick(self.tokens, parent).scatter_(2, place, token[..., None])
 
     def _finish(self, score: Tensor, summary: Tensor, tokens: Tensor) -> None:
         """Merge new beams into the finished ones; unfinished beams have the score -inf."""
         scores = torch.cat([self.finished_score, score], dim=1)
-        self.finished_score, index = scores.topk(self.n_answers)
-        former = pad(self.finished_tokens, (0, 1), value=-1)
-        tokens = torch.cat([former, tokens], dim=1)
-        self.finished_tokens = tokens.take_along_dim(index[..., None], dim=1)
+        score, index = scores.topk(self.n_answers)
+        self.finished_score.copy_(score)
+        tokens = torch.cat([self.finished_tokens, tokens], dim=1)
+        self.finished_tokens.copy_(pick(tokens, index))
         summary = torch.cat([self.finished_summary, summary], dim=1)
-        self.finished_summary = summary.take_along_dim(index[..., None], dim=1)
+        self.finished_summary.copy_(pick(summary, index))
+
+
+def pick(values: Tensor, index: Tensor) -> Tensor:
+    """Return the entries of `values` at the places `index` along the second axis."""
+    return values.gather(1, index[..., None].expand(-1, -1, values.shape[2]))
 
 
 BLOCK = 256  # tokens; a block is drawn, and then a token in it
@@ -247,8 +265,7 @@ class Sampling(Continuations):
     .. [1] Maddison, Tarlow and Minka, "A* Sampling", NeurIPS 2014.
     """
 
-    OF_ROWS = (*Continuations.OF_ROWS, "sample")
-    OF_QUESTIONS = (*Continuations.OF_QUESTIONS, "_keys")
+    STATE = (*Continuations.STATE, "keys")
 
     def __init__(
         self,
@@ -266,63 +283,48 @@ class Sampling(Continuations):
         )
         self.temperature, self.top_p = temperature, top_p
         keys = [question_key(seed, text) for text in texts]
-        self._keys = torch.tensor(keys, device=ends.device)
-        self.sample = torch.zeros_like(self.question)
-        shape = len(texts), n_samples, max_new_tokens
-        self.finished_tokens = self.question.new_full(shape, -1)
+        self.keys = torch.tensor(keys, dtype=torch.long, device=ends.device).view(-1, 2)
 
-    def advance(self, logits: Tensor) -> Tensor:
-        """Continue every answer by one token, and return the former row of each."""
-        logits = logits.float()
-        logprob = logits.log_softmax(dim=1)
-        measured = measure_distributions(logprob)
-        chance = nucleus((logits / self.temperature).softmax(dim=1), self.top_p)
-        parent = torch.arange(len(logits), device=logits.device)
-        if not self.n_steps:  # here a question's samples part
-            n_questions = len(parent)
-            parent = parent.repeat_interleave(self.n_answers)
-            self.sample = torch.arange(self.n_answers, device=parent.device).repeat(n_questions)
-        self.question = self.question[parent]
-        step = self.n_steps - self.begun[self.question]
-        self.token = self._draw(chance, parent, step)
-        chosen = logprob[parent, self.token]
-        self.score = self.score[parent] + chosen
-        self.summary = summarise(self.summary[parent], measured[parent], chosen)
+    def advance(self, logits: Tensor, rows: Tensor | None = None) -> None:
+        """Continue every answer by one token."""
+        ranked = rank_tokens(logits, 2)
+        chance = nucleus((logits.float() / self.temperature).softmax(dim=1), self.top_p)
+        if rows is None:
+            rows = torch.arange(self.score.numel(), device=logits.device)
+        # At the first step the samples of a question have one row of logits.
+        source = torch.arange(len(rows), device=rows.device) // (len(rows) // len(logits))
+        step = self.age[rows // self.n_answers]
+        token = self._draw(chance, source, rows, step)
+        logprob = logits[source, token].float() - ranked.total[source]
+        score, summary = self.score.view(-1), self.finished_summary.view(-1, N_MEASURES)
+        is_growing, former = score[rows] > -torch.inf, summary[rows]
+        longer = score[rows] + logprob
+        self.n_wrong += (is_growing & ~longer.isfinite()).sum()
+        ended = self.ends[token] | (step + 1 >= self.max_new_tokens)
+        score.index_copy_(0, rows, longer.masked_fill(ended, -torch.inf))
+        self.token.view(-1).index_copy_(0, rows, token)
+        # What is finished are the numbers of a row that grew last.
+        finished = self.finished_score.view(-1)
+        finished.index_copy_(0, rows, torch.where(is_growing, longer, finished[rows]))
+        measured = summarise(former, ranked.measured[source], logprob)
+        summary.index_copy_(0, rows, torch.where(is_growing[:, None], measured, former))
+        tokens, place = self.finished_tokens.view(-1), rows * self.max_new_tokens + step
+        tokens.index_copy_(0, place, torch.where(is_growing, token, tokens[place]))
+        self.age.add_(1).clamp_(max=self.max_new_tokens - 1)
 
-        ended = self.ends[self.token]
-        if (at_the_limit := self.ends_now()) is not None:
-            ended = ended | at_the_limit[self.question]
-        self.n_steps += 1
-        address = self.question, self.sample
-        goes_on = ~ended
-        self.finished_score[address] = self.score.masked_fill(goes_on, -torch.inf)
-        self.finished_summary[address] = self.summary.masked_fill(goes_on[:, None], 0)
-        self.finished_tokens[(*address, step)] = self.token
-        counts = self.question.new_zeros(len(self._keys) + 1)
-        counts.index_add_(0, self.question, goes_on.long())
-        counts[-1:] += (self.score > -torch.inf).sum()
-        *self.left, n_right = counts.tolist()  # waits for a GPU, so it is asked once
-        if n_right < len(self.score):
-            raise FloatingPointError(
-                "The model's logits are not finite, so nothing can be drawn; use another dtype."
-            )
-        rows = goes_on.nonzero_static(size=sum(self.left))[:, 0]
-        for name in ("question", *self.OF_ROWS):
-            setattr(self, name, getattr(self, name)[rows])
-        return parent[rows]
-
-    def _draw(self, chance: Tensor, parent: Tensor, step: Tensor) -> Tensor:
-        """Return a token for each row, drawn by its parent's probabilities."""
+    def _draw(self, chance: Tensor, source: Tensor, rows: Tensor, step: Tensor) -> Tensor:
+        """Return a token for each row, drawn by the probabilities of its `source`."""
         n_rows, size = chance.shape
         whole = size - size % BLOCK
         of_blocks = chance[:, :whole].view(n_rows, -1, BLOCK).sum(dim=2)
         rest = chance[:, whole:].sum(dim=1, keepdim=True)
-        of_blocks = torch.cat([of_blocks, rest], dim=1).log()[parent]
+        of_blocks = torch.cat([of_blocks, rest], dim=1).log()[source]
         n_numbers = BLOCK + of_blocks.shape[1]
-        noise = gumbel(self._keys[self.question], self.sample, step, n_numbers)
+        slot, sample = rows // self.n_answers, rows % self.n_answers
+        noise = gumbel(self.keys[slot], sample, step, n_numbers)
         block = (of_blocks + noise[:, BLOCK:]).argmax(dim=1, keepdim=True)
         tokens = block * BLOCK + torch.arange(BLOCK, device=block.device)
-        among = chance[parent[:, None], tokens.clamp(max=size - 1)].log()
+        among = chance[source[:, None], tokens.clamp(max=size - 1)].log()
         among = among.masked_fill(tokens >= size, -torch.inf)
         inside = (among + noise[:, :BLOCK]).argmax(dim=1, keepdim=True)
         return tokens.gather(1, inside)[:, 0]
@@ -335,7 +337,7 @@ def question_key(seed: int, text: str) -> tuple[int, int]:
 
 
 WORD = 2**32 - 1
-MULTIPLIERS = 0xD2511F53, 0xCD9E8D57
+MULTIPLIERS = 0xCD9E8D57, 0xD2511F53  # of the third and the first word
 KEY_STEPS = 0x9E3779B9, 0xBB67AE85
 ROUNDS = 10
 
@@ -350,18 +352,21 @@ def philox(counter: Sequence[Tensor], key: Sequence[Tensor]) -> tuple[Tensor, ..
     ----------
     .. [1] Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011.
     """
-    a, b, c, d = counter
-    number = torch.arange(ROUNDS, device=a.device)
-    keys = (
-        (word[..., None] + number * step & WORD).unbind(-1)
-        for word, step in zip(key, KEY_STEPS, strict=True)
+    # Two words at a time: the second and fourth, and the third and first.
+    first, *rest = torch.broadcast_tensors(*counter)
+    odd, even = torch.stack(rest[::2]), torch.stack([rest[1], first])
+    pair = torch.arange(2, device=first.device).view(2, *[1] * first.dim())
+    factor, step = (
+        pair * (second - start) + start for start, second in (MULTIPLIERS, KEY_STEPS)
     )
-    for first, second in zip(*keys, strict=True):
+    number = torch.arange(ROUNDS, device=first.device)
+    keys = torch.stack(list(key))[..., None] + number * step[..., None] & WORD
+    for of_round in keys.unbind(-1):
         # int64 keeps the lower 64 bits of a product; the sign is masked.
-        left, right = a * MULTIPLIERS[0], c * MULTIPLIERS[1]
-        a, c = (right >> 32 & WORD) ^ b ^ first, (left >> 32 & WORD) ^ d ^ second
-        b, d = right & WORD, left & WORD
-    return a, b, c, d
+        product = even * factor
+        even = ((product >> 32 & WORD) ^ odd ^ of_round).flip(0)
+        odd = product & WORD
+    return even[1], odd[0], even[0], odd[1]
 
 
 def gumbel(keys: Tensor, samples: Tensor, steps: Tensor, size: int) -> Tensor:
@@ -393,30 +398,39 @@ def nucleus(chance: Tensor, top_p: float) -> Tensor:
     return chance.masked_fill(cut, 0.0)
 
 
-def entropies(logprob: Tensor) -> Tensor:
-    """Return the entropy in nats of each row of log-probabilities.
+class RankedTokens(NamedTuple):
+    """The likeliest next tokens of each row, and measures of all next tokens.
 
-    >>> entropies(torch.tensor([[0.5, 0.5, 0.0], [1.0, 0.0, 0.0]]).log()).round(decimals=4)
-    tensor([0.6931, -0.0000])
-    """
-    return -(logprob.exp() * logprob.clamp_min(torch.finfo(logprob.dtype).min)).sum(dim=1)
-
-
-def measure_distributions(logprob: Tensor) -> Tensor:
-    """Return entropy, self-certainty and margin of each row of log-probabilities.
-
-    Self-certainty is the Kullback-Leibler divergence in nats of the uniform distribution over
-    the tokens with a finite log-probability from the row's distribution. The margin is the
+    A logit less `total` is a log-probability. `measured` has the columns entropy,
+    self-certainty and margin. Self-certainty is the Kullback-Leibler divergence in nats of the
+    uniform distribution over the possible tokens from the row's distribution. The margin is the
     difference between the two greatest probabilities.
+    """
 
-    >>> measure_distributions(torch.tensor([[0.5, 0.25, 0.25]]).log()).round(decimals=4)
+    logits: Tensor
+    token: Tensor
+    total: Tensor
+    measured: Tensor
+
+
+def rank_tokens(logits: Tensor, n: int) -> RankedTokens:
+    """Return the `n` likeliest tokens of each row, or all of a smaller vocabulary.
+
+    >>> rank_tokens(torch.tensor([[0.5, 0.25, 0.25]]).log(), 2).measured.round(decimals=4)
     tensor([[1.0397, 0.0566, 0.2500]])
     """
-    finite = logprob.isfinite()
-    n = finite.sum(dim=1)
-    certainty = -logprob.masked_fill(~finite, 0).sum(dim=1) / n - n.log()
-    first, second = logprob.topk(2).values.exp().unbind(1)
-    return torch.stack([entropies(logprob), certainty, first - second], dim=1)
+    logits = logits.float()
+    best, token = logits.topk(min(n, logits.shape[1]))
+    chance = logits.softmax(dim=1)
+    first, second = chance.gather(1, token[:, :2]).unbind(1)
+    total = best[:, 0] - first.log()
+    n_possible = (logits > -torch.inf).sum(dim=1)
+    possible = logits.nan_to_num(nan=torch.nan, posinf=torch.inf, neginf=0.0)
+    certainty = total - possible.sum(dim=1) / n_possible - n_possible.log()
+    entropy = total - (chance * possible).sum(dim=1)
+    return RankedTokens(
+        best, token, total, torch.stack([entropy, certainty, first - second], dim=1)
+    )
 
 
 def summarise(summary: Tensor, measured: Tensor, logprob: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from itertools import accumulate
 from typing import Any, Literal, NamedTuple
 
@@ -23,17 +23,10 @@ from persistcal.answers.continuations import (
     Continuations,
     Finished,
     Sampling,
-    measure_distributions,
+    rank_tokens,
 )
-from persistcal.answers.token_trees import (
-    Answered,
-    Layer,
-    PrefixCache,
-    Trees,
-    answer_queue,
-    encode_prefix,
-    shared_prefix_attention,
-)
+from persistcal.answers.queue import Answered, answer_queue
+from persistcal.answers.slots import Layer, SharedPrefix, Slots, slot_attention
 from persistcal.models.batches import Work, in_batches, unless_full, warn_of_little_memory
 from persistcal.models.packing import make_tree, n_common
 from persistcal.models.sizes import (
@@ -49,7 +42,7 @@ log = logging.getLogger(__name__)
 
 
 class Beam(NamedTuple):
-    """An answer, with means over its tokens, see `measure_distributions`."""
+    """An answer, with means over its tokens, see `RankedTokens`."""
 
     text: str  # up to the first newline or end token; often starts with a space, can be empty
     logprob: float  # summed over its tokens, including the end token
@@ -118,11 +111,19 @@ def ending_tokens(
         vocab_size = model.vocab_size
     else:
         vocab_size = model.get_output_embeddings().weight.shape[0]
-    ids = range(min(len(tokenizer), vocab_size))
-    texts = tokenizer.batch_decode([[i] for i in ids], clean_up_tokenization_spaces=False)
+    lines = newline_tokens(tokenizer, len(tokenizer)) if one_line else []
     ends = torch.zeros(vocab_size, dtype=torch.bool)
-    ends[[i for i in ids if one_line and "\n" in texts[i]] + eos] = True
+    ends[[i for i in lines if i < vocab_size] + eos] = True
     return ends.to(model.device)
+
+
+@lru_cache(maxsize=4)
+def newline_tokens(tokenizer: PreTrainedTokenizerBase, size: int) -> list[int]:
+    """Return the tokens with a newline among the first `size` ones."""
+    texts = tokenizer.batch_decode(
+        [[i] for i in range(size)], clean_up_tokenization_spaces=False
+    )
+    return [i for i, text in enumerate(texts) if "\n" in text]
 
 
 def beams_of(
@@ -281,8 +282,8 @@ def _answering(
                 return answered
             n = (n + 1) // 2
 
-    with shared_prefix_attention(model):
-        shared = encode_prefix(model, prompts[0][:n_shared])
+    with slot_attention(model):
+        shared = SharedPrefix(model, prompts[0][:n_shared], n_tokens)
         yield answer, QUEUE * at_once
 
 
@@ -295,11 +296,13 @@ def _answer_with_vllm(
     """Answer prompts; vLLM's prefix cache contains the tokens of earlier steps."""
     search = begin(part)
     assert isinstance(search, BeamSearch)
-    while len(search.question):
-        beams = zip(search.question.tolist(), search.tokens.tolist(), strict=True)
-        texts = [prompts[part[question]] + tokens for question, tokens in beams]
-        search.extend(*model.next_tokens(texts, search.n_candidates))
-    return [(list(range(len(part))), search.leave())]
+    while len(rows := search.is_growing.flatten().nonzero()[:, 0]):
+        numbers = (rows // search.n_answers).tolist()
+        beams = zip(numbers, search.tokens.flatten(0, 1)[rows].tolist(), strict=True)
+        texts = [prompts[part[i]] + [t for t in tokens if t >= 0] for i, tokens in beams]
+        search.extend(*model.next_tokens(texts, search.n_candidates), rows=rows)
+    everybody = list(range(len(part)))
+    return [(everybody, search.finished(everybody))]
 
 
 def n_at_once(
@@ -410,14 +413,14 @@ def score_options(
     rows = 1 + max(sum(map(len, choice.options)) for choice in asked)
     size = n_at_once(model, search, len(asked), longest, rows)
 
-    with shared_prefix_attention(model):
-        shared = encode_prefix(model, asked[0].context[:n_shared])
+    with slot_attention(model):
+        shared = SharedPrefix(model, asked[0].context[:n_shared])
 
         def compute(part: list[int]) -> list[list[list]]:
-            scored = _score(model, shared, n_shared, [asked[i] for i in part])
+            scored = _score(model, shared.layers, [asked[i] for i in part])
             if not single_tokens:
                 return [[[*row, None] for row in rows] for rows in scored]
-            scored_alone = _score(model, [], 0, [single_tokens[i] for i in part])
+            scored_alone = _score(model, [], [single_tokens[i] for i in part])
             return [
                 [[*row, row_alone[0]] for row, row_alone in zip(*question, strict=True)]
                 for question in zip(scored, scored_alone, strict=True)
@@ -434,51 +437,52 @@ def score_options(
 
 
 def _score(
-    model: PreTrainedModel, shared: list[Layer], n_shared: int, choices: Sequence[Choice]
+    model: PreTrainedModel, prefix: list[Layer], choices: Sequence[Choice]
 ) -> list[list[tuple[float, ...]]]:
     """Return the numbers of each option as `ScoredOption` has them, but the last one."""
+    n_prefix = prefix[0][0].shape[1] if prefix else 0
     prompts = [
-        [(*choice.context[n_shared:], *option) for option in choice.options]
+        [(*choice.context[n_prefix:], *option) for option in choice.options]
         for choice in choices
     ]
     trees = [make_tree(sorted(choices_of)) for choices_of in prompts]
     lengths = [len(tree.token_ids) for tree in trees]
     starts = [0, *accumulate(lengths)]
-    seen = np.zeros((starts[-1], max(lengths)), dtype=bool)
+    seen = np.zeros((max(lengths), len(trees), max(lengths), 1), dtype=bool)
     steps: list[tuple[int, int]] = []  # a row, and the token that follows it in an option
     owners: list[list[slice]] = []
-    for tree, start, choices_of, choice in zip(trees, starts, prompts, choices, strict=False):
+    for slot, (tree, choices_of, choice) in enumerate(
+        zip(trees, prompts, choices, strict=True)
+    ):
         place = np.arange(len(tree.token_ids))
         path = (place <= place[:, None]) & (np.array(tree.until) > place[:, None])
-        seen[start : start + len(place), : len(place)] = path
+        seen[: len(place), slot, : len(place), 0] = path
         ends = dict(zip(sorted(choices_of), tree.ends, strict=True))
         slices = []
         for prompt, option in zip(choices_of, choice.options, strict=True):
-            predecessors = start + np.flatnonzero(path[ends[prompt]])[-len(option) - 1 : -1]
+            predecessors = np.flatnonzero(path[ends[prompt]])[-len(option) - 1 : -1]
             first = len(steps)
-            steps += zip(predecessors.tolist(), option, strict=True)
+            steps += zip((starts[slot] + predecessors).tolist(), option, strict=True)
             slices.append(slice(first, len(steps)))
         owners.append(slices)
 
     def there(values: Sequence[int] | np.ndarray) -> Tensor:
         return torch.as_tensor(values, device=model.device)
 
-    cache = PrefixCache(shared, Trees(len(trees), model.device))
-    position = np.concatenate([tree.positions for tree in trees]) + n_shared
-    cache.trees.plant(
-        there(np.repeat(np.arange(len(trees)), lengths)), there(position), lengths
-    )
-    cache.trees.seen = there(seen)
+    slots = Slots(prefix, lengths, model.device)
+    slots.seen = there(seen)
+    position = np.concatenate([tree.positions for tree in trees]) + n_prefix
     rows = sorted({row for row, _ in steps})
     tokens = there([token for tree in trees for token in tree.token_ids])
-    logprobs = cache.forward(model, tokens, rows).float().log_softmax(dim=1)
+    logits = slots.forward(model, tokens, there(position), kept=rows)
+    ranked = rank_tokens(logits, 2)
     row = there(np.searchsorted(rows, [row for row, _ in steps]))
-    of_token = logprobs[row, there([token for _, token in steps])].tolist()
-    measured = measure_distributions(logprobs)[row].T.tolist()
+    of_token = logits[row, there([token for _, token in steps])].float() - ranked.total[row]
+    logprobs, measured = of_token.tolist(), ranked.measured[row].T.tolist()
 
     def numbers(s: slice) -> tuple[float, ...]:
-        n, least = s.stop - s.start, min(of_token[s])
+        n, least = s.stop - s.start, min(logprobs[s])
         means = (math.fsum(measure[s]) / n for measure in measured)
-        return math.fsum(of_token[s]), n, *means, least
+        return math.fsum(logprobs[s]), n, *means, least
 
     return [[numbers(s) for s in part] for part in owners]

@@ -4,6 +4,7 @@ Modules
 -------
 batches: run a model on many prompts in batches that fit into memory
 checkpoint: the record of a checkpoint, its files and digests; refuse incomplete models
+graphs: steps of a model as CUDA graphs, and norms as single kernels
 hub: checkpoints of a Hub repository or a local folder: find, fetch and check them
 load: load models and tokenizers on a device, at a precision, with changes of their weights
 packing: encode prompts with a common beginning together, the beginning once

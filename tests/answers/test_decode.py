@@ -14,11 +14,15 @@ from tiny_models import byte_level
 from tokenizers import Tokenizer, pre_tokenizers
 from tokenizers.processors import TemplateProcessing
 from transformers import (
+    AutoModelForCausalLM,
+    BartConfig,
+    FalconConfig,
     Gemma2Config,
-    Gemma2ForCausalLM,
     GenerationMixin,
+    GptOssConfig,
     LlamaConfig,
     LlamaForCausalLM,
+    MambaConfig,
     Olmo3Config,
     Olmo3ForCausalLM,
     PreTrainedTokenizerFast,
@@ -27,10 +31,11 @@ from transformers import (
     StopStringCriteria,
 )
 
-from persistcal.answers import decode
+from persistcal.answers import decode, queue
 from persistcal.answers.continuations import BeamSearch
 from persistcal.answers.decode import Beam, Draw, Search, ending_tokens, generate_beams
-from persistcal.answers.token_trees import PrefixCache
+from persistcal.answers.slots import Slots, check_model
+from persistcal.models import load
 from persistcal.models.load import pick_device
 from persistcal.models.prompts import few_shot_prefix, question_suffix
 from persistcal.store import artifacts
@@ -155,6 +160,12 @@ def log_probability(*probabilities):
     return torch.tensor([probabilities]).log()
 
 
+def growing_tokens(search):
+    """Return the tokens of the only question's live beams."""
+    tokens = search.tokens[0][search.is_growing[0]].tolist()
+    return [[token for token in beam if token >= 0] for beam in tokens]
+
+
 def test_three_steps_of_beam_search_by_hand():
     """Two beams, four candidates a step, tokens 0 to 2 end, 3 to 5 do not."""
     ends = torch.tensor([True, True, True, False, False, False])
@@ -162,24 +173,24 @@ def test_three_steps_of_beam_search_by_hand():
 
     # Candidates: 1 (.35), 3 (.3), 0 (.1), 2 (.09). Token 1 finishes; 0 and 2 end but are
     # not among the first two. Tokens 4 and 5 are not candidates: one beam continues.
-    rows = search.advance(log_probability(0.1, 0.35, 0.09, 0.3, 0.085, 0.075))
-    assert rows.tolist() == [0]
-    assert search.tokens.tolist() == [[3]]
+    search.advance(log_probability(0.1, 0.35, 0.09, 0.3, 0.085, 0.075))
+    assert growing_tokens(search) == [[3]]
     assert search.finished_score.exp()[0].tolist() == pytest.approx([0.35, 0.0])
 
     # After token 3: 4 (.3 * .5 = .15), 2 (.3 * .4 = .12), then 5 and 3 (.03 * .3 = .009 and
     # less). Token 2 is the second finished beam; only a beam above .12 can continue.
-    rows = search.advance(log_probability(0.02, 0.02, 0.4, 0.027, 0.5, 0.033))
-    assert rows.tolist() == [0]
-    assert search.tokens.tolist() == [[3, 4]]
+    only_row = torch.tensor([0])
+    parent = search.advance(log_probability(0.02, 0.02, 0.4, 0.027, 0.5, 0.033), only_row)
+    assert parent[0, 0] == 0
+    assert growing_tokens(search) == [[3, 4]]
     assert search.finished_score.exp()[0].tolist() == pytest.approx([0.35, 0.12])
-    assert search.finished_tokens.tolist() == [[[1, -1], [3, 2]]]
+    assert search.finished_tokens[..., :3].tolist() == [[[1, -1, -1], [3, 2, -1]]]
 
     # .15 * .9 = .135 replaces .12. No running beam is above it.
-    rows = search.advance(log_probability(0.9, 0.02, 0.02, 0.02, 0.02, 0.02))
-    assert rows.tolist() == []
+    search.advance(log_probability(0.9, 0.02, 0.02, 0.02, 0.02, 0.02), only_row)
+    assert search.count_growing() == [0]
     assert search.finished_score.exp()[0].tolist() == pytest.approx([0.35, 0.135])
-    assert search.finished_tokens.tolist() == [[[1, -1, -1], [3, 4, 0]]]
+    assert search.finished_tokens[..., :3].tolist() == [[[1, -1, -1], [3, 4, 0]]]
 
 
 def test_a_token_ends_an_answer_if_the_stop_string_criterion_stops(tokenizer):
@@ -283,9 +294,17 @@ def count_passes(waiting, at_once):
     return n_passes
 
 
+@pytest.fixture
+def without_graphs(monkeypatch):
+    """Let each step run in Python, on a GPU too."""
+    monkeypatch.setattr(
+        queue.Graphs, "in_use", property(lambda *_: False, lambda *_: None), raising=False
+    )
+
+
 @pytest.mark.parametrize(("draw", "sizes"), [(None, (1, 5)), (Draw(1.0, 1.0, 3), (2,))])
 def test_the_prefix_is_encoded_once_and_new_questions_start_when_half_are_done(
-    draw, sizes, tokenizer
+    draw, sizes, tokenizer, without_graphs
 ):
     model = random_model("llama", len(tokenizer))
     settings = {"n_beams": 3, "max_new_tokens": 25, "draw": draw}
@@ -324,15 +343,38 @@ def test_decoding_restores_the_attention_of_the_model(tokenizer):
     assert model.config._attn_implementation == "sdpa"
 
 
-def test_models_with_other_attention_are_refused(tokenizer, monkeypatch):
-    config = Gemma2Config(**SIZES, vocab_size=400, head_dim=8, attn_logit_softcapping=5.0)
-    capped = Gemma2ForCausalLM(config)
-    with pytest.raises(NotImplementedError, match="Gemma2Attention needs logit soft-capping"):
-        generate_beams(capped.eval(), tokenizer, PREFIX, SUFFIXES)
-    model = random_model("llama", len(tokenizer))
-    monkeypatch.setattr(LlamaForCausalLM, "_can_set_attn_implementation", lambda *_: False)
-    with pytest.raises(ValueError, match="LlamaForCausalLM does not support"):
-        generate_beams(model, tokenizer, PREFIX, SUFFIXES)
+CAPPED = Gemma2Config(**SIZES, vocab_size=400, head_dim=8, attn_logit_softcapping=5.0)
+SINKS = {"num_local_experts": 2, "layer_types": WINDOW, "head_dim": 8}
+
+
+@pytest.mark.parametrize(
+    ("config", "problem"),
+    [
+        (CAPPED, "Gemma2ForCausalLM caps the logits"),
+        (
+            GptOssConfig(**SIZES, vocab_size=400, **SINKS),
+            "GptOssForCausalLM has attention sinks",
+        ),
+        (MambaConfig(vocab_size=400, hidden_size=32), "MambaForCausalLM keeps a state"),
+        (BartConfig(vocab_size=400, d_model=32), "BartForCausalLM is the decoder of an"),
+        (
+            FalconConfig(vocab_size=400, num_attention_heads=71),
+            "FalconForCausalLM does not support",
+        ),
+    ],
+)
+def test_models_with_other_attention_are_refused_without_weights(config, problem):
+    with torch.device("meta"):
+        empty = AutoModelForCausalLM.from_config(config)
+    with pytest.raises(ValueError, match=f"{problem}.*decoding.backend to vllm"):
+        check_model(empty)
+
+
+def test_a_refused_model_is_not_loaded(study, monkeypatch):
+    monkeypatch.setattr(Olmo3ForCausalLM, "_can_set_attn_implementation", lambda *_: False)
+    monkeypatch.setattr(load, "open_model", lambda *_: pytest.fail("the weights are loaded"))
+    with pytest.raises(ValueError, match="Olmo3ForCausalLM does not support"):
+        run_script(study[0])
 
 
 @pytest.fixture
@@ -381,20 +423,19 @@ def test_the_rule_writes_an_empty_table_for_a_split_without_questions(study):
     assert run_script(study[0], split="test").empty
 
 
-def test_beams_need_at_most_the_computed_memory(tokenizer, monkeypatch):
+def test_beams_need_at_most_the_computed_memory(tokenizer, monkeypatch, without_graphs):
     """Measure the tensors of a search on five questions, which begin at two times."""
     model = random_model("qwen3", len(tokenizer))  # its heads are wider than usual
-    largest, forward = 0, PrefixCache.forward
+    largest, forward = 0, Slots.forward
 
-    def measured(cache, model, tokens, rows=None):
+    def measured(slots, *arguments, **settings):
         nonlocal largest
-        assert cache.first_query <= cache.trees.position.min()
-        logits = forward(cache, model, tokens, rows)
-        n_bytes = sum(part.nbytes for layer in cache.trees.layers for part in layer)
+        logits = forward(slots, *arguments, **settings)
+        n_bytes = sum(part.nbytes for layer in slots.trees for part in layer)
         largest = max(largest, n_bytes + logits.nbytes)
         return logits
 
-    monkeypatch.setattr(PrefixCache, "forward", measured)
+    monkeypatch.setattr(Slots, "forward", measured)
     sizes = {"n_beams": 4, "max_new_tokens": 30}
     generate_beams(model, tokenizer, PREFIX, SUFFIXES[3:4] * 9, Search(**sizes, batch_size=5))
     prompts = tokenizer([PREFIX + SUFFIXES[3], PREFIX + SUFFIXES[0]])["input_ids"]

@@ -15,13 +15,13 @@ from transformers import TopPLogitsWarper
 from persistcal.answers import decode
 from persistcal.answers.continuations import (
     BLOCK,
+    BeamSearch,
     Sampling,
-    entropies,
     gumbel,
-    measure_distributions,
     nucleus,
     philox,
     question_key,
+    rank_tokens,
 )
 from persistcal.answers.decode import Draw, Search, generate_beams
 from persistcal.models.batches import Work
@@ -115,9 +115,10 @@ def start_sampling(n_samples, max_new_tokens=1, ends=ENDS, temperature=1.0, top_
 def chain(n_samples, **settings):
     """Draw samples of at most three tokens."""
     search = start_sampling(n_samples, max_new_tokens=3, **settings)
-    while len(search.question):
-        last = search.token.tolist() if search.n_steps else [None]
-        search.advance(torch.tensor([NEXT[token] for token in last]).log())
+    search.advance(torch.tensor([NEXT[None]]).log())
+    while len(rows := search.is_growing.flatten().nonzero()[:, 0]):
+        last = search.token.flatten()[rows].tolist()
+        search.advance(torch.tensor([NEXT[token] for token in last]).log(), rows)
     samples = search.finished_tokens[0].tolist()
     return [tuple(token for token in tokens if token >= 0) for tokens in samples]
 
@@ -232,17 +233,20 @@ def test_frequencies_of_tokens_in_several_blocks_follow_their_probabilities():
 
 def test_impossible_tokens_do_not_count():
     """1/2, 1/4, 1/4 and an impossible token: 2/3 ln(4/3) + 1/3 ln(2/3) is self-certainty."""
-    assert entropies(torch.tensor([[0.0, -torch.inf]])).item() == 0
-    logprob = torch.tensor([[0.5, 0.25, 0.25, 0.0]]).log()
-    entropy, certainty, margin = measure_distributions(logprob)[0].tolist()
+    assert rank_tokens(torch.tensor([[3.0, -torch.inf]]), 2).measured[0, 0] == 0
+    logits = torch.tensor([[0.5, 0.25, 0.25, 0.0]]).log() + 3
+    entropy, certainty, margin = rank_tokens(logits, 2).measured[0].tolist()
     assert entropy == pytest.approx(1.5 * math.log(2))
     assert certainty == pytest.approx(2 / 3 * math.log(4 / 3) + math.log(2 / 3) / 3)
     assert margin == pytest.approx(0.25)
 
 
 def test_logits_that_are_not_finite_are_refused():
-    with pytest.raises(FloatingPointError, match="not finite, so nothing can be drawn"):
-        start_sampling(2).advance(torch.tensor([[torch.nan, 0.0, 0.0]]))
+    sizes = {"n_beams": 2, "n_candidates": 4, "max_new_tokens": 5, "ends": ENDS}
+    for search in (start_sampling(2), BeamSearch(1, **sizes)):
+        search.advance(torch.tensor([[torch.nan, 0.0, 0.0]]))
+        with pytest.raises(FloatingPointError, match="not finite, so they rank no token"):
+            search.count_growing()
 
 
 def test_samples_of_vllm_are_refused():

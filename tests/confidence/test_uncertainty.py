@@ -7,7 +7,7 @@ import pytest
 import torch
 from polygraph import estimator, part
 
-from persistcal.answers.continuations import measure_distributions, summarise
+from persistcal.answers.continuations import rank_tokens, summarise
 from persistcal.confidence import uncertainty
 from persistcal.confidence.estimators import meaning
 from persistcal.confidence.estimators.meaning import rouge_l
@@ -145,7 +145,7 @@ def test_summaries_of_token_distributions_equal_lm_polygraph_and_uqlm():
     logprobs = torch.tensor(logits).log_softmax(dim=1)
     chosen = logprobs[range(3), [0, 7, 19]]
     summary = torch.zeros(1, 4, dtype=torch.float64)
-    for measured, token in zip(measure_distributions(logprobs), chosen, strict=True):
+    for measured, token in zip(rank_tokens(logprobs, 2).measured, chosen, strict=True):
         summary = summarise(summary, measured[None], token[None])
     entropy, certainty, margin, least = (summary[0] / torch.tensor([3, 3, 3, 1])).tolist()
     stats = {"greedy_log_probs": [list(logprobs.numpy())]}

@@ -6,8 +6,10 @@ memory. Operators refuse tensors of several devices, like CUDA's operators, and 
 the CPU's kernels. Ranks over "nccl" need a GPU each (`pretended_nccl`). A Python with
 ``tests/pretend/site`` on its PYTHONPATH starts with PRETEND_GPUS GPUs.
 
+Graphs repeat operations (`recorded_graphs`).
+
 It cannot show how fast a GPU is; which kernels it has, how they round, and whether they do so
-the same twice (attention is plain products here); streams, pinned memory and graphs; fragments
+the same twice (attention is plain products here); streams and pinned memory; fragments
 and workspaces, which take memory as well; random numbers drawn on a GPU, which are the CPU's;
 `torch.load` onto one; NCCL and vLLM.
 """
@@ -23,6 +25,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pretended_nccl
+import recorded_graphs
 import torch
 from filelock import FileLock
 
@@ -154,6 +157,7 @@ def start(n_gpus, capability=(9, 0)):
     cuda._raw_device_count_nvml = lambda: n_gpus
     cuda.Stream = cuda.Event = Idle
     cuda.current_stream = cuda.default_stream = Idle
+    recorded_graphs.install()
     torch.backends.cuda.is_built = lambda: True
     of_host = torch.UntypedStorage.clone
     torch.UntypedStorage.clone = lambda s: clone(s) if s.device.type == "cuda" else of_host(s)

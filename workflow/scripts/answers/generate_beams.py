@@ -7,7 +7,8 @@ import pandas as pd
 from persistcal.answers.decode import Search, score_options
 from persistcal.answers.decode import generate_beams as decode
 from persistcal.answers.options import has_options
-from persistcal.models import load
+from persistcal.answers.slots import check_model
+from persistcal.models import hub, load
 from persistcal.models.batches import Work, in_order
 from persistcal.models.checkpoint import Checkpoint
 from persistcal.models.prompts import FewShot, few_shot_prompts
@@ -47,6 +48,8 @@ def generate_beams(
     tokenizer = load.open_tokenizer(checkpoint)
     # Before the weights, so that a tokenizer that cannot chat is refused at once.
     groups = few_shot_prompts(tokenizer, questions, asked, few_shot)
+    if backend != "vllm":
+        check_model(load.build_empty(hub.fetch_small_checked(checkpoint)))
     model: Any = (open_vllm if backend == "vllm" else load.open_model)(checkpoint)
     rows: list[dict[str, Any]] = []
     with Pace(total=len(asked) // work.n_shards, desc="decoding", unit=" questions") as bar:
