@@ -32,7 +32,7 @@ N_ANSWERS = 6
 RUN = Series("quiz", "estimator", 0)
 
 
-class TwoAsks(NamedTuple):
+class WorldAsks(NamedTuple):
     """An estimator, the share of questions with changed knowledge, and the questions."""
 
     estimator: str  # "probability" or "self-consistency"
@@ -43,7 +43,7 @@ class TwoAsks(NamedTuple):
     group: int = 1  # questions with the same knowledge and its change
 
 
-def draw_knowledge(world: TwoAsks, rng: np.random.Generator) -> tuple[Array, Array]:
+def draw_knowledge(world: WorldAsks, rng: np.random.Generator) -> tuple[Array, Array]:
     """Return the probabilities of answers at both checkpoints; the first answer is right."""
     n_groups = world.n_questions // world.group
     noise = 1.5 * rng.normal(size=(world.n_questions, N_ANSWERS))
@@ -59,7 +59,7 @@ def draw_knowledge(world: TwoAsks, rng: np.random.Generator) -> tuple[Array, Arr
 
 
 def ask(
-    chances: Array, world: TwoAsks, n_samples: int, rng: np.random.Generator
+    chances: Array, world: WorldAsks, n_samples: int, rng: np.random.Generator
 ) -> tuple[Array, Array]:
     """Return whether each answer is right, and the estimator's confidence in it."""
     n = len(chances)
@@ -72,7 +72,7 @@ def ask(
     return answer == 0, np.floor(counts.max(axis=1)) / n_samples
 
 
-def arranged(asked: list[tuple[Array, Array]], world: TwoAsks) -> AnswerArrays:
+def arranged(asked: list[tuple[Array, Array]], world: WorldAsks) -> AnswerArrays:
     """Return the answers of both checkpoints as arrays."""
     n = world.n_questions
     return AnswerArrays(
@@ -84,7 +84,7 @@ def arranged(asked: list[tuple[Array, Array]], world: TwoAsks) -> AnswerArrays:
     )
 
 
-def draw_study(world: TwoAsks, rng: np.random.Generator) -> tuple[AnswerArrays, ...]:
+def draw_study(world: WorldAsks, rng: np.random.Generator) -> tuple[AnswerArrays, ...]:
     """Return the usual answers, and the two asks that are crossed."""
     chances = draw_knowledge(world, rng)
     if world.estimator == "probability":
@@ -126,7 +126,9 @@ def is_above(measured: Directed, metric: str) -> bool:
     return bool(low > (0.5 if metric == "change_auc" else 0.0))
 
 
-def claims(world: TwoAsks, *, studies: int, replicates: int, seed: int = 0) -> dict[str, float]:
+def claims(
+    world: WorldAsks, *, studies: int, replicates: int, seed: int = 0
+) -> dict[str, float]:
     """Return shares of studies: claims by one ask, and by cross-asking with either metric."""
     kind = 0 if world.estimator == "probability" else 1
     made: list[tuple[bool, ...]] = []
@@ -142,12 +144,12 @@ def claims(world: TwoAsks, *, studies: int, replicates: int, seed: int = 0) -> d
     return dict(zip(names, np.mean(made, axis=0).tolist(), strict=True))
 
 
-def worlds() -> Iterator[TwoAsks]:
+def worlds() -> Iterator[WorldAsks]:
     """Yield the worlds of the table."""
     for known in (5.0, 3.0):
         for estimator in ("probability", "self-consistency"):
             for changed in (0.0, 0.15, 0.3):
-                yield TwoAsks(estimator, changed, known=known)
+                yield WorldAsks(estimator, changed, known=known)
 
 
 def main() -> None:

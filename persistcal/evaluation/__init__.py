@@ -2,6 +2,7 @@
 
 Modules
 -------
+aligned: answers of one model and dataset, aligned by question once, with their contrast sets
 blocks: the estimators that a table compares with each other
 claims: the one word about each estimator, and the intervals on which it rests
 contrast: questions that exactly one of two checkpoints answers correctly, and conditioning

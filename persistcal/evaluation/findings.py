@@ -318,8 +318,8 @@ def threshold_finding(seeds: Rows) -> Finding:
         **{name: first[name] for name in ("target", "delta", "n_questions")},
         "n_seeds": len(seeds),
         "least_abstention": float(np.mean([row["least_abstention"] for row in seeds])),
-        "labels_to_decide": float((selected or seeds)[0]["labels_to_decide"]),
-        **{name: [row[name] for row in selected] for name in _BY_SEED},
+        "labels_to_decide": float((selected or seeds)[0].get("labels_to_decide", np.nan)),
+        **{name: [row.get(name) for row in selected] for name in _BY_SEED},
     }
     wanted = evidence["labels_to_decide"]
     evidence["n_labels"] = round(wanted) if np.isfinite(wanted) and wanted else DEFAULT_LABELS

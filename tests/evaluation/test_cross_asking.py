@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from measuring import cross_ask
 
-from benchmarks.asked_twice import TwoAsks, claims
+from benchmarks.asked_twice import WorldAsks, claims
 from persistcal.evaluation.aligned import align, asks_to_cross
 from persistcal.evaluation.claims import make_claims
 from persistcal.evaluation.replicates import digest_of_draws, replicate
@@ -146,8 +146,8 @@ def test_a_single_ask_is_not_crossed():
 @pytest.mark.parametrize("estimator", ["probability", "self-consistency"])
 def test_only_changed_knowledge_is_followed_between_two_asks(estimator):
     settings = {"studies": 40, "replicates": 200}
-    unchanged = claims(TwoAsks(estimator, 0.0), **settings)
-    changed = claims(TwoAsks(estimator, 0.3), **settings)
+    unchanged = claims(WorldAsks(estimator, 0.0), **settings)
+    changed = claims(WorldAsks(estimator, 0.3), **settings)
     assert unchanged["followed"] <= 0.1
     assert changed["followed"] >= 0.95
     if estimator == "probability":
