@@ -445,7 +445,12 @@ def test_seeds_are_summarised_in_one_sentence():
     seeds = [
         row
         | {"threshold": t, "later_precision": p, "verdict": v, "confident_regressions": n}
-        | {"later_coverage": t / 2, "earlier_coverage": 0.5, "labels_to_decide": 0.0}
+        | {
+            "later_coverage": t / 2,
+            "earlier_coverage": 0.5,
+            "earlier_precision": 0.9,
+            "labels_to_decide": 0.0,
+        }
         for t, p, v, n in [
             (0.7, 0.84, "kept", 3),
             (0.72, 0.86, "kept", 5),
