@@ -108,12 +108,19 @@ def run(folder, *targets, cores=2, timeout=300):
 
 
 def digests(results):
-    """Return a digest for each file of results, without logs, which contain times."""
-    return {
+    """Return a digest for each file of results, without logs, which contain times.
+
+    The record `study.yaml` counts without its comments, the times and commands of runs.
+    """
+    found = {
         str(path.relative_to(results)): sha256(path)
         for path in sorted(results.rglob("*"))
         if path.is_file() and path.relative_to(results).parts[0] != "logs"
     }
+    if "study.yaml" in found:
+        lines = (results / "study.yaml").read_text().splitlines()
+        found["study.yaml"] = "\n".join(line for line in lines if not line.startswith("# "))
+    return found
 
 
 @contextlib.contextmanager
