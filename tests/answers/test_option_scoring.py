@@ -17,6 +17,7 @@ from answer_tables import questions_table
 from harness import CONTEXTS, OPTIONS, harness_checkpoint, harness_scores
 from jobs import beams_job, merge_job
 from merge_beams import merge_beams
+from records import content_of
 from tiny_models import tiny_tokenizer
 
 from persistcal.answers.decode import Beam, ScoredOption, Search, encode_choice, score_options
@@ -122,7 +123,7 @@ def test_a_job_writes_a_beam_per_option_and_merged_shards_are_the_same_file(tmp_
         beams_job(tmp_path, output, shard=shard, n_shards=2)
     merge_job(merge_beams, tmp_path, shards, merged)
 
-    assert merged.read_bytes() == whole.read_bytes()
+    assert content_of(merged) == content_of(whole)
     beams = artifacts.read(whole, artifacts.BEAMS)
     assert beams["text"].tolist() == ["Norway", "Sweden", "Peru"] * 3
     assert beams["beam"].tolist() == [0, 1, 2] * 3

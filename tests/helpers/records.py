@@ -1,9 +1,12 @@
-"""Records of checkpoints that a test has saved."""
+"""Records of checkpoints that a test has saved, and the content of tables."""
 
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow.parquet as pq
+
 from persistcal.models.checkpoint import Checkpoint, local_checkpoint
+from persistcal.store.tables import PARAMETERS
 
 
 def write_record(folder: str | Path, path: str | Path, dtype: str = "float32") -> Checkpoint:
@@ -11,3 +14,11 @@ def write_record(folder: str | Path, path: str | Path, dtype: str = "float32") -
     checkpoint = replace(local_checkpoint(Path(folder)), dtype=dtype)
     checkpoint.write(path)
     return checkpoint
+
+
+def content_of(path):
+    """Return a table and its metadata, without the digest of the settings of its job."""
+    table = pq.read_table(path)
+    metadata = dict(table.schema.metadata)
+    del metadata[PARAMETERS.encode()]
+    return table.to_pylist(), metadata

@@ -4,20 +4,18 @@ import logging
 from unittest.mock import Mock
 
 import pandas as pd
-import pyarrow.parquet as pq
 import pytest
 import torch
 from adapter_files import write_checkpoints
 from jobs import NAMES, adapters_job, beams_job, merge_job, scores_job
 from merge_beams import merge_beams
 from merge_scores import merge_scores
-from records import write_record
+from records import content_of, write_record
 
 from persistcal.answers import decode
 from persistcal.confidence import verbalised
 from persistcal.models.batches import Work, in_batches, in_halves
 from persistcal.store import artifacts
-from persistcal.store.tables import PARAMETERS
 
 pytestmark = pytest.mark.slow
 
@@ -37,14 +35,6 @@ def study(tmp_path_factory):
     for table, job in JOBS.items():
         job(folder, folder / table)
     return folder
-
-
-def content_of(path):
-    """Return a table and its metadata, without the digest of the settings of its job."""
-    table = pq.read_table(path)
-    metadata = dict(table.schema.metadata)
-    del metadata[PARAMETERS.encode()]
-    return table.to_pylist(), metadata
 
 
 @pytest.mark.parametrize("table", JOBS)
