@@ -62,6 +62,7 @@ if study.has_own_answers:
 include: "workflow/rules/evaluation.smk"
 include: "workflow/rules/analyses.smk"
 include: "reproduce/rules/analyses.smk"
+include: "reproduce/rules/shown.smk"
 include: "workflow/rules/shown.smk"
 include: "workflow/rules/report.smk"
 include: "reproduce/rules/paper.smk"
