@@ -21,8 +21,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from persistcal.evaluation.aligned import Aligned, cross
+from persistcal.evaluation.bootstrap import Bootstrap, Samples
 from persistcal.evaluation.contrast import contrast_sets
-from persistcal.evaluation.cross_asking import Directed, cross_ask, measure_directions
+from persistcal.evaluation.cross_asking import cross_ask
+from persistcal.evaluation.metrics.registry import statistics_of_change
 from persistcal.evaluation.predictions import AnswerArrays, Ask, Series
 from persistcal.evaluation.settings import EvaluationSettings
 
@@ -101,10 +103,11 @@ def draw_study(world: WorldAsks, rng: np.random.Generator) -> tuple[AnswerArrays
     return usual, first, second
 
 
-def one_ask(answers: AnswerArrays, **settings: Any) -> Directed:
+def one_ask(answers: AnswerArrays, **settings: Any) -> dict[str, Samples]:
     """Return the metrics of one ask: confidences in the answers that select the questions."""
     data = settle(answers)
-    return measure_directions(data.rated(), answers, EvaluationSettings(**settings))
+    bootstrap = Bootstrap(answers, EvaluationSettings(**settings))
+    return bootstrap.apply(statistics_of_change(), data.rated())
 
 
 def settle(answers: AnswerArrays) -> Aligned:
@@ -113,16 +116,16 @@ def settle(answers: AnswerArrays) -> Aligned:
     return Aligned(answers, sets)
 
 
-def crossed(first: AnswerArrays, second: AnswerArrays, **settings: Any) -> Directed:
+def crossed(first: AnswerArrays, second: AnswerArrays, **settings: Any) -> dict[str, Samples]:
     """Return the metrics of two asks with exchanged roles."""
     asks = Ask.WHOLE, Ask.AGAIN
     chosen = EvaluationSettings(min_contrast=1, **settings)
-    return cross_ask(cross(first, second, asks, chosen), chosen)
+    return cross_ask(cross(first, second, asks, chosen), chosen).samples
 
 
-def is_above(measured: Directed, metric: str) -> bool:
+def is_above(measured: dict[str, Samples], metric: str) -> bool:
     """Return whether the 95 % interval of the estimator's metric is above chance."""
-    low = np.quantile(measured.replicated[metric][0], 0.025)
+    low = np.quantile(measured[metric][RUN.member].draws, 0.025)
     return bool(low > (0.5 if metric == "change_auc" else 0.0))
 
 
@@ -138,7 +141,7 @@ def claims(
         usual, first, second = draw_study(world, rng)
         once, cross = one_ask(usual, **settings), crossed(first, second, **settings)
         of_cross = [is_above(cross, metric) for metric in ("change_auc", "delta0_balanced")]
-        below = np.quantile(cross.replicated["change_auc"][0], 0.975) < 0.5
+        below = np.quantile(cross["change_auc"][RUN.member].draws, 0.975) < 0.5
         made.append((is_above(once, "change_auc"), *of_cross, all(of_cross), bool(below)))
     names = ("one_ask", "change_auc", "delta0_balanced", "followed", "against")
     return dict(zip(names, np.mean(made, axis=0).tolist(), strict=True))

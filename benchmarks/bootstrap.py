@@ -27,9 +27,10 @@ from sklearn.metrics import brier_score_loss, roc_auc_score
 from benchmarks.results import Result, show
 from persistcal.evaluation import significance
 from persistcal.evaluation.aligned import align
-from persistcal.evaluation.draws import count_draws, draw_sequences
+from persistcal.evaluation.draws import draw_sequences
 from persistcal.evaluation.evaluate import metrics_under
 from persistcal.evaluation.metrics.registry import MetricKey
+from persistcal.evaluation.paper_draws import count_draws
 from persistcal.evaluation.replicates import replicate
 from persistcal.evaluation.settings import EvaluationSettings
 
@@ -128,7 +129,7 @@ def obvious_replicate(seed: int, size: SignificanceSize) -> tuple[float, float]:
     predictions = made_up_predictions(seed, size.n_questions)
     settings = EvaluationSettings(min_contrast=size.min_contrast)
     data = align(predictions, CHECKPOINTS, settings)
-    sequences = draw_sequences(size.n_questions, range(1), seed=0, reach=size.n_questions)
+    sequences = draw_sequences(size.n_questions, range(1), seed=0, window=size.n_questions)
     full, contrast = (
         [
             np.repeat(np.arange(len(part.questions)), count_draws(part, sequences)[:, 0])

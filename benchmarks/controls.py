@@ -21,9 +21,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from persistcal.evaluation.aligned import Aligned
+from persistcal.evaluation.bootstrap import Bootstrap
 from persistcal.evaluation.contrast import contrast_sets
 from persistcal.evaluation.control import compare_with_control
-from persistcal.evaluation.cross_asking import measure_directions
 from persistcal.evaluation.predictions import AnswerArrays, Series
 from persistcal.evaluation.settings import EvaluationSettings
 
@@ -91,19 +91,22 @@ def judge_study(answers: AnswerArrays, *, replicates: int, seed: int) -> dict[st
         contrast_sets(answers.correct, STATES, replace(settings, pairs=pairs))
         for pairs in (CHANGE, CONTROL)
     )
+    data = [Aligned(answers, pairs) for pairs in (change, control)]
+    bootstrap = Bootstrap(answers, settings)
     once, again = (
-        measure_directions(Aligned(answers, pairs).rated(), answers, settings)
-        for pairs in (change, control)
+        bootstrap.apply(["delta0_balanced"], of.rated())["delta0_balanced"][RUN.member]
+        for of in data
     )
-    gap = once.replicated["delta0_balanced"][0] - again.replicated["delta0_balanced"][0]
-    found = compare_with_control(change, control, answers, settings)
-    if found is None:
+    gap = once.draws - again.draws
+    found = compare_with_control(*data, settings)
+    if not found:
         return {}
     made: dict[str, float] = {"difference": float(np.quantile(gap, 0.025) > 0)}
     for metric, name in (("delta0_balanced", "delta"), ("change_auc", "auc")):
-        [of_estimator] = found[metric]
-        made[name] = float(np.quantile(of_estimator.drawn, 0.025) > 0)
-        made[f"{name}_against"] = float(np.quantile(of_estimator.drawn, 0.975) < 0)
+        of_estimator = found[metric][RUN.member]
+        drawn = of_estimator.excess.draws
+        made[name] = float(np.quantile(drawn, 0.025) > 0)
+        made[f"{name}_against"] = float(np.quantile(drawn, 0.975) < 0)
         made[f"{name} value"], made[f"{name} low"], made[f"{name} high"] = (
             of_estimator.estimate()
         )

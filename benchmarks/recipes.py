@@ -6,7 +6,7 @@ of the questions.
     python -m benchmarks.recipes [--studies 4000]
 
 writes the table of docs/validation.md, in per cent of the studies: claims by the interval over
-questions, by `recipe_interval` (both as at commit 8ed590e0), and by `claim_interval`.
+questions, by `recipe_interval` (both as at commit 8ed590e0), and by `Sample.interval`.
 """
 
 import argparse
@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import norm
 
-from persistcal.evaluation.significance import claim_interval, recipe_interval
+from persistcal.evaluation.samples import Sample, recipe_interval
 
 RATIOS = (0.0, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0)
 GRID = norm.ppf((np.arange(200) + 0.5) / 200)  # replicates of a mean with standard error 1
@@ -33,7 +33,7 @@ def false_claims(n_seeds: int, ratio: float, *, studies: int) -> dict[str, float
         ends = (
             np.quantile(drawn, [0.025, 0.975]),
             recipe[1:3],
-            claim_interval(mean, drawn, by_seed),
+            Sample(mean, drawn, by_seed).interval(),
         )
         made.append([low > 0 or high < 0 for low, high in ends])
     shares = 100 * np.mean(made, axis=0)

@@ -26,13 +26,11 @@ from persistcal.evaluation.draws import (
     PSEUDO,
     Component,
     balanced_replicates,
-    component,
-    count_draws,
     draw_sequences,
     pseudo_weights,
     question_weights,
-    reach,
 )
+from persistcal.evaluation.paper_draws import count_draws, window
 from persistcal.evaluation.proportions import holm
 from persistcal.evaluation.replicates import effective_questions
 from persistcal.evaluation.significance import LEVEL, Array, compare_all
@@ -118,7 +116,7 @@ class PairedCounts(NamedTuple):
 
 def counts_of(part: Component, n: int, n_replicates: int, seed: int) -> PairedCounts:
     """Return bootstrap counts of the questions in their own order."""
-    sequences = draw_sequences(n, range(n_replicates), seed=seed, reach=reach([part], n))
+    sequences = draw_sequences(n, range(n_replicates), seed=seed, window=window([part], n))
     counts = np.empty((n, n_replicates), np.uint8)
     counts[part.questions] = count_draws(part, sequences)
     return PairedCounts(counts, sequences.counts)
@@ -131,7 +129,7 @@ def claims_of(
     draws: PairedCounts,
     seed: int,
 ) -> Array:
-    """Return the replicates on which claims rest, as `Replicates.for_claims` has them."""
+    """Return the replicates on which claims rest, as `Bootstrap` draws them."""
     if world.metric != "delta0_balanced":
         return measure(world, labels, confidences, draws.free)
     n, n_replicates = draws.free.shape
@@ -160,7 +158,7 @@ def simulate(
     for number in range(n_worlds):
         labels, confidences = draw_world(rng, world, quality)
         if number % DRAWN_ANEW == 0 or world.metric != "delta0_balanced":
-            part = component(np.arange(len(labels)), labels)
+            part = Component(np.argsort(~labels, kind="stable"), int(labels.sum()))
             number_of_draws = int(rng.integers(2**31))
             draws = counts_of(part, len(labels), n_replicates, number_of_draws)
         count_once = np.ones((len(labels), 1), np.uint8)

@@ -69,11 +69,9 @@ def headroom(replicates: Replicates, *, dataset: str, verifier: str, oracle: str
     Its interval is over the paper's replicates, which keep the numbers of gained and lost
     questions, as in the released code.
     """
-    key = MetricKey("odds", "contrast", "auc")
-    better, worse = (
-        replicates.estimators.index((dataset, name)) for name in (oracle, verifier)
-    )
-    observed, drawn = replicates.observed[key], replicates.replicated[key]
+    of = replicates[MetricKey("odds", "contrast", "auc")]
+    better, worse = (of.members.index((dataset, name)) for name in (oracle, verifier))
+    observed, drawn = of.values, of.stratified
     low, high = np.quantile(drawn[better] - drawn[worse], [0.025, 0.975])
     return Headroom(float(observed[better] - observed[worse]), float(low), float(high))
 

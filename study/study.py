@@ -82,7 +82,7 @@ class Study(StudyConfidences):
             "min_direction": keys["min_direction"],
             "n_replicates": keys["replicates"],
             "seed": keys["seed"],
-            "paper_marks": "paper" in marks,
+            "paper_marks": "paper" in marks or bool(self.analysed("gcm_headroom")),
         }
 
     def datasets_shown(self, table: Config) -> dict[str, list[str]]:

@@ -61,17 +61,16 @@ def compare(folder: Path) -> pd.DataFrame:
     """
     files = sorted(map(str, (folder / "replicates" / "atlas" / "atlas").glob("*.parquet")))
     drawn = from_table(artifacts.read_files(files, artifacts.REPLICATES))
-    names = [name for _, name in drawn.estimators]
     rows: list[tuple[str, float, float, float, bool]] = []
     for metric, key in METRICS.items():
-        ends = np.percentile(drawn.for_claims(key), [2.5, 97.5], axis=1).T
-        for name, value, (low, high) in zip(names, drawn.observed[key], ends, strict=True):
+        of = drawn[key]
+        names = [name for _, name in of.members]
+        ends = np.percentile(of.draws, [2.5, 97.5], axis=1).T
+        for name, value, (low, high) in zip(names, of.values, ends, strict=True):
             rows.append((f"{name}.{metric}", value, low, high, False))
-        pairs = compare_estimators(drawn, range(len(names)), key)
+        pairs = compare_estimators(of, range(len(names)), key.metric)
         for i, j in combinations(range(len(names)), 2):
-            first, second = (
-                (i, j) if drawn.observed[key][i] >= drawn.observed[key][j] else (j, i)
-            )
+            first, second = (i, j) if of.values[i] >= of.values[j] else (j, i)
             bounds = [
                 part[first, second] for part in (pairs.difference, pairs.lower, pairs.upper)
             ]

@@ -702,7 +702,7 @@ def _bar(length: int) -> "Iterator[Step]":
 
     A part of a step is shown if nothing else was for some seconds.
     """
-    from persistcal.evaluation.replicates import UNFINISHED
+    from persistcal.evaluation.bootstrap import UNFINISHED
 
     start, is_terminal = time.monotonic(), sys.stderr.isatty()
     finished: list[str] = []

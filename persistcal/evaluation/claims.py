@@ -10,20 +10,18 @@ A claim is a word that rests on one basis. It is never the better of two tries:
   nothing is said to have followed.
 """
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from persistcal.evaluation.aligned import Aligned
-from persistcal.evaluation.cross_asking import METRICS, Directed, cross_ask
-from persistcal.evaluation.metrics.registry import METRICS as REGISTERED
-from persistcal.evaluation.metrics.registry import MetricKey
-from persistcal.evaluation.predictions import Array, Ask
+from persistcal.evaluation.cross_asking import Crossed, cross_ask
+from persistcal.evaluation.metrics.registry import METRICS, MetricKey, statistics_of_change
+from persistcal.evaluation.predictions import Ask
 from persistcal.evaluation.replicates import Replicates
+from persistcal.evaluation.samples import LEVEL, Bounds, Sample
 from persistcal.evaluation.settings import EvaluationSettings
-from persistcal.evaluation.significance import LEVEL, BySeed, claim_interval
 from persistcal.store.artifacts import CLAIMS
 
 FOLLOWED = "followed"
@@ -36,24 +34,8 @@ TOO_FEW = "too few changed questions"
 
 CROSS, CONTROL, ONE_ASK, SAMPLES = "cross", "control", "one ask", "samples"
 EXAMPLES = "other examples"
-CHANCE = {"delta0_balanced": 0.0, "change_auc": 0.5}  # of confidence that follows nothing
+BALANCE, ORDER = "delta0_balanced", "change_auc"  # the metrics behind a word
 _COUNTS = ("improvement", "regression", "other_improvement", "other_regression")
-
-
-class Bounds(NamedTuple):
-    """A metric and its interval; NaN without one."""
-
-    value: float
-    lower: float
-    upper: float
-
-    def side(self, chance: float) -> int:
-        """Return 1 if the interval is above `chance`, −1 if it is below, else 0.
-
-        >>> [Bounds(0.6, *ends).side(0.5) for ends in ((0.51, 0.7), (0.4, 0.7), (0.3, 0.4))]
-        [1, 0, -1]
-        """
-        return int(self.lower > chance) - int(self.upper < chance)
 
 
 def word_of(balance: Bounds, order: Bounds, basis: str) -> str:
@@ -93,49 +75,6 @@ def word_of(balance: Bounds, order: Bounds, basis: str) -> str:
     return FOLLOWED if in_balance > 0 else IN_ORDER
 
 
-class MeasuredEstimator(NamedTuple):
-    """The metrics of one estimator: values, replicates, values by seed, and noise of these."""
-
-    value: Mapping[str, float]
-    replicated: Mapping[str, Array]
-    by_seed: Mapping[str, BySeed]
-    noise: Mapping[str, float]
-
-    @classmethod
-    def of_cross_asking(cls, crossed: Directed, number: int) -> "MeasuredEstimator":
-        """Return the metrics of the estimator at a position."""
-        return cls(
-            {name: float(crossed.observed[name][number]) for name in METRICS},
-            {name: crossed.replicated[name][number] for name in METRICS},
-            {name: crossed.by_seed[name][number] for name in METRICS},
-            {name: float(crossed.noise[name][number]) for name in METRICS},
-        )
-
-    @classmethod
-    def of_one_ask(cls, replicates: Replicates, number: int) -> "MeasuredEstimator":
-        """Return the metrics of the estimator at a position."""
-        keys = {name: MetricKey("odds", "contrast", name) for name in METRICS}
-        return cls(
-            {name: float(replicates.observed[key][number]) for name, key in keys.items()},
-            {name: replicates.for_claims(key)[number] for name, key in keys.items()},
-            {name: replicates.by_seed[key][number] for name, key in keys.items()},
-            {name: float(replicates.noise[key][number]) for name, key in keys.items()},
-        )
-
-    def bounds(self, metric: str, level: float = LEVEL) -> Bounds:
-        """Return a metric with its interval over questions, and over seeds if there are any.
-
-        Few seeds give ends outside the metric's range. The range contains the truth, so
-        clipping changes no level.
-        """
-        value = self.value[metric]
-        sample = self.replicated[metric], self.by_seed[metric], self.noise[metric]
-        ends = np.array(claim_interval(value, *sample, level))
-        least, most = REGISTERED[metric].bounds or (-np.inf, np.inf)
-        low, high = np.clip(ends, least, most).tolist()
-        return Bounds(value, low, high)
-
-
 def make_claims(
     data: Aligned, replicates: Replicates, settings: EvaluationSettings, *, is_greedy: bool
 ) -> pd.DataFrame:
@@ -161,14 +100,23 @@ def make_claims(
     return table_of_claims(replicates, crossed, (gained, lost), is_greedy=is_greedy)
 
 
-def basis_of(crossed: Directed) -> str:
+def basis_of(crossed: Crossed) -> str:
     """Return the basis of a claim by cross-asking."""
     return EXAMPLES if Ask.EXAMPLES in crossed.asks else CROSS
 
 
+class Asked(NamedTuple):
+    """The statistics of change of one estimator as it was asked, with their counts."""
+
+    asks: str
+    samples: dict[str, Sample]
+    basis: str  # if the word rests on these asks
+    counts: tuple[int | None, ...]
+
+
 def table_of_claims(
     replicates: Replicates,
-    crossed: Directed | None,
+    crossed: Crossed | None,
     counts: tuple[int, int],
     *,
     is_greedy: bool,
@@ -177,35 +125,34 @@ def table_of_claims(
 
     `counts` are the gained and lost questions of the usual answers, see `make_claims`.
     """
-    n_compared = len(replicates.estimators)
-    rows: list[list[object]] = []
-    for number, member in enumerate(replicates.estimators):
-        asked = [
-            (
-                ONE_ASK,
-                MeasuredEstimator.of_one_ask(replicates, number),
-                [*counts, None, None, 0],
-            )
-        ]
-        if crossed and member in crossed.estimators:
-            measured = MeasuredEstimator.of_cross_asking(
-                crossed, crossed.estimators.index(member)
-            )
-            by_role = [
-                n for role in zip(crossed.gained, crossed.lost, strict=True) for n in role
-            ]
-            asked.append((CROSS, measured, [*by_role, crossed.n_left_out]))
+    metrics = statistics_of_change()
+    of_change = {name: replicates[MetricKey("odds", "contrast", name)] for name in metrics}
+    members = of_change[metrics[0]].members
+    rows: list[tuple[object, ...]] = []
+    for member in members:
+        once = {name: of.samples[member] for name, of in of_change.items()}
         basis = ONE_ASK if is_greedy else SAMPLES
-        if crossed and len(asked) > 1:
-            basis = basis_of(crossed)
-        for asks, measured, counted in asked:
-            together = [measured.bounds(name, LEVEL / n_compared) for name in METRICS]
-            claim = ["", ""]
-            if asks == asked[-1][0]:
-                claim = [basis, word_of(together[0], together[1], basis)]
-            n_seeds = len(set(measured.by_seed[METRICS[0]]) - {0})
-            for name, (_, *ends) in zip(METRICS, together, strict=True):
-                measures = [name, *measured.bounds(name), *ends, n_compared, n_seeds]
-                rows.append([*member, asks, *measures, *counted, *claim])
+        asked = [Asked(ONE_ASK, once, basis, (*counts, None, None, 0))]
+        if crossed and member in crossed.samples[metrics[0]]:
+            samples = {name: crossed.samples[name][member] for name in metrics}
+            (first, second), (first_lost, second_lost) = crossed.gained, crossed.lost
+            counted = first, first_lost, second, second_lost, crossed.n_left_out
+            asked.append(Asked(CROSS, samples, basis_of(crossed), counted))
+        for of in asked:
+            claim = "", ""
+            together = {n: bounds_of(n, s, LEVEL / len(members)) for n, s in of.samples.items()}
+            if of is asked[-1]:
+                word = word_of(together[BALANCE], together[ORDER], of.basis)
+                claim = of.basis, word
+            for name, sample in of.samples.items():
+                n_seeds = len(set(sample.by_seed) - {0})
+                ends = *bounds_of(name, sample), *together[name][1:]
+                numbers = *ends, len(members), n_seeds, *of.counts
+                rows.append((*member, of.asks, name, *numbers, *claim))
     table = pd.DataFrame(rows, columns=CLAIMS.but("model", "dataset"))
     return table.astype(dict.fromkeys(_COUNTS, "Int64"))
+
+
+def bounds_of(metric: str, sample: Sample, level: float = LEVEL) -> Bounds:
+    """Return a sample's value and interval inside the metric's range."""
+    return sample.bounds(level, METRICS[metric].bounds)

@@ -1,9 +1,7 @@
-r"""Bootstrap draws of questions: multiplicities, and weights of gained and lost questions.
+r"""Draws of questions for a bootstrap: counts, and weights of gained and lost questions.
 
-Draws are paired and class-stratified. A replicate is one sequence of questions, drawn with
-replacement. Every component (a checkpoint's answers, or a contrast set) takes questions from
-the same sequence, in order, until each of its two classes has its original size. The result is
-a vector of multiplicities over the component's questions.
+Counts say how often a replicate draws each question, whatever the labels. `Sequences` keep the
+order of the draws, too, which the class-stratified bootstrap of `paper_draws` follows.
 
 The lost questions determine half of Δ₀ᵇ. A bootstrap that keeps the class sizes never varies a
 single lost question and varies a few too little, so its intervals are too narrow. Metrics that
@@ -34,21 +32,23 @@ References
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from persistcal.evaluation.metrics.base import Pseudo
 from persistcal.evaluation.predictions import Array, Mask
 from persistcal.evaluation.threads import in_threads
 from persistcal.evaluation.weighted import SMALL, auc, by_direction
 
-# A question of a class is taken once per replicate on average, so 255 is never reached.
+# A question is drawn once per replicate on average, so 255 is never reached.
 Counts = NDArray[np.uint8]
 PSEUDO = 0.5  # expected weight of a pseudo-question of a mean; a question has 1
 PSEUDO_AUC = PSEUDO / 2  # expected weight of a pseudo-question of the change AUC
 AT_ONCE = 64  # replicates
-SETTLED_AT_ONCE = 64  # questions; hardly any class needs more to get full
+KEPT = 100_000_000  # bytes of draws that are kept for the next caller
 
 
 class Component(NamedTuple):
@@ -77,11 +77,6 @@ class Component(NamedTuple):
         return np.arange(self.size) < self.n_first
 
 
-def component(questions: NDArray[np.intp], first: Mask) -> Component:
-    """Return the component of `questions`, with the questions in `first` as first class."""
-    return Component(np.concatenate([questions[first], questions[~first]]), int(first.sum()))
-
-
 def question_blocks(n_questions: int, seed: int, replicate: int) -> Iterator[NDArray[np.int64]]:
     """Yield the endless sequence of questions of a replicate, a block at a time."""
     rng = np.random.default_rng([seed, replicate])
@@ -92,10 +87,9 @@ def question_blocks(n_questions: int, seed: int, replicate: int) -> Iterator[NDA
 class Sequences(NamedTuple):
     """Random sequences of some replicates, shared by all components.
 
-    A class of a component is complete near position n_questions of a sequence. So `counts` of
-    shape (n_questions, n_replicates) counts the questions up to this position, and only the few
-    questions `before` it (in reverse order) or `after` it, (n_replicates, reach), correct the
-    counts.
+    `counts`, (n_questions, n_replicates), counts the first n_questions draws. `before` and
+    `after` them, (n_replicates, window), are the nearest draws on either side of this position,
+    nearest first.
     """
 
     seed: int
@@ -105,20 +99,16 @@ class Sequences(NamedTuple):
     after: NDArray[np.unsignedinteger]
 
 
-def reach(parts: Sequence[Component], n_questions: int) -> int:
-    """Return how far from its usual place a class gets full: eight standard deviations."""
-    sizes = [n for part in parts for n in (part.n_first, part.n_second)]
-    return min(n_questions, 100 + int(8 * n_questions / np.sqrt(max(1, min(sizes, default=1)))))
-
-
-def draw_sequences(n_questions: int, replicates: range, *, seed: int, reach: int) -> Sequences:
+def draw_sequences(
+    n_questions: int, replicates: range, *, seed: int, window: int = 0
+) -> Sequences:
     """Draw the sequences of questions of some replicates.
 
-    Replicate b depends only on (seed, b). `reach` is the number of questions that are kept
-    before and after position n_questions.
+    Replicate b depends only on (seed, b). `window` is the number of draws that are kept before
+    and after position n_questions.
     """
     counts = np.empty((n_questions, len(replicates)), np.uint8)
-    before, after = np.empty((2, len(replicates), reach), np.min_scalar_type(n_questions))
+    before, after = np.empty((2, len(replicates), window), np.min_scalar_type(n_questions))
     count = _tally if n_questions * len(replicates) <= SMALL else _tally_many
 
     def draw(start: int) -> None:
@@ -127,9 +117,9 @@ def draw_sequences(n_questions: int, replicates: range, *, seed: int, reach: int
         block = np.zeros((len(chunk), n_questions), np.uint8)
         for row, replicate in enumerate(chunk):
             rng = np.random.default_rng([seed, replicate])
-            sequence = rng.integers(n_questions, size=n_questions + reach, dtype=np.uint32)
+            sequence = rng.integers(n_questions, size=n_questions + window, dtype=np.uint32)
             count(sequence[:n_questions], block[row])
-            before[start + row] = sequence[n_questions - reach : n_questions][::-1]
+            before[start + row] = sequence[n_questions - window : n_questions][::-1]
             after[start + row] = sequence[n_questions:]
         counts[:, start : start + len(chunk)] = block.T
 
@@ -147,88 +137,51 @@ def _tally_many(drawn: NDArray[np.uint32], counts: Counts) -> None:
     tally(drawn, counts)
 
 
-def count_draws(part: Component, sequences: Sequences) -> Counts:
-    """Count how often a component takes each question: (n_questions, n_replicates).
-
-    A class's rows sum to its size in every column.
-
-    >>> pair = Component(np.array([0, 2, 1]), n_first=2)
-    >>> counts = count_draws(pair, draw_sequences(5, range(4), seed=0, reach=5))
-    >>> counts[:2].sum(axis=0).tolist(), counts[2].tolist()
-    ([2, 2, 2, 2], [1, 1, 1, 1])
-    """
-    counts = sequences.counts[part.questions]
-    short = np.zeros(counts.shape[1], bool)
-    for rows in (slice(part.n_first), slice(part.n_first, None)):
-        row_of = np.full(len(sequences.counts), -1)
-        row_of[part.questions[rows]] = np.arange(len(part.questions[rows]))
-        # remove surplus questions from the end, add missing ones from the following part
-        surplus = counts[rows].sum(axis=0, dtype=int) - len(counts[rows])
-        short |= _settle(counts[rows], row_of, sequences.before, surplus, -1)
-        short |= _settle(counts[rows], row_of, sequences.after, -surplus, 1)
-    for column in np.flatnonzero(short):
-        counts[:, column] = _walk(part, sequences, sequences.replicates[column])
-    return counts
+def draw_counts(n_questions: int, among: int, replicates: range, *, seed: int) -> Counts:
+    """Count how often some of `among` replicates draw each question."""
+    if n_questions * among > KEPT:
+        return draw_sequences(n_questions, replicates, seed=seed).counts
+    return _every_count(n_questions, among, seed)[:, replicates.start : replicates.stop]
 
 
-def _settle(
-    counts: Counts,
-    row_of: NDArray[np.intp],
-    nearby: NDArray[np.unsignedinteger],
-    missing: NDArray[np.intp],
-    change: int,
-) -> Mask:
-    """Add `change` to the counts of a class's questions, in order, until none is missing.
-
-    `counts`, (n, n_columns), is modified in place. `place` is the row of each question, -1
-    outside the class. `nearby`, (n_columns, reach), contains the questions in order, and
-    `missing` the number to take, if positive. Returns True for columns with too few questions.
-    """
-    left = missing.copy()
-    columns = np.flatnonzero(left > 0)
-    for start in range(0, nearby.shape[1], SETTLED_AT_ONCE):
-        rows = row_of[nearby[columns, start : start + SETTLED_AT_ONCE]]
-        is_taken = rows >= 0
-        is_taken &= np.cumsum(is_taken, axis=1) <= left[columns, None]
-        taken = columns[np.nonzero(is_taken)[0]]
-        np.add.at(counts, (rows[is_taken], taken), np.int8(change).astype(counts.dtype))
-        left[columns] -= is_taken.sum(axis=1)
-        columns = columns[left[columns] > 0]
-        if not columns.size:
-            break
-    return left > 0
-
-
-def _walk(part: Component, sequences: Sequences, replicate: int) -> NDArray[np.intp]:
-    """Count the questions that the component takes, from the start of the sequence."""
-    n_questions = len(sequences.counts)
-    row_of = np.full(n_questions, part.size)
-    row_of[part.questions] = np.arange(part.size)
-    met = np.empty(0, int)
-    for block in question_blocks(n_questions, sequences.seed, replicate):
-        met = np.concatenate([met, row_of[block]])
-        first = met[met < part.n_first][: part.n_first]
-        second = met[(met >= part.n_first) & (met < part.size)][: part.n_second]
-        if len(first) + len(second) == part.size:
-            break
-    return np.bincount(np.concatenate([first, second]), minlength=part.size)
+@lru_cache(maxsize=1)
+def _every_count(n_questions: int, n_replicates: int, seed: int) -> Counts:
+    return draw_sequences(n_questions, range(n_replicates), seed=seed).counts
 
 
 def question_weights(
-    groups: NDArray[np.intp], kept: NDArray[np.intp], replicates: range, *, seed: int
+    groups: NDArray[np.intp],
+    kept: NDArray[np.intp],
+    replicates: range,
+    *,
+    seed: int,
+    among: int = 0,
 ) -> Array:
     """Draw the weights of `kept`, some of all questions: (n_kept, n_replicates).
 
     Questions with the same number in `groups`, (n_questions,), have the same weight. The
-    weights of replicate b depend only on (seed, b).
+    weights of replicate b depend only on (seed, b). If they are some of `among` replicates, all
+    are drawn once, where they fit.
     """
-    chosen = groups[kept]
+    n_groups = int(groups.max(initial=-1)) + 1
+    if 0 < 8 * n_groups * among <= KEPT:
+        every = _every_weight(n_groups, among, seed)
+        return every[groups[kept], replicates.start : replicates.stop]
+    return _draw_weights(groups[kept], replicates, seed)
+
+
+@lru_cache(maxsize=1)
+def _every_weight(n_groups: int, n_replicates: int, seed: int) -> Array:
+    return _draw_weights(np.arange(n_groups), range(n_replicates), seed)
+
+
+def _draw_weights(chosen: NDArray[np.intp], replicates: range, seed: int) -> Array:
     n_drawn = int(chosen.max(initial=-1)) + 1  # later ones change no weight
-    drawn = np.empty((len(kept), len(replicates)))
+    drawn = np.empty((len(chosen), len(replicates)))
 
     def draw(start: int) -> None:
         chunk = replicates[start : start + AT_ONCE]
-        block = np.empty((len(chunk), len(kept)))
+        block = np.empty((len(chunk), len(chosen)))
         for row, replicate in enumerate(chunk):
             rng = np.random.default_rng([seed, replicate, 1])
             block[row] = rng.standard_exponential(n_drawn)[chosen]
@@ -311,6 +264,19 @@ def direction_replicates(
         centre = of_rows.sum(axis=1, keepdims=True) / size / (n + 2 * PSEUDO)
         means.append(np.clip(centre + np.sqrt((n + 2) / n) * (mean - centre), -1, 1))
     return means
+
+
+def direction_means(
+    values: Array, improvement: Mask, weights: Array, pseudo: Pseudo | None
+) -> list[Array]:
+    """Return a run's weighted means over gained and over lost questions, (n_replicates,)."""
+    if pseudo is None:
+        return [
+            values[rows] @ weights[rows] / weights[rows].sum(axis=0)
+            for rows in (improvement, ~improvement)
+        ]
+    means = direction_replicates(values[None], improvement, weights, *pseudo)
+    return [of_run for [of_run] in means]
 
 
 def change_auc_replicates(

@@ -53,7 +53,7 @@ def metrics_under(
     metrics are unweighted means over the contrast sets that define them, which replicates share
     with the data.
     """
-    pooled = _pool(counts_of, data.parts)
+    pooled = pool(counts_of, data.parts)
     shape = (len(data.on_full), pooled.shape[1])
     full_values = compute("full", data.on_full, pooled, chosen=chosen)
     del pooled
@@ -123,7 +123,12 @@ def defining(metric: str, sets: Sequence[ContrastSet]) -> list[int]:
     ]
 
 
-def _pool(counts_of: Callable[[Component], Counts], parts: Sequence[Component]) -> Counts:
+def mean_over_seeds(run_values: Array, answers: AnswerArrays) -> Array:
+    """Average rows, one per series, over the series of each estimator."""
+    return np.array([run_values[numbers].mean(axis=0) for numbers in answers.rows.values()])
+
+
+def pool(counts_of: Callable[[Component], Counts], parts: Sequence[Component]) -> Counts:
     """Stack the counts of components, one at a time to save memory."""
     first = counts_of(parts[0])
     stack = np.empty((sum(part.size for part in parts), first.shape[1]), np.uint8)

@@ -21,8 +21,8 @@ from persistcal.evaluation.contrast import ContrastSet
 from persistcal.evaluation.predictions import ABSENT, AnswerArrays, Mask
 from persistcal.evaluation.proportions import compare_accuracies, exact_interval
 from persistcal.evaluation.reliability import checkpoint_calibration
+from persistcal.evaluation.samples import LEVEL
 from persistcal.evaluation.settings import EvaluationSettings
-from persistcal.evaluation.significance import LEVEL
 from persistcal.evaluation.thresholds import BROKEN, KEPT, UNDECIDED, rank_verdicts
 from persistcal.store import artifacts
 

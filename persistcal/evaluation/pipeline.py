@@ -6,7 +6,7 @@ These know frames and settings, neither files nor rules.
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import NamedTuple
@@ -21,11 +21,11 @@ from persistcal.evaluation.aligned import (
     align_answers,
 )
 from persistcal.evaluation.blocks import Member, named_blocks
+from persistcal.evaluation.bootstrap import UNFINISHED, Step
 from persistcal.evaluation.contrast import describe_sets
 from persistcal.evaluation.evaluate import evaluate
 from persistcal.evaluation.reliability import add_noise_floors, noise_floors
 from persistcal.evaluation.replicates import (
-    UNFINISHED,
     digest_of_draws,
     from_table,
     replicate,
@@ -44,8 +44,6 @@ from persistcal.store import artifacts
 
 log = logging.getLogger(__name__)
 
-# Is called with the name of each finished step, and of a part of one if it ends in UNFINISHED
-Step = Callable[[str], None]
 # Model, dataset, and the blocks of estimators that are compared there
 Comparison = tuple[str, str, Sequence[Sequence[Member]]]
 
@@ -100,7 +98,8 @@ def compare_table(replicates: pd.DataFrame, comparisons: Sequence[Comparison]) -
             log.warning("%s on %s has no predictions, so nothing to test", model, dataset)
             continue
         paired = from_table(rows)
-        table = compare_blocks(paired, named_blocks(blocks, paired.estimators, dataset))
+        members = next(iter(paired.values())).members
+        table = compare_blocks(paired, named_blocks(blocks, members, dataset))
         tests.append(table.assign(model=model, dataset=dataset))
         counts = len(table), table["significant"].sum()
         log.info("%s, %s: %d tests, %d significant", model, dataset, *counts)

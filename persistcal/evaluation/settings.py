@@ -38,8 +38,8 @@ class EvaluationSettings:
         Share of correct answers above a threshold, and the largest probability that a selected
         threshold misses it.
     paper_marks : bool, default=True
-        Whether metrics without an interval are replicated, too. Only the marks in the paper's
-        tables need these replicates.
+        Whether the paper's class-stratified draws are made. Only the marks in its tables and
+        its headroom need them.
     """
 
     min_contrast: int = 20

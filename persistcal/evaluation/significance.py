@@ -1,18 +1,4 @@
-r"""Intervals and tests of estimators, over questions and over training seeds.
-
-A bootstrap of questions does not vary the trained adapters. Another training run gives other
-adapters, so the variance of a mean over S seeds has two parts,
-
-.. math:: \hat V = \hat V_\text{questions} + s^2 / S,
-
-the bootstrap variance and the variance :math:`s^2` between seeds on the same questions, which
-has S − 1 degrees of freedom. The interval is Student's, with Satterthwaite's degrees of freedom
-for the sum: nearly 2 for three seeds that differ much. Differences between seeds on single
-questions would count in both parts, so the excess variance between seeds on replicates is
-subtracted from the second part. For two estimators it is the larger excess, which is at most
-the excess of their difference unless equal seeds make nearly the same mistakes. Near the end of
-a metric's range, seeds differ on one side of the mean only, so the interval of a single metric
-with `bounds` is symmetric in log-odds.
+r"""Intervals of all metrics, and tests of estimators against each other, all at once.
 
 All pairs of estimators are compared at once by the bootstrap of the maximum. Replicates
 :math:`b` of the difference :math:`d_{ij}` of two estimators have the standard deviation
@@ -42,155 +28,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.special import expit, logit
 
 from persistcal.evaluation.blocks import Member
-from persistcal.evaluation.distributions import (
-    normal_quantile,
-    normal_tail,
-    student_quantile,
-    student_tail,
-)
-from persistcal.evaluation.metrics.registry import METRICS, MetricKey
+from persistcal.evaluation.distributions import normal_tail, student_quantile
+from persistcal.evaluation.metrics.registry import METRICS
 from persistcal.evaluation.predictions import Array, Mask, PredictionsError
-from persistcal.evaluation.proportions import DECIMALS, compare_replicates, holm, two_sided_p
+from persistcal.evaluation.proportions import DECIMALS, compare_replicates, holm
 from persistcal.evaluation.reliability import FLOOR
-from persistcal.evaluation.replicates import KEY, Replicates
+from persistcal.evaluation.replicates import KEY, MetricSamples, Replicates
+from persistcal.evaluation.samples import LEVEL, BySeed, recipe_interval
 from persistcal.store.artifacts import INTERVALS, SIGNIFICANCE
 
 log = logging.getLogger(__name__)
 
-BySeed = Mapping[int, float]  # the metric of each seed on the data
-LEVEL = 0.05
 TINY = 1e-6  # smaller differences are rounding
 DEVIATION_DECIMALS = 9  # equal deviations are equal for any order of summation
-
-
-class RecipeInterval(NamedTuple):
-    """A 95 % interval over seeds and questions, and the two-sided p-value of 0.
-
-    `n_seeds` is the smallest number of seeds of a trained estimator, 0 if neither is trained.
-    All else is NaN for a single seed, which contains no information about others, and if the
-    variance is 0.
-    """
-
-    n_seeds: int
-    lower: float
-    upper: float
-    p_value: float
-
-
-def recipe_interval(
-    value: float,
-    replicates: Array,
-    sides: Sequence[BySeed],
-    noise: float = 0.0,
-    bounds: tuple[float, float] | None = None,
-) -> RecipeInterval:
-    """Return the interval of a metric, or of the difference of two.
-
-    Parameters
-    ----------
-    value : float
-        Mean over seeds, or the first such mean minus the second.
-    replicates : ndarray of shape (n_replicates,)
-        The same on bootstrap replicates.
-    sides : sequence of mapping of int to float
-        The metric by seed, for one estimator or for two. Equal seeds are paired, because they
-        start from equal adapters. If no estimator depends on a seed (each has only seed 0), the
-        replicates alone determine interval and p-value.
-    noise : float, default=0
-        Variance between seeds that comes from the questions.
-    bounds : (float, float), optional
-        The ends of the metric's range; not for a difference.
-
-    References
-    ----------
-    .. [1] Satterthwaite, "An Approximate Distribution of Estimates of Variance
-       Components", Biometrics Bulletin 1946.
-
-    Examples
-    --------
-    Three seeds, s² = 0.01, on questions that do not matter: 0.5 ± 4.303 √(0.01 / 3)
-
-    >>> interval = recipe_interval(0.5, np.full(9, 0.5), [{17: 0.4, 18: 0.5, 19: 0.6}])
-    >>> interval.n_seeds, round(float(interval.lower), 3), round(float(interval.upper), 3)
-    (3, 0.252, 0.748)
-    """
-    trained = [side for side in sides if set(side) != {0}]  # only seed 0: without training
-    n_seeds = min(map(len, trained), default=0)
-    if np.isnan(value) or np.isnan(replicates).any() or n_seeds == 1:
-        return RecipeInterval(n_seeds, np.nan, np.nan, np.nan)
-    if not trained:
-        low, high = np.quantile(replicates, [0.025, 0.975]).tolist()
-        if round(high - low, DECIMALS) == 0:  # zero width: no interval
-            low = high = np.nan
-        return RecipeInterval(0, low, high, two_sided_p(replicates))
-    runs = [np.array(list(side.values())) for side in trained]
-    if len(trained) == 2 and trained[0].keys() == trained[1].keys():
-        runs = [np.array([values - trained[1][seed] for seed, values in trained[0].items()])]
-    parts = np.array([run.var(ddof=1) / len(run) for run in runs])
-    freedom = np.array([len(run) - 1 for run in runs])
-    noise_variance = noise / min(map(len, runs))
-    variance = replicates.var(ddof=1) + max(0.0, parts.sum() - noise_variance)
-    if variance == 0:
-        return RecipeInterval(n_seeds, np.nan, np.nan, np.nan)
-    squares = np.sum(parts**2 / freedom)
-    df = variance**2 / squares if squares > 0 else np.inf
-    reach = student_quantile(0.975, df) * np.sqrt(variance)
-    p_value = 2 * student_tail(abs(value) / np.sqrt(variance), df)
-    if bounds is None or value in bounds:
-        return RecipeInterval(n_seeds, value - reach, value + reach, p_value)
-    low, high = bounds
-    share = (value - low) / (high - low)
-    turn = reach / (high - low) / (share * (1 - share))  # on the scale of log-odds
-    ends = low + (high - low) * expit(logit(share) + np.array([-turn, turn]))
-    return RecipeInterval(n_seeds, float(ends[0]), float(ends[1]), p_value)
-
-
-def seeds_reach(by_seed: BySeed, noise: float = 0.0, level: float = LEVEL) -> float:
-    """Return the half-width of the interval of a mean over seeds, on the same questions.
-
-    It is 0 for an estimator without training (only seed 0) and for a single seed.
-
-    >>> round(seeds_reach({17: 0.4, 18: 0.5, 19: 0.6}), 3)  # 4.303 × .1 / √3
-    0.248
-    """
-    n = len(by_seed)
-    if n < 2:
-        return 0.0
-    spread = float(np.var(np.array([*by_seed.values()]), ddof=1)) - noise
-    return float(student_quantile(1 - level / 2, n - 1)) * (max(0.0, spread) / n) ** 0.5
-
-
-def claim_interval(
-    value: float,
-    replicates: Array,
-    by_seed: BySeed,
-    noise: float = 0.0,
-    level: float = LEVEL,
-) -> tuple[float, float]:
-    """Return the interval on which a claim about an estimator rests.
-
-    Without training, or with one seed, it is the percentile interval over questions. With S
-    seeds, whose mean has the variance :math:`s^2 / S`, the variances add, and the ends are
-    Student's with (S − 1) V / (s² / S) degrees of freedom for the sum V. `recipe_interval` has
-    the square of this share, and with three seeds too many claims: docs/validation.md has the
-    attained levels of both.
-    """
-    tails = level / 2, 1 - level / 2
-    low, high = np.quantile(replicates, tails).tolist()
-    n = len(by_seed)
-    if n < 2 or np.isnan(low):
-        return low, high
-    z = normal_quantile(tails[1])
-    spread = max(0.0, float(np.var(np.array([*by_seed.values()]), ddof=1)) - noise) / n
-    total = ((high - low) / 2 / z) ** 2 + spread
-    if not spread or not total:
-        return low, high
-    wider = float(student_quantile(tails[1], (n - 1) * total / spread)) / z
-    below, above = wider * np.hypot([value - low, high - value], z * spread**0.5)
-    return value - float(below), value + float(above)
 
 
 def intervals(replicates: Replicates) -> pd.DataFrame:
@@ -203,21 +55,16 @@ def intervals(replicates: Replicates) -> pd.DataFrame:
     `add_noise_floors` fills the columns about calibration.
     """
     rows = []
-    for key, values in replicates.observed.items():
-        counts = replicates.fewest.get(key, (None, None))
-        replicated = replicates.for_claims(key)
-        ends = np.quantile(replicated, [0.025, 0.975], axis=1)
-        has_width = np.round(ends[1] - ends[0], DECIMALS) > 0
-        low, high = np.where(has_width, ends, np.nan)
-        for i, member in enumerate(replicates.estimators):
-            recipe = recipe_interval(
-                values[i],
-                replicated[i],
-                [replicates.by_seed[key][i]],
-                replicates.noise[key][i],
-                METRICS[key.metric].bounds,
-            )
-            rows.append((*member, *key, values[i], low[i], high[i], *recipe[:3], *counts))
+    for key, of in replicates.items():
+        among = METRICS[key.metric].bounds
+        for member, sample in of.samples.items():
+            ends = np.quantile(sample.draws, [0.025, 0.975])
+            has_width = np.round(ends[1] - ends[0], DECIMALS) > 0
+            low, high = np.where(has_width, ends, np.nan)
+            seeds = [sample.by_seed], sample.noise
+            recipe = recipe_interval(sample.value, sample.draws, *seeds, among)
+            counts = of.fewest or (None, None)
+            rows.append((*member, *key, sample.value, low, high, *recipe[:3], *counts))
     columns = [name for name in INTERVALS.but("model", "dataset") if name not in FLOOR]
     table = pd.DataFrame(rows, columns=columns).assign(**dict.fromkeys(FLOOR, np.nan))
     return table.astype({"improvement": "Int64", "regression": "Int64"})
@@ -247,14 +94,14 @@ def compare_blocks(
     rows = []
     undefined: dict[tuple[str, str], list[str]] = {}  # headings of metrics
     for block, members in blocks.items():
-        names = [_member(name, replicates.estimators, block) for name in members]
-        index = [replicates.estimators.index(name) for name in names]
-        for key, values in replicates.observed.items():
+        for key, of in replicates.items():
+            names = [_member(name, of.members, block) for name in members]
+            index = [of.members.index(name) for name in names]
             sign = -1 if METRICS[key.metric].lower_is_better else 1
             # rounded, so that equal values are equal for any order of summation
             data, drawn, claimed = (
                 np.round(sign * given[index], DECIMALS)
-                for given in (values, replicates.replicated[key], replicates.for_claims(key))
+                for given in (of.values, of.stratified, of.draws)
             )
             if np.isnan(data).all():
                 undefined.setdefault((block, key.scope), []).append(METRICS[key.metric].heading)
@@ -262,10 +109,9 @@ def compare_blocks(
             best = int(np.nanargmax(data))
             others = [i for i in range(len(names)) if i != best]
             sides = [
-                {seed: sign * value for seed, value in replicates.by_seed[key][i].items()}
-                for i in index
+                {seed: sign * value for seed, value in of.by_seed[i].items()} for i in index
             ]
-            noise = replicates.noise[key][index]
+            noise = of.noise[index]
             tests = [
                 _compare(
                     data[best] - data[i],
@@ -276,7 +122,7 @@ def compare_blocks(
                 )
                 for i in others
             ]
-            together = compare_estimators(replicates, index, key)
+            together = compare_estimators(of, index, key.metric)
             near = together.near(best)
             adjusted = holm([test["p_value"] for test in tests])
             rows += [
@@ -323,7 +169,9 @@ def _compare(
     difference: float, stratified: Array, claimed: Array, sides: Sequence[BySeed], noise: float
 ) -> dict[str, Any]:
     """Return the columns of SIGNIFICANCE about one difference and its replicates."""
-    lower = float(np.quantile(stratified, 0.05))  # NaN if a replicate is
+    lower = np.nan
+    if len(stratified):  # NaN if a replicate is
+        lower = float(np.quantile(stratified, 0.05))
     low, high = np.quantile(claimed, [0.025, 0.975])
     recipe = recipe_interval(difference, claimed, sides, noise)
     return {
@@ -396,19 +244,14 @@ class Simultaneous(NamedTuple):
         return np.asarray(~self.above.any(axis=0))
 
 
-def compare_estimators(
-    replicates: Replicates, index: Sequence[int], key: MetricKey
-) -> Simultaneous:
+def compare_estimators(of: MetricSamples, index: Sequence[int], metric: str) -> Simultaneous:
     """Compare the estimators at some positions on a metric, see `compare_all`."""
-    sign = -1 if METRICS[key.metric].lower_is_better else 1
-    resampled = replicates.replicated[key][index]
-    # the replicates for claims can differ for estimators that agree on every question
-    same = [np.abs(resampled - values).max(axis=1) <= TINY for values in resampled]
+    sign = -1 if METRICS[metric].lower_is_better else 1
+    # replicates can differ for estimators that agree on every question
+    probes = of.probes[index]
+    same = [np.abs(probes - values).max(axis=1) <= TINY for values in probes]
     return compare_all(
-        sign * replicates.observed[key][index],
-        sign * replicates.for_claims(key)[index],
-        replicates.n_effective[key],
-        np.array(same),
+        sign * of.values[index], sign * of.draws[index], of.n_effective, np.array(same)
     )
 
 

@@ -9,18 +9,17 @@ import numpy as np
 import pandas as pd
 
 from persistcal.evaluation.aligned import Aligned
-from persistcal.evaluation.draws import draw_sequences
+from persistcal.evaluation.bootstrap import Bootstrap, blocks
 from persistcal.evaluation.evaluate import compute
 from persistcal.evaluation.metrics.registry import METRICS, names
 from persistcal.evaluation.predictions import (
     ABSENT,
     AnswerArrays,
-    Array,
     shared_by_models,
 )
 from persistcal.evaluation.proportions import compare_accuracies, compare_replicates, holm
-from persistcal.evaluation.replicates import blocks
 from persistcal.evaluation.runs import FullSet
+from persistcal.evaluation.samples import Sample
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.weighted import mean_gap
 
@@ -50,13 +49,6 @@ class State(NamedTuple):
     questions: tuple[int, ...]
 
 
-class Resampled(NamedTuple):
-    """A metric of states on the data, (n_states,), and on replicates, (n_states, n)."""
-
-    observed: Array
-    replicated: Array
-
-
 def shared(answers: AnswerArrays, checkpoints: Iterable[int]) -> tuple[int, ...]:
     """Return the positions of the questions that all `checkpoints` answered."""
     answered = (answers.correct[list(checkpoints)] != ABSENT).all(axis=0)
@@ -65,7 +57,7 @@ def shared(answers: AnswerArrays, checkpoints: Iterable[int]) -> tuple[int, ...]
 
 def resample_states(
     answers: AnswerArrays, states: Sequence[State], settings: EvaluationSettings
-) -> dict[MeasuredSeries, Resampled]:
+) -> dict[MeasuredSeries, list[Sample]]:
     """Evaluate states on the same bootstrap replicates, which draw whole groups of questions.
 
     The full-set metrics of each series that all states have and, with seed "mean", each state's
@@ -73,9 +65,7 @@ def resample_states(
     they lack a class, or if the metric has no interval.
     """
     n_questions, series = len(answers.questions), list(answers.confidence)
-    _, groups = np.unique(answers.groups, return_inverse=True)
-    n_groups = int(groups.max(initial=-1)) + 1
-    n_replicates = settings.n_replicates
+    bootstrap, n_replicates = Bootstrap(answers, settings), settings.n_replicates
     shape = (len(states), n_replicates + 1)  # the data are in the first column
     accuracy = np.empty(shape)
     metrics = names("full")
@@ -98,13 +88,11 @@ def resample_states(
         )
     for block in [range(-1, 0), *blocks(n_replicates, 4 * n_questions + 10_000)]:
         columns = slice(block.start + 1, block.stop + 1)
-        if block.start < 0:
-            chosen, drawn = metrics, np.ones((n_questions, 1), np.uint8)
-        else:
-            chosen = with_interval
-            drawn = draw_sequences(n_groups, block, seed=settings.seed, reach=0).counts[groups]
+        chosen = metrics if block.start < 0 else with_interval
         for row, questions in enumerate(asked):
-            counts = drawn if len(questions) == n_questions else drawn[questions]
+            counts = np.ones((len(questions), 1), np.uint8)
+            if block.start >= 0:
+                counts = bootstrap.counts(questions, block)
             accuracy[row, columns] = mean_gap(labels[row].astype(float), weights=counts)
             if series:
                 found = compute("full", list(runs[row].values()), counts, chosen=chosen)
@@ -124,7 +112,10 @@ def resample_states(
                 for row, present in enumerate(runs)
             ]
             made[MeasuredSeries(*member, name, MEAN)] = np.reshape(means, accuracy.shape)
-    return {kind: Resampled(rows[:, 0], rows[:, 1:]) for kind, rows in made.items()}
+    return {
+        kind: [Sample(float(row[0]), row[1:], {}) for row in rows]
+        for kind, rows in made.items()
+    }
 
 
 def compare_checkpoints(
@@ -164,18 +155,20 @@ def compare_checkpoints(
         first, second = map(states.index, ends)
         right = answers.correct[np.ix_(pair, questions[pair])] == 1
         place = [answers.checkpoints[k] for k in pair]
-        for kind, (observed, replicated) in resampled.items():
+        for kind, of in resampled.items():
             if kind.metric == ACCURACY and not has_groups:
                 test = compare_accuracies(*right)
             else:
-                drawn = replicated[second] - replicated[first]
-                test = compare_replicates(observed[first], observed[second], drawn)
+                drawn = of[second].draws - of[first].draws
+                test = compare_replicates(of[first].value, of[second].value, drawn)
             differences.append((*place, *kind, *test))
     if along:
         centred = np.arange(n) - (n - 1) / 2
         slope, rows = centred / (centred**2).sum(), [states.index(state) for state in along]
-        for kind, (observed, replicated) in resampled.items():
-            test = compare_replicates(0.0, slope @ observed[rows], slope @ replicated[rows])
+        for kind, of in resampled.items():
+            values = slope @ np.array([of[row].value for row in rows])
+            drawn = slope @ np.array([of[row].draws for row in rows])
+            test = compare_replicates(0.0, values, drawn)
             slopes.append((*kind, n, *test[2:]))
     return pd.DataFrame(differences, columns=STATES), pd.DataFrame(slopes, columns=TRENDS)
 

@@ -19,21 +19,32 @@ from persistcal.evaluation.aligned import (
 )
 from persistcal.evaluation.claims import (
     AGAINST,
+    BALANCE,
     CONTROL,
     NOT_SHOWN,
-    Bounds,
-    MeasuredEstimator,
+    ORDER,
     basis_of,
+    bounds_of,
     word_of,
 )
 from persistcal.evaluation.contrast import ContrastSet, choose_pairs, control_model
 from persistcal.evaluation.control import compare_with_control
-from persistcal.evaluation.cross_asking import METRICS as OF_CROSS_ASKING
 from persistcal.evaluation.cross_asking import cross_ask
-from persistcal.evaluation.evaluate import compute, count_once, metrics_under
-from persistcal.evaluation.metrics.registry import MetricKey, Scope, names
+from persistcal.evaluation.evaluate import (
+    compute,
+    count_once,
+    mean_over_seeds,
+    metrics_under,
+)
+from persistcal.evaluation.metrics.registry import (
+    MetricKey,
+    Scope,
+    names,
+    statistics_of_change,
+)
 from persistcal.evaluation.predictions import ABSENT, AnswerArrays, Array, PredictionsError
-from persistcal.evaluation.replicates import mean_over_seeds, replicate
+from persistcal.evaluation.replicates import replicate
+from persistcal.evaluation.samples import Bounds
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.significance import intervals
 from persistcal.store.artifacts import CHANGES, MIN_CONTRAST, PAIRS, SUBSETS, empty
@@ -48,7 +59,6 @@ BEYOND = [
     *("of_knowledge", "of_knowledge_lower_2_5pct", "of_knowledge_upper_97_5pct"),
 ]
 CROSSED = ["crossed", "crossed_lower_2_5pct", "crossed_upper_97_5pct"]
-OF_CHANGES = ("delta0_balanced", "change_auc", "auc")  # the metrics of a kind of change
 
 
 def metrics_of_pairs(data: Aligned) -> pd.DataFrame:
@@ -332,9 +342,12 @@ def metrics_of_changes(
         found, of_control = join(pairs, control_pairs)
         chosen = replace(settings, min_contrast=1, conditionings=["odds"])
         rows = intervals(replicate(found, chosen))
-        rows = rows[(rows["scope"] == "contrast") & rows["metric"].isin(OF_CHANGES)]
+        rows = rows[
+            (rows["scope"] == "contrast")
+            & rows["metric"].isin([*statistics_of_change(), "auc"])
+        ]
         rows = rows.merge(_in_lost_answers(found), how="left")
-        rows = rows.merge(_beyond_control(found, of_control.sets, settings), how="left")
+        rows = rows.merge(_beyond_control(found, of_control, settings), how="left")
         crossed = _cross_ask(join(pairs)[0], settings)
         rows = rows.merge(crossed, how="left", on=[*MEMBER, "metric"], suffixes=("", "_cross"))
         for name in ("word", "basis"):
@@ -379,24 +392,22 @@ def _control(kind: Kind, name: str, kinds: Collection[Kind]) -> Kind | None:
 
 
 def _beyond_control(
-    data: Aligned, control: Sequence[ContrastSet], settings: EvaluationSettings
+    data: Aligned, control: Aligned, settings: EvaluationSettings
 ) -> pd.DataFrame:
-    """Return Δ_K and AUC_K of each estimator, and its word; no rows without a control."""
-    answers = data.answers
-    found = compare_with_control(data.sets, control, answers, settings) if control else None
+    """Return each metric beyond a control, and each estimator's word; no rows without one."""
+    found = compare_with_control(data, control, settings)
     rows: list[tuple[object, ...]] = []
-    for number, member in enumerate(answers.rows if found else ()):
-        assert found
-        measured = {metric: found[metric][number] for metric in found}
-        bounds = {metric: Bounds(m.numerator, *m.interval()) for metric, m in measured.items()}
-        balance, order = (bounds[metric] for metric in ("delta0_balanced", "change_auc"))
-        word = word_of(balance, Bounds(*(0.5 + end for end in order)), CONTROL)
+    for member in next(iter(found.values()), ()):
+        ratios = {metric: by_member[member] for metric, by_member in found.items()}
+        bounds = {metric: ratio.excess.bounds() for metric, ratio in ratios.items()}
+        order = Bounds(*(0.5 + end for end in bounds[ORDER]))
+        word = word_of(bounds[BALANCE], order, CONTROL)
         # A change with fewer chance flips than its control looks like a move against
-        if word == AGAINST and not measured["change_auc"].surplus:
+        if word == AGAINST and not ratios[ORDER].has_surplus:
             word = NOT_SHOWN
-        for metric, controlled in measured.items():
+        for metric, ratio in ratios.items():
             claim = word, CONTROL
-            rows.append((*member, metric, *bounds[metric], *controlled.estimate(), *claim))
+            rows.append((*member, metric, *bounds[metric], *ratio.estimate(), *claim))
     return _claimed(rows, BEYOND)
 
 
@@ -406,13 +417,11 @@ def _cross_ask(data: Aligned, settings: EvaluationSettings) -> pd.DataFrame:
         return _claimed([], CROSSED)
     crossed = cross_ask(data.crossed, settings)
     rows: list[tuple[object, ...]] = []
-    basis = basis_of(crossed)
-    for number, member in enumerate(crossed.estimators):
-        measured = MeasuredEstimator.of_cross_asking(crossed, number)
-        balance, order = bounds = [measured.bounds(metric) for metric in OF_CROSS_ASKING]
-        claim = word_of(balance, order, basis), basis
-        for metric, of_metric in zip(OF_CROSS_ASKING, bounds, strict=True):
-            rows.append((*member, metric, *of_metric, *claim))
+    for member in data.crossed.answers[0].rows:
+        bounds = {name: bounds_of(name, of[member]) for name, of in crossed.samples.items()}
+        basis = basis_of(crossed)
+        claim = word_of(bounds[BALANCE], bounds[ORDER], basis), basis
+        rows += [(*member, metric, *ends, *claim) for metric, ends in bounds.items()]
     return _claimed(rows, CROSSED)
 
 

@@ -14,7 +14,7 @@ import pandas as pd
 from persistcal.evaluation import claims as words
 from persistcal.evaluation import findings
 from persistcal.evaluation.findings import ASK_TWICE, Finding
-from persistcal.evaluation.significance import LEVEL
+from persistcal.evaluation.samples import LEVEL
 from persistcal.evaluation.thresholds import BROKEN, KEPT, UNDECIDED
 from persistcal.report.layout import Names
 

@@ -310,14 +310,12 @@ REPLICATES = Table.parse(
     "replicates",
     "evaluate_estimator",
     f"model@ dataset@ train_dataset! estimator! {MEASURE} value?:real replicates:reals "
-    "claims:reals improvement?:int regression?:int drawn seeds:ints by_seed:reals "
+    "claims:reals probes:reals improvement?:int regression?:int drawn seeds:ints by_seed:reals "
     "noise?:real n_effective:real",
     path_columns="model dataset estimator",
-    replicates="values on the bootstrap replicates",
-    claims=(
-        "replicates for intervals that need gained and lost questions; missing if "
-        "these are too few, empty for other metrics"
-    ),
+    replicates="values on the paper's class-stratified replicates; empty without its marks",
+    claims="values on the replicates of intervals and tests; missing for a metric without them",
+    probes="values under random weights of questions, equal for estimators that always agree",
     improvement=(
         "gained and lost questions of the pair with the fewest; missing if not both are needed"
     ),

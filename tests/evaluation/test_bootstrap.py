@@ -8,7 +8,7 @@ from synthetic_predictions import CHECKPOINTS, make_predictions
 
 from persistcal.evaluation.aligned import Aligned
 from persistcal.evaluation.contrast import contrast_sets
-from persistcal.evaluation.draws import component
+from persistcal.evaluation.draws import Component
 from persistcal.evaluation.evaluate import metrics_under
 from persistcal.evaluation.predictions import arrange
 from persistcal.evaluation.settings import EvaluationSettings
@@ -54,7 +54,7 @@ def test_drawn_counts_equal_a_walk_that_draws_question_by_question(parts, counts
 def test_counts_of_questions_are_multinomial():
     # n draws from a class of n = 20: mean 1, variance 1 - 1/n, covariance -1/n
     n, replicates = 20, 4000
-    part = component(np.arange(40), np.arange(40) < n)
+    part = Component(np.arange(40), n)
     drawn = draw([part], 40, replicates, seed=1)[0][:n].astype(float)
     assert (draw([part], 40, 9, seed=2)[0][:n] != drawn[:, :9]).any(axis=0).all()
     totals = drawn.sum(axis=1)

@@ -182,11 +182,12 @@ def test_a_change_asked_twice_is_claimed_by_its_cross_asked_metrics(second, basi
         pairs=[("base", "changed")], min_contrast=1, n_replicates=200, seed=1
     )
     crossed = cross_ask(asks, ["base", "changed"], settings)
-    for metric, [value] in crossed.observed.items():
+    values = {name: of["", "e"].value for name, of in crossed.samples.items()}
+    for metric, value in values.items():
         assert table.loc[metric, "crossed"] == pytest.approx(value)
         low, high = table.loc[metric, ["crossed_lower_2_5pct", "crossed_upper_97_5pct"]]
         assert low < value < high
-    claimed = table.loc[list(crossed.observed), ["word", "basis"]].drop_duplicates()
+    claimed = table.loc[list(values), ["word", "basis"]].drop_duplicates()
     assert claimed.to_numpy().tolist() == [["not shown to have followed", basis]]
 
 

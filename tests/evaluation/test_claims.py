@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm, t
 
-from persistcal.evaluation.claims import Bounds, MeasuredEstimator, word_of
-from persistcal.evaluation.significance import claim_interval
+from persistcal.evaluation.claims import bounds_of, word_of
+from persistcal.evaluation.samples import Bounds, Sample
 
 ABOVE, CHANCE, BELOW = (0.1, 0.3), (-0.1, 0.2), (-0.3, -0.1)
 
@@ -40,24 +40,22 @@ def test_the_interval_of_a_claim_includes_the_variation_of_seeds():
     # Variance: .01 (questions) + .1² / 3 (seeds) = .01333, four times the part of the seeds.
     # Degrees of freedom: (3 − 1) × 4 = 8
     reach = t.ppf(0.975, 8) * np.sqrt(0.01 + 0.01 / 3)
-    assert claim_interval(0.5, replicates, by_seed) == pytest.approx(
+    assert Sample(0.5, replicates, by_seed).interval() == pytest.approx(
         (0.5 - reach, 0.5 + reach), abs=1e-3
     )
-    assert claim_interval(0.5, replicates, {17: 0.5}) == pytest.approx((0.304, 0.696), abs=1e-3)
+    assert Sample(0.5, replicates, {17: 0.5}).interval() == pytest.approx(
+        (0.304, 0.696), abs=1e-3
+    )
 
 
 def test_the_interval_of_a_claim_over_two_seeds_stays_in_the_range_of_the_metric():
     """Two seeds have one degree of freedom: .842 ± 12.7 × .03 leaves [0, 1]."""
     auc, balance = ({17: middle - 0.03, 18: middle + 0.03} for middle in (0.842, -0.9))
     replicates = np.linspace(-0.1, 0.1, 400)
-    measured = MeasuredEstimator(
-        {"change_auc": 0.842, "delta0_balanced": -0.9},
-        {"change_auc": 0.842 + replicates, "delta0_balanced": -0.9 + replicates},
-        {"change_auc": auc, "delta0_balanced": balance},
-        {"change_auc": 0.0, "delta0_balanced": 0.0},
-    )
-    assert claim_interval(0.842, 0.842 + replicates, auc)[1] > 1
-    order, moved = (measured.bounds(name) for name in ("change_auc", "delta0_balanced"))
+    sample = Sample(0.842, 0.842 + replicates, auc)
+    assert sample.interval()[1] > 1
+    order = bounds_of("change_auc", sample)
+    moved = bounds_of("delta0_balanced", Sample(-0.9, -0.9 + replicates, balance))
     assert order.upper == 1 and 0 < order.lower < 0.842
     assert moved.lower == -1 and -0.9 < moved.upper < 0
 
@@ -71,8 +69,7 @@ def test_recipes_without_an_effect_are_claimed_in_at_most_7_percent_of_studies(n
     claimed = 0
     for _ in range(600):
         by_seed = ratio * rng.normal(size=n_seeds) + rng.normal()
-        low, high = claim_interval(
-            by_seed.mean(), by_seed.mean() + grid, dict(enumerate(by_seed.tolist(), 17))
-        )
+        of_seeds = dict(enumerate(by_seed.tolist(), 17))
+        low, high = Sample(by_seed.mean(), by_seed.mean() + grid, of_seeds).interval()
         claimed += low > 0 or high < 0
     assert claimed / 600 <= 0.07

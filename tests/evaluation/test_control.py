@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 from benchmarks.controls import NextToControl, shares
+from persistcal.evaluation.aligned import Aligned
 from persistcal.evaluation.contrast import contrast_sets
 from persistcal.evaluation.control import compare_with_control, fieller
 from persistcal.evaluation.predictions import AnswerArrays, Series
+from persistcal.evaluation.samples import Sample
 from persistcal.evaluation.settings import EvaluationSettings
 
 STATES = ("base", "changed", "repeated")
@@ -30,9 +32,11 @@ def compare_only_estimator(answers, **settings):
         for later in STATES[1:]
     )
     comparison = compare_with_control(
-        change, control, answers, EvaluationSettings(**SETTINGS | settings)
+        Aligned(answers, change),
+        Aligned(answers, control),
+        EvaluationSettings(**SETTINGS | settings),
     )
-    return comparison and {metric: estimators[0] for metric, estimators in comparison.items()}
+    return {metric: ratios["quiz", "e"] for metric, ratios in comparison.items()}
 
 
 @pytest.fixture
@@ -51,9 +55,9 @@ def test_delta_k_subtracts_the_signs_of_chance_flips(small_study):
     balance = compare_only_estimator(small_study)["delta0_balanced"]
     # Signs: gains 5 of 6 follow, sum 4; losses 3 of 4 follow, sum 2. Control: +1 +1 +1 −1 = 2
     # in both directions, 1 in each. ((4 − 1) / 6 + (2 − 1) / 4) / 2 = .375
-    assert balance.numerator == pytest.approx(((4 - 1) / 6 + (2 - 1) / 4) / 2)
+    assert balance.excess.value == pytest.approx(((4 - 1) / 6 + (2 - 1) / 4) / 2)
     # Two flips of each direction are chance: ((4 − 1) / (6 − 2) + (2 − 1) / (4 − 2)) / 2
-    assert balance.top / balance.bottom == pytest.approx((3 / 4 + 1 / 2) / 2)
+    assert balance.dividend.value / balance.divisor.value == pytest.approx((3 / 4 + 1 / 2) / 2)
 
 
 def test_the_corrected_change_auc_equals_a_loop_over_pairs(small_study):
@@ -68,9 +72,9 @@ def test_the_corrected_change_auc_equals_a_loop_over_pairs(small_study):
     mirror = [-move for move in control]
     expected = area(gains, losses) - a * area(control, losses) - b * area(gains, mirror)
     expected += a * b * area(control, mirror)
-    assert order.top == pytest.approx(expected)
-    assert order.bottom == pytest.approx((1 - a) * (1 - b))
-    assert order.numerator == pytest.approx(expected - (1 - a) * (1 - b) / 2)
+    assert order.dividend.value == pytest.approx(expected)
+    assert order.divisor.value == pytest.approx((1 - a) * (1 - b))
+    assert order.excess.value == pytest.approx(expected - (1 - a) * (1 - b) / 2)
 
 
 def test_a_control_with_fewer_questions_is_scaled_up(small_study):
@@ -79,7 +83,7 @@ def test_a_control_with_fewer_questions_is_scaled_up(small_study):
     correct[2, :7] = -1
     balance = compare_only_estimator(small_study._replace(correct=correct))["delta0_balanced"]
     # 14 questions of the change, 7 of the control: two of 4 in each direction become 4
-    assert balance.numerator == pytest.approx(((4 - 2) / 6 + (2 - 2) / 4) / 2)
+    assert balance.excess.value == pytest.approx(((4 - 2) / 6 + (2 - 2) / 4) / 2)
 
 
 def test_no_ratio_is_given_if_all_flips_can_be_chance(small_study):
@@ -87,15 +91,20 @@ def test_no_ratio_is_given_if_all_flips_can_be_chance(small_study):
 
 
 def test_a_change_with_too_few_flips_is_not_compared(small_study):
-    assert compare_only_estimator(small_study, min_direction=5) is None
+    assert compare_only_estimator(small_study, min_direction=5) == {}
 
 
 def test_fieller_intervals_are_wide_for_uncertain_denominators():
     rng = np.random.default_rng(0)
-    low, high = fieller(1.0, 1.0, 1 + rng.normal(0, 0.1, 9999), 1 + rng.normal(0, 0.3, 9999))
+    low, high = fieller(
+        Sample(1.0, 1 + rng.normal(0, 0.1, 9999), {}),
+        Sample(1.0, 1 + rng.normal(0, 0.3, 9999), {}),
+    )
     # Ends solve (1 − θ)² = 1.96² (.01 + .09 θ²), which is .654 θ² − 2 θ + .962 = 0.
     assert [low, high] == pytest.approx([0.595, 2.46], abs=0.06)
-    assert np.isnan(fieller(1.0, 0.1, np.ones(99), rng.normal(0.1, 1, 99))).all()
+    assert np.isnan(
+        fieller(Sample(1.0, np.ones(99), {}), Sample(0.1, rng.normal(0.1, 1, 99), {}))
+    ).all()
 
 
 def test_only_an_estimator_that_follows_knowledge_is_claimed_to_follow_beyond_chance():

@@ -5,14 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from measuring import evaluate, replicate_metrics
+from measuring import evaluate, members, replicate_metrics
 from scipy.special import expit
 from sklearn.metrics import roc_auc_score
 from synthetic_predictions import CHECKPOINTS, make_predictions, table_of_arrays
 
 from benchmarks.intervals import cell
-from persistcal.evaluation import draws
-from persistcal.evaluation import replicates as replicates_module
+from persistcal.evaluation import bootstrap, draws
 from persistcal.evaluation.metrics.registry import MetricKey
 from persistcal.evaluation.replicates import from_table, to_table
 from persistcal.evaluation.settings import EvaluationSettings
@@ -116,7 +115,7 @@ def test_a_single_regression_has_a_wide_interval():
     row = intervals(replicates).set_index("metric").loc["delta0_balanced"]
     assert row["value"] == 0.5 and (row["improvement"], row["regression"]) == (40, 1)
     assert row["lower_2_5pct"] < 0 < row["upper_97_5pct"]
-    assert np.quantile(replicates.replicated[KEY], 0.025) > 0.3
+    assert np.quantile(replicates[KEY].stratified, 0.025) > 0.3
 
 
 def test_too_few_gains_or_losses_give_no_interval_and_no_test(caplog):
@@ -134,7 +133,8 @@ def test_too_few_gains_or_losses_give_no_interval_and_no_test(caplog):
     for metric in ("delta0_balanced", "delta_balanced", "change_auc"):
         assert table.loc[("e", metric), ends].isna().all()
         assert (
-            table.loc[("e", metric), "value"] == drawn.observed["odds", "contrast", metric][0]
+            table.loc[("e", metric), "value"]
+            == drawn[MetricKey("odds", "contrast", metric)].values[0]
         )
         assert np.isnan(tests.loc[metric, ["lower_2_5pct", "p_value"]].astype(float)).all()
         assert tests.loc[metric, "significant"]  # the paper's mark stays as it is
@@ -142,7 +142,7 @@ def test_too_few_gains_or_losses_give_no_interval_and_no_test(caplog):
     assert table.loc[("e", "delta0"), ends].isna().all()  # all signs are 1: it does not vary
 
     enough = replicate_metrics(rows, ["a", "b"], replace(SETTINGS, min_direction=4))
-    assert not np.isnan(enough.for_claims(KEY)).any()
+    assert not np.isnan(enough[KEY].draws).any()
 
 
 def test_replicates_of_an_estimator_do_not_depend_on_other_estimators_or_on_memory(monkeypatch):
@@ -150,31 +150,33 @@ def test_replicates_of_an_estimator_do_not_depend_on_other_estimators_or_on_memo
     settings = replace(SETTINGS, min_direction=1, n_replicates=7)
     replicates = replicate_metrics(predictions, CHECKPOINTS, settings)
     restored = from_table(to_table(replicates, "here"))
-    row = replicates.estimators.index(("quiz", "own"))
+    row = members(replicates).index(("quiz", "own"))
     separate = replicate_metrics(predictions.query("estimator == 'own'"), CHECKPOINTS, settings)
-    assert set(replicates.claims) == {key for key in replicates.observed if key[2] != "smece"}
+    with_draws = {key for key, of in replicates.items() if not np.isnan(of.draws).any()}
+    assert with_draws == {key for key in replicates if key[2] != "smece"}
 
     balanced = ("delta0_balanced", "delta_balanced", "change_auc")
-    assert set(replicates.fewest) == {
-        MetricKey("odds", "contrast", metric) for metric in balanced
-    }
-    for key, claims in replicates.claims.items():
-        np.testing.assert_allclose(separate.claims[key][0], claims[row], atol=1e-12)
-        np.testing.assert_array_equal(restored.for_claims(key), claims)
-    assert (restored.fewest, restored.by_seed) == (replicates.fewest, replicates.by_seed)
+    with_fewest = {key for key, of in replicates.items() if of.fewest}
+    assert with_fewest == {MetricKey("odds", "contrast", metric) for metric in balanced}
+    for key in with_draws:
+        claims = replicates[key].draws
+        np.testing.assert_allclose(separate[key].draws[0], claims[row], atol=1e-12)
+        np.testing.assert_array_equal(restored[key].draws, claims)
+    for key, of in replicates.items():
+        assert (restored[key].fewest, restored[key].by_seed) == (of.fewest, of.by_seed)
 
     weights_of_e, weights_of_f = (
         draws.pseudo_weights(["quiz", e], 5, seed=3, expected=0.5) for e in "ef"
     )
     assert (weights_of_e != weights_of_f).all()
     for memory in (1, 50_000):  # a single replicate or some at a time
-        monkeypatch.setattr(replicates_module, "MEMORY", memory)
+        monkeypatch.setattr(bootstrap, "MEMORY", memory)
         chunked = replicate_metrics(predictions, CHECKPOINTS, settings)
-        for key, observed in replicates.observed.items():
-            np.testing.assert_array_equal(chunked.observed[key], observed)
+        for key, of in replicates.items():
+            np.testing.assert_array_equal(chunked[key].values, of.values)
             for chunked_values, expected in (
-                (chunked.replicated[key], replicates.replicated[key]),
-                (chunked.for_claims(key), replicates.for_claims(key)),
+                (chunked[key].stratified, replicates[key].stratified),
+                (chunked[key].draws, replicates[key].draws),
             ):
                 np.testing.assert_allclose(chunked_values, expected, rtol=0, atol=1e-9)
 
@@ -185,9 +187,9 @@ def test_replicates_of_an_estimator_are_means_over_its_seeds():
     replicates = replicate_metrics(predictions, CHECKPOINTS, settings)
     runs = [rows.assign(seed=0) for _, rows in predictions.groupby("seed")]
     by_seed = [replicate_metrics(run, CHECKPOINTS, settings) for run in runs]
-    for key, claims in replicates.claims.items():
-        mean = np.mean([single.claims[key] for single in by_seed], axis=0)
-        np.testing.assert_allclose(claims, mean, atol=1e-12)
+    for key, of in replicates.items():
+        mean = np.mean([single[key].draws for single in by_seed], axis=0)
+        np.testing.assert_allclose(of.draws, mean, atol=1e-12)
 
 
 @pytest.mark.parametrize(("kind", "truth"), [("sign", 0.0), ("gap", 0.7), ("change AUC", 0.3)])
@@ -205,11 +207,11 @@ def test_replicates_of_full_metrics_draw_questions_regardless_of_their_labels():
     replicates = replicate_metrics(predictions, CHECKPOINTS, settings)
     rows = predictions.assign(error=lambda p: (p["confidence"] - p["correct"]) ** 2)
     names = np.unique(rows["question_id"])
-    drawn = draws.draw_sequences(len(names), range(3), seed=SETTINGS.seed, reach=0).counts
+    drawn = draws.draw_sequences(len(names), range(3), seed=SETTINGS.seed).counts
     for b in range(3):
         counts = dict(zip(names, drawn[:, b].tolist(), strict=True))
         repeated = rows.loc[rows.index.repeat(rows["question_id"].map(counts))]
-        brier = replicates.for_claims(MetricKey("odds", "full", "brier"))[0, b]
+        brier = replicates[MetricKey("odds", "full", "brier")].draws[0, b]
         assert brier == pytest.approx(repeated["error"].mean())
-        area = replicates.for_claims(MetricKey("odds", "full", "auc"))[0, b]
+        area = replicates[MetricKey("odds", "full", "auc")].draws[0, b]
         assert area == pytest.approx(roc_auc_score(repeated["correct"], repeated["confidence"]))

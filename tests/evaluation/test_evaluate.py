@@ -150,9 +150,9 @@ def test_replicates_average_over_the_pairs_that_define_the_metric():
     )
     for metric in ("delta0_balanced", "delta_balanced"):
         key = MetricKey("odds", "contrast", metric)
-        assert not np.isnan(drawn.replicated[key]).any()
-        np.testing.assert_array_equal(drawn.replicated[key], expected.replicated[key])
-        assert (drawn.replicated["odds", "contrast", "delta"] != 0).any()
+        assert not np.isnan(drawn[key].stratified).any()
+        np.testing.assert_array_equal(drawn[key].stratified, expected[key].stratified)
+        assert (drawn[MetricKey("odds", "contrast", "delta")].stratified != 0).any()
 
 
 def with_change(row, **columns):

@@ -6,16 +6,22 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from measuring import replicate_metrics
+from measuring import align_models, members, replicate_metrics
 from synthetic_predictions import CHECKPOINTS, make_predictions
 
 from persistcal import compare
+from persistcal.evaluation.claims import make_claims
+from persistcal.evaluation.metrics.ranking import ChangeAUC
 from persistcal.evaluation.metrics.registry import METRICS, Metric, MetricKey, names
-from persistcal.evaluation.metrics.sign import BalancedGap
+from persistcal.evaluation.metrics.sign import BalancedGap, BalancedSign
+from persistcal.evaluation.pipeline import measure_changes
+from persistcal.evaluation.replicates import replicate
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.significance import compare_blocks, intervals
+from persistcal.evaluation.subsets import metrics_of_subsets
 from study.schema import load_schema
 
+NO_GROUPS = {"margin": dict.fromkeys(CHECKPOINTS, ()), "by_question": {}}
 N_REPLICATES = 40
 SETTINGS = EvaluationSettings(min_contrast=5, n_replicates=N_REPLICATES, seed=3)
 ESTIMATORS = ["coarse", "end_correct", "learnt", "own"]
@@ -52,9 +58,9 @@ def test_the_schema_of_tables_lists_every_registered_metric():
 
 @pytest.mark.parametrize("key", KEYS)
 def test_every_metric_has_a_value_and_an_interval_or_declares_that_it_has_none(replicates, key):
-    row = replicates.estimators.index(("quiz", "own"))
-    drawn, claims = replicates.replicated[key], replicates.for_claims(key)
-    assert np.isfinite(replicates.observed[key]).all()
+    row = members(replicates).index(("quiz", "own"))
+    drawn, claims = replicates[key].stratified, replicates[key].draws
+    assert np.isfinite(replicates[key].values).all()
     assert drawn.shape == claims.shape == (4, N_REPLICATES)
     assert drawn[row].std() > 0
     if METRICS[key.metric].has_interval:
@@ -117,6 +123,48 @@ def test_a_copy_of_a_metric_has_the_intervals_and_tests_of_the_original(
         assert original["lower_2_5pct"].notna().any()
 
 
+def test_a_new_statistic_of_change_reaches_claims_crossed_asks_controls_and_subsets(
+    unregistered, predictions
+):
+    class CopiedSign(BalancedSign):
+        name, heading = "copied_sign", "Copy"
+
+    class CopiedAUC(ChangeAUC):
+        name, heading = "copied_auc", "Copy"
+
+    pairs = {"update": [["a", "b"]], "rerun": [["b", "c"]]}
+    settings = replace(SETTINGS, pairs=pairs, min_direction=1)
+    rows = predictions.assign(model="m", dataset="quiz")
+    again = rows.assign(ask=2, confidence=rows["confidence"].to_numpy()[::-1])
+    aligned = align_models(pd.concat([rows.assign(ask=0), again]), {"m": CHECKPOINTS}, settings)
+    [data] = aligned.values()
+    changes = measure_changes({"quiz": {"m": data}}, settings, controls={"update": "rerun"})
+    claims = make_claims(data, replicate(data, settings), settings, is_greedy=False)
+    same = changes.drop(columns=["word", "basis"])
+    tables = [
+        claims.drop(columns=["word", "basis"]),
+        same,
+        metrics_of_subsets(data, **NO_GROUPS),
+    ]
+    for table in tables:
+        for original, copy in (
+            ("delta0_balanced", "copied_sign"),
+            ("change_auc", "copied_auc"),
+        ):
+            of_both = [table[table["metric"] == name] for name in (original, copy)]
+            first, second = (of.drop(columns="metric").reset_index(drop=True) for of in of_both)
+            assert len(first)
+            pd.testing.assert_frame_equal(first, second)
+    crossed = claims[(claims["asks"] == "cross") & (claims["metric"] == "copied_auc")]
+    assert crossed["lower_2_5pct"].notna().all() and len(crossed) == 4
+    next_to_control = changes[
+        (changes["change"] == "update") & (changes["metric"] == "copied_auc")
+    ]
+    assert (
+        next_to_control[["beyond_lower_2_5pct", "crossed_lower_2_5pct"]].notna().all(axis=None)
+    )
+
+
 COMPLETE = {"heading": "X", "latex": "X", "contrast": len, "draws": "paper", "no_interval": "-"}
 
 
@@ -140,6 +188,6 @@ def test_smooth_ece_is_replicated_only_for_the_papers_marks(predictions):
     settings = replace(SETTINGS, paper_marks=False)
     made = replicate_metrics(predictions, CHECKPOINTS, settings)
     for key in KEYS:
-        assert np.isnan(made.replicated[key]).all() == (key.metric == "smece")
+        assert made[key].stratified.shape == (4, 0)
     rows = compare_blocks(made, BLOCK).query("metric == 'smece'")
     assert rows["difference"].notna().all() and rows["significant"].isna().all()

@@ -6,14 +6,15 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from measuring import replicate_metrics
+from measuring import members, replicate_metrics
 from scipy.stats import t as student
 from simulated_seeds import coverage
 from synthetic_predictions import CHECKPOINTS, make_predictions
 
 from persistcal.evaluation.metrics.registry import MetricKey
+from persistcal.evaluation.samples import recipe_interval
 from persistcal.evaluation.settings import EvaluationSettings
-from persistcal.evaluation.significance import compare_blocks, intervals, recipe_interval
+from persistcal.evaluation.significance import compare_blocks, intervals
 
 SETTINGS = EvaluationSettings(min_contrast=5, n_replicates=40, seed=3, conditionings=["odds"])
 DRAWN = np.array([0.1, 0.2, 0.3])  # variance 0.01
@@ -88,25 +89,25 @@ def test_values_and_noise_by_seed_equal_seeds_evaluated_as_estimators():
     separate = replicate_metrics(
         predictions.assign(estimator=names, seed=0), CHECKPOINTS, settings
     )
-    learnt, fixed = (joint.estimators.index(("quiz", name)) for name in ("learnt", "own"))
-    rows = [separate.estimators.index(("quiz", f"learnt{seed}")) for seed in (17, 18, 19)]
+    learnt, fixed = (members(joint).index(("quiz", name)) for name in ("learnt", "own"))
+    rows = [members(separate).index(("quiz", f"learnt{seed}")) for seed in (17, 18, 19)]
     excess = []
-    for key, value in separate.observed.items():
-        by_seed = joint.by_seed[key][learnt]
-        assert list(by_seed) == [17, 18, 19] and list(joint.by_seed[key][fixed]) == [0]
-        assert list(by_seed.values()) == pytest.approx(value[rows].tolist(), abs=1e-12)
-        on_replicates = separate.replicated[key][rows].var(axis=0, ddof=1).mean()
+    for key, of_runs in separate.items():
+        by_seed = joint[key].by_seed[learnt]
+        assert list(by_seed) == [17, 18, 19] and list(joint[key].by_seed[fixed]) == [0]
+        assert list(by_seed.values()) == pytest.approx(of_runs.values[rows].tolist(), abs=1e-12)
+        on_replicates = of_runs.draws[rows].var(axis=0, ddof=1).mean()
         excess.append(on_replicates - statistics.variance(by_seed.values()))
-        assert joint.noise[key][learnt] == pytest.approx(max(0, excess[-1]), abs=1e-12)
-        assert joint.noise[key][fixed] == 0
+        assert joint[key].noise[learnt] == pytest.approx(max(0, excess[-1]), abs=1e-12)
+        assert joint[key].noise[fixed] == 0
     assert min(excess) < -1e-6 and max(excess) > 1e-6
 
 
 def test_tables_contain_intervals_over_questions_and_over_seeds():
     predictions = make_predictions(120)
     replicates = replicate_metrics(predictions, CHECKPOINTS, SETTINGS)
-    noisy = replicates.noise["odds", "full", "auc"] > 0
-    assert noisy.tolist() == [name == "learnt" for _, name in replicates.estimators]
+    noisy = replicates[MetricKey("odds", "full", "auc")].noise > 0
+    assert noisy.tolist() == [name == "learnt" for _, name in members(replicates)]
 
     table = intervals(replicates).set_index(["estimator", "scope", "metric"])
     of_three, of_one = table.loc["learnt"], table.loc["own"]
@@ -117,10 +118,10 @@ def test_tables_contain_intervals_over_questions_and_over_seeds():
     tests = compare_blocks(replicates, {"block": ["learnt", "own"]})
     row = tests.set_index(["scope", "metric"]).loc[("full", "brier")]  # lower is better
     key = MetricKey("odds", "full", "brier")
-    best, worse = (replicates.estimators.index(("quiz", row[end])) for end in ("best", "other"))
-    claims, by_seed = replicates.for_claims(key), replicates.by_seed[key]
+    best, worse = (members(replicates).index(("quiz", row[end])) for end in ("best", "other"))
+    claims, by_seed = replicates[key].draws, replicates[key].by_seed
     sides = [{seed: -value for seed, value in by_seed[i].items()} for i in (best, worse)]
-    noise = max(replicates.noise[key][[best, worse]])
+    noise = max(replicates[key].noise[[best, worse]])
     expected = recipe_interval(row["difference"], claims[worse] - claims[best], sides, noise)
     columns = ["n_seeds", "seeds_lower_2_5pct", "seeds_upper_97_5pct", "seeds_p_value"]
     np.testing.assert_allclose(row[columns].astype(float), expected)

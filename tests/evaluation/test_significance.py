@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from measuring import evaluate, replicate_metrics
+from measuring import evaluate, members, replicate_metrics
 from synthetic_predictions import CHECKPOINTS, make_predictions
 
 from persistcal.evaluation import significance
@@ -59,10 +59,10 @@ def test_differences_and_intervals_are_values_and_quantiles_of_the_replicates(
             abs(estimates[row.best] - estimates[row.other]), abs=1e-9
         )
         assert row.difference >= 0
-        best, rival = (replicates.estimators.index(("quiz", n)) for n in (row.best, row.other))
+        best, rival = (members(replicates).index(("quiz", n)) for n in (row.best, row.other))
         stratified, difference = (
             (-1 if lower_is_better else 1) * (drawn[best] - drawn[rival])
-            for drawn in (replicates.replicated[key], replicates.for_claims(key))
+            for drawn in (replicates[key].stratified, replicates[key].draws)
         )
         assert row.lower_5pct == pytest.approx(np.quantile(stratified, 0.05), abs=1e-11)
         interval = [row.lower_2_5pct, row.upper_97_5pct]
@@ -145,9 +145,9 @@ def test_intervals_of_estimators_are_quantiles_of_the_replicates(replicates):
     table = significance.intervals(replicates)
     key = MetricKey("odds", "full", "auc")
     rows = table[(table[KEY] == key).all(axis=1)].set_index("estimator")
-    for number, (_, estimator) in enumerate(replicates.estimators):
-        row, drawn = rows.loc[estimator], np.sort(replicates.for_claims(key)[number])
+    for number, (_, estimator) in enumerate(members(replicates)):
+        row, drawn = rows.loc[estimator], np.sort(replicates[key].draws[number])
         # 40 values: the 2.5 % quantile is at 39 x 0.025 = 0.975 between the first and second.
         low, high = 0.025 * drawn[0] + 0.975 * drawn[1], 0.025 * drawn[-1] + 0.975 * drawn[-2]
         assert row[["lower_2_5pct", "upper_97_5pct"]].tolist() == pytest.approx([low, high])
-        assert row["value"] == pytest.approx(replicates.observed[key][number])
+        assert row["value"] == pytest.approx(replicates[key].values[number])

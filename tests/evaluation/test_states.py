@@ -151,6 +151,10 @@ def metrics_of_repeated_rows(answers, state, replicate):
     }
 
 
+def draws_of(samples):
+    return np.array([sample.draws for sample in samples])
+
+
 def test_replicates_of_checkpoints_equal_metrics_of_repeated_rows(answers):
     common = shared(answers, (0, 1))
     assert len(common) == 117
@@ -163,29 +167,25 @@ def test_replicates_of_checkpoints_equal_metrics_of_repeated_rows(answers):
         for row, state in enumerate(states):
             for kind, value in metrics_of_repeated_rows(answers, state, replicate).items():
                 metric = drawn_metrics[kind]
-                mine = (
-                    metric.observed[row]
-                    if replicate is None
-                    else metric.replicated[row, replicate]
-                )
+                mine = metric[row].value if replicate is None else metric[row].draws[replicate]
                 if kind[2] == "smece" and replicate is not None:  # SmoothECE has no interval
                     assert np.isnan(mine)
                     continue
                 assert mine == pytest.approx(value, abs=1e-9), (kind, row, replicate)
 
     by_seed = [
-        drawn_metrics["quiz", "learnt", "auc", str(seed)].replicated for seed in (17, 18, 19)
+        draws_of(drawn_metrics["quiz", "learnt", "auc", str(seed)]) for seed in (17, 18, 19)
     ]
-    mean = drawn_metrics["quiz", "learnt", "auc", "mean"].replicated
+    mean = draws_of(drawn_metrics["quiz", "learnt", "auc", "mean"])
     np.testing.assert_allclose(mean, np.mean(by_seed, axis=0))
 
     table, _ = compare_checkpoints(
         answers, [(0, 1)], EvaluationSettings(n_replicates=6, seed=SEED)
     )
     row = table.set_index(["estimator", "metric", "seed"]).loc[("own", "brier", "0")]
-    replicated = drawn_metrics["quiz", "own", "brier", "0"].replicated
+    replicated = draws_of(drawn_metrics["quiz", "own", "brier", "0"])
     ends = np.quantile(replicated[1] - replicated[0], [0.025, 0.975])
-    assert drawn_metrics["", "", "accuracy", ""].replicated.std(axis=1).min() > 0
+    assert draws_of(drawn_metrics["", "", "accuracy", ""]).std(axis=1).min() > 0
     np.testing.assert_allclose([row["lower_2_5pct"], row["upper_97_5pct"]], ends)
 
 

@@ -21,18 +21,18 @@ def test_results_are_in_the_order_of_the_items_and_errors_are_raised(two_threads
 
 def test_draws_in_threads_equal_draws_of_one_thread(monkeypatch, two_threads):
     groups, kept = np.arange(30) // 2, np.arange(5, 25)
-    several = draws.draw_sequences(40, range(200), seed=3, reach=7)
+    several = draws.draw_sequences(40, range(200), seed=3, window=7)
     weights = draws.question_weights(groups, kept, range(200), seed=3)
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    single = draws.draw_sequences(40, range(200), seed=3, reach=7)
+    single = draws.draw_sequences(40, range(200), seed=3, window=7)
     for made, expected in zip(several[2:], single[2:], strict=True):
         assert np.array_equal(made, expected)
     assert np.array_equal(weights, draws.question_weights(groups, kept, range(200), seed=3))
 
 
 def test_large_and_small_studies_count_the_same_draws(monkeypatch):
-    small = draws.draw_sequences(40, range(70), seed=3, reach=7)
+    small = draws.draw_sequences(40, range(70), seed=3, window=7)
     monkeypatch.setattr(draws, "SMALL", 0)
     assert np.array_equal(
-        draws.draw_sequences(40, range(70), seed=3, reach=7).counts, small.counts
+        draws.draw_sequences(40, range(70), seed=3, window=7).counts, small.counts
     )

@@ -47,3 +47,8 @@ def arrange_part(predictions, subject, **texts):
     """Arrange the predictions of the page's part about one model and dataset."""
     data = align(predictions, subject.evaluation, subject.settings)
     return contents.arrange_part(data, subject, **texts)
+
+
+def members(samples):
+    """Return the estimators of replicates, in the order of all arrays."""
+    return next(iter(samples.values())).members

@@ -8,15 +8,16 @@ from sklearn.metrics import brier_score_loss, roc_auc_score
 
 from persistcal.evaluation.aligned import Aligned
 from persistcal.evaluation.contrast import condition
-from persistcal.evaluation.draws import count_draws, draw_sequences, question_blocks, reach
+from persistcal.evaluation.draws import draw_sequences, question_blocks
+from persistcal.evaluation.paper_draws import count_draws, window
 
 SEED = 5
 
 
 def draw(parts, n_questions, n_replicates, seed, far=None):
     """Return the counts of each part; with a small `far`, some sequences end too early."""
-    far = reach(parts, n_questions) if far is None else far
-    sequences = draw_sequences(n_questions, range(n_replicates), seed=seed, reach=far)
+    far = window(parts, n_questions) if far is None else far
+    sequences = draw_sequences(n_questions, range(n_replicates), seed=seed, window=far)
     return [count_draws(part, sequences) for part in parts]
 
 

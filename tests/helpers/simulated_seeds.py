@@ -20,9 +20,9 @@ from matplotlib.figure import Figure
 from resampling import draw
 from scipy.special import expit
 
-from persistcal.evaluation.draws import component
+from persistcal.evaluation.draws import Component
 from persistcal.evaluation.metrics.registry import METRICS
-from persistcal.evaluation.significance import recipe_interval
+from persistcal.evaluation.samples import recipe_interval
 from persistcal.evaluation.weighted import auc, balanced_gap
 
 N_QUESTIONS, N_REPLICATES = 600, 200
@@ -91,7 +91,7 @@ def coverage(n_seeds, *, worlds, seed, ratios=RATIOS, kinds=WORLDS):
             held = np.zeros((2, 2))
             for number in range(worlds):
                 first, stated = simulate(rng, world, N_QUESTIONS, spread, n_seeds)
-                part = component(np.arange(N_QUESTIONS), first)
+                part = Component(np.argsort(~first, kind="stable"), int(first.sum()))
                 [counts] = draw([part], N_QUESTIONS, N_REPLICATES, seed=number)
                 first, stated = first[part.questions], stated[..., part.questions]
                 data = np.array([[float(value(world, first, r)) for r in s] for s in stated])

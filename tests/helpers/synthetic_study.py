@@ -16,7 +16,8 @@ from persistcal.evaluation.findings import (
     threshold_finding,
     to_row,
 )
-from persistcal.evaluation.replicates import Replicates, to_table
+from persistcal.evaluation.replicates import MetricSamples, to_table
+from persistcal.evaluation.samples import Sample
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.significance import compare_blocks, intervals
 from persistcal.evaluation.thresholds import check_thresholds
@@ -225,17 +226,21 @@ def spread_over_places(invented):
     return invented | {"made": made, "shown": replace(shown, **places)}
 
 
-def replicates_of(members, drawn, **more):
-    """Return replicates of estimators with one seed; the medians are the values on the data."""
-    return Replicates(
-        members,
-        {key: np.median(rows, axis=1) for key, rows in drawn.items()},
-        drawn,
-        {key: [{0: 0.5}] * len(members) for key in drawn},
-        {key: np.zeros(len(members)) for key in drawn},
-        dict.fromkeys(drawn, np.inf),
-        **more,
-    )
+def replicates_of(members, drawn, *, probes, fewest=None):
+    """Return replicates of estimators with one seed; medians of `probes` are the values."""
+    return {
+        key: MetricSamples(
+            {
+                member: Sample(float(np.median(of_probes)), np.array(row), {0: 0.5})
+                for member, row, of_probes in zip(members, rows, probes[key], strict=True)
+            },
+            np.array(probes[key]),
+            np.inf,
+            fewest,
+            np.empty((len(members), 0)),
+        )
+        for key, rows in drawn.items()
+    }
 
 
 def study_tables(**made):

@@ -15,6 +15,7 @@ from synthetic_study import NAMES, invent, replicates_of, study_tables, write_pa
 
 from persistcal.evaluation.contrast import ContrastSet
 from persistcal.evaluation.metrics.registry import MetricKey
+from persistcal.evaluation.samples import Sample
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.significance import Simultaneous
 from persistcal.report.drawing import MATPLOTLIB_MARKERS, looks
@@ -60,7 +61,8 @@ def compare_estimators(names, **drawn):
     }
     undefined = np.full((len(names), 3), np.nan)
     replicated = {key: np.array(drawn.get(name, undefined)) for name, key in keys.items()}
-    return compare(replicates_of(members, replicated), members, EvaluationSettings())
+    made = replicates_of(members, replicated, probes=replicated)
+    return compare(made, members, EvaluationSettings())
 
 
 QUESTIONS = "220 gained and 38 lost questions"
@@ -68,28 +70,39 @@ QUESTIONS = "220 gained and 38 lost questions"
 
 def standings(**values):
     """Return estimators with these values of Δ₀ᵇ. All simultaneous intervals reach 0.02."""
-    names, value = list(values), np.array(list(values.values()))
+    value = np.array(list(values.values()))
     difference = value[:, None] - value
     error = np.where(np.eye(len(value)), np.nan, 0.01)
     p = np.where(np.abs(difference) > 0.02, 0.01, 0.5)
     spread = np.linspace(-0.01, 0.01, 101)  # reversed for every second estimator
-    drawn = {name: v + spread * (-1) ** i for i, (name, v) in enumerate(values.items())}
-    by_seed, noise = {name: {0: 0.5} for name in names}, dict.fromkeys(names, 0.0)
+    samples = {
+        name: Sample(v, v + spread * (-1) ** i, {0: 0.5})
+        for i, (name, v) in enumerate(values.items())
+    }
     intervals = Simultaneous(difference, error, 2.0, p)
-    return Standings("contrast", "delta0_balanced", values, drawn, by_seed, noise, intervals)
+    return Standings("contrast", "delta0_balanced", samples, intervals)
+
+
+def with_seeds(estimators, by_seed):
+    """Return standings with other values by seed."""
+    samples = {
+        name: sample._replace(by_seed=by_seed[name])
+        for name, sample in estimators.samples.items()
+    }
+    return estimators._replace(samples=samples)
 
 
 def test_a_difference_of_adapters_is_not_claimed_for_recipes_if_seeds_vary():
     estimators = standings(oracle=0.3, non_oracle=0.1)
     several = {"oracle": {17: 0.1, 18: 0.3, 19: 0.5}, "non_oracle": {17: 0.1, 18: 0.1, 19: 0.1}}
-    text = sentence(estimators._replace(by_seed=several), LABELS)
+    text = sentence(with_seeds(estimators, several), LABELS)
     # Differences of seeds: 0, 0.2 and 0.4. Standard deviation of replicates: 0.0117.
     # 0.2 ± t √(0.04 / 3 + 0.0117²), with 2.04 degrees of freedom: t = 4.224
     assert text.endswith(
         "by .200 [.180, .220] in Δ₀ᵇ. This holds for these seeds. With other seeds, the "
         "difference can be zero: [−.290, .690] over 3 seeds and the questions."
     )
-    text = sentence(estimators._replace(by_seed={**several, "oracle": {17: 0.3}}), LABELS)
+    text = sentence(with_seeds(estimators, {**several, "oracle": {17: 0.3}}), LABELS)
     assert text.endswith("One seed cannot show what training again would give.")
 
 

@@ -9,10 +9,11 @@ from measuring import arrange_part
 from synthetic_study import replicates_of
 
 from persistcal.evaluation.claims import table_of_claims
-from persistcal.evaluation.cross_asking import Directed
+from persistcal.evaluation.cross_asking import Crossed
 from persistcal.evaluation.findings import about_update, find_update, read_finding
 from persistcal.evaluation.metrics.registry import MetricKey
 from persistcal.evaluation.predictions import Series
+from persistcal.evaluation.samples import Sample
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.report.page.contents import Stage, Subject
 from persistcal.report.page.overview import lede
@@ -68,7 +69,16 @@ def bootstrap(names, *, delta, change_auc, fewest=(5, 2)):
     }
     drawn = {key: np.nan_to_num(rows, nan=0.75) for key, rows in claims.items()}
     members = [("quiz", name) for name in names]
-    return replicates_of(members, drawn, claims=claims, fewest=dict.fromkeys(claims, fewest))
+    return replicates_of(members, claims, probes=drawn, fewest=fewest)
+
+
+def with_seeds(replicates, by_seed):
+    """Return replicates of the only estimator with other values by seed."""
+    changed = {}
+    for key, of in replicates.items():
+        [(member, sample)] = of.samples.items()
+        changed[key] = of._replace(samples={member: sample._replace(by_seed=by_seed)})
+    return changed
 
 
 def findings(part, claims=None, tested=()):
@@ -208,15 +218,11 @@ def test_a_shift_of_all_confidences_is_reported_with_both_means():
 
 def test_a_claim_by_cross_asking_has_the_counts_of_both_asks():
     drawn = bootstrap(["own"], delta=[[0.4] * 301], change_auc=[[0.9] * 301])
-    crossed = Directed(
-        [MEMBER],
-        {"delta0_balanced": np.array([0.3]), "change_auc": np.array([0.7])},
+    crossed = Crossed(
         {
-            "delta0_balanced": np.linspace(0.2, 0.4, 201)[None],
-            "change_auc": np.linspace(0.6, 0.8, 201)[None],
+            "delta0_balanced": {MEMBER: Sample(0.3, np.linspace(0.2, 0.4, 201), {0: 0.3})},
+            "change_auc": {MEMBER: Sample(0.7, np.linspace(0.6, 0.8, 201), {0: 0.7})},
         },
-        {"delta0_balanced": [{0: 0.3}], "change_auc": [{0: 0.7}]},
-        {"delta0_balanced": np.zeros(1), "change_auc": np.zeros(1)},
         gained=(31, 28),
         lost=(12, 14),
         n_left_out=3,
@@ -231,10 +237,8 @@ def test_a_claim_by_cross_asking_has_the_counts_of_both_asks():
 
 def test_a_claim_from_one_seed_is_about_what_was_given():
     drawn = bootstrap(["own"], delta=[[0.4] * 301], change_auc=[np.linspace(0.6, 0.92, 301)])
-    of_one_seed = {key: [{17: 0.5}] for key in drawn.by_seed}
-    [text] = follow(
-        drawn._replace(by_seed=of_one_seed), part_of(RIGHT, CONFIDENCE, seeds=(17,))
-    )
+    of_one_seed = with_seeds(drawn, {17: 0.5})
+    [text] = follow(of_one_seed, part_of(RIGHT, CONFIDENCE, seeds=(17,)))
     assert text.startswith("These predictions of own (one seed) followed (one ask): from")
 
 

@@ -6,7 +6,8 @@ import pytest
 from measure_headroom import measure_headroom
 
 from persistcal.evaluation.metrics.registry import MetricKey
-from persistcal.evaluation.replicates import Replicates, to_table
+from persistcal.evaluation.replicates import MetricSamples, to_table
+from persistcal.evaluation.samples import Sample
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.store import artifacts
 from reproduce.figures import headroom_figure
@@ -27,16 +28,24 @@ def replicates(verifier, oracle):
         MetricKey("fitted", "contrast", "auc"): 0.9,
         MetricKey("odds", "full", "auc"): 0.9,
     }
-    values = np.array([verifier, oracle])
-    return Replicates(
-        [("d", "gcm"), ("d", "oracle")],
-        {key: values[:, 0], **{k: np.array([v, 0.0]) for k, v in other_metrics.items()}},
-        {key: values[:, 1:], **{k: np.zeros((2, n)) for k in other_metrics}},
-        {k: [{0: 0.5}] * 2 for k in [key, *other_metrics]},
-        {k: np.zeros(2) for k in [key, *other_metrics]},
-        dict.fromkeys([key, *other_metrics], np.inf),
-        dict.fromkeys([key, *other_metrics], np.zeros((2, n))),
-    )
+    values = {key: np.array([verifier, oracle])}
+    for other, value in other_metrics.items():
+        values[other] = np.zeros((2, n + 1))
+        values[other][0, 0] = value
+    members = [("d", "gcm"), ("d", "oracle")]
+    return {
+        k: MetricSamples(
+            {
+                m: Sample(row[0], np.zeros(n), {0: 0.5})
+                for m, row in zip(members, rows, strict=True)
+            },
+            np.zeros((2, 8)),
+            np.inf,
+            None,
+            rows[:, 1:],
+        )
+        for k, rows in values.items()
+    }
 
 
 def test_headroom_is_the_auc_of_the_oracle_minus_the_verifiers():

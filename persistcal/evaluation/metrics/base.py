@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from persistcal.evaluation.predictions import Array, Mask
+    from persistcal.evaluation.predictions import Array
     from persistcal.evaluation.runs import FullSet, OnContrastSet
 
 Scope = Literal["contrast", "full"]
@@ -32,6 +32,38 @@ class MetricKey(NamedTuple):
     conditioning: str
     scope: str
     metric: str
+
+
+class Flips(NamedTuple):
+    """The chance flips that a control predicts for a change, in each direction.
+
+    `runs` are of one estimator and seed on the control's contrast sets, and `weights`, (their
+    questions, n_columns), are scaled to the number of questions of the change; a flip counts
+    half in each direction. `n_seen` is the number of flips on the data.
+    """
+
+    runs: Sequence[OnContrastSet]
+    weights: Array
+    n_seen: float
+
+
+class Pseudo(NamedTuple):
+    """Weights of pseudo-questions, (4, n_columns), and mean sizes of groups by direction."""
+
+    weights: Array
+    sizes: tuple[float, float]
+
+
+class Corrected(NamedTuple):
+    """What is left of a metric without chance flips, (n_columns,) each.
+
+    `excess` is 0 if knowledge does not count. The metric of changed knowledge is `dividend`
+    divided by `divisor`.
+    """
+
+    excess: Array
+    dividend: Array
+    divisor: Array
 
 
 class Metric:
@@ -56,6 +88,10 @@ class Metric:
         Whether smaller values are better.
     conditioned : bool
         Whether the value on a contrast set depends on the conditioning.
+    chance : float, optional
+        The value of a confidence that follows nothing. A metric that rests on both directions
+        and has one is a statistic of change: claims, cross-asking and kinds of change have it,
+        and comparisons with a control do if it defines `beyond`.
     """
 
     name: ClassVar[str]
@@ -67,6 +103,7 @@ class Metric:
     lower_is_better: ClassVar[bool] = False
     conditioned: ClassVar[bool] = True
     pseudo: ClassVar[float] = 0.5  # expected weight of a pseudo-question, see `draws`
+    chance: ClassVar[float | None] = None
 
     def __init_subclass__(cls) -> None:
         """Register a metric when its class is defined."""
@@ -105,7 +142,6 @@ class Metric:
     def weighted(
         self,
         runs: Sequence[OnContrastSet],
-        improvement: Mask,
         weights: Array,
         pseudo: Array,
         sizes: tuple[float, float],
@@ -116,6 +152,20 @@ class Metric:
         are the mean sizes of groups of gained and of lost questions.
         """
         raise NotImplementedError
+
+    def beyond(
+        self, run: OnContrastSet, weights: Array, chance: Flips, pseudo: Pseudo | None
+    ) -> Corrected:
+        """Return the value beyond chance flips, see `persistcal.evaluation.control`.
+
+        Without pseudo-questions (and the sizes of groups) it is the value on the data.
+        """
+        raise NotImplementedError
+
+    @property
+    def has_beyond(self) -> bool:
+        """Whether the metric can be corrected by a control."""
+        return type(self).beyond is not Metric.beyond
 
     @property
     def has_interval(self) -> bool:
@@ -163,7 +213,6 @@ class BalancedMean(Mean):
     def weighted(
         self,
         runs: Sequence[OnContrastSet],
-        improvement: Mask,
         weights: Array,
         pseudo: Array,
         sizes: tuple[float, float],
@@ -174,7 +223,38 @@ class BalancedMean(Mean):
         from persistcal.evaluation.draws import balanced_replicates
 
         values = np.array([self.values(run, "contrast") for run in runs])
-        return balanced_replicates(values, improvement, weights, pseudo, sizes)
+        return balanced_replicates(values, runs[0].improvement, weights, pseudo, sizes)
+
+    def beyond(
+        self, run: OnContrastSet, weights: Array, chance: Flips, pseudo: Pseudo | None
+    ) -> Corrected:
+        """Return what is left of both means without the chance flips of the control."""
+        import numpy as np
+
+        from persistcal.evaluation.draws import direction_means
+
+        values = self.values(run, "contrast")
+        of_control = np.concatenate([self.values(of, "contrast") for of in chance.runs])
+        by_chance, flips = of_control @ chance.weights, chance.weights.sum(axis=0)
+        means = direction_means(values, run.improvement, weights, pseudo)
+        excess = dividend = divisor = np.zeros(weights.shape[1])
+        for mean, rows in zip(means, (run.improvement, ~run.improvement), strict=True):
+            n = weights[rows].sum(axis=0)
+            excess = excess + (mean - by_chance / n) / 2
+            # observed numbers, so that both parts of the ratio are linear in the weights
+            surplus = max(np.count_nonzero(rows) - chance.n_seen, 1e-9)
+            dividend = dividend + (n * mean - by_chance) / surplus / 2
+            divisor = divisor + (n - flips) / surplus / 2
+        return Corrected(excess, dividend, divisor)
+
+
+def statistics_of_change() -> list[str]:
+    """Return the metrics that rest on both directions and know their value by chance.
+
+    >>> statistics_of_change()
+    ['delta0_balanced', 'change_auc']
+    """
+    return [n for n, m in METRICS.items() if m.both_directions and m.chance is not None]
 
 
 def names(scope: Scope) -> list[str]:

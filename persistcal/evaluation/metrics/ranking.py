@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from persistcal.evaluation.metrics.base import SHARES, Metric
+from persistcal.evaluation.metrics.base import SHARES, Corrected, Metric
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from persistcal.evaluation.predictions import Array, Mask
+    from persistcal.evaluation.metrics.base import Flips, Pseudo
+    from persistcal.evaluation.predictions import Array
     from persistcal.evaluation.runs import FullSet, OnContrastSet
 
 
@@ -35,6 +36,7 @@ class ChangeAUC(Metric):
     draws = "directions"
     bounds = SHARES
     conditioned = False
+    chance = 0.5
     pseudo = 0.25  # half as much, because both directions act on one number
 
     def contrast(self, run: OnContrastSet, weights: NDArray) -> Array:
@@ -46,7 +48,6 @@ class ChangeAUC(Metric):
     def weighted(
         self,
         runs: Sequence[OnContrastSet],
-        improvement: Mask,
         weights: Array,
         pseudo: Array,
         sizes: tuple[float, float],
@@ -60,10 +61,43 @@ class ChangeAUC(Metric):
         def measure(number: int) -> Array:
             of_run = pseudo if pseudo.ndim == 2 else pseudo[:, number]
             return change_auc_replicates(
-                runs[number].change, improvement, weights, of_run, sizes
+                runs[number].change, runs[number].improvement, weights, of_run, sizes
             )
 
         return np.array(in_threads(measure, range(len(runs)), size=weights.size))
+
+    def beyond(
+        self, run: OnContrastSet, weights: Array, chance: Flips, pseudo: Pseudo | None
+    ) -> Corrected:
+        """Return the AUC without pairs in which a flip is by chance."""
+        import numpy as np
+
+        from persistcal.evaluation.draws import change_auc_replicates
+        from persistcal.evaluation.weighted import auc
+
+        change, gained, flips = run.change, run.improvement, chance.weights.sum(axis=0)
+        if pseudo is None:
+            own = auc(change, gained, weights=weights)
+        else:
+            own = change_auc_replicates(change, gained, weights, *pseudo)
+
+        def area(up: Array, of_up: Array, down: Array, of_down: Array) -> Array:
+            labels = np.repeat([True, False], [len(up), len(down)])
+            both = np.concatenate([of_up, of_down])
+            return auc(np.concatenate([up, down]), labels, weights=both)
+
+        # the control's changes towards gained, and mirrored towards lost
+        moves = np.concatenate(
+            [np.where(of.improvement, 1, -1) * of.change for of in chance.runs]
+        )
+        of_moves = chance.weights
+        with_lost = area(moves, of_moves, change[~gained], weights[~gained])
+        with_gained = area(change[gained], weights[gained], -moves, of_moves)
+        alone = area(moves, of_moves, -moves, of_moves)
+        a, b = (flips / weights[rows].sum(axis=0) for rows in (gained, ~gained))
+        dividend = own - a * with_lost - b * with_gained + a * b * alone
+        divisor = (1 - a) * (1 - b)
+        return Corrected(dividend - divisor * self.chance, dividend, divisor)
 
 
 class AUC(Metric):

@@ -17,6 +17,7 @@ class BalancedSign(BalancedMean):
     name, heading, latex = "delta0_balanced", "Δ₀ᵇ", r"$\Delta_0^b$"
     bounds = GAPS
     conditioned = False
+    chance = 0.0
 
     def contrast_values(self, run: OnContrastSet) -> Array:
         """Return 1 if the confidence follows the change, −1 if it moves against it, else 0."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from persistcal.evaluation.contrast import ContrastSet
 from persistcal.evaluation.findings import CALIBRATION, FOLLOWING, THRESHOLD
 from persistcal.evaluation.predictions import ABSENT, partly_shared, shared_by_models
-from persistcal.evaluation.significance import LEVEL
+from persistcal.evaluation.samples import LEVEL
 from persistcal.report.change_views import pair_title
 from persistcal.report.layout import place_title
 from persistcal.report.page.contents import Contents, Part, StudyTables

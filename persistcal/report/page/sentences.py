@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from persistcal.evaluation import claims as words
 from persistcal.evaluation.blocks import Member
@@ -18,14 +17,9 @@ from persistcal.evaluation.contrast import ContrastSet
 from persistcal.evaluation.findings import NO, Finding
 from persistcal.evaluation.metrics.registry import METRICS, MetricKey
 from persistcal.evaluation.replicates import Replicates
+from persistcal.evaluation.samples import Sample, recipe_interval
 from persistcal.evaluation.settings import EvaluationSettings
-from persistcal.evaluation.significance import (
-    TINY,
-    BySeed,
-    Simultaneous,
-    compare_estimators,
-    recipe_interval,
-)
+from persistcal.evaluation.significance import TINY, Simultaneous, compare_estimators
 from persistcal.report.analysis_tables import trained_name
 from persistcal.report.layout import DisplayNames
 from persistcal.report.phrases import (
@@ -44,23 +38,25 @@ MOST = 3  # estimators with sentences on an update
 
 
 class Standings(NamedTuple):
-    """Estimators' values of one measure, on bootstrap replicates too, and all pairs compared.
+    """Samples of estimators on one measure, and all pairs compared.
 
-    `compared` has the estimators in the order of `value`. `constant` are estimators with the
+    `compared` has the estimators in the order of `samples`. `constant` are estimators with the
     same value on all samples of questions. `fewest` are the gained and lost questions of the
     pair that has fewest of the rarer kind; an interval needs `min_direction` of each.
     """
 
     scope: str
     metric: str
-    value: dict[str, float]
-    replicated: dict[str, NDArray[np.float64]]
-    by_seed: dict[str, BySeed]
-    noise: dict[str, float]
+    samples: dict[str, Sample]
     compared: Simultaneous
     constant: frozenset[str] = frozenset()
     fewest: tuple[int, int] | None = None
     min_direction: int = EvaluationSettings.min_direction
+
+    @property
+    def value(self) -> dict[str, float]:
+        """The values of the estimators."""
+        return {name: sample.value for name, sample in self.samples.items()}
 
     def pair(self, first: str, second: str) -> tuple[int, int]:
         """Return the positions of two estimators."""
@@ -87,11 +83,13 @@ class Standings(NamedTuple):
 
     def recipe_note(self, first: str, second: str) -> str:
         """Return a sentence if a difference is not shown for other training seeds."""
-        difference = self.value[first] - self.value[second]
-        drawn = self.replicated[first] - self.replicated[second]
-        sides = [self.by_seed[first], self.by_seed[second]]
-        noise = max(self.noise[first], self.noise[second])
-        n, low, high, _ = recipe_interval(difference, drawn, sides, noise)
+        one, other = self.samples[first], self.samples[second]
+        n, low, high, _ = recipe_interval(
+            one.value - other.value,
+            one.draws - other.draws,
+            [one.by_seed, other.by_seed],
+            max(one.noise, other.noise),
+        )
         if n == 1:
             return " One seed cannot show what training again would give."
         if low <= 0 <= high:
@@ -109,24 +107,18 @@ def compare(
 
     `replicates` are the study's bootstrap of one model and dataset.
     """
-    place = {member: i for i, member in enumerate(replicates.estimators)}
     for scope, metric in _TRIED:
-        key = MetricKey("odds", scope, metric)
-        values, drawn = replicates.observed[key], replicates.for_claims(key)
-        by_seed, noise = replicates.by_seed[key], replicates.noise[key]
-        index = {e[1]: place[e] for e in estimators if not np.isnan(values[place[e]])}
+        of = replicates[MetricKey("odds", scope, metric)]
+        place = {member: i for i, member in enumerate(of.members)}
+        index = {e[1]: place[e] for e in estimators if not np.isnan(of.samples[e].value)}
         if index:
-            replicated = replicates.replicated[key]
             return Standings(
                 scope,
                 metric,
-                {name: float(values[i]) for name, i in index.items()},
-                {name: drawn[i] for name, i in index.items()},
-                {name: by_seed[i] for name, i in index.items()},
-                {name: float(noise[i]) for name, i in index.items()},
-                compare_estimators(replicates, list(index.values()), key),
-                frozenset(name for name, i in index.items() if replicated[i].std() <= TINY),
-                replicates.fewest.get(key),
+                {e[1]: of.samples[e] for e in estimators if e[1] in index},
+                compare_estimators(of, list(index.values()), metric),
+                frozenset(name for name, i in index.items() if of.probes[i].std() <= TINY),
+                of.fewest,
                 settings.min_direction,
             )
     return None
@@ -165,7 +157,7 @@ def sentence(standings: Standings, labels: Mapping[str, str], questions: str = "
 
     if len(ranked) == 1:
         [only] = ranked
-        low, high = np.quantile(standings.replicated[only], [0.025, 0.975])
+        low, high = np.quantile(standings.samples[only].draws, [0.025, 0.975])
         interval = "" if np.isnan(low) else f" {short_interval(low, high)}"
         label = labels.get(only, only)
         return f"The {measure} of {label} is {short(values[only])}{interval}{basis}."
@@ -216,7 +208,7 @@ def _headline(
     allowed = standings.allowed(first, second)
     if np.isfinite(allowed):
         return f"{text}: the data allow a difference of up to {short(allowed)}"
-    if np.isnan(standings.replicated[first]).any():
+    if np.isnan(standings.samples[first].draws).any():
         return f"{text}: {explain_missing_interval(standings)}"
     return f"{text}: the data give no interval of their difference"
 

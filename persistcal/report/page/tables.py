@@ -58,18 +58,18 @@ def mark_best_sets(cells: pd.DataFrame, bootstraps: Mapping[Place, Replicates]) 
             continue
         model, dataset, train_dataset, *labels = map(str, names[:-1])
         key = MetricKey(*labels)
-        drawn = bootstraps[model, dataset]
+        drawn = bootstraps[model, dataset][key]
         # An estimator that no training touches is stored under the dataset itself.
         place = {
             name: i
             for trained_on in (dataset, train_dataset)
-            for i, (other, name) in enumerate(drawn.estimators)
+            for i, (other, name) in enumerate(drawn.members)
             if other == trained_on
         }
         index = [place[name] for name in rows["estimator"]]
         sign = -1 if METRICS[key.metric].lower_is_better else 1
         best = int((sign * rows["value"]).to_numpy().argmax())
-        near = compare_estimators(drawn, index, key).near(best)
+        near = compare_estimators(drawn, index, key.metric).near(best)
         marked.loc[rows.index, "underline"] = [verdict is True for verdict in near]
     return marked
 

@@ -1,0 +1,217 @@
+"""The bootstrap of questions: every metric on any contrast sets, under the same draws.
+
+There are three kinds of draws, because one cannot serve all metrics:
+
+- *questions*: a replicate draws as many groups of questions as there are, whatever the labels.
+  Metrics of all answers include the sampling error of accuracy, which draws within classes of
+  labels would leave out.
+- *directions*: with few gained or lost questions such a draw often has none of them. Metrics
+  that rest on both have weights from a Bayesian bootstrap, with pseudo-questions, see
+  `persistcal.evaluation.draws`.
+- *paper*: the paper draws within classes of labels. Only the marks in its tables rest on these,
+  see `persistcal.evaluation.paper_draws`.
+
+Draws depend on the seed, the replicate and the group alone. So a single ask, crossed asks, a
+control and states have the same weights of questions, and their samples are paired.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from persistcal.evaluation import draws
+from persistcal.evaluation.aligned import Aligned, RatedSet
+from persistcal.evaluation.blocks import Member
+from persistcal.evaluation.contrast import ContrastSet
+from persistcal.evaluation.draws import Component, Counts
+from persistcal.evaluation.evaluate import (
+    compute,
+    count_once,
+    defining,
+    pool,
+)
+from persistcal.evaluation.metrics.registry import METRICS, names
+from persistcal.evaluation.predictions import AnswerArrays, Array
+from persistcal.evaluation.samples import Sample
+from persistcal.evaluation.settings import EvaluationSettings
+
+MEMORY = 500_000_000  # bytes: the limit for the replicates of a block
+LARGEST_BLOCK = 5_000  # replicates: larger blocks are not faster
+UNFINISHED = " …"  # ends the name of a part of a step
+Samples = dict[Member, Sample]
+# Is called with the name of each finished step, and of a part of one if it ends in UNFINISHED
+Step = Callable[[str], None]
+
+
+class Bootstrap:
+    """Replicates of metrics of some runs, under draws of the questions that they answered.
+
+    `step` receives how many replicates are finished.
+    """
+
+    def __init__(
+        self,
+        answers: AnswerArrays,
+        settings: EvaluationSettings,
+        step: Step = lambda _: None,
+    ) -> None:
+        self.answers, self.settings, self.step = answers, settings, step
+        self.n_replicates = settings.n_replicates
+        _, self._group = np.unique(answers.groups, return_inverse=True)
+
+    def counts(self, questions: NDArray[np.intp], block: range) -> Counts:
+        """Return how often each question is drawn, with its group: (n_questions, n)."""
+        n_groups = int(self._group.max(initial=-1)) + 1
+        drawn = draws.draw_counts(n_groups, self.n_replicates, block, seed=self.settings.seed)
+        return drawn[self._group[questions]]
+
+    def weights(self, questions: NDArray[np.intp], block: range) -> Array:
+        """Return the weights of questions: (n_questions, n)."""
+        seed = self.settings.seed
+        return draws.question_weights(
+            self.answers.groups, questions, block, seed=seed, among=self.n_replicates
+        )
+
+    def samples(self, values: Array, drawn: Array) -> Samples:
+        """Return the sample of each estimator from values of its runs, and replicates of them.
+
+        `values` have the shape (n_runs,) and `drawn` (n_runs, n_replicates).
+        """
+        seeds = [series.seed for series in self.answers.confidence]
+        return {
+            member: Sample(
+                float(values[numbers].mean()),
+                drawn[numbers].mean(axis=0),
+                {seeds[i]: float(values[i]) for i in numbers},
+                _noise(values[numbers], drawn[numbers]),
+            )
+            for member, numbers in self.answers.rows.items()
+        }
+
+    def apply(self, metrics: Collection[str], sets: Sequence[RatedSet]) -> dict[str, Samples]:
+        """Measure each estimator by some metrics, plain means over contrast sets.
+
+        Sets that do not define a metric are left out. Replicates are NaN for a metric that has
+        none, or if a set has fewer than `min_direction` groups of gained or of lost questions
+        and the metric rests on both.
+        """
+        chosen = [name for name in names("contrast") if name in metrics]
+        among = {name: set(defining(name, [of.pair for of in sets])) for name in chosen}
+        values = self._mean(sets, among, count_once)
+        drawn = {name: np.full(self._shape, np.nan) for name in chosen}
+        plain = {n: among[n] for n in chosen if METRICS[n].draws == "questions"}
+        largest = max((of.pair.counts.changed for of in sets), default=0)
+        if plain and sets:
+            for block in self._blocks(len(self.answers.questions) + 2 * largest + 2_000):
+                found = self._mean(sets, plain, partial(self._counts_of, block))
+                for name, of_runs in found.items():
+                    drawn[name][:, block.start : block.stop] = of_runs
+        both = [name for name in chosen if METRICS[name].both_directions]
+        if both and self.has_both_directions([sets[i].pair for i in among[both[0]]]):
+            drawn |= self._directions(both, [sets[i] for i in sorted(among[both[0]])])
+        return {name: self.samples(values[name][:, 0], drawn[name]) for name in chosen}
+
+    def apply_full(self, data: Aligned) -> dict[str, Samples]:
+        """Measure each estimator by the metrics of all answers."""
+        runs, parts = data.on_full, data.parts
+        values = compute("full", runs, pool(count_once, parts))
+        drawn = {name: np.full(self._shape, np.nan) for name in values}
+        plain = [name for name in values if METRICS[name].has_interval]
+        each = len(self.answers.questions) + sum(part.size for part in parts) + 2_000
+        for block in self._blocks(each):
+            counts = pool(partial(self._counts_of, block), parts)
+            for name, of_runs in compute("full", runs, counts, chosen=plain).items():
+                drawn[name][:, block.start : block.stop] = of_runs
+        return {name: self.samples(of[:, 0], drawn[name]) for name, of in values.items()}
+
+    def has_both_directions(self, sets: Sequence[ContrastSet]) -> bool:
+        """Return whether each set has enough groups of gained and of lost questions."""
+        groups = [min(draws.count_groups(of.part, self.answers.groups)) for of in sets]
+        return min(groups, default=0) >= self.settings.min_direction
+
+    def pseudo(self, member: Member, sets: Sequence[ContrastSet], expected: float) -> Array:
+        """Return the weights of an estimator's pseudo-questions, (4, n_replicates)."""
+        asked = np.unique(np.concatenate([of.changed for of in sets])).tolist()
+        key = f"{[tuple(of.counts[1:]) for of in sets]} {asked}"
+        return draws.pseudo_weights(
+            (*member, key), self.n_replicates, seed=self.settings.seed, expected=expected
+        )
+
+    @property
+    def _shape(self) -> tuple[int, int]:
+        return len(self.answers.confidence), self.n_replicates
+
+    def _counts_of(self, block: range, part: Component) -> Counts:
+        return self.counts(part.questions, block)
+
+    def _blocks(self, bytes_each: int) -> list[range]:
+        return blocks(self.n_replicates, bytes_each)
+
+    def _mean(
+        self,
+        sets: Sequence[RatedSet],
+        among: Mapping[str, Collection[int]],
+        counts_of: Callable[[Component], Counts],
+    ) -> dict[str, Array]:
+        """Return metrics of each run under counts, means over the sets that define them."""
+        totals: dict[str, Array] = {}
+        for number, of in enumerate(sets):
+            chosen = [name for name in among if number in among[name]]
+            if chosen:
+                found = compute("contrast", of.runs, counts_of(of.pair.part), chosen=chosen)
+                for name, of_runs in found.items():
+                    totals[name] = totals.get(name, 0.0) + of_runs / len(among[name])
+        undefined = np.full((len(self.answers.confidence), 1), np.nan)
+        return {name: totals.get(name, undefined) for name in among}
+
+    def _directions(self, metrics: Sequence[str], sets: Sequence[RatedSet]) -> dict[str, Array]:
+        """Return replicates of metrics that rest on both directions, (n_runs, n_replicates)."""
+        answers = self.answers
+        pairs = [of.pair for of in sets]
+        asked = np.unique(np.concatenate([pair.changed for pair in pairs]))
+        largest = max(pair.counts.changed for pair in pairs)
+        drawn = {name: np.zeros(self._shape) for name in metrics}
+        pseudo = {
+            expected: {m: self.pseudo(m, pairs, expected) for m in answers.rows}
+            for expected in {METRICS[name].pseudo for name in metrics}
+        }
+        for block in self._blocks(8 * (3 * len(asked) + 2 * largest)):
+            columns = slice(block.start, block.stop)
+            weights = self.weights(asked, block)
+            of_block = {
+                expected: np.stack(
+                    [by_member[run.member][:, columns] for run in answers.confidence], axis=1
+                )
+                for expected, by_member in pseudo.items()
+            }
+            for of in sets:
+                own = weights[np.searchsorted(asked, of.pair.changed)]
+                sizes = draws.group_sizes(of.pair.part, answers.groups)
+                for name in metrics:
+                    metric = METRICS[name]
+                    values = metric.weighted(of.runs, own, of_block[metric.pseudo], sizes)
+                    drawn[name][:, columns] += values / len(sets)
+            self.step(
+                f"{block.stop:,} of {self.n_replicates:,} replicates of changes{UNFINISHED}"
+            )
+        return drawn
+
+
+def blocks(n_replicates: int, bytes_each: int) -> list[range]:
+    """Divide replicates into blocks that fit into MEMORY."""
+    size = min(LARGEST_BLOCK, max(1, MEMORY // bytes_each))
+    starts = range(0, n_replicates, size)
+    return [range(start, min(start + size, n_replicates)) for start in starts]
+
+
+def _noise(values: Array, drawn: Array) -> float:
+    """Return the variance between seeds that comes from the questions, 0 for one seed.
+
+    `values`, (n_seeds,), are on the data, and `drawn`, (n_seeds, n_replicates), on replicates,
+    whose variance between seeds is larger by this amount. NaN replicates have none.
+    """
+    if len(values) < 2 or np.isnan(drawn).any():
+        return 0.0
+    return max(0.0, float(drawn.var(axis=0, ddof=1).mean() - values.var(ddof=1)))
