@@ -4,27 +4,30 @@ Modules
 -------
 aligned: answers of one model and dataset, aligned by question once, with their contrast sets
 blocks: the estimators that a table compares with each other
+bootstrap: every metric on any contrast sets, under the same draws of the questions
 claims: the one word about each estimator, and the intervals on which it rests
-contrast: questions that exactly one of two checkpoints answers correctly, and conditioning
+contrast: gained, lost and unchanged questions of two checkpoints, and conditioning
 control: changes of confidence beyond the chance flips of a control
 cross_asking: metrics of change from two asks, at chance if no knowledge changed
 distributions: distributions of tests
-draws: bootstrap draws of questions: counts, and weights of gained and lost questions
+draws: draws of questions: counts, and weights of gained and lost questions
 evaluate: all metrics of one model and dataset, for any counts of the questions
 findings: the answer to each question about an update: mark, word, number and evidence
 loops: the loop over answers for many replicates of large studies, compiled by numba
 metrics: one class per metric: Δ and Δ₀, AUC, Brier score and SmoothECE
 pipeline: an evaluation from predictions to tables, as notebook, command and workflow call it
+paper_draws: the paper's class-stratified draws, for the marks in its tables
 power: the smallest detectable difference, and the number of questions for it
 predictions: predictions as arrays by question, with ties joined and spellings checked
 proportions: intervals of proportions, comparisons of two values, and Holm's adjustment
 relabelling: few new labels for a later checkpoint, and the threshold that they certify
 reliability: reliability diagrams, the noise floor of SmoothECE, and a test of calibration
-replicates: bootstrap replicates of metrics
+replicates: the samples of all metrics and estimators, and the table that keeps them
 runs: one run of an estimator on the answers that a metric is about
+samples: one number on the data, on replicates and by seed, and its intervals
 selective: selective prediction: risk–coverage curve, AURC, AUGRC and PRR
 settings: the settings of an evaluation, in one record that imports nothing
-significance: intervals over questions and seeds, and tests of estimators, all at once, too
+significance: intervals of all metrics, and tests of estimators, all at once
 smooth_ece: SmoothECE with automatic bandwidth, for many weightings of answers at once
 states: comparisons of checkpoints and of models, and trends
 subsets: metrics of each pair of checkpoints, group of questions, and kind of change

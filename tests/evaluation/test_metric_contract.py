@@ -140,29 +140,21 @@ def test_a_new_statistic_of_change_reaches_claims_crossed_asks_controls_and_subs
     [data] = aligned.values()
     changes = measure_changes({"quiz": {"m": data}}, settings, controls={"update": "rerun"})
     claims = make_claims(data, replicate(data, settings), settings, is_greedy=False)
-    same = changes.drop(columns=["word", "basis"])
-    tables = [
-        claims.drop(columns=["word", "basis"]),
-        same,
-        metrics_of_subsets(data, **NO_GROUPS),
-    ]
-    for table in tables:
-        for original, copy in (
-            ("delta0_balanced", "copied_sign"),
-            ("change_auc", "copied_auc"),
-        ):
-            of_both = [table[table["metric"] == name] for name in (original, copy)]
-            first, second = (of.drop(columns="metric").reset_index(drop=True) for of in of_both)
-            assert len(first)
-            pd.testing.assert_frame_equal(first, second)
+    word = ["word", "basis"]
+    tables = [claims.drop(columns=word), changes.drop(columns=word)]
+    for table in (*tables, metrics_of_subsets(data, **NO_GROUPS)):
+        for names_of in (("delta0_balanced", "copied_sign"), ("change_auc", "copied_auc")):
+            original, copy = (
+                table[table["metric"] == name].drop(columns="metric").reset_index(drop=True)
+                for name in names_of
+            )
+            assert len(original)
+            pd.testing.assert_frame_equal(original, copy)
     crossed = claims[(claims["asks"] == "cross") & (claims["metric"] == "copied_auc")]
     assert crossed["lower_2_5pct"].notna().all() and len(crossed) == 4
-    next_to_control = changes[
-        (changes["change"] == "update") & (changes["metric"] == "copied_auc")
-    ]
-    assert (
-        next_to_control[["beyond_lower_2_5pct", "crossed_lower_2_5pct"]].notna().all(axis=None)
-    )
+    controlled = changes.query("change == 'update' and metric == 'copied_auc'")
+    ends = ["beyond_lower_2_5pct", "crossed_lower_2_5pct"]
+    assert controlled[ends].notna().all(axis=None)
 
 
 COMPLETE = {"heading": "X", "latex": "X", "contrast": len, "draws": "paper", "no_interval": "-"}

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from measuring import arrange_part
+from measuring import arrange_part, members
 from synthetic_study import replicates_of
 
 from persistcal.evaluation.claims import table_of_claims
@@ -98,7 +98,7 @@ def findings(part, claims=None, tested=()):
 
 
 def best_of(replicates):
-    return best_estimators(compare(replicates, replicates.estimators, EvaluationSettings()))
+    return best_estimators(compare(replicates, members(replicates), EvaluationSettings()))
 
 
 def follow(replicates, part, *, is_greedy=True, crossed=None):
