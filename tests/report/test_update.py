@@ -293,7 +293,7 @@ def test_further_best_estimators_are_counted():
     rng = np.random.default_rng(0)
     drawn = bootstrap(names, delta=rng.random((5, 99)), change_auc=rng.random((5, 99)))
     part = part_of_all(names)
-    assert len(best_estimators(compare(drawn, drawn.estimators, EvaluationSettings()))) == 5
+    assert len(best_estimators(compare(drawn, members(drawn), EvaluationSettings()))) == 5
     texts = follow(drawn, part)
     assert len(texts) == MOST and "2 more cannot be distinguished" in texts[-1]
 
