@@ -12,6 +12,14 @@ from study.check_states import check_pretraining, check_state
 from study.schema import ConfigError, check_names, check_schema
 from study.study import Study, estimators_in_rows
 
+# Fields of one end point of a judge's server, and the other one's instead
+FIELDS_OF_RESPONSES = {"max_output_tokens": ", max_completion_tokens: 8", "reasoning": ""}
+FIELDS_OF_CHAT = {
+    "max_completion_tokens": ", max_output_tokens: 4",
+    "max_tokens": ", max_output_tokens: 4",
+    "reasoning_effort": "",
+}
+
 
 def check_config(config: dict[str, Any]) -> None:
     """Raise `ConfigError` for the first thing in `config` that is not right."""
@@ -42,6 +50,7 @@ def check_config(config: dict[str, Any]) -> None:
         _check_conditioning(study, name, table)
     _check_labels(study, estimators)
     _check_judge_words(config["judge"].get("labels"))
+    _check_judge_fields(config["judge"])
     judges = study.estimates and not study.has_own_options
     if config["analyses"]["audit"]["filled"] and not judges:
         raise ConfigError(
@@ -160,6 +169,18 @@ def _check_judge_words(labels: dict[str, str] | None) -> None:
         if needed not in labels.values():
             raise ConfigError(
                 f"config: judge.labels has no word for {needed}; add the judge's."
+            )
+
+
+def _check_judge_fields(judge: dict[str, Any]) -> None:
+    """Refuse fields of a judge's request that its end point does not know."""
+    endpoint = judge.get("endpoint", "chat")
+    strange = FIELDS_OF_CHAT if endpoint == "responses" else FIELDS_OF_RESPONSES
+    for name, remedy in strange.items():
+        if judge.get("request", {}).get(name) is not None:
+            raise ConfigError(
+                f"config: judge.request.{name} is no field of judge.endpoint {endpoint}; "
+                f"write `judge: {{request: {{{name}: null{remedy}}}}}`."
             )
 
 

@@ -281,9 +281,9 @@ class Inputs:
         except JudgeError as error:
             sentence = str(error).replace("The judge's prompt", f"prompts.{name} ({path})")
             raise WorkflowError(f"config: {sentence}") from None
-        labels = {"labels": judge["labels"]} if "labels" in judge else {}
+        chosen = {key: judge[key] for key in ("endpoint", "labels") if key in judge}
         request = judge.get("request", {})
-        return {"model": judge["model"], "prompt": prompt, "request": request, **labels}
+        return {"model": judge["model"], "prompt": prompt, "request": request, **chosen}
 
     def judge_settings(self) -> Config:
         """Return all settings of the judge, such as a server's address and limits."""

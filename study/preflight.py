@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import yaml
 from snakemake.exceptions import WorkflowError
 
+from persistcal.judge.messages import reply_limits
 from persistcal.server.spending import (
     BYTES_PER_TOKEN,
-    LIMITS,
     TOKENS_OF_UNLIMITED_REPLY,
     TOKENS_PER_MESSAGE,
 )
@@ -37,7 +37,6 @@ LIKELY_BYTES_PER_TOKEN, LIKELY_REPLY_TOKENS = 4, 5  # English; a line such as "3
 TOO_LITTLE = (
     ", which is too little; set the environment variable HF_HOME to a folder on a larger disk."
 )
-LEAST_REPLY = 16  # see `persistcal.judge.messages.request_body`
 
 # Programs that stop with an error if a Python lacks a package of generate_beams. They receive
 # the back end and the script.
@@ -91,9 +90,8 @@ def request_cost(
     per_token = BYTES_PER_TOKEN if bound else LIKELY_BYTES_PER_TOKEN
     n_bytes = len(prompt.encode()) + QUESTION_BYTES + REFERENCE_BYTES
     tokens = (n_bytes + candidates * CANDIDATE_BYTES) / per_token + 2 * TOKENS_PER_MESSAGE
-    limits = (judge.get("request", {}).get(name) for name in LIMITS)
-    limit = next(filter(None, limits), None)
-    reply = max(limit * candidates, LEAST_REPLY) if limit else TOKENS_OF_UNLIMITED_REPLY
+    limits = reply_limits(judge.get("request", {}), candidates, together=True)
+    reply = next(iter(limits.values()), TOKENS_OF_UNLIMITED_REPLY)
     if not bound:
         reply = min(reply, LIKELY_REPLY_TOKENS * candidates)
     return (tokens * judge["price_input"] + reply * judge["price_output"]) / 1e6

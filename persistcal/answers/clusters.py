@@ -10,11 +10,12 @@ import numpy as np
 import pandas as pd
 
 from persistcal.answers.equivalence import (
+    FORMS,
+    MutualEntailment,
     PairTest,
     group_answers,
     identical,
-    identical_text,
-    mutual_entailment,
+    nothing,
 )
 from persistcal.questions.labels import (
     CORRECT,
@@ -46,7 +47,7 @@ def open_equivalence(
         yield identical
         return
     if settings["backend"] == "identical":
-        yield identical_text
+        yield MutualEntailment(nothing, FORMS["released"])
         return
     # Torch and the Hub are not needed above.
     import torch
@@ -62,7 +63,7 @@ def open_equivalence(
         questions=questions,
         answers=answers,
     ) as entails:
-        yield mutual_entailment(entails)
+        yield MutualEntailment(entails, FORMS[settings.get("form", "numbers")])
 
 
 class QuestionBeams(NamedTuple):

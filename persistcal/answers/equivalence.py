@@ -1,6 +1,7 @@
 """Whether two answers have the same meaning, and the groups that follow from it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from persistcal.questions.labels import (
@@ -27,26 +28,38 @@ def identical(pairs: Sequence[Pair]) -> list[bool]:
     return [same_answer(pair.one, pair.other) for pair in pairs]
 
 
-def identical_text(pairs: Sequence[Pair]) -> list[bool]:
-    """Return for each pair whether its answers are equal without case and all full stops."""
-    return [without_stops(pair.one) == without_stops(pair.other) for pair in pairs]
+Form = Callable[[str], str]
+FORMS: Mapping[str, Form] = {"numbers": normalise, "released": without_stops}
 
 
-def mutual_entailment(entails: PairTest) -> PairTest:
-    """Return the paper's equivalence: equal without case and full stops, or mutual entailment.
+def nothing(pairs: Sequence[Pair]) -> list[bool]:
+    """Return for each pair that its answers do not entail each other."""
+    return [False] * len(pairs)
+
+
+@dataclass(frozen=True)
+class MutualEntailment:
+    """The paper's equivalence: equal in a form, or mutual entailment.
 
     The first test starts from the answer that sorts first, so that all checkpoints share
     it. The second direction is tested only if the first one is entailment.
     """
 
-    def equivalent(pairs: Sequence[Pair]) -> list[bool]:
-        different = [normalise(pair.one) != normalise(pair.other) for pair in pairs]
+    entails: PairTest
+    form: Form = normalise
+
+    def __call__(self, pairs: Sequence[Pair]) -> list[bool]:
+        """Return for each pair whether its answers mean the same."""
+        different = [self.form(pair.one) != self.form(pair.other) for pair in pairs]
         forward = [Pair(p.question, *sorted((p.one, p.other))) for p in pairs]
         back = [Pair(p.question, p.other, p.one) for p in forward]
-        mutual = _ask_some(entails, back, _ask_some(entails, forward, different))
+        mutual = _ask_some(self.entails, back, _ask_some(self.entails, forward, different))
         return [yes or not asked for yes, asked in zip(mutual, different, strict=True)]
 
-    return equivalent
+
+def form_of(equivalent: PairTest) -> Form:
+    """Return the form in which answers are equal without a comparison."""
+    return equivalent.form if isinstance(equivalent, MutualEntailment) else normalise
 
 
 def _ask_some(compare: PairTest, pairs: list[Pair], wanted: list[bool]) -> list[bool]:
@@ -67,10 +80,10 @@ def group_answers(
     """
     if equivalent is identical:
         return [group_same_answers(answers) for _, answers in asked]
-    groups = []
+    groups, form = [], form_of(equivalent)
     for _, answers in asked:
         first: dict[str, int] = {}
-        groups.append([first.setdefault(normalise(text), i) for i, text in enumerate(answers)])
+        groups.append([first.setdefault(form(text), i) for i, text in enumerate(answers)])
     compared: list[set[tuple[int, int]]] = [set() for _ in asked]
     while open_pairs := [
         (number, i, j)

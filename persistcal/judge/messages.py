@@ -31,6 +31,7 @@ log = logging.getLogger(__name__)
 
 ONE, TOGETHER = "{answer}", "{answers}"
 LEAST_REPLY = 16  # tokens; some servers refuse a smaller limit
+SPARE = {"max_output_tokens": 2}  # tokens of a list's limit beside those per candidate
 ENOUGH_TO_TELL = 20  # replies: when none of the first so many has a label, none will
 
 
@@ -54,6 +55,7 @@ class JudgeSettings:
     poll_s: float = 60
     batch_requests: int = 50_000  # in the largest batch
     first_wait_s: float = 1
+    endpoint: str = "chat"  # or responses
     together: bool = False  # all candidates of a question in one request
     labels: Words = field(default_factory=lambda: OWN_WORDS)  # by the words of a reply
     currency: str = "USD"  # of the prices, for messages
@@ -130,8 +132,7 @@ def request_body(candidates: Sequence[Candidate], settings: JudgeSettings) -> Bo
     """Return the request that asks for the labels of `candidates`, answers to one question.
 
     There is one candidate or, with `settings.together`, a numbered list of several. A match
-    with any reference counts. Limits of the reply's length hold per candidate, and a list's is
-    at least 16 tokens.
+    with any reference counts.
     """
     question, references, answer = candidates[0]
     if not references:
@@ -153,11 +154,23 @@ def request_body(candidates: Sequence[Candidate], settings: JudgeSettings) -> Bo
     # In one pass, because a value can contain the name of a field.
     places = re.compile("|".join(map(re.escape, values)))
     filled = places.sub(lambda match: values[match[0]], user)
-    given = {name: fields[name] for name in LIMITS if name in fields}
-    least = LEAST_REPLY if settings.together else 1
-    limits = {name: max(value * len(candidates), least) for name, value in given.items()}
+    limits = reply_limits(fields, len(candidates), together=settings.together)
     messages = [{"role": "system", "content": system}, {"role": "user", "content": filled}]
-    return {"messages": messages if system else messages[1:], **fields, **limits}
+    asked = messages if system else messages[1:]
+    name = "input" if settings.endpoint == "responses" else "messages"
+    return {name: asked, **fields, **limits}
+
+
+def reply_limits(request: Mapping[str, Any], n: int, *, together: bool) -> dict[str, int]:
+    """Return the limits of a reply about `n` candidates from those per candidate.
+
+    A list's limit is at least 16 tokens, and one of the interface for responses has 2 more than
+    those per candidate, as in the paper's code: 4n - 1 + 3 with 4 per candidate.
+    """
+    given = {name: request[name] for name in LIMITS if request.get(name) is not None}
+    if not together:
+        return given
+    return {key: max(each * n + SPARE.get(key, 0), LEAST_REPLY) for key, each in given.items()}
 
 
 def split_prompt(prompt: str, place: str = ONE) -> tuple[str, str]:
@@ -206,23 +219,43 @@ def read_reply(
     together: int | None = None,
     words: Words = OWN_WORDS,
 ) -> Reply:
-    """Read the labels in the JSON of a chat completion, or raise BadReplyError.
+    """Read the labels in the JSON of a chat completion or response, or raise BadReplyError.
 
     `together` is the number of candidates, if listed.
     """
     try:
-        choice = parsed["choices"][0]
-        message, finish = choice["message"], choice.get("finish_reason")
-        text, refusal = message.get("content"), message.get("refusal")
+        text, refusal, filtered = (_of_response if "output" in parsed else _of_chat)(parsed)
     except (AttributeError, IndexError, KeyError, TypeError):
-        raise BadReplyError("not a chat completion") from None
+        raise BadReplyError("neither a chat completion nor a response") from None
     reason = next((part for part in (refusal, text) if part and isinstance(part, str)), "")
-    if refusal or finish == "content_filter":
+    if refusal or filtered:
         return no_labels(together, "refusal", reason)
     if not isinstance(text, str):
         return no_labels(together, "malformed", reason)
     labels = read_labels(text, together, words)
     return Reply(labels, "malformed" if None in labels else "", text)
+
+
+def _of_chat(parsed: dict[str, Any]) -> tuple[Any, Any, bool]:
+    """Return the text of a chat completion, its refusal, and whether a filter ended it."""
+    choice = parsed["choices"][0]
+    message, finish = choice["message"], choice.get("finish_reason")
+    return message.get("content"), message.get("refusal"), finish == "content_filter"
+
+
+def _of_response(parsed: dict[str, Any]) -> tuple[Any, Any, bool]:
+    """Return the same of a response, whose messages stand among other items."""
+    parts = [
+        part
+        for item in parsed["output"]
+        if item.get("type") == "message"
+        for part in item["content"]
+    ]
+    texts = [part["text"] for part in parts if part.get("type") == "output_text"]
+    refusals = [part["refusal"] for part in parts if part.get("type") == "refusal"]
+    details = parsed.get("incomplete_details") or {}
+    filtered = details.get("reason") == "content_filter"
+    return "".join(texts) if texts else None, next(iter(refusals), None), filtered
 
 
 def check_labelled(replies: Collection[Reply]) -> None:

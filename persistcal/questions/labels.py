@@ -329,10 +329,12 @@ def one_form(text: str) -> str:
 def without_stops(answer: str) -> str:
     """Return `answer` in lower case and without any full stop, as the paper's code compares it.
 
-    >>> without_stops("U.S.A."), without_stops("3.5")
-    ('usa', '35')
+    Nothing else is changed, also no space.
+
+    >>> without_stops("U.S.A."), without_stops("3.5  m")
+    ('usa', '35  m')
     """
-    return " ".join(one_form(answer).lower().replace(".", "").split())
+    return answer.lower().replace(".", "")
 
 
 def normalise(answer: str) -> str:

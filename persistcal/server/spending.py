@@ -16,7 +16,8 @@ REFUSAL_CODES = {"content_filter", "content_policy_violation"}
 BYTES_PER_TOKEN = 3  # English has over 4, so costs are overestimated
 TOKENS_PER_MESSAGE = 8
 TOKENS_OF_UNLIMITED_REPLY = 1000
-LIMITS = ("max_completion_tokens", "max_tokens")  # keys of a chat completion
+# Limits of a reply: of chat completions, of completions, of OpenAI's interface for responses.
+LIMITS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
 
 Reply = TypeVar("Reply")
 Body = dict[str, Any]  # JSON of a request for a completion or a chat completion
@@ -52,14 +53,15 @@ class NoReplyError(Exception):
 
 def endpoint_of(body: Body) -> str:
     """Return the path of the request `body`, relative to the server's address."""
-    return "/completions" if "prompt" in body else "/chat/completions"
+    ends = {"prompt": "/completions", "input": "/responses"}
+    return next((end for key, end in ends.items() if key in body), "/chat/completions")
 
 
 def messages_of(body: Body) -> list[dict[str, str]]:
     """Return the messages of the request `body`; the user's is the last."""
     if "prompt" in body:
         return [{"content": body["prompt"]}]
-    return body["messages"]
+    return body["input"] if "input" in body else body["messages"]
 
 
 class Estimate(NamedTuple):

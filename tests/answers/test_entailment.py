@@ -14,7 +14,7 @@ from tiny_models import ID2LABEL, MAX_LENGTH, tiny_entailment_model
 from transformers import DebertaV2ForSequenceClassification, PreTrainedTokenizerFast
 
 from persistcal.answers.entailment import EntailmentModel, entailment_index
-from persistcal.answers.equivalence import Pair, group_answers, mutual_entailment
+from persistcal.answers.equivalence import MutualEntailment, Pair, group_answers
 from persistcal.store import artifacts
 
 pytestmark = pytest.mark.slow
@@ -147,7 +147,7 @@ def test_the_rule_groups_answers_by_the_model(study, model):
     for number, (name, rows) in enumerate(beams.groupby("question_id")):
         texts = [text for text in dict.fromkeys(rows["text"].str.strip()) if text]
         asked = [(f"Which country is Oslo {number} in?", texts)]
-        [groups] = group_answers(asked, mutual_entailment(model))
+        [groups] = group_answers(asked, MutualEntailment(model))
         clusters_found = clusters[clusters["question_id"] == name]["members"]
         assert {frozenset(members) for members in clusters_found} == {
             frozenset(

@@ -17,7 +17,7 @@ import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from persistcal.answers.entailment import HYPOTHESIS, PREMISE, EntailmentModel
-from persistcal.answers.equivalence import Pair, group_answers, mutual_entailment
+from persistcal.answers.equivalence import MutualEntailment, Pair, group_answers
 
 pytestmark = pytest.mark.skipif(
     not os.environ.get("RUN_NLI"), reason="trains a model for 20 minutes: make test-nli"
@@ -110,5 +110,5 @@ def test_the_trained_model_groups_answers_with_the_same_meaning(trained_model):
     if N_PAIRS < 16_000:
         pytest.skip("fewer pairs do not teach it enough")
     answers = ["A dog is running.", "There is a dog running.", "A man plays the guitar."]
-    [groups] = group_answers([(QUESTION, answers)], mutual_entailment(trained_model))
+    [groups] = group_answers([(QUESTION, answers)], MutualEntailment(trained_model))
     assert groups[0] == groups[1] != groups[2]

@@ -4,6 +4,7 @@ import itertools
 import subprocess
 import sys
 
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,11 +12,13 @@ from hypothesis import strategies as st
 from persistcal.answers.clusters import open_equivalence
 from persistcal.answers.entailment import EntailmentCache
 from persistcal.answers.equivalence import (
+    FORMS,
+    MutualEntailment,
     Pair,
     group_answers,
     identical,
-    mutual_entailment,
 )
+from persistcal.confidence.estimators.meaning import surrogate_confidences
 from persistcal.questions.labels import judge_lexically, normalise
 
 # After normalisation the first three are identical, and the next two.
@@ -72,7 +75,7 @@ def test_groups_equal_those_of_comparing_all_pairs_in_both_directions(questions)
     entailed = {(q, *pair) for q, (_, links) in questions.items() for pair in links}
     model = ScriptedModel(entailed)
     asked = [(question, answers) for question, (answers, _) in questions.items()]
-    groups = group_answers(asked, mutual_entailment(model))
+    groups = group_answers(asked, MutualEntailment(model))
     for (question, answers), group in zip(asked, groups, strict=True):
         sets = {}
         for answer, number in zip(answers, group, strict=True):
@@ -89,18 +92,18 @@ def test_groups_equal_those_of_comparing_all_pairs_in_both_directions(questions)
 def test_answers_of_one_group_are_not_compared_again():
     all_pairs = {("?", *pair) for pair in itertools.permutations("abcd", 2)}
     model = ScriptedModel(all_pairs)
-    assert group_answers([("?", "abcd")], mutual_entailment(model)) == [[0, 0, 0, 0]]
+    assert group_answers([("?", "abcd")], MutualEntailment(model)) == [[0, 0, 0, 0]]
     # a with each other answer, in both directions; never b with c, b with d or c with d
     assert len(model.asked) == 2 * 3
     # one-way arrows between c and the group of a and b: a-b twice, then c with a and with b
     model = ScriptedModel({("?", "a", "b"), ("?", "b", "a"), ("?", "c", "a"), ("?", "c", "b")})
-    assert group_answers([("?", "abc")], mutual_entailment(model)) == [[0, 0, 2]]
+    assert group_answers([("?", "abc")], MutualEntailment(model)) == [[0, 0, 2]]
     assert len(model.asked) == 2 + 1 + 1
 
 
 def test_pairs_of_all_questions_are_compared_in_the_same_calls():
     model = ScriptedModel(set())
-    group_answers([(str(n), "abcd") for n in range(50)], mutual_entailment(model))
+    group_answers([(str(n), "abcd") for n in range(50)], MutualEntailment(model))
     assert len(model.asked) == 50 * 6
     # three rounds, from a, b and c, each in two directions; the second has no pairs
     assert model.calls == 2 * 3
@@ -191,6 +194,23 @@ def test_identical_answers_are_compared_without_case_and_full_stops():
         settings, "", "quiz", questions=[], answers=[], threads=1
     ) as equivalent:
         assert group_answers([("?", texts)], equivalent) == [[0, 0, 2, 2, 4]]
+
+
+@pytest.mark.parametrize(
+    ("form", "groups"), [("numbers", [0, 1, 2, 2, 2]), ("released", [0, 0, 2, 3, 2])]
+)
+def test_the_form_of_answers_decides_which_the_model_compares(form, groups):
+    texts = ["3.5", "35", "a  b", "a b", "A.  b"]
+    model = ScriptedModel({("?", "a b", "A.  b")})  # one direction
+    equivalent = MutualEntailment(model, FORMS[form])
+    assert group_answers([("?", texts)], equivalent) == [groups]
+    asked = {frozenset(pair[1:]) for pair in model.asked}
+    assert (frozenset(["3.5", "35"]) in asked) == (form == "numbers")
+    assert (frozenset(["a  b", "a b"]) in asked) == (form == "released")
+    candidates = pd.DataFrame({"question_id": ["q"], "probability": [0.7], "members": [["35"]]})
+    said = pd.DataFrame({"question_id": ["q"], "question": "?", "answer": ["3.5"]})
+    mass = surrogate_confidences(said, candidates, equivalent).tolist()
+    assert mass == [0.7 if form == "released" else 0]
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,14 @@ def completion(content, refusal=None, finish_reason="stop"):
     return {"id": "c", "object": "chat.completion", "choices": [choice]}
 
 
+def response(text, reason=None):
+    """A reply of the interface for responses, with thoughts before its text."""
+    parts = [{"type": "output_text", "text": text, "annotations": []}]
+    message = {"type": "message", "role": "assistant", "content": parts}
+    ended = {"incomplete_details": reason and {"reason": reason}}
+    return {"object": "response", "output": [{"type": "reasoning"}, message], **ended}
+
+
 def cut(request):
     """Close the connection without a word."""
     request.environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
@@ -136,7 +144,7 @@ class FakeJudge:
         self.lock = threading.Lock()
         self.server = Server(host="127.0.0.1", threaded=True)
         for method, path, reply in (
-            ("POST", "chat/completions", self.chat),
+            ("POST", "(chat/completions|responses)", self.chat),
             ("POST", "files", self.upload),
             ("POST", "batches", self.submit),
             ("GET", "batches", self.listed),
@@ -240,7 +248,9 @@ class FakeJudge:
         references = REFERENCE.findall(user)
         labels = [["INCORRECT", "CORRECT"][answer in references] for answer in answers]
         lines = [f"{i}. {label}" for i, label in enumerate(labels, start=1)]
-        grades = completion("\n".join(lines if listed else labels))
+        grades = (response if "input" in body else completion)(
+            "\n".join(lines if listed else labels)
+        )
         return self.replies.get(answers[0], grades)
 
     def chat(self, request: Request):

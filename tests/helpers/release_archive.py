@@ -90,8 +90,12 @@ class Release:
                     groups.append(None if answer_key in SKIPPED else [])
                     continue
                 n = int(rng.integers(2, 11))
+                # The first two spellings are equal without full stops.
                 members = [
-                    [f"{answer_key} {j} {m}" for m in range(1 + j % 3)] for j in range(n)
+                    [f"{answer_key} {j}{ending}" for ending in (".5", "5", " and a half")][
+                        : 1 + j % 3
+                    ]
+                    for j in range(n)
                 ]
                 groups.append(members)
                 shares = self.rounded(np.sort(rng.dirichlet(np.ones(n)))[::-1])
@@ -115,8 +119,8 @@ class Release:
             torch.save(judged, folder / "judge.pt")
 
     def rounded(self, confidence):
-        """Return confidences, to the nearest of the levels if there are any."""
-        return np.round(confidence * self.levels) / self.levels if self.levels else confidence
+        """Return confidences, down to the next of the levels if there are any."""
+        return np.floor(confidence * self.levels) / self.levels if self.levels else confidence
 
     def write_confidences(self, folder, prefix, top, dataset, span, *, shards=1):
         """Write one estimator's files; return its confidences by question index."""

@@ -3,7 +3,16 @@
 import json
 
 import pytest
-from judge_server import KEY, FakeJudge, as_json, candidates, completion, cut, error
+from judge_server import (
+    KEY,
+    FakeJudge,
+    as_json,
+    candidates,
+    completion,
+    cut,
+    error,
+    response,
+)
 
 from persistcal.judge import asking
 from persistcal.judge.messages import requests_about
@@ -52,6 +61,19 @@ def test_one_batch_asks_about_all_new_answers(fake, tmp_path):
     # The backend `openai` reads the same cache.
     assert fake.ask(candidates(12), backend="openai") == "RW" * 6
     assert fake.asked.total() == 12
+
+
+def test_the_end_point_for_responses_labels_in_batches_and_one_by_one(fake):
+    settings = {"endpoint": "responses", "request": {"max_output_tokens": 16}}
+    refused = response("no")
+    refused["output"][1]["content"] = [{"type": "refusal", "refusal": "I cannot"}]
+    fake.replies = {"wrong 3": response("CORRECT", "content_filter"), "fact 4": refused}
+    for backend in ("openai_batch", "openai"):
+        asked = candidates(3 + 2 * (backend == "openai"))
+        labels = fake.ask(asked, backend=backend, **settings)
+        assert labels == "RWR??"[: len(asked)]
+    assert [json.loads(line)["url"] for line in fake.uploads[0]] == 3 * ["/v1/responses"]
+    assert {row["reason"] for row in fake.waiting} == {"refusal"}
 
 
 @pytest.mark.parametrize("status", [404, 405, 501])

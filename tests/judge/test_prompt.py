@@ -47,6 +47,23 @@ def test_a_request_about_several_answers_and_its_cost_by_hand():
         body_of(answers_to(["a"], "x"), PROMPT, together=True)
 
 
+@pytest.mark.parametrize(("n", "limit"), [(1, 16), (3, 16), (4, 18), (10, 42)])
+def test_a_request_as_released_by_hand(n, limit):
+    body = body_of(
+        answers_to(["Oslo", "d'Or"], *"abcdefghij"[:n]),
+        "{question}|{references_line}|{answers}",
+        {"max_output_tokens": 4, "reasoning_effort": None},
+        endpoint="responses",
+        together=True,
+    )
+    listed = "\n".join(f"{i}. {c}" for i, c in enumerate("abcdefghij"[:n], start=1))
+    asked = {"role": "user", "content": f"""Oslo?|['Oslo', "d'Or"]|{listed}"""}
+    # One user message; at most 4n - 1 + 3 tokens, at least 16
+    rest = {"model": "m", "temperature": 0, "max_output_tokens": limit}
+    assert body == {"input": [asked], **rest}
+    assert estimate([body], price_input=0, price_output=0).output_tokens == limit
+
+
 def test_fields_of_the_prompt_are_filled_once_and_wrong_fields_are_refused():
     candidate = candidate_of("What is {answer}?", ["{question}", "b", "b"], " 4  2 ")
     body = body_of([candidate], "s\n---\n{question}|{references}|{answer}")

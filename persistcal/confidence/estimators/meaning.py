@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from persistcal.answers.equivalence import Pair, PairTest
+from persistcal.answers.equivalence import Pair, PairTest, form_of
 from persistcal.confidence import uncertainty
 from persistcal.confidence.evidence import Evidence
 from persistcal.confidence.uncertainty import Candidates, jaccard, own_beams, rate_candidates
-from persistcal.questions.labels import normalise
 
 if TYPE_CHECKING:
     from rouge_score.rouge_scorer import RougeScorer
@@ -207,9 +206,10 @@ def surrogate_confidences(
     rows = predictions.reset_index(names="row").merge(
         candidates, on="question_id", suffixes=("", "_candidate")
     )
+    form = form_of(equivalent)
     matches = pd.Series(
         [
-            normalise(answer) in map(normalise, members)
+            form(answer) in map(form, members)
             for answer, members in zip(rows["answer"], rows["members"], strict=True)
         ],
         index=rows.index,
