@@ -29,6 +29,8 @@ from unittest.mock import patch
 
 import torch
 import torch.distributed as dist
+from torch.autograd import DeviceType
+from torch.profiler import ProfilerActivity, profile
 from transformers import Olmo3Config, Olmo3ForCausalLM, PreTrainedTokenizerBase
 
 from atlas.corpus import train_tokenizer
@@ -41,6 +43,7 @@ from persistcal.answers.decode import Beam, Search, bytes_of_a_question, generat
 from persistcal.confidence.verbalised import digit_tokens
 from persistcal.models.packing import make_tree
 from persistcal.models.prompts import confidence_prompt, few_shot_prefix, question_suffix
+from persistcal.models.sizes import SCORED_ON_CPU
 from persistcal.training.data import TrainingQuestion
 from persistcal.training.launch import end_with_parent, launch
 from persistcal.training.ranks import join, own_share
@@ -152,6 +155,16 @@ class Bench(NamedTuple):
         taken = time.perf_counter() - start
         return taken, torch.cuda.max_memory_allocated() / 1e9 if on_gpu else 0.0
 
+    def launches(self, run: Callable[[], object]) -> int:
+        """Return the kernels that a run starts on a GPU, or without one its operators."""
+        on_gpu = self.device == "cuda"
+        with profile(
+            activities=[ProfilerActivity.CUDA if on_gpu else ProfilerActivity.CPU]
+        ) as profiler:
+            run()
+        started = [DeviceType.CUDA if on_gpu else DeviceType.CPU]
+        return sum(event.device_type in started for event in profiler.events())
+
     def peak(self) -> tuple[float, float]:
         """Return the FLOPs and the bytes per second of a large product and a large copy."""
         n = 2 * self.shape.hidden_size
@@ -171,6 +184,13 @@ def new_bench(device: str, shape: Shape) -> Bench:
 def weights_of(model: torch.nn.Module) -> int:
     """Return the weights of the layers."""
     return sum(p.numel() for p in model.get_decoder().layers.parameters())
+
+
+def against_limits(taken: float, read: float, operations: float, launches: int) -> str:
+    """Return a time beside the least for reading the weights and for the products."""
+    limits = f"reading {1000 * read:.3g} ms, products {1000 * operations:.3g} ms"
+    share = 100 * max(read, operations) / taken
+    return f"{1000 * taken:.3g} ms; {limits} ({share:.2g} % of it); {launches:,} launches"
 
 
 def close(part: str, measured: str, difference: float, tolerance: float) -> Outcome:
@@ -366,27 +386,18 @@ def decoding(bench: Bench) -> Iterator[Outcome]:
         "decoding", "peak", f"{flops / 1e12:.3g} TFLOP/s, {bandwidth / 1e12:.3g} TB/s"
     )
     sizes = {"n_beams": shape.n_beams, "max_new_tokens": shape.n_tokens}
-    rates = []
+    rates, n_bytes = [], sum(p.nbytes for p in model.parameters())
     for n in (1, shape.n_questions // 4 or 1, shape.n_questions):
         suffixes = bench.suffixes(n)
         prompts = [bench.prefix + suffix for suffix in suffixes]
-        fast, gigabytes = bench.timed(
-            partial(
-                generate_beams,
-                model,
-                bench.tokenizer,
-                bench.prefix,
-                suffixes,
-                Search(**sizes, batch_size=n),
-            )
-        )
-        n_generated = n * shape.n_beams * shape.n_tokens
-        read = shape.n_tokens * sum(p.nbytes for p in model.parameters())
-        share = 2 * weights_of(model) * n_generated / fast / flops
-        result = (
-            f"{n_generated / fast:.3g} tokens/s, {gigabytes:.1f} GB, {100 * share:.2g} % of "
-            f"the peak, {100 * read / bandwidth / fast:.2g} % of the time to read the weights"
-        )
+        search = Search(**sizes, batch_size=n)
+        run = partial(generate_beams, model, bench.tokenizer, bench.prefix, suffixes, search)
+        fast, gigabytes = bench.timed(run)
+        products = 2 * weights_of(model) * n * shape.n_beams / flops
+        each = fast / shape.n_tokens, n_bytes / bandwidth, products
+        limits = against_limits(*each, bench.launches(run) // shape.n_tokens)
+        rate = n * shape.n_beams * shape.n_tokens / fast
+        result = f"{rate:.3g} tokens/s, {gigabytes:.1f} GB; a step {limits}"
         rates.append((n, fast / shape.n_tokens))
         if n < shape.n_questions:  # the largest would take `generate` too long
             plain, more = bench.timed(
@@ -394,32 +405,38 @@ def decoding(bench: Bench) -> Iterator[Outcome]:
             )
             result += f"; `generate` {plain / fast:.1f} times as long, {more:.1f} GB"
         yield Outcome("decoding", f"{n} questions at once", result)
-    step = rates[0][1] - sum(p.nbytes for p in model.parameters()) / bandwidth
+    step = rates[0][1] - n_bytes / bandwidth
     yield Outcome("rates", "BANDWIDTH", f"{bandwidth:.2g}")
     yield Outcome("rates", "STEP_S", f"{max(0.0, step):.2g}")
 
 
 def packed(bench: Bench, part: str, passes: int) -> Iterator[Outcome]:
-    """Measure scoring or a training step against a forward pass for each prompt."""
+    """Measure scoring or a training step of 64 answers against a forward pass for each."""
     model = bench.model()
-    flops, _ = bench.peak()
+    flops, bandwidth = bench.peak()
     digits = digit_tokens(bench.tokenizer)
-    asked = bench.prompts(min(16, bench.shape.n_questions))
+    asked = bench.prompts(min(SCORED_ON_CPU // 2, bench.shape.n_questions))
+    few = asked[: len(asked) // 2]  # each alone stores much
     run: Callable[..., Any] = score
     if part == "training":
         adapter = share_adapter([model], rank=8, alpha=16)
         initialise(adapter, 17)
         run = partial(train, adapter)
-    fast, gigabytes = bench.timed(lambda: run(partial(as_trees, model, digits, asked)))
-    plain, more = bench.timed(lambda: run(partial(score_alone, model, digits, asked)))
+    together = partial(run, partial(as_trees, model, digits, asked))
+    fast, gigabytes = bench.timed(together)
+    plain, more = bench.timed(partial(run, partial(score_alone, model, digits, few)))
+    longer = plain / len(few) / (fast / len(asked))
     n_tokens = len(make_tree(sorted(p for row in asked for p in row)).token_ids)
-    rate = 2 * passes * weights_of(model) * n_tokens / fast
+    products = 2 * passes * weights_of(model) * n_tokens
+    read = passes * sum(p.nbytes for p in model.get_decoder().layers.parameters())
+    limits = against_limits(fast, read / bandwidth, products / flops, bench.launches(together))
     yield Outcome(
         part,
         f"{2 * len(asked)} prompts, {n_tokens} tokens in trees",
-        f"{n_tokens / fast:.3g} tokens/s, {gigabytes:.1f} GB, {100 * rate / flops:.2g} % of "
-        f"the peak; each prompt alone {plain / fast:.1f} times as long, {more:.1f} GB",
+        f"{n_tokens / fast:.3g} tokens/s, {gigabytes:.1f} GB; {limits}; each prompt alone "
+        f"{longer:.1f} times as long, {more:.1f} GB for {2 * len(few)}",
     )
+    rate = products / fast
     yield Outcome("rates", f"FLOPS, {part}", f"{rate:.2g}")
 
 
@@ -489,8 +506,9 @@ random, at the shape of Olmo 3 7B. The peak is that of one large product and one
 the same run. The rows "rates" are, in this run, the bandwidth in bytes per second, the seconds
 of a decoding step beyond reading the weights, and the operations per second. `generate` and
 peft are the references; "2.7 times as long" means that they need 2.7 times the time of this
-code. The rows "room" compare peak memory at the shapes of config/one_gpu.yaml with
-`persistcal.models.sizes`.
+code. The two limits of a step are the times to read the weights once (in training twice) and
+for the matrix products, at the peak. The rows "room" compare peak memory at the shapes of
+config/one_gpu.yaml with `persistcal.models.sizes`.
 
 | part | what | found | as it must be |
 |---|---|---|---|

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from persistcal.models.sizes import (
     DecoderShape,
+    answers_at_once,
     decoding_bytes,
     fit_together,
     scoring_bytes,
@@ -69,10 +70,13 @@ def gpu_memory(resources: JobResources, rule: str, job: Mapping[str, str]) -> Gp
         recipe = resources.study.recipe(job["recipe"])
         n_answers = recipe["n_answers"]
         tokens = LONG_QUESTION + n_answers * (LONG_PROMPT - LONG_QUESTION)  # per question
-        questions = (1, max(1, recipe["micro_batch"] // n_answers))
+        at_once = recipe["micro_batch"]  # auto: all questions of a step, if they fit
+        whole = recipe["batch_size"] if at_once == "auto" else at_once // n_answers
+        questions = (1, max(1, whole))
         sizes = (training_bytes(shape, n * tokens, lora_rank=recipe["rank"]) for n in questions)
     elif row in ("score_answers", "score_with_verifier"):
         batch = verifier.get("batch_size", config["scoring"]["batch_size"])
+        batch = answers_at_once(shape, LONG_PROMPT) if batch == "auto" else batch
         sizes = (scoring_bytes(shape, n * LONG_PROMPT) for n in (1, batch))
     else:
         return None

@@ -32,9 +32,9 @@ from persistcal.models.packing import make_tree, n_common
 from persistcal.models.sizes import (
     MOST,
     TYPICAL,
-    DecoderShape,
     question_bytes,
     questions_at_once,
+    shape_of,
 )
 from persistcal.models.vllm import VllmModel
 
@@ -319,17 +319,7 @@ def n_at_once(
 
 def bytes_of_a_question(model: PreTrainedModel, n_tokens: int, n_beams: int) -> int:
     """Return `persistcal.models.sizes.question_bytes` of a model."""
-    config = model.config
-    shape = DecoderShape(
-        hidden=config.hidden_size,
-        intermediate=0,  # has no keys and values
-        layers=config.num_hidden_layers,
-        heads=config.num_attention_heads,
-        vocabulary=config.vocab_size,
-        kv_heads=getattr(config, "num_key_value_heads", None) or 0,
-        head_dim=getattr(config, "head_dim", None) or 0,
-    )
-    return question_bytes(shape, n_tokens, n_beams, model.dtype.itemsize)
+    return question_bytes(shape_of(model.config), n_tokens, n_beams, model.dtype.itemsize)
 
 
 class Choice(NamedTuple):

@@ -4,7 +4,7 @@ Only tensors count. The CUDA context takes about half a gigabyte more, and fragm
 caching allocator takes memory, too.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 BYTES_PER_WEIGHT = 2  # bfloat16, on disk too
 MOST = 128  # questions that are decoded together
@@ -15,6 +15,10 @@ TYPICAL = 30  # expected tokens of an answer; longer ones can require smaller ba
 STORED_GATED = (48, 10)  # gate, up and down projections, as in Llama, SmolLM3 and Olmo 3
 STORED_PLAIN = (28, 6)  # two projections, as in GPT-NeoX
 MOST_OF_A_GPU = 0.75  # if copies of a model take more, they are on the GPU one at a time
+FILLED = 0.9  # of a GPU's memory by training; the context and fragments need the rest
+# Batches of `auto`: candidates that are trained on, and answers that are scored
+TRAINED_ON_CPU, SCORED_ON_CPU, MOST_SCORED = 32, 64, 512
+SCORING_BYTES = 8e9  # half of what decoding has by default, whatever the GPU
 ADAPTER_STATE = 16  # bytes of an adapter's weight: itself, gradient and AdamW's moments
 # A layer that is computed or differentiated takes these, which the next one uses again.
 TRANSIENT = (16, 12)
@@ -79,6 +83,20 @@ class DecoderShape(NamedTuple):
         return self.layers * rank * per_layer
 
 
+def shape_of(config: Any) -> DecoderShape:  # noqa: ANN401
+    """Return the shape in a model's own config; the feed-forward layers are taken as gated."""
+    return DecoderShape(
+        hidden=config.hidden_size,
+        intermediate=getattr(config, "intermediate_size", None) or 4 * config.hidden_size,
+        layers=config.num_hidden_layers,
+        heads=config.num_attention_heads,
+        vocabulary=config.vocab_size,
+        kv_heads=getattr(config, "num_key_value_heads", None) or 0,
+        head_dim=getattr(config, "head_dim", None) or 0,
+        tied=bool(getattr(config, "tie_word_embeddings", False)),
+    )
+
+
 def question_bytes(shape: DecoderShape, n_tokens: int, n_beams: int, itemsize: int = 2) -> int:
     """Return the bytes of keys and values of `n_tokens` tokens, and of logits per beam.
 
@@ -133,6 +151,36 @@ def training_bytes(
     stored = shape.layers * n_tokens * per_token
     adapter = ADAPTER_STATE * shape.adapter_weights(lora_rank)
     return copies * shape.weight_bytes + stored + adapter + _transient(shape, n_tokens)
+
+
+def candidates_at_once(
+    shape: DecoderShape, n_tokens: float, gpu_bytes: float, *, copies: int, lora_rank: int
+) -> int:
+    """Return how many prompts of `n_tokens` tokens fit into a training step, at least 32.
+
+    Olmo 3 7B takes 14.6 GB, and 10 MB for a token. An adapter's state takes 0.3 GB. So 80 GB
+    have room for (72 - 14.9) GB / (30 x 10 MB) = 190 prompts:
+
+    >>> shape = DecoderShape(4096, 11008, 32, 32, 100278)
+    >>> candidates_at_once(shape, 30, 80e9, copies=1, lora_rank=8)
+    190
+    >>> candidates_at_once(shape, 30, 24e9, copies=1, lora_rank=8)
+    32
+    """
+    sizes = {"copies": copies, "lora_rank": lora_rank}
+    fixed, more = (training_bytes(shape, n, **sizes) for n in (0, 1000))
+    fitting = (FILLED * gpu_bytes - fixed) / ((more - fixed) / 1000 * n_tokens)
+    return max(TRAINED_ON_CPU, int(fitting))
+
+
+def answers_at_once(shape: DecoderShape, n_tokens: float) -> int:
+    """Return how many prompts of `n_tokens` tokens are scored together on any GPU.
+
+    >>> answers_at_once(DecoderShape(5120, 27648, 64, 40, 100278, kv_heads=8), 60)
+    322
+    """
+    fitting = int(SCORING_BYTES / (_transient(shape, 1) * n_tokens))
+    return max(SCORED_ON_CPU, min(MOST_SCORED, fitting))
 
 
 def _transient(shape: DecoderShape, n_tokens: int) -> int:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
@@ -37,6 +37,8 @@ from persistcal.confidence.verbalised import (
 )
 from persistcal.models.batches import free_memory
 from persistcal.models.checkpoint import ADAPTER, ADAPTER_CONFIG
+from persistcal.models.packing import pack_prompts
+from persistcal.models.sizes import TRAINED_ON_CPU, candidates_at_once, shape_of
 from persistcal.store.jobs import is_full
 from persistcal.store.progress import Pace, Progress, Snapshot, seal
 from persistcal.training.data import (
@@ -72,7 +74,9 @@ class Optimisation:
     lr: float  # peak of `persistcal.training.data.learning_rate`
     epochs: int
     batch_size: int  # questions of a step
-    micro_batch: int  # candidates in a forward pass at most; halved where memory is too small
+    # Candidates in a forward pass at most, halved where memory is too small; `auto` is 32 on a
+    # CPU, and as many as fit on a GPU.
+    micro_batch: int | Literal["auto"]
 
 
 class Adapter(dict[str, nn.Parameter]):
@@ -235,6 +239,22 @@ def prepare(
     return Trainee(models, adapter, tokens, digits, head, device)
 
 
+def fitting_micro_batch(trainee: Trainee) -> int:
+    """Return how many candidates fit into a forward pass, by the GPU's size."""
+    model = next(iter(trainee.models.values()))
+    places = {trainee.device} if trainee.device else {p.device for p in model.parameters()}
+    if any(place.type == "cpu" for place in places):
+        return TRAINED_ON_CPU
+    shape, some = shape_of(model.config), list(trainee.tokens.values())[:TRAINED_ON_CPU]
+    return candidates_at_once(
+        shape,
+        pack_prompts(some, shape.hidden).token_ids.size / len(some),  # what trees leave of one
+        sum(torch.cuda.get_device_properties(place).total_memory for place in places),
+        copies=1 if trainee.device else len(trainee.models),
+        lora_rank=next(p.shape[0] for n, p in trainee.adapter.items() if n.endswith("lora_A")),
+    )
+
+
 def question_losses(
     model: PreTrainedModel,
     questions: Sequence[TrainingQuestion],
@@ -386,9 +406,9 @@ def train_adapter(
         weight_decay=0.01,
     )
     saved = work.read_snapshot(f"seed{seed}") if work else None
-    done, rows, micro_batch = _restore(
-        trainee.adapter, optimizer, saved, optimisation.micro_batch
-    )
+    is_auto = optimisation.micro_batch == "auto"
+    largest = fitting_micro_batch(trainee) if is_auto else int(optimisation.micro_batch)
+    done, rows, micro_batch = _restore(trainee.adapter, optimizer, saved, largest)
     start = time.perf_counter() - (rows[-1][-1] if rows else 0.0)
     steps = range(done, len(batches))
     for step in Pace(steps, f"seed {seed}", unit=" steps", disable=index() > 0):

@@ -21,7 +21,7 @@ from persistcal.training import train as training
 torch.set_num_threads(1)
 
 
-@pytest.mark.parametrize("batch_size", [3, 100])
+@pytest.mark.parametrize("batch_size", [3, 100, "auto"])
 def test_scores_equal_full_forward_passes(batch_size):
     model, tokenizer = tiny_model(), tiny_tokenizer()
     prompts = [

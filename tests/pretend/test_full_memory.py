@@ -2,6 +2,7 @@
 
 import gc
 import logging
+from types import SimpleNamespace
 
 import pretended_cuda
 import pytest
@@ -11,6 +12,7 @@ from tiny_models import TEMPLATE, tiny_model, tiny_tokenizer
 from persistcal.answers.decode import Search, generate_beams
 from persistcal.confidence.hidden_states import last_hidden_states
 from persistcal.confidence.verbalised import check_digit_logits, digit_tokens, score_answers
+from persistcal.models import sizes as model_sizes
 from persistcal.models.prompts import confidence_prompt
 from persistcal.store.jobs import explain
 from persistcal.training import train as training
@@ -33,13 +35,13 @@ def decode(model):
     return generate_beams(model, TOKENIZER, "Is it? ", suffixes, Search(3, 4, batch_size=4))
 
 
-def train(model):
+def train(model, micro_batch=16):
     data = {
         f"q{i}": TrainingQuestion(tuple(TEXTS[2 * i : 2 * i + 2]), (0.6, 0.4), (1.0, 0.0))
         for i in range(8)
     }
     trainee = prepare({"a": model}, TOKENIZER, [data], rank=2, alpha=4)
-    optimisation = Optimisation(lr=1e-2, epochs=1, batch_size=8, micro_batch=16)
+    optimisation = Optimisation(lr=1e-2, epochs=1, batch_size=8, micro_batch=micro_batch)
     return train_adapter(trainee, {"a": data}, list(data), optimisation, seed=17)["loss"]
 
 
@@ -69,6 +71,23 @@ def test_with_less_memory_batches_are_halved_and_results_stay(run, caplog):
         ]
     gc.collect()
     assert torch.cuda.memory_allocated() == held
+
+
+@pytest.mark.parametrize(("gigabytes", "n_passes"), [(4, 1), (0.001, 2)])
+def test_auto_trains_on_as_many_candidates_as_fit(gigabytes, n_passes, monkeypatch):
+    losses, sizes = training.question_losses, []
+
+    def count(model, questions, *rest):
+        sizes.append(len(questions))
+        return losses(model, questions, *rest)
+
+    gpu = SimpleNamespace(total_memory=gigabytes * 1e9)
+    monkeypatch.setattr(training, "TRAINED_ON_CPU", 8)
+    monkeypatch.setattr(model_sizes, "TRAINED_ON_CPU", 8)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: gpu)
+    monkeypatch.setattr(training, "question_losses", count)
+    train(tiny_model(), "auto")
+    assert sizes == [8 // n_passes] * n_passes  # questions with two candidates
 
 
 @pytest.mark.parametrize("message", MESSAGES)

@@ -22,6 +22,7 @@ from persistcal.training.train import (
     Optimisation,
     accumulate_gradients,
     adapter_files,
+    fitting_micro_batch,
     initialise,
     prepare,
     share_adapter,
@@ -178,6 +179,17 @@ def train(trainee, data_by_checkpoint, *, ids=None, seed=17, epochs=2, lr=1e-2, 
     ids = ids or list(next(iter(data_by_checkpoint.values())))
     optimisation = Optimisation(lr, epochs, batch_size=16, micro_batch=micro_batch)
     return train_adapter(trainee, data_by_checkpoint, ids, optimisation, seed=seed)
+
+
+def test_on_a_cpu_auto_trains_as_with_32_candidates_at_once():
+    data = toy_data(20)
+    adapters = []
+    for micro_batch in ("auto", 32):
+        trainee = prepare_trainee(tiny_model(), data)
+        assert fitting_micro_batch(trainee) == 32
+        train(trainee, {"a": data}, epochs=1, micro_batch=micro_batch)
+        adapters.append({name: p.detach().clone() for name, p in trainee.adapter.items()})
+    torch.testing.assert_close(*adapters, rtol=0, atol=0)
 
 
 def test_a_step_is_adamw_on_the_clipped_gradient():
