@@ -69,10 +69,11 @@ class Study(StudyConfidences):
 
     def settings(self, dataset: str) -> Config:
         """Return the fields of `EvaluationSettings` for the evaluations on a dataset."""
-        return self.settings_drawn(dataset) | self.config["evaluation"]["threshold"]
+        keys = self.config["evaluation"]
+        return self.settings_drawn(dataset) | keys["threshold"] | {"margin": keys["margin"]}
 
     def settings_drawn(self, dataset: str) -> Config:
-        """Return `settings` without the target of thresholds, which resamples nothing."""
+        """Return `settings` without what resamples nothing: thresholds and margins."""
         keys = self.config["evaluation"]
         marks = {table.get("marks", "paper") for table in self.tables.values()}
         return {

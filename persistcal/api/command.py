@@ -145,6 +145,13 @@ evaluates = _shared(  # the options that `_settings` reads
         metavar="PAIRS",
         help="Pairs of checkpoints that are compared: all, adjacent, first, or v1:v2 …",
     ),
+    click.option(
+        "--margin",
+        cls=Words,
+        metavar="NAME=SHARE…",
+        help="The largest fall of accuracy, and difference of mean confidence and accuracy, "
+        "that count as none (default: accuracy=.01 calibration=.02).",
+    ),
     MIN_CONTRAST,
     click.option(
         "--min-direction",
@@ -215,7 +222,26 @@ def _settings(options: dict[str, Any]) -> EvaluationSettings:
 
     names = ("precision", "delta", "min_contrast", "min_direction", "n_replicates", "seed")
     numbers = {name: options.pop(name) for name in names}
-    return make_settings(pairs=_pairs(options.pop("pairs")), **numbers)
+    margin = _shares("--margin", options.pop("margin"))
+    return make_settings(pairs=_pairs(options.pop("pairs")), margin=margin, **numbers)
+
+
+def _shares(option: str, words: Sequence[str]) -> dict[str, float]:
+    """Return the numbers that the words of an option name.
+
+    >>> _shares("--margin", ["accuracy=.01", "calibration=0.02"])
+    {'accuracy': 0.01, 'calibration': 0.02}
+    """
+    shares = {}
+    for word in words:
+        name, _, number = word.partition("=")
+        try:
+            shares[name] = float(number)
+        except ValueError:
+            raise click.BadParameter(
+                f"{option} is {word!r}; write a name and a share, such as accuracy=0.01."
+            ) from None
+    return shares
 
 
 def _pairs(words: Sequence[str]) -> Any:  # noqa: ANN401

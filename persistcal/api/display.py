@@ -33,7 +33,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas.io.formats.style import Styler
 
-GIVEN = ("min_contrast", "pairs", "min_direction", "n_replicates", "seed")  # to `compare`
+GIVEN = (
+    "min_contrast",
+    "pairs",
+    "min_direction",
+    "n_replicates",
+    "seed",
+    "margin",
+)  # to `compare`
 FIGURE_NAMES = (
     "full_vs_contrast",
     "states",

@@ -3,7 +3,7 @@
 `persistcal.compare` and the command `persistcal compare` both call `compare_inputs`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -119,6 +119,7 @@ def compare(
     n_replicates: int = 10_000,
     seed: int = 17,
     greedy: bool = False,
+    margin: Mapping[str, float] | None = None,
 ) -> Comparison:
     """Compare estimators by a paired bootstrap over questions, and checkpoints with each other.
 
@@ -141,6 +142,9 @@ def compare(
     greedy : bool, default=False
         Whether the answers are deterministic (greedy, or of temperature 0), so that no answer
         differs by chance.
+    margin : mapping of str to float, optional
+        The largest fall of accuracy, and difference of mean confidence and accuracy, that count
+        as none: {"accuracy": 0.01, "calibration": 0.02} unless given.
 
     Returns
     -------
@@ -163,6 +167,7 @@ def compare(
         min_direction=min_direction,
         n_replicates=n_replicates,
         seed=seed,
+        margin=margin,
     )
     inputs = read_predictions(predictions, checkpoints, settings)
     if greedy:

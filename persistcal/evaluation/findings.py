@@ -18,11 +18,12 @@ from persistcal.evaluation import claims as words
 from persistcal.evaluation.aligned import DECIMALS, Aligned, Subject
 from persistcal.evaluation.blocks import Member
 from persistcal.evaluation.contrast import ContrastSet
-from persistcal.evaluation.predictions import ABSENT, AnswerArrays, Mask
-from persistcal.evaluation.proportions import compare_accuracies, exact_interval
-from persistcal.evaluation.reliability import checkpoint_calibration
+from persistcal.evaluation.gaps import CalibrationGap, measure_gaps
+from persistcal.evaluation.predictions import ABSENT, AnswerArrays
+from persistcal.evaluation.proportions import compare_accuracies
+from persistcal.evaluation.reliability import N_DRAWS, checkpoint_calibration
 from persistcal.evaluation.samples import LEVEL
-from persistcal.evaluation.settings import EvaluationSettings
+from persistcal.evaluation.settings import MARGINS, EvaluationSettings
 from persistcal.evaluation.thresholds import BROKEN, KEPT, UNDECIDED, rank_verdicts
 from persistcal.store import artifacts
 
@@ -30,7 +31,9 @@ YES, NO, OPEN, NONE = "yes", "no", "open", "none"  # marks
 ACCURACY, FOLLOWING = "accuracy", "following"  # questions
 CALIBRATION, THRESHOLD = "calibration", "threshold"
 
-RISES, FALLS, CAN_BE_CHANCE = "rises", "falls", "can be chance"
+RISES, HOLDS, CAN_BE_CHANCE = "rises", "holds", "can be chance"
+FALLS, SLIPS = "falls", "falls, perhaps by less than the margin"
+CALIBRATED = "calibrated"
 OVER, UNDER = "over-confident", "under-confident"
 UNCALIBRATED, NO_ERROR = "not calibrated", "no error shown"
 NO_THRESHOLD = "none"
@@ -40,6 +43,7 @@ DEFAULT_LABELS = 200  # answers to label if the number that decides is unknown
 
 _FOLLOWING_MARKS = {words.FOLLOWED: YES, words.IN_ORDER: YES, words.AGAINST: NO}
 _THRESHOLD_MARKS = {KEPT: YES, BROKEN: NO, UNDECIDED: OPEN}
+_DRAWS_PER_TEST = 40  # so that a p-value can be half of the adjusted level
 _COUNTS = ("improvement", "regression", "other_improvement", "other_regression")
 _ENDS = ("lower_2_5pct", "upper_97_5pct")
 _AT_THRESHOLD = ("earlier_precision", "later_precision", "earlier_coverage", "later_coverage")
@@ -142,16 +146,20 @@ def about_update(
     shared = {"n_pairs": len(used), "min_direction": settings.min_direction}
     is_tested = states["metric"].eq("accuracy") & states["other_model"].fillna("").eq("")
     tested = states[is_tested].to_dict("records")
-    rows = [to_row(("", ""), False, accuracy_finding(ends, answers.groups, tested))]
-    constant = {}
+    accuracy = accuracy_finding(ends, answers.groups, tested, settings.margin[ACCURACY])
+    rows = [to_row(("", ""), False, accuracy)]
+    constant = {
+        member: all(is_constant(run[k]) for run in runs for k in update)
+        for member, runs in answers.estimators.items()
+    }
+    n_compared = max(1, sum(not same for same in constant.values()))
     for member, runs in answers.estimators.items():
-        constant[member] = all(is_constant(run[k]) for run in runs for k in update)
         claim = claim_of(claims, member)
         moves = shared | _moves(runs, ends, update) if claim else {}
         n_seeds = len({s.seed for s in answers.confidence if s.member == member} - {0})
         for found in (
             following_finding(claim, moves),
-            calibration_finding(answers, runs, update, n_seeds, settings.seed),
+            calibration_finding(answers, runs, update, n_seeds, settings, n_compared),
         ):
             rows.append(to_row(member, constant[member], found))
     for seeds in by_estimator(thresholds):
@@ -183,12 +191,15 @@ def is_constant(confidence: NDArray[np.float64]) -> bool:
 
 
 def accuracy_finding(
-    ends: NDArray[np.int8], groups: NDArray[np.intp], tested: Rows = ()
+    ends: NDArray[np.int8],
+    groups: NDArray[np.intp],
+    tested: Rows = (),
+    margin: float = MARGINS[ACCURACY],
 ) -> Finding:
-    """Return whether the accuracy changes between two checkpoints, (2, n_questions).
+    """Return whether the accuracy holds between two checkpoints, (2, n_questions).
 
-    `tested` is the row of STATES, whose interval and test know groups and all pairs of the
-    model. Without it the p-value is not adjusted.
+    `tested` is the row of STATES, whose interval and test know groups. The mark is about one
+    pair of checkpoints, which the study names, so neither is adjusted.
     """
     earlier, later = ends
     known = ends[:, (ends != ABSENT).all(axis=0)]
@@ -201,19 +212,26 @@ def accuracy_finding(
     if not known.size:
         return Finding(ACCURACY, NONE, "", evidence=evidence)
     test = compare_accuracies(*known)
-    adjusted = test.p_value
-    for row in tested:
-        low, high, p_value = (float(row[name]) for name in (*_ENDS, "p_value"))
-        test = test._replace(lower=low, upper=high, p_value=p_value)
-        adjusted = float(row["p_holm"])
-    mark, word = OPEN, CAN_BE_CHANCE
-    if adjusted < LEVEL:
-        mark, word = (YES, RISES) if test.difference > 0 else (NO, FALLS)
-    evidence |= {"earlier": test.earlier, "later": test.later}
-    evidence |= {"p_value": adjusted, "is_adjusted": adjusted > test.p_value}
+    if evidence["has_groups"]:
+        for row in tested:
+            low, high, p_value = (float(row[name]) for name in (*_ENDS, "p_value"))
+            test = test._replace(lower=low, upper=high, p_value=p_value)
+    elif test.p_value >= LEVEL:  # the exact test does not exclude 0, so the interval does not
+        test = test._replace(lower=min(test.lower, 0.0), upper=max(test.upper, 0.0))
+    mark, word = accuracy_mark(test.lower, test.upper, margin)
+    evidence |= {"earlier": test.earlier, "later": test.later, "p_value": test.p_value}
     return Finding(
         ACCURACY, mark, word, test.difference, test.lower, test.upper, evidence=evidence
     )
+
+
+def accuracy_mark(lower: float, upper: float, margin: float) -> tuple[str, str]:
+    """Return mark and word of a difference: whether it is surely no fall beyond a margin."""
+    if lower >= -margin:
+        return YES, RISES if lower > 0 else HOLDS
+    if upper < -margin:
+        return NO, FALLS
+    return OPEN, SLIPS if upper < 0 else CAN_BE_CHANCE
 
 
 Claim = Mapping[str, Mapping[Any, Any]]  # rows of CLAIMS by metric
@@ -272,33 +290,49 @@ def calibration_finding(
     runs: Sequence[NDArray[np.float64]],
     update: tuple[int, int],
     n_seeds: int,
-    seed: int,
+    settings: EvaluationSettings,
+    n_compared: int = 1,
 ) -> Finding:
-    """Return whether an estimator is calibrated at the later checkpoint, with its bias."""
+    """Return whether an estimator is calibrated at the later checkpoint, with its bias.
 
-    def test_at(k: int) -> Any:  # noqa: ANN401
-        return checkpoint_calibration(
-            [run[k, answered[k]] for run in runs],
-            answers.correct[k, answered[k]] == 1,
-            answers.groups[answered[k]],
-            seed=seed,
-        )
+    The mark is adjusted for `n_compared` estimators, as the intervals of the gaps are.
+    """
+    answered = answers.correct != ABSENT
 
-    answered: Mask = answers.correct != ABSENT
-    later = test_at(update[1])
-    bias = later.confidence - later.accuracy
-    mark, word, evidence = OPEN, NO_ERROR, later._asdict() | {"n_seeds": n_seeds}
-    if later.p_calibrated < LEVEL:
-        mark, word = NO, UNCALIBRATED
-        if later.p_mean < LEVEL and abs(bias) > later.bias_reach:
-            word = OVER if bias > 0 else UNDER  # else the means are close and explain nothing
-        earlier = test_at(update[0])
+    def at(k: int) -> tuple[Any, ...]:
+        rated = [run[k, answered[k]] for run in runs]
+        return rated, answers.correct[k, answered[k]] == 1, answers.groups[answered[k]]
+
+    gaps = measure_gaps(*at(update[1]), n_compared=n_compared)
+    margin, bias = settings.margin[CALIBRATION], gaps[0]
+    is_beyond = any(gap.is_beyond(margin) for gap in gaps)
+    n_draws = max(N_DRAWS, _DRAWS_PER_TEST * n_compared) if is_beyond else N_DRAWS
+    later = checkpoint_calibration(*at(update[1]), seed=settings.seed, n_draws=n_draws)
+    evidence = later._asdict() | {
+        "n_seeds": n_seeds,
+        "margin": margin,
+        "p_adjusted": min(1.0, later.p_calibrated * n_compared),
+        "gaps": [list(gap) for gap in gaps],
+    }
+    mark, word = calibration_mark(evidence, margin)
+    if mark == NO:
+        earlier = checkpoint_calibration(*at(update[0]), seed=settings.seed)
         evidence["earlier"] = [earlier.value, earlier.noise_floor]
-    right = answers.correct[update[1], answered[update[1]]] == 1
-    if len(np.unique(answers.groups[answered[update[1]]])) == len(right):
-        # Else answers are not independent
-        evidence["interval"] = [*exact_interval(int(right.sum()), len(right))]
-    return Finding(CALIBRATION, mark, word, bias, evidence=evidence)
+    return Finding(
+        CALIBRATION, mark, word, bias.value, bias.lower, bias.upper, evidence=evidence
+    )
+
+
+def calibration_mark(evidence: Mapping[str, Any], margin: float) -> tuple[str, str]:
+    """Return mark and word: whether the gaps are surely within a margin, or one beyond it."""
+    gaps = [CalibrationGap(*numbers) for numbers in evidence["gaps"]]
+    if all(gap.is_within(margin) for gap in gaps):
+        return YES, CALIBRATED
+    if not any(gap.is_beyond(margin) for gap in gaps) or evidence["p_adjusted"] >= LEVEL:
+        return OPEN, NO_ERROR
+    if gaps[0].is_beyond(margin):
+        return NO, OVER if gaps[0].value > 0 else UNDER
+    return NO, UNCALIBRATED  # the means are close and explain nothing
 
 
 def by_estimator(thresholds: pd.DataFrame) -> list[list[dict[Any, Any]]]:

@@ -18,7 +18,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from persistcal.evaluation.aligned import Aligned
-from persistcal.evaluation.distributions import Z, student_quantile
 from persistcal.evaluation.draws import question_blocks
 from persistcal.evaluation.evaluate import count_once, defining, metrics_under
 from persistcal.evaluation.metrics.registry import MetricKey
@@ -127,9 +126,7 @@ class CalibrationTest(NamedTuple):
 class CheckpointCalibration(NamedTuple):
     """Calibration at one checkpoint.
 
-    `value` is SmoothECE. `p_mean` is the p-value of the hypothesis that the mean confidence
-    differs from the accuracy by chance. `bias_reach` is the half-width of the 95 % interval of
-    this difference over questions and seeds.
+    `value` is SmoothECE.
     """
 
     value: float
@@ -137,8 +134,6 @@ class CheckpointCalibration(NamedTuple):
     p_calibrated: float
     confidence: float
     accuracy: float
-    p_mean: float
-    bias_reach: float
 
 
 def compare_with_floor(value: float, drawn: Array) -> CalibrationTest:
@@ -169,23 +164,15 @@ def checkpoint_calibration(
     `runs` are the confidences of each seed, (n_answers,). Values and draws are means over
     seeds. Answers of one of the `groups`, (n_answers,), are right or wrong together.
     """
-    drawn, means = [], []
+    drawn = []
     labellings = list(map(Labellings, runs))
     for uniform in _uniforms(groups, n_draws, seed):
         labels = [uniform < run[:, None] for run in runs]
         values = [of.smooth_ece(right) for of, right in zip(labellings, labels, strict=True)]
         drawn.append(np.mean(values, axis=0))
-        means.append(np.mean([of_run.mean(axis=0) for of_run in labels], axis=0))
     value = float(np.mean([smooth_ece(run, correct) for run in runs]))
-    confidence, accuracy = float(np.mean(runs)), float(correct.mean())
-    comparison = compare_with_floor(
-        abs(confidence - accuracy), np.abs(np.concatenate(means) - confidence)
-    )
     tested = compare_with_floor(value, np.concatenate(drawn))
-    reach = _bias_reach(np.array(runs) - correct, groups)
-    return CheckpointCalibration(
-        value, *tested, confidence, accuracy, comparison.p_calibrated, reach
-    )
+    return CheckpointCalibration(value, *tested, float(np.mean(runs)), float(correct.mean()))
 
 
 def _arranged(confidence: Array) -> tuple[Array, Labellings]:
@@ -196,19 +183,6 @@ def _draw(uniform: Array, run: tuple[Array, Labellings]) -> Array:
     """Return SmoothECE under drawn labels: right where a number is below the confidence."""
     confidence, labellings = run
     return labellings.smooth_ece(uniform < confidence[:, None])
-
-
-def _bias_reach(errors: Array, groups: NDArray[np.intp]) -> float:
-    """Return the half-width of the interval of a mean error, (n_seeds, n_answers)."""
-    n_seeds, n = errors.shape
-    mean = errors.mean(axis=0)
-    _, group_number = np.unique(groups, return_inverse=True)
-    group_sums = np.bincount(group_number, mean - mean.mean())
-    over_questions = Z * np.sqrt((group_sums**2).sum()) / n
-    if n_seeds < 2:
-        return float(over_questions)
-    spread = errors.mean(axis=1).std(ddof=1) / np.sqrt(n_seeds)
-    return float(np.hypot(over_questions, student_quantile(0.975, n_seeds - 1) * spread))
 
 
 def _uniforms(groups: NDArray[np.intp], n_draws: int, seed: int) -> Iterator[Array]:

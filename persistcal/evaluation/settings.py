@@ -5,13 +5,14 @@ because the Snakefile reads the defaults.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 Listed = Sequence[Sequence[str]]
 Pairs = Literal["all", "adjacent", "first"] | Listed | Mapping[str, Listed]
 Conditioning = Literal["odds", "fitted", "cross_fitted"]
 CONDITIONINGS: tuple[Conditioning, ...] = ("odds", "fitted")  # unless asked otherwise
+MARGINS = {"accuracy": 0.01, "calibration": 0.02}
 MIN_REPLICATES = 200  # that a user's interval or test takes
 
 
@@ -37,6 +38,9 @@ class EvaluationSettings:
     precision, delta : float, default=0.9 and 0.1
         Share of correct answers above a threshold, and the largest probability that a selected
         threshold misses it.
+    margin : mapping of str to float, default={"accuracy": 0.01, "calibration": 0.02}
+        The largest fall of accuracy, and difference of mean confidence and accuracy, that is
+        none in a verdict.
     paper_marks : bool, default=True
         Whether the paper's class-stratified draws are made. Only the marks in its tables and
         its headroom need them.
@@ -50,4 +54,5 @@ class EvaluationSettings:
     seed: int = 17
     precision: float = 0.9
     delta: float = 0.1
+    margin: Mapping[str, float] = field(default_factory=MARGINS.copy)
     paper_marks: bool = True

@@ -10,7 +10,12 @@ from typing import Any
 import pandas as pd
 
 from persistcal.evaluation.contrast import choose_pairs
-from persistcal.evaluation.settings import MIN_REPLICATES, EvaluationSettings, Pairs
+from persistcal.evaluation.settings import (
+    MARGINS,
+    MIN_REPLICATES,
+    EvaluationSettings,
+    Pairs,
+)
 from persistcal.evaluation.thresholds import check_target
 from persistcal.questions.labels import one_form
 from persistcal.readers.asks import SECOND, check_asks, join_asks
@@ -24,7 +29,12 @@ IMPORTED = ""  # in place of an estimator: all estimators of given predictions t
 Key = tuple[str, str, str]  # model, dataset, estimator
 
 
-def make_settings(*, pairs: Pairs = "all", **given: Any) -> EvaluationSettings:  # noqa: ANN401
+def make_settings(
+    *,
+    pairs: Pairs = "all",
+    margin: Mapping[str, float] | None = None,
+    **given: Any,  # noqa: ANN401
+) -> EvaluationSettings:
     """Return the settings of a notebook or of the command, and refuse numbers that cannot be.
 
     Without a table of the paper, nothing reads its marks.
@@ -42,7 +52,13 @@ def make_settings(*, pairs: Pairs = "all", **given: Any) -> EvaluationSettings: 
                 "list of at least one pair of checkpoints."
             )
         pairs = [pair if isinstance(pair, str) else tuple(map(str, pair)) for pair in listed]
-    return EvaluationSettings(pairs=pairs, paper_marks=False, **given)
+    for name, share in (margin or {}).items():
+        if name not in MARGINS or not isinstance(share, Real) or not 0 <= share < 1:
+            raise ValueError(
+                f"margin has {name}={share!r}; give {' or '.join(MARGINS)} and a share below 1."
+            )
+    margins = MARGINS | dict(margin or {})
+    return EvaluationSettings(pairs=pairs, margin=margins, paper_marks=False, **given)
 
 
 def check_pairs(pairs: Pairs, names: Sequence[str]) -> None:

@@ -14,6 +14,7 @@ import pandas as pd
 from persistcal.evaluation import claims as words
 from persistcal.evaluation import findings
 from persistcal.evaluation.findings import ASK_TWICE, Finding
+from persistcal.evaluation.gaps import CalibrationGap
 from persistcal.evaluation.samples import LEVEL
 from persistcal.evaluation.thresholds import BROKEN, KEPT, UNDECIDED
 from persistcal.report.layout import Names
@@ -209,16 +210,16 @@ def _following_line(found: Finding) -> tuple[str, str]:
 
 def _calibration_line(found: Finding) -> tuple[str, str]:
     tested = found.evidence
+    gap, where = CalibrationGap(*tested["gaps"][0]), "says"
     if found.word == findings.UNCALIBRATED:
-        # The means are close, so they would not explain the mark
-        value, floor = short(tested["value"]), short(tested["noise_floor"])
-        return (
-            f"off by {value} (SmoothECE; noise floor {floor})",
-            f"off by {value}, noise {floor}",
-        )
-    brief = f"says {short(tested['confidence'])}, right {short(tested['accuracy'])}"
-    ends = tested.get("interval")
-    return brief + (f" {short_interval(*ends)}" if ends else ""), brief
+        # The means are close and explain nothing; one group by confidence does
+        parts = [CalibrationGap(*numbers) for numbers in tested["gaps"]]
+        beyond = [part for part in parts if part.is_beyond(tested["margin"])]
+        gap, where = max(beyond, key=lambda part: abs(part.value)), "where it says"
+    brief = f"{where} {short(gap.confidence)}, right {short(gap.accuracy)}"
+    ends = short_interval(gap.lower, gap.upper)
+    smece = f"SmoothECE {short(tested['value'])}, noise floor {short(tested['noise_floor'])}"
+    return f"{brief}, off by {short(gap.value)} {ends} ({smece})", brief
 
 
 def _threshold_line(found: Finding) -> tuple[str, str]:
@@ -266,14 +267,13 @@ def accuracy_sentence(found: Finding, earlier: str, later: str) -> str:
         f"question{'' if gained == 1 else 's'} gained, {lost:,} lost. "
     )
     values = f"from {short(numbers['earlier'])} to {short(numbers['later'])}"
-    if found.mark != findings.OPEN:
-        size = short(abs(found.value))
+    if found.word != findings.CAN_BE_CHANCE:
+        size = short(abs(found.value) if found.word != findings.HOLDS else found.value)
         return f"{text}Accuracy {found.word} {values}, by {size} {_interval(found)}."
-    adjusted = ", adjusted by Holm's method" if numbers["is_adjusted"] else ""
     name = "bootstrap of groups" if numbers["has_groups"] else "McNemar's test"
     return (
         f"{text}Accuracy goes {values}; the difference of {short(found.value)} "
-        f"{_interval(found)} {found.word} ({name}, p = {short(numbers['p_value'])}{adjusted})."
+        f"{_interval(found)} {found.word} ({name}, p = {short(numbers['p_value'])})."
     )
 
 
@@ -379,17 +379,15 @@ def _count_moves(found: Finding, names: Sequence[str], flips: Sequence[int]) -> 
 def calibration_sentence(found: Finding, label: str, given: str, names: Sequence[str]) -> str:
     """Describe an estimator that is not calibrated at the later checkpoint.
 
-    The test of calibration is about the given adapters. A bias is the recipe's if the interval
-    of the mean confidence minus the accuracy, over seeds and questions, excludes 0.
+    The test of calibration is about the given adapters, and says nothing about others.
     """
     tested, n_seeds = found.evidence, found.evidence["n_seeds"]
     subject, is_plural = name_recipe(label, n_seeds, given)
-    if found.word == findings.UNCALIBRATED and n_seeds > 1:
-        said = f"The {n_seeds} seeds of {label} are {found.word}, with no bias that they share,"
-    else:
-        said = f"{subject} {'are' if is_plural else 'is'} {found.word}"
-        if found.word == findings.UNCALIBRATED:
-            said += ", with no shown bias on average,"
+    if n_seeds > 1:
+        subject, is_plural = f"The {n_seeds} seeds of {label}", True
+    said = f"{subject} {'are' if is_plural else 'is'} {found.word}"
+    if found.word == findings.UNCALIBRATED:
+        said += ", with no shown bias on average,"
     return (
         f"{said} at {names[1]}: mean confidence "
         f"{short(tested['confidence'])}, accuracy {short(tested['accuracy'])} (SmoothECE "

@@ -10,7 +10,7 @@ from synthetic_study import invent
 
 from persistcal.evaluation import findings
 from persistcal.evaluation.aligned import align_subjects
-from persistcal.evaluation.reliability import CheckpointCalibration
+from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.report.page.contents import Found, gather
 from persistcal.report.page.verdict import Rated, Verdict, chance_of, verdicts
 from persistcal.report.phrases import (
@@ -57,44 +57,99 @@ def test_the_verdict_counts_gained_and_lost_questions(study, verdict):
         (12, 1, SHOWN, "rises"),  # p = 2 (1 + 13) / 2¹³ = .0034
         (1, 12, OPPOSITE, "falls"),
         (5, 1, OPEN, "can be chance"),  # p = 2 (1 + 6) / 2⁶ = .22
+        (5, 0, SHOWN, "holds"),  # p = 2 / 2⁵ = .0625
     ],
 )
 def test_accuracy_rises_or_falls_if_mcnemars_test_is_significant(n_gained, n_lost, mark, word):
-    earlier = np.repeat([0, 1, 1], [n_gained, n_lost, 20])
-    later = np.repeat([1, 0, 1], [n_gained, n_lost, 20])
-    ends = np.stack([earlier, later])
-    answer = answer_to(findings.accuracy_finding(ends, np.arange(len(earlier))))
+    answer = answer_to(accuracy(n_gained, n_lost, 20))
     assert (answer.mark, answer.word) == (mark, word)
     assert answer.value == pytest.approx((n_gained - n_lost) / (20 + n_gained + n_lost))
 
 
-def test_an_adjusted_p_value_replaces_the_p_value_of_the_pair():
-    earlier, later = np.repeat([0, 1], [12, 20]), np.ones(32)
-    tested = {"lower_2_5pct": -0.1, "upper_97_5pct": 0.8, "p_value": 0.1, "p_holm": 0.2}
-    ends = np.stack([earlier, later])
-    answer = answer_to(findings.accuracy_finding(ends, np.arange(32), [tested]))
-    # 12 of 32 are gained
+def accuracy(n_gained, n_lost, n_same, **settings):
+    """Return the finding about gained, lost and unchanged questions, which are right."""
+    counts = [n_gained, n_lost, n_same]
+    ends = np.stack([np.repeat(labels, counts) for labels in ([0, 1, 1], [1, 0, 1])])
+    return findings.accuracy_finding(ends, np.arange(sum(counts)), **settings)
+
+
+@pytest.mark.parametrize(
+    ("n_gained", "n_lost", "mark", "word"),
+    [
+        # 1.96 √200 / 10,000 = .0028
+        (100, 100, SHOWN, "holds"),
+        (50, 150, OPEN, "falls, perhaps by less than the margin"),
+        (0, 200, OPPOSITE, "falls"),
+    ],
+)
+def test_many_questions_show_that_accuracy_falls_by_more_or_less_than_the_margin(
+    n_gained, n_lost, mark, word
+):
+    answer = answer_to(accuracy(n_gained, n_lost, 10_000))
+    assert (answer.mark, answer.word) == (mark, word)
+    assert accuracy(n_gained, n_lost, 10_000, margin=0.05).mark == "yes"
+
+
+def test_an_interval_of_accuracy_contains_zero_if_mcnemars_test_does_not_exclude_it():
+    for lost in range(40):
+        for gained in range(lost):
+            found = accuracy(gained, lost, 60, margin=0.0)
+            assert (found.upper < 0) == (found.evidence["p_value"] < 0.05)
+            assert (found.mark == "no") == (found.upper < 0)
+
+
+def test_questions_in_groups_have_the_interval_of_the_bootstrap():
+    ends = np.stack([np.repeat([0, 1], [12, 20]), np.ones(32)])
+    tested = {"lower_2_5pct": -0.1, "upper_97_5pct": 0.8, "p_value": 0.1}
+    found = findings.accuracy_finding(ends, np.arange(32) // 2, [tested])
+    answer = answer_to(found)  # 12 of 32 are gained
     assert answer[:2] == (OPEN, "can be chance")
     assert answer.text == ".625 → 1.000, by .375 [−.100, .800]"
 
 
+def calibration(confidence, right, n_compared=1, **settings):
+    """Return the finding about an estimator at the later of two checkpoints."""
+    runs = [np.stack([confidence, confidence])]
+    answers = SimpleNamespace(correct=np.stack([right, right]), groups=np.arange(len(right)))
+    settings = EvaluationSettings(**settings)
+    return findings.calibration_finding(answers, runs, (0, 1), 0, settings, n_compared)
+
+
 @pytest.mark.parametrize(
-    ("p_calibrated", "p_mean", "word", "cell"),
+    ("said", "share", "word", "start"),
     [
-        (0.3, 0.9, "no error shown", "says .560, right .500"),
-        (0.01, 0.9, "not calibrated", "off by .083, noise .040"),
-        (0.01, 0.01, "over-confident", "says .560, right .500"),
+        ((0.3, 0.7), (0.3, 0.7), "no error shown", "says .500, right .500, off by .000 [−"),
+        ((0.1, 0.9), (0.3, 0.6), "not calibrated", "where it says .900, right .600, off by .3"),
+        ((0.6, 0.9), (0.3, 0.7), "over-confident", "says .750, right .500, off by .250 [.1"),
+        ((0.1, 0.4), (0.3, 0.7), "under-confident", "says .250, right .500, off by −.250 [−"),
     ],
 )
-def test_a_calibration_error_without_a_bias_is_shown_beside_its_noise_floor(
-    p_calibrated, p_mean, word, cell, monkeypatch
-):
-    tested = CheckpointCalibration(0.083, 0.04, p_calibrated, 0.56, 0.5, p_mean, 0.05)
-    monkeypatch.setattr(findings, "checkpoint_calibration", lambda *args, **_: tested)
-    answers = SimpleNamespace(correct=np.array([[0, 1]] * 2), groups=np.arange(2))
-    runs = [np.full((2, 2), 0.56)]
-    answer = answer_to(findings.calibration_finding(answers, runs, (0, 1), 0, seed=17))
-    assert (answer.word, answer.brief) == (word, cell)
+def test_calibration_is_judged_for_all_answers_and_by_confidence(said, share, word, start):
+    """Of 300 answers, 150 have each confidence."""
+    right = np.concatenate([np.arange(150) < 150 * s for s in share])
+    answer = answer_to(calibration(np.repeat(said, 150), right))
+    assert answer.word == word and answer.text.startswith(start)
+    assert "(SmoothECE ." in answer.text and "noise floor ." in answer.text
+
+
+def test_a_margin_makes_calibration_shown():
+    right = np.arange(10_000) % 10 < 7
+    for margin, mark in ((0.02, "yes"), (0.005, "open")):
+        margins = {"accuracy": 0.01, "calibration": margin}
+        found = calibration(np.full(10_000, 0.705), right, margin=margins)
+        assert (found.mark, round(found.value, 3)) == (mark, 0.005)
+
+
+def test_a_mark_of_calibration_agrees_with_its_intervals_for_any_number_of_estimators():
+    rng = np.random.default_rng(0)
+    for n_compared in (1, 10, 60):
+        for bias in (0.0, 0.1, 0.4):
+            said = rng.random(200)
+            found = calibration(said, rng.random(200) < said * (1 - bias), n_compared)
+            beyond = [low > 0.02 or high < -0.02 for *_, low, high in found.evidence["gaps"]]
+            assert (found.mark == "no") == any(beyond)
+    widths = [calibration(said, said > 0.5, n).upper for n in (1, 10, 60)]
+    assert widths == sorted(set(widths))
 
 
 def threshold(seeds):

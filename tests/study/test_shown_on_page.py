@@ -38,6 +38,7 @@ CONFIG = {
         "min_direction": 7,
         "conditioning": ["odds"],
         "threshold": {"precision": 0.8, "delta": 0.2},
+        "margin": {"accuracy": 0.01, "calibration": 0.02},
     },
 }
 SETTINGS = EvaluationSettings(

@@ -176,6 +176,6 @@ rule make_findings:
         mem_mb=memory_to_resample,
     params:
         checkpoints=EVALUATED,
-        settings={d: study.settings_drawn(d) for d in DATASETS},
+        settings={d: study.settings(d) for d in DATASETS},
     script:
         "../scripts/evaluation/make_findings.py"
