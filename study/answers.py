@@ -76,6 +76,17 @@ class StudyAnswers(StudyCheckpoints):
         is_sampled = decoding["strategy"] == "sample" and decoding["temperature"] > 0
         return bool(self.chosen["greedy"]) or not is_sampled
 
+    @property
+    def determinism(self) -> str:
+        """Whether answers are "known" or "declared" to be deterministic, or "".
+
+        Beams and options are known to be, greedy answers and samples at temperature 0 are not:
+        servers batch requests, and rounding differs.
+        """
+        is_own = self.estimates and not self.has_own_answers
+        is_known = is_own and self.config["decoding"]["strategy"] != "sample"
+        return "known" if is_known else "declared" if self.is_greedy else ""
+
     @cached_property
     def halves(self) -> tuple[str, ...]:
         """The halves of the samples of test answers, which are crossed; none for one ask.
@@ -86,7 +97,12 @@ class StudyAnswers(StudyCheckpoints):
         if not self.estimates or decoding["strategy"] != "sample" or self.is_greedy:
             return ()
         is_enough = self.has_own_answers or decoding["n_samples"] >= LEAST_SAMPLES
-        return HALVES if is_enough else ()
+        return HALVES[: 2 * self.chosen.get("halvings", 1)] if is_enough else ()
+
+    def position(self, model: str, checkpoint: str) -> int:
+        """Return the position of a checkpoint, evaluation checkpoints first."""
+        names = [*self.evaluation(model), *self.checkpoints(model)]
+        return names.index(checkpoint)
 
     @property
     def further_asks(self) -> tuple[str, ...]:

@@ -250,8 +250,10 @@ def compare_inputs(
         "significance", stack([(compare_table(drawn, comparisons), {})], artifacts.SIGNIFICANCE)
     )
     add("intervals", intervals)
-    claims = make_claims(aligned, drawn, by_dataset, is_greedy=inputs.is_greedy)
+    determinism = "declared" if inputs.is_greedy else ""
+    claims, placebos = make_claims(aligned, drawn, by_dataset, determinism=determinism)
     add("claims", stack([(claims, {})], artifacts.CLAIMS))
+    add("placebos", stack([(placebos, {})], artifacts.PLACEBOS))
     add("contrast_sets", count_contrast_sets(inputs, settings))
     compared = compare_study(aligned, inputs.answers, by_dataset, controls={}, step=step)
     for name, table in compared._asdict().items():

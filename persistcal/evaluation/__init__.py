@@ -13,6 +13,8 @@ distributions: distributions of tests
 draws: draws of questions: counts, and weights of gained and lost questions
 evaluate: all metrics of one model and dataset, for any counts of the questions
 findings: the answer to each question about an update: mark, word, number and evidence
+influence: AUCs of strata of questions, and the influence of each question on them
+knowledge: knew, moved, knows: statistics that a confidence cannot earn without knowledge
 loops: the loop over answers for many replicates of large studies, compiled by numba
 metrics: one class per metric: Δ and Δ₀, AUC, Brier score and SmoothECE
 pipeline: an evaluation from predictions to tables, as notebook, command and workflow call it

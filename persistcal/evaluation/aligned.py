@@ -8,7 +8,7 @@ see the same questions, groups and contrast sets.
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -41,8 +41,6 @@ USUAL = EvaluationSettings()
 SEPARATOR = "\x1f"  # between a model and its checkpoint, in no name
 MEMBER, SUBJECT = ["train_dataset", "estimator"], ["model", "dataset"]
 Subject = tuple[str, str]  # model, dataset
-# The asks that are crossed: halves of the samples, or the usual answers and a second ask
-CROSSED = ((Ask.HALF_1, Ask.HALF_2), (Ask.WHOLE, Ask.AGAIN), (Ask.WHOLE, Ask.EXAMPLES))
 
 
 class RatedSet(NamedTuple):
@@ -56,14 +54,16 @@ class TwoAsks(NamedTuple):
     """Two asks that are crossed, on their common questions, with the contrast sets of each.
 
     `whole` are both asks with all of their questions, and `n_left_out` counts the answers that
-    have a label in one of them only.
+    have a label in one of them only. `further` are other pairs of asks, halvings for example,
+    over which statistics are averaged.
     """
 
-    asks: tuple[Ask, Ask]
+    asks: tuple[int, int]
     whole: tuple[AnswerArrays, AnswerArrays]
     answers: tuple[AnswerArrays, AnswerArrays]
     sets: tuple[list[ContrastSet], list[ContrastSet]]
     n_left_out: int
+    further: tuple["TwoAsks", ...] = ()
 
     @property
     def kept(self) -> list[tuple[ContrastSet, ContrastSet]]:
@@ -75,13 +75,31 @@ class TwoAsks(NamedTuple):
         ]
 
     def rated(self) -> list[RatedSet]:
-        """Rate the questions that each ask selects by the confidences of the other."""
+        """Rate the questions that each ask selects by the confidences of the other.
+
+        Sets of `further` asks come last.
+        """
+        return self.rated_alone() + [rated for two in self.further for rated in two.rated()]
+
+    def rated_alone(self) -> list[RatedSet]:
+        """Return `rated` without `further` asks."""
         first, second = (list(answers.confidence.values()) for answers in self.answers)
         return [
             rate(role, runs)
             for of_first, of_second in self.kept
             for role, runs in ((of_first, second), (of_second, first))
         ]
+
+    def only(self, members: Collection[Member]) -> "TwoAsks | None":
+        """Return the same asks with some of the estimators; None if they have none."""
+        (one, other), (first, second) = (
+            [_of_members(answers, members) for answers in sides]
+            for sides in (self.whole, self.answers)
+        )
+        further = tuple(two for of in self.further if (two := of.only(members)))
+        if not first.confidence:
+            return None
+        return self._replace(whole=(one, other), answers=(first, second), further=further)
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,15 +157,7 @@ class Aligned:
         """Return the same answers with some of the estimators."""
         if set(members) >= set(self.answers.rows):
             return self
-        crossed = self.crossed
-        if crossed:
-            (one, other), both = (
-                [_of_members(answers, members) for answers in sides]
-                for sides in (crossed.whole, crossed.answers)
-            )
-            first, second = both
-            crossed = crossed._replace(whole=(one, other), answers=(first, second))
-            crossed = crossed if first.confidence else None
+        crossed = self.crossed and self.crossed.only(members)
         files = [kept for file in self.files if (kept := [m for m in file if m in members])]
         answers = _of_members(self.answers, members)
         return replace(self, answers=answers, crossed=crossed, files=files, _rated={})
@@ -227,35 +237,60 @@ def _members(rows: pd.DataFrame) -> Iterator[Member]:
     return ((str(t), str(e)) for t, e in distinct.itertuples(index=False))
 
 
-def asks_to_cross(predictions: pd.DataFrame) -> tuple[Ask, Ask] | None:
-    """Return the two asks of PREDICTIONS that can be crossed, or None for a single ask.
+def asks_to_cross(predictions: pd.DataFrame) -> list[tuple[int, int]]:
+    """Return the pairs of asks of PREDICTIONS that are crossed: all that share no answer.
 
-    >>> asks = [asks_to_cross(pd.DataFrame({"ask": a})) for a in ([0, 1, 2], [0, 2], [0])]
-    >>> [two and [int(ask) for ask in two] for two in asks]
-    [[1, 2], [0, 2], None]
+    >>> asks = [[0, 101, 102, 201, 202], [0, 1], [0, 1, 2], [0, 90], [0]]
+    >>> [asks_to_cross(pd.DataFrame({"ask": of})) for of in asks]
+    [[(101, 102), (201, 202)], [(0, 1)], [(0, 1), (0, 2), (1, 2)], [(0, 90)], []]
     """
-    present = set(predictions["ask"].unique()) if "ask" in predictions else {Ask.WHOLE}
-    return next((asks for asks in CROSSED if present.issuperset(asks)), None)
+    present = sorted(map(int, predictions["ask"].unique())) if "ask" in predictions else [0]
+    halves = [ask for ask in present if ask >= Ask.HALF_1]
+    if halves:
+        return list(zip(halves[::2], halves[1::2], strict=True))
+    repeated = [ask for ask in present if ask <= Ask.MOST]
+    return list(combinations(repeated if len(repeated) > 1 else present, 2))
 
 
 def _two_asks(
     predictions: pd.DataFrame, answers: AnswerArrays, settings: EvaluationSettings
 ) -> TwoAsks | None:
     """Return the estimators of two asks on their common questions; None without a second."""
-    asks = asks_to_cross(predictions)
-    if asks is None:
-        return None
-    second = arrange(predictions, answers.checkpoints, ask=asks[1])
-    first = answers
-    if asks[0] != Ask.WHOLE:
-        first = arrange(predictions, answers.checkpoints, ask=asks[0])
-    return cross(_of_members(first, second.rows), second, asks, settings)
+    arranged: dict[int, AnswerArrays] = {Ask.WHOLE: answers}
+    pairs = []
+    for asks in asks_to_cross(predictions):
+        for ask in asks:
+            if ask not in arranged:
+                of_ask = arrange(predictions, answers.checkpoints, ask=ask)
+                arranged[ask] = _at(of_ask, answers)
+        first, second = (arranged[ask] for ask in asks)
+        pairs.append(cross(_of_members(first, second.rows), second, asks, settings))
+    return pairs[0]._replace(further=tuple(pairs[1:])) if pairs else None
+
+
+def _at(answers: AnswerArrays, usual: AnswerArrays) -> AnswerArrays:
+    """Return the answers of an ask at the questions of the usual one, or absent."""
+    questions = usual.questions
+    if np.array_equal(answers.questions, questions):
+        return answers
+    places = np.searchsorted(answers.questions, questions)
+    places = np.minimum(places, len(answers.questions) - 1)
+    is_asked = answers.questions[places] == questions
+    return answers._replace(
+        questions=questions,
+        correct=np.where(is_asked, answers.correct[:, places], ABSENT).astype(np.int8),
+        confidence={
+            series: np.where(is_asked, run[:, places], np.nan)
+            for series, run in answers.confidence.items()
+        },
+        groups=usual.groups,
+    )
 
 
 def cross(
     first: AnswerArrays,
     second: AnswerArrays,
-    asks: tuple[Ask, Ask],
+    asks: tuple[int, int],
     settings: EvaluationSettings,
 ) -> TwoAsks:
     """Return two asks on the same questions.

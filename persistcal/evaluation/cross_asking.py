@@ -42,7 +42,7 @@ class Crossed(NamedTuple):
     gained: tuple[int, int]
     lost: tuple[int, int]
     n_left_out: int = 0
-    asks: tuple[Ask, Ask] = (Ask.WHOLE, Ask.AGAIN)
+    asks: tuple[int, int] = (Ask.WHOLE, Ask.AGAIN)
 
 
 def cross_ask(two: TwoAsks, settings: EvaluationSettings) -> Crossed:

@@ -28,6 +28,7 @@ from persistcal.evaluation.thresholds import BROKEN, KEPT, UNDECIDED, rank_verdi
 from persistcal.store import artifacts
 
 YES, NO, OPEN, NONE = "yes", "no", "open", "none"  # marks
+WITH_LABELS = "with the labels"  # a mark: shown, if no answer flips by itself
 ACCURACY, FOLLOWING = "accuracy", "following"  # questions
 CALIBRATION, THRESHOLD = "calibration", "threshold"
 
@@ -41,9 +42,14 @@ NO_THRESHOLD = "none"
 KEEP, LABEL, ASK_TWICE = "keep", "label", "ask twice"  # next steps
 DEFAULT_LABELS = 200  # answers to label if the number that decides is unknown
 
-_FOLLOWING_MARKS = {words.FOLLOWED: YES, words.IN_ORDER: YES, words.AGAINST: NO}
+_FOLLOWING_MARKS = {
+    words.FOLLOWED: YES,
+    **dict.fromkeys((words.IF_DECLARED, words.MOVED), WITH_LABELS),
+    **dict.fromkeys((words.NOT_MOVED, words.LOST, words.AGAINST, words.STILL), NO),
+}
 _THRESHOLD_MARKS = {KEPT: YES, BROKEN: NO, UNDECIDED: OPEN}
 _DRAWS_PER_TEST = 40  # so that a p-value can be half of the adjusted level
+_SIZES = ("left_out", "n_seeds", "n_compared", "halvings")
 _COUNTS = ("improvement", "regression", "other_improvement", "other_regression")
 _ENDS = ("lower_2_5pct", "upper_97_5pct")
 _AT_THRESHOLD = ("earlier_precision", "later_precision", "earlier_coverage", "later_coverage")
@@ -245,22 +251,22 @@ def claim_of(claims: pd.DataFrame, member: Member) -> Claim:
 
 
 def following_finding(claim: Claim, moves: Mapping[str, Any]) -> Finding:
-    """Return whether confidence followed the changes, with the change AUC."""
-    order = claim.get("change_auc")
-    if order is None:
+    """Return whether confidence followed the changes, with the statistic *moved*."""
+    moved = claim.get("moved")
+    if moved is None:
         return Finding(FOLLOWING, OPEN, words.TOO_FEW)
-    balance, word = claim["delta0_balanced"], order["word"]
-    ends = ["simultaneous_lower", "simultaneous_upper"]
-    counts = {name: None if pd.isna(order[name]) else int(order[name]) for name in _COUNTS}
+    word, numbers = moved["word"], ("value", "simultaneous_lower", "simultaneous_upper")
+    counts = {name: None if pd.isna(moved[name]) else int(moved[name]) for name in _COUNTS}
     evidence = {
         **moves,
         **counts,
-        "balance": [float(balance[name]) for name in ("value", *ends)],
-        **{name: int(order[name]) for name in ("left_out", "n_seeds", "n_compared")},
+        "statistics": {name: [float(row[n]) for n in numbers] for name, row in claim.items()},
+        "lacking": moved["lacking"],
+        **{name: int(moved[name]) for name in _SIZES},
     }
-    value, lower, upper = (float(order[name]) for name in ("value", *ends))
-    next_step = ASK_TWICE if word in (words.MOVED, words.MOVED_IN_ORDER) else ""
-    mark, basis = _FOLLOWING_MARKS.get(word, OPEN), order["basis"]
+    mark, basis = _FOLLOWING_MARKS.get(word, OPEN), moved["basis"]
+    next_step = ASK_TWICE if mark == WITH_LABELS else ""
+    value, lower, upper = evidence["statistics"]["moved"]
     return Finding(FOLLOWING, mark, word, value, lower, upper, basis, next_step, evidence)
 
 

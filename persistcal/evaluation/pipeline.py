@@ -111,18 +111,22 @@ def make_claims(
     replicates: pd.DataFrame,
     settings: Mapping[str, EvaluationSettings],
     *,
-    is_greedy: bool,
-) -> pd.DataFrame:
-    """Return the table CLAIMS of each model and dataset; `settings` are by dataset."""
+    determinism: str,
+) -> claims.Claims:
+    """Return the tables CLAIMS and PLACEBOS of all subjects; `settings` are by dataset."""
     drawn = {key: rows for key, rows in replicates.groupby(SUBJECT, sort=False)}
-    tables = []
+    made = []
     for (model, dataset), data in subjects.items():
         samples = from_table(drawn[model, dataset])
-        table = claims.make_claims(data, samples, settings[dataset], is_greedy=is_greedy)
-        tables.append(table.assign(model=model, dataset=dataset))
-    made = _stack(tables, artifacts.CLAIMS)
-    log.info("%s", made["word"][made["word"].ne("")].value_counts().to_dict())
-    return made
+        of = claims.make_claims(data, samples, settings[dataset], determinism=determinism)
+        made.append([table.assign(model=model, dataset=dataset) for table in of])
+    kinds = artifacts.CLAIMS, artifacts.PLACEBOS
+    tables = claims.Claims(
+        *(_stack([of[i] for of in made], kind) for i, kind in enumerate(kinds))
+    )
+    about_moved = tables.claims[tables.claims["metric"] == "moved"]
+    log.info("%s", about_moved["word"].value_counts().to_dict())
+    return tables
 
 
 class StudyComparison(NamedTuple):

@@ -143,16 +143,18 @@ def _level_starts(ordered: Array, tolerance: float) -> NDArray[np.intp]:
 
 
 class Ask(IntEnum):
-    """Whose answers a row is about: the usual ones, halves of their samples, or a second ask.
+    """Whose answers a row is about: numbers in the column `ask`.
 
-    `AGAIN` has the number of `HALF_2`, which tables have only next to `HALF_1`.
+    Further asks of the same questions are 1, 2 and so on, up to `MOST`. Halves of the usual
+    answers' samples are 101 and 102, those of further halvings 201 and 202, and so on.
     """
 
     WHOLE = 0
-    HALF_1 = 1
-    HALF_2 = 2
-    AGAIN = 2
-    EXAMPLES = 3  # a second ask after other few-shot examples
+    AGAIN = 1
+    MOST = 89
+    EXAMPLES = 90  # a second ask after other few-shot examples
+    HALF_1 = 101
+    HALF_2 = 102
 
 
 class PredictionsError(ValueError):
@@ -254,7 +256,7 @@ def _check_values(predictions: pd.DataFrame, checkpoints: Sequence[str]) -> pd.D
 
 
 def arrange(
-    predictions: pd.DataFrame, checkpoints: Sequence[str], *, ask: Ask = Ask.WHOLE
+    predictions: pd.DataFrame, checkpoints: Sequence[str], *, ask: int = Ask.WHOLE
 ) -> AnswerArrays:
     """Arrange predictions, of one model and dataset, as arrays over checkpoints and questions.
 

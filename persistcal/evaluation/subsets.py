@@ -18,13 +18,12 @@ from persistcal.evaluation.aligned import (
     with_pairs,
 )
 from persistcal.evaluation.claims import (
-    AGAINST,
     BALANCE,
     CONTROL,
-    NOT_SHOWN,
     ORDER,
     basis_of,
     bounds_of,
+    knowledge_of,
     word_of,
 )
 from persistcal.evaluation.contrast import ContrastSet, choose_pairs, control_model
@@ -397,14 +396,13 @@ def _beyond_control(
     """Return each metric beyond a control, and each estimator's word; no rows without one."""
     found = compare_with_control(data, control, settings)
     rows: list[tuple[object, ...]] = []
+    known = knowledge_of(data.rated(), (), data.answers, settings, n_compared=1).samples
     for member in next(iter(found.values()), ()):
         ratios = {metric: by_member[member] for metric, by_member in found.items()}
         bounds = {metric: ratio.excess.bounds() for metric, ratio in ratios.items()}
-        order = Bounds(*(0.5 + end for end in bounds[ORDER]))
-        word = word_of(bounds[BALANCE], order, CONTROL)
-        # A change with fewer chance flips than its control looks like a move against
-        if word == AGAINST and not ratios[ORDER].has_surplus:
-            word = NOT_SHOWN
+        of_knowledge = {name: bounds_of(name, of[member]) for name, of in known.items()}
+        of_knowledge[ORDER] = Bounds(*(0.5 + end for end in bounds[ORDER]))
+        word = word_of(of_knowledge, CONTROL, beyond=bounds[BALANCE]).word
         for metric, ratio in ratios.items():
             claim = word, CONTROL
             rows.append((*member, metric, *bounds[metric], *ratio.estimate(), *claim))
@@ -417,10 +415,12 @@ def _cross_ask(data: Aligned, settings: EvaluationSettings) -> pd.DataFrame:
         return _claimed([], CROSSED)
     crossed = cross_ask(data.crossed, settings)
     rows: list[tuple[object, ...]] = []
-    for member in data.crossed.answers[0].rows:
+    basis, answers = basis_of(crossed), data.crossed.answers[0]
+    known = knowledge_of(data.crossed.rated(), (), answers, settings, n_compared=1).samples
+    for member in answers.rows:
         bounds = {name: bounds_of(name, of[member]) for name, of in crossed.samples.items()}
-        basis = basis_of(crossed)
-        claim = word_of(bounds[BALANCE], bounds[ORDER], basis), basis
+        of_knowledge = {name: bounds_of(name, of[member]) for name, of in known.items()}
+        claim = word_of(bounds | of_knowledge, basis).word, basis
         rows += [(*member, metric, *ends, *claim) for metric, ends in bounds.items()]
     return _claimed(rows, CROSSED)
 

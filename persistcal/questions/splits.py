@@ -1,11 +1,31 @@
 """Splits of answers: those of the questions, and further asks of the test questions."""
 
-HALVES = ("half1", "half2")  # of the samples of test: two independent asks
+from typing import Any
+
+MOST_HALVINGS = 20
+# Of the samples of test: each two are independent asks, of one halving
+HALVES = tuple(f"half{number}" for number in range(1, 2 * MOST_HALVINGS + 1))
 AGAIN = "again"  # asked again after other few-shot examples
 FURTHER_ASKS = (*HALVES, AGAIN)
 SPLITS = ("train", "test", *FURTHER_ASKS)
-ASKS = {"test": 0, "half1": 1, "half2": 2, AGAIN: 3}  # the column `ask` of predictions
 LEAST_SAMPLES = 4  # of a question, so that each half has two
+
+
+def ask_of_half(halving: Any, side: Any) -> Any:  # noqa: ANN401 - numbers, or columns
+    """Return the number in the column `ask` of a side, 1 or 2, of a halving from 0.
+
+    >>> ask_of_half(0, 1), ask_of_half(0, 2), ask_of_half(3, 2)
+    (101, 102, 402)
+    """
+    return 100 * (halving + 1) + side
+
+
+# The column `ask` of predictions
+ASKS = {
+    "test": 0,
+    **{half: ask_of_half(*divmod(number, 2)) + 1 for number, half in enumerate(HALVES)},
+    AGAIN: 90,
+}
 
 
 def split_of_questions(split: str) -> str:

@@ -1,6 +1,7 @@
 """Second asks of the same questions, which are checked."""
 
 from collections.abc import Collection
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -9,20 +10,19 @@ from numpy.typing import NDArray
 from persistcal.store.user_files import UserTableError
 
 KEY = ["checkpoint", "question_id", "train_dataset", "estimator", "seed"]
-FIRST, SECOND = 0, 2  # numbers of the asks; 1 and 2 are halves of the samples of 0
-AS_NUMBERED = (
-    [0, 1, 2],
-    [0, 3],
-)  # by a study, see `persistcal.questions.splits`
+FIRST, SECOND = 0, 1
+BY_A_STUDY = 90  # least number of a half, or of an ask after other examples
 
 
 def number_asks(values: pd.Series) -> NDArray[np.int64]:
-    """Return the numbers of asks from a user's column: two asks become 0 and 2.
+    """Return the numbers of asks from a user's column: the first ask becomes 0, and so on.
 
-    Halves of samples, and a second ask after other examples (3), keep their numbers.
+    Tables that a study wrote keep their numbers of halves and of asks after other examples.
 
-    >>> number_asks(pd.Series([1, 1, 2])).tolist(), number_asks(pd.Series(["0", "1"])).tolist()
-    ([0, 0, 2], [0, 2])
+    >>> number_asks(pd.Series([1, 1, 2])).tolist(), number_asks(pd.Series(["0", "2"])).tolist()
+    ([0, 0, 1], [0, 1])
+    >>> number_asks(pd.Series([0, 101, 102])).tolist()
+    [0, 101, 102]
     """
     numbers = pd.to_numeric(values.astype(object), errors="coerce")
     given = sorted(numbers.dropna().unique())
@@ -32,22 +32,20 @@ def number_asks(values: pd.Series) -> NDArray[np.int64]:
             f"ask is {values.iloc[row]!r} in row {row + 1}; number the asks 1 and 2, or leave "
             "the column out"
         )
-    if given in AS_NUMBERED:
+    if given[-1] >= BY_A_STUDY:
         return numbers.to_numpy(np.int64)
-    if len(given) > 2:
-        raise UserTableError(
-            f"ask has the values {', '.join(f'{ask:g}' for ask in given)}; give two asks, 1 "
-            "and 2"
-        )
-    return np.where(numbers == given[0], FIRST, SECOND).astype(np.int64)
+    return np.searchsorted(given, numbers).astype(np.int64)
 
 
 def check_asks(rows: pd.DataFrame) -> None:
-    """Refuse two asks of one model and dataset that are about other questions, or copies."""
-    asks = [rows[rows["ask"] == ask] for ask in sorted(rows["ask"].unique())]
-    if len(asks) < 2:
-        return
-    first, second = asks[-2:]
+    """Refuse asks of one model and dataset that are about other questions, or copies."""
+    numbers = sorted(ask for ask in rows["ask"].unique() if ask < BY_A_STUDY)
+    asks = [rows[rows["ask"] == ask] for ask in numbers]
+    for first, second in combinations(asks, 2):
+        _check_two(first, second)
+
+
+def _check_two(first: pd.DataFrame, second: pd.DataFrame) -> None:
     for name, noun in (("checkpoint", "checkpoints"), ("question_id", "questions")):
         first_names, second_names = (set(part[name].astype(str)) for part in (first, second))
         if first_names != second_names:
@@ -66,15 +64,20 @@ def check_asks(rows: pd.DataFrame) -> None:
             f"estimator {estimator!r} has the seed {seed} in one of the two asks only; rate "
             "both asks with the same seeds"
         )
-    contents = [
-        part[[*KEY, "confidence", "correct"]].astype(dict.fromkeys(KEY, str)).sort_values(KEY)
-        for part in (first, second)
-    ]
-    if contents[0].reset_index(drop=True).equals(contents[1].reset_index(drop=True)):
-        raise UserTableError(
-            "the second ask is a copy of the first one: every confidence and label is equal; "
-            "ask again, or say that the answers are greedy (--greedy)"
-        )
+    content = [*KEY, "confidence", "correct"]
+    for checkpoint in dict.fromkeys(first["checkpoint"].astype(str)):
+        contents = [
+            part.loc[part["checkpoint"].astype(str) == checkpoint, content]
+            .astype(dict.fromkeys(KEY, str))
+            .sort_values(KEY, ignore_index=True)
+            for part in (first, second)
+        ]
+        if contents[0].equals(contents[1]):
+            raise UserTableError(
+                f"two asks of checkpoint {checkpoint!r} are copies: every confidence and label "
+                "is equal; ask it again without a cache and with another seed, or leave the "
+                "second ask out and say that the answers are greedy (--greedy)"
+            )
 
 
 def join_asks(
@@ -110,7 +113,7 @@ def _without_halves(rows: pd.DataFrame) -> pd.DataFrame:
     if "ask" not in rows:
         return rows
     given = set(rows["ask"].unique())
-    if given - {FIRST} and 1 not in given:
+    if any(FIRST < ask < BY_A_STUDY for ask in given):
         raise UserTableError(
             "a file has two asks in its column ask, and --again gives another one; leave "
             "--again out, or the rows of the file's second ask"

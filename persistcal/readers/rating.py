@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 import pandas as pd
 
 from persistcal.answers.clusters import cluster_table, identical
-from persistcal.answers.halves import can_be_halved, halve_samples
+from persistcal.answers.halves import HALVINGS, can_be_halved, halve_samples
 from persistcal.confidence.estimate import (
     AnswerTables,
     Estimation,
@@ -19,7 +19,7 @@ from persistcal.confidence.registry import SEVERAL
 from persistcal.judge.backends import Lexical
 from persistcal.judge.run import label_answers
 from persistcal.questions.labels import normalise
-from persistcal.questions.splits import LEAST_SAMPLES
+from persistcal.questions.splits import LEAST_SAMPLES, ask_of_half
 from persistcal.readers.answers import (
     Wanted,
     beam_table,
@@ -99,10 +99,7 @@ def rate_answers(
     functions, left_out = _can_rate(
         functions, beam_rows, must=bool(asked), is_deployed=is_deployed
     )
-    candidates = [
-        (part, dict(zip(BEAMS.file_columns, map(str, subject), strict=True)))
-        for subject, part in beam_rows.groupby(list(BEAMS.file_columns), sort=False)
-    ]
+    candidates = _by_file(beam_rows)
     tables = _label(candidates, questions, given, weighting, is_deployed)
     lexical = int((tables["labels"]["source"] == "lexical").sum())
     notes = [
@@ -145,20 +142,58 @@ def _cross_ask(
             f"Not cross-asked: {sizes.min()} samples per question are too few for two halves, "
             f"which need {LEAST_SAMPLES}."
         ]
-    for ask, half in enumerate(halve_samples(beams), start=1):
-        candidates = [
-            (part, dict(zip(BEAMS.file_columns, map(str, subject), strict=True)))
-            for subject, part in half.groupby(list(BEAMS.file_columns), sort=False)
-        ]
-        tables = _label(candidates, questions, given, "equal", is_deployed=False)
-        asked = PredictionTables(inputs.checkpoints, {}, notes=[], **tables)
-        _rate(asked, functions, stack(candidates, BEAMS), "equal", missing=missing or "drop")
-        for key, rows in asked.predictions.items():
-            asks = [inputs.predictions[key], rows.assign(ask=ask)]
-            inputs.predictions[key] = pd.concat(asks, ignore_index=True)
+    samples, halves = _halve(inputs, beams)
+    pairs = samples[["dataset", "question_id", "half"]].drop_duplicates()
+    tables = _label(
+        _by_file(_name_halves(samples)),
+        _name_halves(questions.merge(pairs)),
+        _name_halves(given.merge(pairs)),
+        "equal",
+        is_deployed=False,
+    )
+    asked = PredictionTables(inputs.checkpoints, {}, notes=[], **tables)
+    named = stack(_by_file(_name_halves(samples)), BEAMS)
+    _rate(asked, functions, named, "equal", missing=missing or "drop")
+    halves = _name_halves(halves)
+    halves["ask"] = ask_of_half(halves["halving"], halves["side"])
+    for key, rows in asked.predictions.items():
+        by_ask = rows.drop(columns="ask", errors="ignore").merge(
+            halves.drop(columns=["halving", "side"])
+        )
+        whole_id = by_ask["question_id"].str.rpartition(_HALF)[0]
+        by_ask = by_ask.assign(question_id=whole_id)[inputs.predictions[key].columns]
+        both = pd.concat([inputs.predictions[key], by_ask], ignore_index=True)
+        inputs.predictions[key] = both
     return [
         f"Cross-asked: half of the {sizes.min()} samples of a question gives its answer and "
-        "label, the other half a confidence, and the reverse."
+        f"label, the other half a confidence, and the reverse, in {HALVINGS} random halvings."
+    ]
+
+
+_HALF = "\x1f"  # between the id of a question and the number of a half
+
+
+def _halve(inputs: PredictionTables, beams: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the distinct halves of all samples, and those of each halving."""
+    made = []
+    for model, rows in beams.groupby("model", sort=False):
+        positions = {name: k for k, name in enumerate(inputs.checkpoints[str(model)])}
+        made.append(halve_samples(rows, positions, n_halvings=HALVINGS))
+    samples, halves = (pd.concat(parts, ignore_index=True) for parts in zip(*made, strict=True))
+    return samples, halves
+
+
+def _name_halves(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table with the number of the half as a part of the question's id."""
+    names = table["question_id"].astype(str) + _HALF + table["half"].astype(str)
+    return table.assign(question_id=names).drop(columns="half")
+
+
+def _by_file(beams: pd.DataFrame) -> Parts:
+    """Return the answers of each checkpoint to a dataset, with these names."""
+    return [
+        (part, dict(zip(BEAMS.file_columns, map(str, subject), strict=True)))
+        for subject, part in beams.groupby(list(BEAMS.file_columns), sort=False)
     ]
 
 

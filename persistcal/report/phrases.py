@@ -13,14 +13,17 @@ import pandas as pd
 
 from persistcal.evaluation import claims as words
 from persistcal.evaluation import findings
-from persistcal.evaluation.findings import ASK_TWICE, Finding
+from persistcal.evaluation.findings import Finding
 from persistcal.evaluation.gaps import CalibrationGap
+from persistcal.evaluation.knowledge import CHANCE, KNEW, KNOWS, STATISTICS
 from persistcal.evaluation.samples import LEVEL
 from persistcal.evaluation.thresholds import BROKEN, KEPT, UNDECIDED
 from persistcal.report.layout import Names
 
 SHOWN, OPPOSITE, OPEN, NONE = "✓", "✗", "?", "–"
-MOST_OF_ALL = 0.9  # share of confidences that "nearly all" stands for
+WITH_LABELS = "◐"
+MOST, MOST_OF_ALL = 0.5, 0.9  # shares of confidences that "most" and "nearly all" stand for
+SHIFT = 0.05  # smallest shift of the mean confidence that a sentence names
 
 
 class Mark(NamedTuple):
@@ -33,6 +36,7 @@ class Mark(NamedTuple):
 
 MARKS = {
     findings.YES: Mark(SHOWN, "shown by a test", "good"),
+    findings.WITH_LABELS: Mark(WITH_LABELS, "shown, unless answers flip by chance", "half"),
     findings.NO: Mark(OPPOSITE, "the opposite is shown", "bad"),
     findings.OPEN: Mark(OPEN, "the data cannot tell", "open"),
     findings.NONE: Mark(NONE, "nothing to test", "none"),
@@ -51,12 +55,21 @@ class Phrase(NamedTuple):
 
 PHRASES = {
     words.FOLLOWED: Phrase("yes", words.FOLLOWED, words.FOLLOWED),
-    words.IN_ORDER: Phrase("in order only", words.IN_ORDER, words.IN_ORDER),
-    words.MOVED: Phrase("it moved with the labels", words.MOVED, words.MOVED),
-    words.MOVED_IN_ORDER: Phrase(
-        "it moved with the labels, in order only,", words.MOVED_IN_ORDER, words.MOVED_IN_ORDER
+    words.IF_DECLARED: Phrase(
+        "yes, if no answer flips by itself (declared),", words.IF_DECLARED, words.IF_DECLARED
     ),
-    words.NOT_SHOWN: Phrase("not shown", f"is {words.NOT_SHOWN}", f"are {words.NOT_SHOWN}"),
+    words.MOVED: Phrase("it moved with the labels", words.MOVED, words.MOVED),
+    words.NEW_STATE: Phrase(
+        "it knows the new state only", words.NEW_STATE, "know the new state only"
+    ),
+    words.NOT_MOVED: Phrase(
+        "it knows both states and did not move", words.NOT_MOVED, "know, and did not move"
+    ),
+    words.LOST: Phrase("it lost its knowledge", words.LOST, "lost their knowledge"),
+    words.STILL: Phrase("it did not move", words.STILL, words.STILL),
+    words.NOT_SHOWN: Phrase(
+        "not shown", "is not shown to have followed", "are not shown to have followed"
+    ),
     words.AGAINST: Phrase(
         "the wrong way", "moved against the changes", "moved against the changes"
     ),
@@ -202,10 +215,22 @@ def _accuracy_line(found: Finding) -> tuple[str, str]:
 def _following_line(found: Finding) -> tuple[str, str]:
     if found.value != found.value:
         return "", ""
-    brief = short(found.value)
-    if found.lower == found.lower:
-        brief += f" {_interval(found)}"
-    return "" if found.word == words.TOO_FEW else f"change AUC {brief}", brief
+    if "statistics" not in found.evidence:
+        return "", ""
+    name = found.evidence["lacking"]
+    name = name if name in STATISTICS else "moved"
+    brief = f"{_name_of(name)} {_statistic(found, name)}"
+    return "" if found.word == words.TOO_FEW else f"{brief}; .5 is chance", brief
+
+
+def _name_of(statistic: str) -> str:
+    return STATISTICS[statistic].heading.lower()
+
+
+def _statistic(found: Finding, name: str) -> str:
+    """Return a statistic of knowledge with its interval."""
+    value, low, high = found.evidence["statistics"][name]
+    return short(value) + (f" {short_interval(low, high)}" if low == low else "")
 
 
 def _calibration_line(found: Finding) -> tuple[str, str]:
@@ -303,31 +328,38 @@ def following_sentence(
     said = f"{name} {PHRASES[word][1 + is_plural]}"
     if found.mark == findings.YES:
         said += BASES.get(basis, Basis()).sentence
-    area = f"change AUC {short(found.value)}"
-    area += f" {_interval(found)}" if found.lower == found.lower else ""
+    if found.mark in (findings.YES, findings.WITH_LABELS):
+        said += _direction(found)
     n_pairs = numbers["n_pairs"]
-    area += f" over {n_pairs} pairs of checkpoints" if n_pairs > 1 else ""
-    if word in (words.IN_ORDER, words.MOVED_IN_ORDER):
-        text = f"{said}: {_common_shift(found)} ({area}; .5 is chance)"
-    elif basis in (words.CROSS, words.EXAMPLES) and word != words.TOO_FEW:
+    over = f", over {n_pairs} pairs of checkpoints" if n_pairs > 1 else ""
+    text = said
+    if word != words.TOO_FEW:
+        text = f"{said}: {_reasons(found)} (.5 is chance{over}); " + _count_moves(
+            found, names, flips
+        )
+    notes = []
+    if basis in (words.CROSS, words.EXAMPLES) and word != words.TOO_FEW:
         asked = "twice" if basis == words.CROSS else "again after other examples"
-        value, *ends = numbers["balance"]
         first, second = (
             f"{numbers[f'{ask}improvement']:,} and {numbers[f'{ask}regression']:,}"
             for ask in ("", "other_")
         )
-        text = (
-            f"{said}: asked {asked}, the confidence of one ask has a {area} and a Δ₀ᵇ of "
-            f"{short(value)} {short_interval(*ends)} on the questions that the other ask "
-            f"gains and loses ({first}; {second}); .5 and 0 are chance"
+        often = f", in {numbers['halvings']} halvings" if numbers["halvings"] > 1 else ""
+        notes.append(
+            f"Asked {asked}: one ask decides which questions changed (gained and lost: "
+            f"{first}; {second}), the other one has the confidence{often}"
         )
-    else:
-        text = f"{said}: {_count_moves(found, names, flips)} ({area}; .5 is chance)"
-    notes = []
-    if found.next == ASK_TWICE:
+    if shift := _common_shift(found):
+        notes.append(shift)
+    if word == words.MOVED:
         notes.append(
             f"These {sum(flips):,} flips may be chance: ask twice, give samples, name a "
             "control, or say that the answers are greedy"
+        )
+    if word == words.IF_DECLARED:
+        notes.append(
+            "Servers and batches can change greedy answers: a second ask of some questions "
+            "(--again) would show how often"
         )
     if word == words.TOO_FEW:
         notes.append(_too_few(found))
@@ -349,18 +381,42 @@ def _too_few(found: Finding) -> str:
 
 
 def _common_shift(found: Finding) -> str:
-    """Describe how all confidences moved from the earlier to the later checkpoint."""
+    """Describe a shift of most confidences from the earlier to the later checkpoint."""
     numbers = found.evidence
-    share, (before, after) = numbers["share"], map(short, numbers["means"])
-    amount = "nearly all" if share >= MOST_OF_ALL else "most" if share > 0.5 else "some"
-    fell, first, second = ("rose", "gained", "lost")
-    if numbers["falls"]:
-        fell, first, second = ("fell", "lost", "gained")
-    text = (
-        f"{amount} confidences {fell} (mean {before} to {after}); "
-        f"they {fell} further in {first} than in {second} questions"
+    share, (before, after) = numbers["share"], numbers["means"]
+    if share <= MOST or abs(after - before) < SHIFT:
+        return ""
+    amount = "Nearly all" if share >= MOST_OF_ALL else "Most"
+    fell = "fell" if numbers["falls"] else "rose"
+    return (
+        f"{amount} confidences {fell} (mean {short(before)} to {short(after)}), so old "
+        "thresholds no longer fit"
     )
-    return text + ("; old thresholds no longer fit" if share > 0.5 else "")
+
+
+def _direction(found: Finding) -> str:
+    """Return in which questions the confidence moved, if only in those of one direction."""
+    statistics = found.evidence["statistics"]
+    is_above = {kind: statistics[f"moved_{kind}"][1] > CHANCE for kind in ("gained", "lost")}
+    if sum(is_above.values()) != 1:
+        return ""
+    return f", in {'gained' if is_above['gained'] else 'lost'} answers only"
+
+
+def _reasons(found: Finding) -> str:
+    """Return the statistics that a word rests on: the test that failed first, or all."""
+    lacking = found.evidence["lacking"]
+    moved = f"moved {_statistic(found, 'moved')}"
+    if lacking.startswith(words.PLACEBO):
+        name = lacking.removeprefix(f"{words.PLACEBO}: ")
+        return f"a placebo ({name}) earns the word, too; {moved}"
+    if lacking in STATISTICS:
+        failed = f"{_name_of(lacking)} {_statistic(found, lacking)}"
+        return failed if lacking == "moved" else f"{failed}, {moved}"
+    before, after = (
+        " and ".join(_statistic(found, name) for name in names) for names in (KNEW, KNOWS)
+    )
+    return f"{moved}, knew {before}, knows {after}"
 
 
 def _count_moves(found: Finding, names: Sequence[str], flips: Sequence[int]) -> str:

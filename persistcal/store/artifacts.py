@@ -352,8 +352,9 @@ CLAIMS = Table.parse(
     "claims",
     "make_claims",
     f"{CELL} asks! metric! value?:real {INTERVAL} simultaneous_lower?:real "
-    "simultaneous_upper?:real n_compared:int n_seeds:int improvement?:int regression?:int "
-    "other_improvement?:int other_regression?:int left_out:int basis word",
+    "simultaneous_upper?:real n_compared:int n_seeds:int halvings:int improvement?:int "
+    "regression?:int other_improvement?:int other_regression?:int left_out:int basis word "
+    "lacking",
     path_columns="model dataset",
     asks="one ask, or cross: two asks with exchanged roles",
     value="mean over seeds",
@@ -363,15 +364,34 @@ CLAIMS = Table.parse(
     simultaneous_upper="ends of the interval for all compared estimators, on which words rest",
     n_compared="compared estimators",
     n_seeds="seeds of the training; 0 without training",
+    halvings="pairs of asks over which the metric is averaged, such as halvings of samples",
     improvement="gained questions of all pairs; for cross those of the first ask",
     regression="lost questions of all pairs; for cross those of the first ask",
     other_improvement="gained questions of the second ask",
     other_regression="lost questions of the second ask",
     left_out="answers without a label in one of the asks",
-    basis="what the word rests on: cross, other examples, one ask or samples; empty elsewhere",
+    basis=(
+        "what the word rests on: cross, other examples, one ask, declared or samples; empty "
+        "elsewhere"
+    ),
     word="claim about the estimator; empty in rows on which it does not rest",
+    lacking="first test that failed, or the placebo that earns the word, and withholds it",
 )
 Claims = Annotated[pd.DataFrame, CLAIMS]
+
+# Confidences that cannot know what changed, judged like the real ones
+PLACEBOS = Table.parse(
+    "placebos",
+    "make_claims",
+    "model! dataset! train_dataset! estimator! placebo! earned:real",
+    path_columns="model dataset",
+    placebo=(
+        "mean rank: the later confidence is the question's mean rank; same scale: it is the "
+        "earlier one on the later one's scale; later shuffled, earlier shuffled: over questions"
+    ),
+    earned="share of the trials in which the word is earned: of 1, or of 20 shuffles",
+)
+Placebos = Annotated[pd.DataFrame, PLACEBOS]
 
 # Holm's correction covers all pairs of a model, or all pairs of two models.
 STATES = Table.parse(

@@ -130,7 +130,7 @@ def test_a_change_is_compared_with_its_control():
     assert row["beyond_lower_2_5pct"] < 0.6 < row["beyond_upper_97_5pct"]
     # The control has equally many flips, so all can be chance.
     assert np.isnan(row["of_knowledge"])
-    assert row["word"] == "not shown to have followed"  # five questions of each are too few
+    assert row["word"] == "not shown"  # five questions of each are too few
     assert (row["control"], row["control_model"]) == ("Control", "m")
     counts = ["n_pairs", "questions", "improvement", "regression"]
     assert row[counts].tolist() == [1, 10, 5, 5]
@@ -168,7 +168,7 @@ def test_a_control_with_too_few_flips_gives_no_claim(flips):
     assert rows["word"].eq("").all()
 
 
-@pytest.mark.parametrize(("second", "basis"), [(2, "cross"), (3, "other examples")])
+@pytest.mark.parametrize(("second", "basis"), [(1, "cross"), (90, "other examples")])
 def test_a_change_asked_twice_is_claimed_by_its_cross_asked_metrics(second, basis):
     rng = np.random.default_rng(0)
 
@@ -188,7 +188,7 @@ def test_a_change_asked_twice_is_claimed_by_its_cross_asked_metrics(second, basi
         low, high = table.loc[metric, ["crossed_lower_2_5pct", "crossed_upper_97_5pct"]]
         assert low < value < high
     claimed = table.loc[list(values), ["word", "basis"]].drop_duplicates()
-    assert claimed.to_numpy().tolist() == [["not shown to have followed", basis]]
+    assert claimed.to_numpy().tolist() == [["not shown", basis]]
 
 
 def test_a_change_with_fewer_flips_than_its_control_is_not_said_to_move_against():
@@ -209,4 +209,4 @@ def test_a_change_with_fewer_flips_than_its_control_is_not_said_to_move_against(
     # ((26 − 30) / 26 + (6 − 30) / 6) / 2 = −2.08
     assert row["beyond_control"] == pytest.approx(((26 - 30) / 26 + (6 - 30) / 6) / 2)
     assert row["beyond_upper_97_5pct"] < 0
-    assert row["word"] == "not shown to have followed"
+    assert row["word"] == "not shown"

@@ -4,34 +4,62 @@ import numpy as np
 import pytest
 from scipy.stats import norm, t
 
-from persistcal.evaluation.claims import bounds_of, word_of
+from persistcal.evaluation.claims import Word, bounds_of, word_of
+from persistcal.evaluation.knowledge import NEEDED
 from persistcal.evaluation.samples import Bounds, Sample
 
-ABOVE, CHANCE, BELOW = (0.1, 0.3), (-0.1, 0.2), (-0.3, -0.1)
+ABOVE, AT_CHANCE, BELOW = (0.6, 0.7), (0.4, 0.6), (0.3, 0.4)
+INSIDE, MISSING = (0.47, 0.53), (np.nan, np.nan)
+KNOWS_NOTHING = {"knows": AT_CHANCE, "knows_changed": AT_CHANCE}
+KNEW_NOTHING = {"knew": AT_CHANCE}
+ONLY_DIFFICULTY = {"knows_changed": BELOW, "change_auc": AT_CHANCE}
 
 
 @pytest.mark.parametrize(
-    ("balance", "order", "basis", "word"),
+    ("basis", "changed", "word", "lacking"),
     [
-        (ABOVE, ABOVE, "cross", "followed"),
-        (ABOVE, ABOVE, "one ask", "followed"),
-        (ABOVE, ABOVE, "samples", "moved with the labels"),
-        (CHANCE, ABOVE, "cross", "followed in order only"),
-        (BELOW, ABOVE, "one ask", "followed in order only"),
-        (CHANCE, ABOVE, "samples", "moved with the labels, in order only"),
-        (ABOVE, CHANCE, "cross", "not shown to have followed"),
-        (CHANCE, CHANCE, "samples", "not shown to have followed"),
-        (CHANCE, BELOW, "one ask", "moved against"),
-        (ABOVE, CHANCE, "control", "followed"),
-        (CHANCE, ABOVE, "control", "followed in order only"),
-        (BELOW, ABOVE, "control", "moved against"),
-        ((np.nan, np.nan), (np.nan, np.nan), "cross", "too few changed questions"),
+        ("cross", {}, "followed", ""),
+        ("other examples", {}, "followed", ""),
+        ("one ask", {}, "followed", ""),
+        ("declared", {}, "followed, if no answer flips by itself (declared)", ""),
+        ("samples", {}, "moved with the labels", ""),
+        ("cross", {"knew_changed": AT_CHANCE}, "knows the new state only", "knew_changed"),
+        ("cross", {"moved": INSIDE}, "knows, and did not move", "moved"),
+        ("cross", KNOWS_NOTHING, "lost its knowledge", "knows"),
+        ("cross", KNOWS_NOTHING | {"change_auc": AT_CHANCE}, "not shown", "knows"),
+        (
+            "cross",
+            {"knows_changed": BELOW, "change_auc": AT_CHANCE},
+            "not shown",
+            "knows_changed",
+        ),
+        ("cross", {"moved": AT_CHANCE}, "not shown", "moved"),
+        ("cross", {"moved": BELOW}, "moved against", "moved"),
+        ("cross", KNEW_NOTHING | {"moved": INSIDE}, "did not move", "moved"),
+        ("cross", KNEW_NOTHING | KNOWS_NOTHING, "not shown", "knew"),
+        ("samples", {"moved": MISSING}, "too few changed questions", ""),
     ],
 )
-def test_the_verdict_follows_the_intervals_of_its_basis(balance, order, basis, word):
-    in_balance = Bounds(0.1, *balance)
-    in_order = Bounds(0.6, *(0.5 + end for end in order))
-    assert word_of(in_balance, in_order, basis) == word
+def test_the_word_follows_the_tests_in_their_order(basis, changed, word, lacking):
+    ends = dict.fromkeys([*NEEDED, "change_auc"], ABOVE) | changed
+    bounds = {name: Bounds(0.5, *of) for name, of in ends.items()}
+    assert word_of(bounds, basis) == Word(word, lacking)
+
+
+def test_next_to_a_control_the_flips_beyond_it_must_be_followed_too():
+    bounds = dict.fromkeys([*NEEDED, "change_auc"], Bounds(0.65, *ABOVE))
+    words = [
+        word_of(bounds, "control", beyond=Bounds(0.1, *ends)).word
+        for ends in ((0.05, 0.2), (-0.1, 0.2))
+    ]
+    assert words == ["followed", "not shown"]
+
+
+def test_a_word_that_a_placebo_earns_is_withheld():
+    bounds = dict.fromkeys([*NEEDED, "change_auc"], Bounds(0.65, *ABOVE))
+    assert word_of(bounds, "cross", placebo="same scale") == Word(
+        "not shown", "placebo: same scale"
+    )
 
 
 def test_the_interval_of_a_claim_includes_the_variation_of_seeds():

@@ -24,7 +24,7 @@ def noise_floors(predictions, checkpoints, settings, **options):
 def cross_ask(predictions, checkpoints, settings):
     """Cross-ask two asks, of which the first is the usual one if no other is."""
     if not (predictions["ask"] == 0).any():
-        first = predictions[predictions["ask"] == 1].assign(ask=0)
+        first = predictions[predictions["ask"] == 101].assign(ask=0)
         predictions = pd.concat([predictions, first], ignore_index=True)
     return cross_asking.cross_ask(align(predictions, checkpoints, settings).crossed, settings)
 

@@ -8,8 +8,9 @@ import pandas as pd
 from make_page import make_page
 from measuring import align_models, evaluate, replicate_metrics
 
+from persistcal.evaluation.aligned import align
 from persistcal.evaluation.blocks import block_name
-from persistcal.evaluation.claims import table_of_claims
+from persistcal.evaluation.claims import make_claims
 from persistcal.evaluation.findings import (
     by_estimator,
     make_findings,
@@ -119,6 +120,9 @@ def invent(
         "intervals": bounds[artifacts.INTERVALS.schema.names],
     }
     usual = EvaluationSettings(min_contrast=min_contrast)
+    few = replace(usual, n_replicates=50)
+    data = align(subset, evaluation, few)
+    claims, _ = make_claims(data, replicates, few, determinism="known")
     made["findings"] = with_others(
         make_findings(
             align_models(
@@ -126,7 +130,7 @@ def invent(
                 {model: evaluation},
                 usual,
             ),
-            table_of_claims(replicates, None, (20, 20), is_greedy=True).assign(**place),
+            claims.assign(**place),
             artifacts.empty(artifacts.STATES),
             artifacts.empty(artifacts.THRESHOLDS),
             {dataset: usual},

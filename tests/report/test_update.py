@@ -5,15 +5,13 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from claimed import claim_rows
 from measuring import arrange_part, members
 from synthetic_study import replicates_of
 
-from persistcal.evaluation.claims import table_of_claims
-from persistcal.evaluation.cross_asking import Crossed
 from persistcal.evaluation.findings import about_update, find_update, read_finding
 from persistcal.evaluation.metrics.registry import MetricKey
 from persistcal.evaluation.predictions import Series
-from persistcal.evaluation.samples import Sample
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.report.page.contents import Stage, Subject
 from persistcal.report.page.overview import lede
@@ -101,11 +99,13 @@ def best_of(replicates):
     return best_estimators(compare(replicates, members(replicates), EvaluationSettings()))
 
 
-def follow(replicates, part, *, is_greedy=True, crossed=None):
+def follow(part, claims, replicates=None):
     """Return the sentences about the best estimators."""
-    claims = table_of_claims(replicates, crossed, (5, 2), is_greedy=is_greedy)
     accuracy, found, ends = findings(part, claims)
-    return follow_texts(best_of(replicates), found["following"], accuracy, ends, "predictions")
+    best = best_of(
+        replicates or bootstrap(["own"], delta=[[0.4] * 301], change_auc=[[0.6] * 301])
+    )
+    return follow_texts(best, found["following"], accuracy, ends, "predictions")
 
 
 def calibration(part):
@@ -160,80 +160,111 @@ def test_the_text_on_accuracy_names_the_test_of_groups():
     assert "[−.300, .900] can be chance (bootstrap of groups, p = .300)" in text
 
 
-def test_confidence_moves_are_counted_by_direction():
-    # Replicates are uniform from .6 to .92: .6 + .025 · .32 = .608, .92 − .025 · .32 = .912
-    drawn = bootstrap(["own"], delta=[[0.4] * 301], change_auc=[np.linspace(0.6, 0.92, 301)])
-    moves = (
-        "from Version 1 to Version 2 its confidence moved the right way in 3 of 5 gains and 1 "
-        "of 2 losses, and stayed equal in 1 (change AUC .760 [.608, .912]; .5 is chance)."
-    )
-    part = part_of(RIGHT, CONFIDENCE)
-    assert follow(drawn, part) == [f"Own followed (one ask): {moves}"]
-    assert follow(drawn, part, is_greedy=False) == [
-        f"Own moved with the labels: {moves} These 7 flips may be chance: ask twice, give "
-        "samples, name a control, or say that the answers are greedy."
-    ]
-    several = follow(drawn, part_of(RIGHT, CONFIDENCE, seeds=(1, 2)))
-    moves = "3 of 5 gains and 1 of 2 losses, and stayed equal in 1 (means of 2 seeds)"
-    assert moves in several[0]
+MOVES = (
+    "from Version 1 to Version 2 its confidence moved the right way in 3 of 5 gains and 1 of 2 "
+    "losses, and stayed equal in 1"
+)
+SURE = ".750 [.600, .900]"
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "verdict"),
-    [(0.4, 0.9, "is not shown to have followed"), (0.1, 0.4, "moved against the changes")],
+    ("word", "basis", "start", "end"),
+    [
+        ("followed", "one ask", "Own followed (one ask): ", ""),
+        (
+            "moved with the labels",
+            "samples",
+            "Own moved with the labels: ",
+            " These 7 flips may be chance: ask twice, give samples, name a control, or say "
+            "that the answers are greedy.",
+        ),
+        (
+            "followed, if no answer flips by itself (declared)",
+            "declared",
+            "Own followed, if no answer flips by itself (declared): ",
+            " Servers and batches can change greedy answers: a second ask of some questions "
+            "(--again) would show how often.",
+        ),
+    ],
 )
-def test_an_interval_that_contains_chance_shows_no_following(low, high, verdict):
-    drawn = bootstrap(["own"], delta=[[0.4] * 301], change_auc=[np.linspace(low, high, 301)])
-    assert follow(drawn, part_of(RIGHT, CONFIDENCE))[0].startswith(f"Own {verdict}: ")
+def test_a_claim_names_its_statistics_and_the_moves_by_direction(word, basis, start, end):
+    [text] = follow(part_of(RIGHT, CONFIDENCE), claim_rows(word, basis))
+    assert text == (
+        f"{start}moved {SURE}, knew {SURE} and {SURE}, knows {SURE} and {SURE} (.5 is chance); "
+        f"{MOVES}.{end}"
+    )
+
+
+def test_moves_are_means_over_seeds():
+    part = part_of(RIGHT, CONFIDENCE, seeds=(1, 2))
+    [text] = follow(part, claim_rows("followed", n_seeds=2))
+    assert "1 of 2 losses, and stayed equal in 1 (means of 2 seeds)" in text
+    assert text.endswith("The interval is over 2 seeds and the questions.")
+
+
+@pytest.mark.parametrize(
+    ("word", "lacking", "reason"),
+    [
+        (
+            "not shown",
+            "knows",
+            "is not shown to have followed: knows .500 [.480, .520], moved",
+        ),
+        ("moved against", "moved", "moved against the changes: moved .500 [.480, .520] ("),
+        ("did not move", "moved", "did not move: moved .500 [.480, .520] ("),
+        (
+            "lost its knowledge",
+            "knows",
+            "lost its knowledge: knows .500 [.480, .520], moved",
+        ),
+        (
+            "not shown",
+            "placebo: same scale",
+            "is not shown to have followed: a placebo (same scale) earns the word, too; moved",
+        ),
+    ],
+)
+def test_a_word_beside_a_failed_test_names_this_test(word, lacking, reason):
+    failed = {lacking: (0.5, 0.48, 0.52)} if " " not in lacking else {}
+    claims = claim_rows(word, "cross", lacking=lacking, counts=(5, 2, 5, 2), **failed)
+    assert follow(part_of(RIGHT, CONFIDENCE), claims)[0].startswith(f"Own {reason}")
+
+
+@pytest.mark.parametrize(("kind", "other"), [("gained", "lost"), ("lost", "gained")])
+def test_a_sentence_names_the_direction_if_only_one_holds(kind, other):
+    claims = claim_rows("followed", **{f"moved_{other}": (0.5, 0.4, 0.6)})
+    [text] = follow(part_of(RIGHT, CONFIDENCE), claims)
+    assert text.startswith(f"Own followed (one ask), in {kind} answers only: moved {SURE}")
 
 
 def test_a_shift_of_all_confidences_is_reported_with_both_means():
     """Confidences fall by .1 in seven questions, and by .3 in the lost ones."""
     shifted = {"a": [0.9] * 9, "b": [0.8] * 5 + [0.6, 0.6, 0.8, 0.8]}
-    part = part_of(RIGHT, shifted)
-    area = [np.linspace(0.6, 0.92, 301)]
-    drawn = bootstrap(["own"], delta=[np.linspace(-0.1, 0.2, 301)], change_auc=area)
+    [text] = follow(part_of(RIGHT, shifted), claim_rows("followed"))
     # Mean at b: (7 × .8 + 2 × .6) / 9 = .756
-    shift = (
-        "nearly all confidences fell (mean .900 to .756); they fell further in lost than in "
-        "gained questions; old thresholds no longer fit (change AUC .760 [.608, .912]; .5 is "
-        "chance)."
+    assert text.endswith(
+        "Nearly all confidences fell (mean .900 to .756), so old thresholds no longer fit."
     )
-    assert follow(drawn, part) == [f"Own followed in order only (one ask): {shift}"]
-    [text] = follow(drawn, part, is_greedy=False)
-    assert text.startswith(f"Own moved with the labels, in order only: {shift}")
     raised = {"a": [0.6] * 9, "b": [0.9] * 5 + [0.7] * 4}
     # Mean at b: (5 × .9 + 4 × .7) / 9 = .811
-    assert (
-        "nearly all confidences rose (mean .600 to .811); they rose further in gained than in "
-        "lost questions; old thresholds no longer fit"
-    ) in follow(drawn, part_of(RIGHT, raised))[0]
+    [text] = follow(part_of(RIGHT, raised), claim_rows("followed"))
+    assert "Nearly all confidences rose (mean .600 to .811), so" in text
 
 
 def test_a_claim_by_cross_asking_has_the_counts_of_both_asks():
-    drawn = bootstrap(["own"], delta=[[0.4] * 301], change_auc=[[0.9] * 301])
-    crossed = Crossed(
-        {
-            "delta0_balanced": {MEMBER: Sample(0.3, np.linspace(0.2, 0.4, 201), {0: 0.3})},
-            "change_auc": {MEMBER: Sample(0.7, np.linspace(0.6, 0.8, 201), {0: 0.7})},
-        },
-        gained=(31, 28),
-        lost=(12, 14),
-        n_left_out=3,
+    claims = claim_rows("followed", "cross", counts=(31, 12, 28, 14), left_out=3, halvings=20)
+    [text] = follow(part_of(RIGHT, CONFIDENCE), claims)
+    assert text.startswith(f"Own followed: moved {SURE}")
+    assert text.endswith(
+        "Asked twice: one ask decides which questions changed (gained and lost: 31 and 12; 28 "
+        "and 14), the other one has the confidence, in 20 halvings. 3 answers have a label in "
+        "one ask only and are left out."
     )
-    assert follow(drawn, part_of(RIGHT, CONFIDENCE), is_greedy=False, crossed=crossed) == [
-        "Own followed: asked twice, the confidence of one ask has a change AUC .700 [.605, "
-        ".795] and a Δ₀ᵇ of .300 [.205, .395] on the questions that the other ask gains and "
-        "loses (31 and 12; 28 and 14); .5 and 0 are chance. 3 answers have a label in one ask "
-        "only and are left out."
-    ]
 
 
 def test_a_claim_from_one_seed_is_about_what_was_given():
-    drawn = bootstrap(["own"], delta=[[0.4] * 301], change_auc=[np.linspace(0.6, 0.92, 301)])
-    of_one_seed = with_seeds(drawn, {17: 0.5})
-    [text] = follow(of_one_seed, part_of(RIGHT, CONFIDENCE, seeds=(17,)))
-    assert text.startswith("These predictions of own (one seed) followed (one ask): from")
+    [text] = follow(part_of(RIGHT, CONFIDENCE, seeds=(17,)), claim_rows("followed", n_seeds=1))
+    assert text.startswith("These predictions of own (one seed) followed (one ask): moved")
 
 
 def test_calibration_is_claimed_for_the_given_seeds():
@@ -250,37 +281,31 @@ def test_calibration_is_claimed_for_the_given_seeds():
 
 
 def test_too_few_lost_questions_give_no_claim_and_a_reason():
-    undefined = [[np.nan] * 201]
-    drawn = bootstrap(["own"], delta=undefined, change_auc=undefined)
-    [text] = follow(drawn, part_of(RIGHT, CONFIDENCE))
-    assert text.startswith("Own has too little data to show whether it followed: from")
-    assert text.endswith(
-        "(change AUC .750; .5 is chance). 5 gained and 2 lost questions give no interval, "
-        "which needs 5 of each in each pair."
-    )
+    undefined = dict.fromkeys(("moved", "moved_gained", "moved_lost"), (0.75, np.nan, np.nan))
+    claims = claim_rows("too few changed questions", **undefined)
+    assert follow(part_of(RIGHT, CONFIDENCE), claims) == [
+        "Own has too little data to show whether it followed. 5 gained and 2 lost questions "
+        "give no interval, which needs 5 of each in each pair."
+    ]
 
 
-def test_intervals_of_several_estimators_are_simultaneous():
-    """For two estimators the tails are .0125: .6 + .0125 · .32 = .604, and .916."""
+def test_the_last_sentence_says_that_intervals_hold_for_several_estimators():
     names = ["own", "other"]
-    part = part_of_all(names)
-    auc = np.linspace(0.6, 0.92, 301)
     near = 0.4 + 0.3 * np.cos(np.arange(301)), 0.4 + 0.3 * np.sin(np.arange(301))
-    texts = follow(bootstrap(names, delta=near, change_auc=[auc, auc]), part)
-    assert len(texts) == 2 and all("[.604, .916]" in text for text in texts)
+    drawn = bootstrap(names, delta=near, change_auc=[[0.6] * 301] * 2)
+    claims = pd.concat(claim_rows("followed", estimator=n, n_compared=2) for n in names)
+    texts = follow(part_of_all(names), claims, drawn)
+    assert len(texts) == 2
     assert texts[1].endswith("The intervals of these claims hold for 2 estimators at once.")
-    far = 0.9 + near[0] / 100, near[1] / 100  # the second one is below the first
-    [text] = follow(bootstrap(names, delta=far, change_auc=[auc, auc]), part)
-    assert text.startswith("Own followed") and "[.604, .916]" in text
 
 
 def test_further_best_estimators_are_counted():
     names = [f"e{i}" for i in range(MOST + 2)]
     rng = np.random.default_rng(0)
     drawn = bootstrap(names, delta=rng.random((5, 99)), change_auc=rng.random((5, 99)))
-    part = part_of_all(names)
     assert len(best_estimators(compare(drawn, members(drawn), EvaluationSettings()))) == 5
-    texts = follow(drawn, part)
+    claims = pd.concat(claim_rows("followed", estimator=name) for name in names)
+    texts = follow(part_of_all(names), claims, drawn)
     assert len(texts) == MOST and "2 more cannot be distinguished" in texts[-1]
 
 

@@ -12,7 +12,8 @@ from persistcal.report.page.verdict_text import WIDTH, next_step, verdict_record
 from persistcal.report.phrases import Answer, answer_to
 from persistcal.store import artifacts
 
-FOLLOWS = answer_to(Finding("following", "yes", "followed", 0.854, 0.781, 0.894, "cross"))
+MOVED = {"statistics": {"moved": [0.854, 0.781, 0.894]}, "lacking": ""}
+FOLLOWS = answer_to(Finding("following", "yes", "followed", *[0.0] * 3, "cross", "", MOVED))
 CALIBRATED = Answer(
     "✗",
     "over-confident",
@@ -42,7 +43,7 @@ def test_the_verdict_on_one_estimator_has_a_line_for_each_question():
         "m · quiz: v1 → v2, 300 questions, 77 gained, 35 lost",
         "",
         "accuracy     ✓ rises: .500 → .640, by .140 [.072, .206]",
-        "confidence   ✓ followed: change AUC .854 [.781, .894]",
+        "confidence   ✓ followed: moved .854 [.781, .894]; .5 is chance",
         "calibration  ✗ over-confident at v2: says .740, right .640 [.583, .694]",
         "threshold    ✓ kept: 94 % right [91, 97]",
         "",
@@ -56,7 +57,10 @@ def test_several_estimators_are_rows_and_a_baseline_has_no_marks():
     table = text.split("\n\n")[2].splitlines()
     assert [line.split("  ")[0] for line in table[2:]] == ["A", "Long name", "End"]
     assert len({line.index("✓") for line in table[2:4]}) == 1
-    assert "✓ .854 [.781, .894]  ✗ says .740, right .640  ✓ 94 % right, 26 → 36 %" in table[2]
+    assert (
+        "✓ moved .854 [.781, .894]  ✗ says .740, right .640  ✓ 94 % right, 26 → 36 %"
+        in table[2]
+    )
     assert not set("✓✗?") & set(table[4])
     assert "Did confidence follow? Yes for A and Long name." in text
 
@@ -67,9 +71,9 @@ def test_a_table_fits_a_terminal_and_names_keep_all_their_words():
         verdict(rated(name, cuts={0: 0.6}), rated("x" * 50)), "v1 v2"
     ).splitlines()
     assert max(map(len, lines)) <= WIDTH
-    table = [line.split("  ")[0] for line in lines[6:10]]  # the names, in two lines each
-    assert " ".join(table[:2]) == name
-    assert "".join(table[2:]) == "x" * 50
+    table = [line.split("  ")[0] for line in lines[6:12]]  # the names, in three lines each
+    assert " ".join(table[:3]) == name
+    assert "".join(table[3:]) == "x" * 50
 
 
 @pytest.mark.parametrize(

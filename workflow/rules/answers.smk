@@ -132,6 +132,8 @@ if study.halves:
             split=one_of(HALVES),
         conda:
             "../../envs/cpu.yaml"
+        params:
+            position=settings_of_job(study.position),
         script:
             "../scripts/answers/halve_samples.py"
 

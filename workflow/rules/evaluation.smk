@@ -146,6 +146,7 @@ rule make_claims:
         replicates=files_of_rows(paths.replicates, study.evaluated),
     output:
         claims=f"{RESULTS}/claims.csv",
+        placebos=f"{RESULTS}/placebos.csv",
     log:
         f"{LOGS}/make_claims.log",
     conda:
@@ -155,7 +156,7 @@ rule make_claims:
     params:
         checkpoints=EVALUATED,
         settings={d: study.settings_drawn(d) for d in DATASETS},
-        is_greedy=study.is_greedy,
+        determinism=study.determinism,
     script:
         "../scripts/evaluation/make_claims.py"
 

@@ -263,7 +263,7 @@ def follow_texts(
         texts[-1] += f" {more} more cannot be distinguished from the best in Δ₀ᵇ."
     claims = [claim for claim, _ in found.values() if claim.evidence]
     n_compared = max((claim.evidence["n_compared"] for claim in claims), default=1)
-    has_interval = not all(np.isnan([c.lower, c.evidence["balance"][1]]).all() for c in claims)
+    has_interval = not all(np.isnan(c.lower) for c in claims)
     if n_compared > 1 and texts and has_interval:
         texts[-1] += f" The intervals of these claims hold for {n_compared} estimators at once."
     return texts
@@ -295,7 +295,7 @@ def control_text(change: str, control: str, rows: pd.DataFrame, labels: DisplayN
             "gained or lost questions; ask more questions."
         )
     clauses = []
-    for word in (words.FOLLOWED, words.IN_ORDER, words.AGAINST):
+    for word in (words.FOLLOWED, words.NEW_STATE, words.LOST, words.AGAINST):
         named = [
             trained_name(row, labels) + _of_knowledge(row)
             for row in tested[tested["word"] == word].to_dict("records")

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from persistcal.evaluation.blocks import Member
-from persistcal.evaluation.claims import EXAMPLES, SAMPLES
+from persistcal.evaluation.claims import DECLARED, EXAMPLES, SAMPLES
 from persistcal.evaluation.findings import CALIBRATION, FOLLOWING, NONE, THRESHOLD
 from persistcal.report.page.contents import Contents, Found, Part, Update
 from persistcal.report.phrases import Answer, answer_to
@@ -143,6 +143,6 @@ def chance_of(found: Found | None) -> str:
     """
     following = found.findings[FOLLOWING] if found else {}
     bases = {one.basis for one in following.values()} - {""}
-    if not bases or SAMPLES in bases:
+    if not bases or bases & {DECLARED, SAMPLES}:
         return "chance, if no answer flips by itself"
     return "about chance, as all share the other examples" if EXAMPLES in bases else "chance"

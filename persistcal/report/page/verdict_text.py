@@ -3,6 +3,7 @@
 from textwrap import fill, wrap
 from typing import Any
 
+from persistcal.evaluation.claims import IF_DECLARED
 from persistcal.evaluation.findings import ASK_TWICE, KEEP
 from persistcal.report.page.verdict import Rated, Verdict
 from persistcal.report.phrases import (
@@ -34,13 +35,15 @@ def verdict_text(verdict: Verdict, files: str) -> str:
         lines += map(_folded, _four_lines(rated[0], update.later_name))
     else:
         headline = fill(f"Did confidence follow? {verdict.headline}", WIDTH)
-        marks = "  ".join(f"{mark} {meaning}" for mark, meaning in MEANING.items())
+        marks = fill("  ".join(f"{m}\xa0{meaning}" for m, meaning in MEANING.items()), WIDTH)
+        marks = marks.replace("\xa0", " ")
         lines += ["", *_table(verdict), "", headline, marks]
     steps = [f"Next: {next_step(verdict, files)}"]
-    if any(row.follows and row.follows.next == ASK_TWICE for row in rated):
+    if words := {r.follows.word for r in rated if r.follows and r.follows.next == ASK_TWICE}:
+        declare = ", or say by --greedy that no answer differs by chance"
         steps.append(
             "Flips can be chance. To learn whether confidence followed, ask twice and give the "
-            "second answers with --again, or say by --greedy that no answer differs by chance."
+            f"second answers with --again{'' if words == {IF_DECLARED} else declare}."
         )
     return "\n".join([*lines, "", *(fill(step, WIDTH) for step in steps)])
 

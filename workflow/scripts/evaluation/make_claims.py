@@ -3,7 +3,7 @@
 from persistcal.evaluation import pipeline
 from persistcal.evaluation.aligned import align_subjects
 from persistcal.evaluation.settings import EvaluationSettings
-from persistcal.store.artifacts import Claims, Predictions, Replicates
+from persistcal.store.artifacts import Claims, Placebos, Predictions, Replicates
 from persistcal.store.jobs import run
 
 
@@ -13,14 +13,14 @@ def make_claims(
     *,
     checkpoints: dict[str, list[str]],
     settings: dict[str, EvaluationSettings],
-    is_greedy: bool,
-) -> Claims:
-    """Return the claims of each model and dataset, see `persistcal.evaluation.claims`.
+    determinism: str,
+) -> tuple[Claims, Placebos]:
+    """Return claims and placebos of each model and dataset, see `persistcal.evaluation.claims`.
 
     `checkpoints` maps models to evaluation checkpoints, and `settings` are by dataset.
     """
     subjects = align_subjects([predictions], checkpoints, settings)
-    return pipeline.make_claims(subjects, replicates, settings, is_greedy=is_greedy)
+    return pipeline.make_claims(subjects, replicates, settings, determinism=determinism)
 
 
 if __name__ == "__main__":

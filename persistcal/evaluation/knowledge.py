@@ -1,0 +1,282 @@
+r"""Knew, moved, knows: statistics that a confidence cannot earn without knowledge.
+
+Change AUC compares gained questions (wrong, then right) with lost ones. Gained questions begin
+low and lost ones high, so every later number, a constant included, moves the right way: it
+regresses to the mean. Unchanged questions are therefore the controls of both directions. Let G,
+L, W and R be the gained, lost, still wrong and still right questions, :math:`c_1` and
+:math:`c_2` the confidences, d the difference of their mid-ranks, each within its checkpoint,
+and AUC(x; A, B) the probability that x is larger in A than in B, ties counting ½:
+
+- *knew*: ½ [AUC(c₁; R, G) + AUC(c₁; L, W)], and among changed questions AUC(c₁; L, G).
+- *moved*: ½ [AUC(d; G, W) + AUC(d; R, L)].
+- *knows*: ½ [AUC(c₂; G, W) + AUC(c₂; R, L)], and among changed questions AUC(c₂; G, L).
+
+All are ½ by chance. A later confidence that is constant, random or shuffled does not pass
+*knows*. A number per question, such as its difficulty or a copied confidence, has a and 1 − a
+among changed questions, so it does not pass both. Mid-ranks make *moved* blind to shifts and
+scales. One false claim remains possible: a later confidence that orders only difficulty, if the
+gained questions are easier than the lost ones, after an earlier one that knew its state.
+
+Statistics of several contrast sets (pairs of checkpoints, roles of two asks, halvings) are
+averages of influence values, see `persistcal.evaluation.influence`.
+
+Each estimator is also evaluated with placebos, confidences that cannot know what changed:
+
+- *mean rank*: the later confidence is the mean of the question's ranks at both checkpoints, so
+  it is a number per question.
+- *same scale*: the later confidence is the earlier one on the later one's scale.
+- *later shuffled* and *earlier shuffled*: one end is shuffled over questions, 20 times. A group
+  of questions moves as a whole, and all asks and seeds are shuffled alike.
+
+A claim is withheld if *same scale* earns it. *Mean rank* is printed only: it contains what the
+later confidence knows, so it earns the word of 38 to 92 % of true followers whose later
+confidence is the less noisy one, and catches the limit above in at most 1 % of studies. Of the
+shuffles at most about 2.5 % earn the word, and their share is printed.
+"""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from persistcal.evaluation.aligned import RatedSet
+from persistcal.evaluation.blocks import Member
+from persistcal.evaluation.bootstrap import Bootstrap, Samples
+from persistcal.evaluation.contrast import FourRows
+from persistcal.evaluation.draws import PSEUDO_AUC
+from persistcal.evaluation.influence import Influence, area_influence, change_of_ranks, ranks
+from persistcal.evaluation.predictions import AnswerArrays, Array
+from persistcal.evaluation.settings import EvaluationSettings
+
+STRATA = FourRows._fields
+N_SHUFFLES = 20
+MEAN_RANK, SAME_SCALE = "mean rank", "same scale"
+LATER, EARLIER = "later shuffled", "earlier shuffled"
+WITHHOLDING = (SAME_SCALE,)  # if one of these earns the word, it is withheld
+KEY_DECIMALS = 6  # of the values by which pseudo-questions are keyed
+AT_ONCE = 2_000  # replicates
+
+
+class Statistic(NamedTuple):
+    """The mean of AUCs of the earlier or later confidence, or of the change of ranks.
+
+    Each of `areas` names the stratum with the higher values, then the other one.
+    """
+
+    heading: str
+    rated: Literal["earlier", "later", "change"]
+    areas: tuple[tuple[str, str], ...]
+
+
+STATISTICS = {
+    "knew": Statistic(
+        "Knew", "earlier", (("stayed_right", "gained"), ("lost", "stayed_wrong"))
+    ),
+    "knew_changed": Statistic("Knew (changed)", "earlier", (("lost", "gained"),)),
+    "moved": Statistic(
+        "Moved", "change", (("gained", "stayed_wrong"), ("stayed_right", "lost"))
+    ),
+    "knows": Statistic(
+        "Knows", "later", (("gained", "stayed_wrong"), ("stayed_right", "lost"))
+    ),
+    "knows_changed": Statistic("Knows (changed)", "later", (("gained", "lost"),)),
+    "moved_gained": Statistic("Moved (gained)", "change", (("gained", "stayed_wrong"),)),
+    "moved_lost": Statistic("Moved (lost)", "change", (("stayed_right", "lost"),)),
+}
+KNEW, KNOWS = ("knew", "knew_changed"), ("knows", "knows_changed")
+NEEDED = (*KNEW, "moved", *KNOWS)  # to have followed, each above chance
+CHANCE = 0.5
+EQUIVALENT = 0.05  # an interval of *moved* within ½ ± this shows that nothing moved
+# The statistics that a replaced later or earlier confidence changes, fastest first
+NEW = ("knows_changed", "knows", "moved")
+OLD = ("knew_changed", "knew", "moved")
+Replaced = Callable[[int, Array, Array], tuple[Array, Array]]
+
+
+def sample_knowledge(sets: Sequence[RatedSet], bootstrap: Bootstrap) -> dict[str, Samples]:
+    """Measure each estimator by the statistics, plain means over contrast sets.
+
+    Replicates are NaN if a stratum of a pair of checkpoints has fewer than `min_direction`
+    groups, a mean over asks and halvings, and values are NaN if a set has fewer than two.
+    """
+    answers, groups = bootstrap.answers, bootstrap.answers.groups
+    shape = len(answers.confidence), bootstrap.n_replicates
+    strata = [_count_groups(rated, groups) for rated in sets]
+    values = {name: np.full(shape[0], np.nan) for name in STATISTICS}
+    drawn = {name: np.full(shape, np.nan) for name in STATISTICS}
+    if min((min(counts.values()) for counts in strata), default=0) >= 2:
+        influences = {
+            name: [
+                Influence.mean(
+                    [
+                        influence_of(name, rated, counts, groups, *_ends(rated, run))
+                        for rated, counts in zip(sets, strata, strict=True)
+                    ]
+                )
+                for run in range(shape[0])
+            ]
+            for name in STATISTICS
+        }
+        values = {
+            name: np.array([of.value for of in runs]) for name, runs in influences.items()
+        }
+        if _fewest(sets, strata) >= bootstrap.settings.min_direction:
+            drawn = _replicate(influences, bootstrap)
+    return {name: bootstrap.samples(values[name], drawn[name]) for name in STATISTICS}
+
+
+def _fewest(sets: Sequence[RatedSet], strata: Sequence[Mapping[str, int]]) -> float:
+    """Return the smallest number of groups in a stratum of a pair, a mean over its sets."""
+    by_pair: dict[tuple[int, int], list[list[int]]] = {}
+    for rated, counts in zip(sets, strata, strict=True):
+        place = rated.pair.earlier, rated.pair.later
+        by_pair.setdefault(place, []).append(list(counts.values()))
+    return min(float(np.mean(counts, axis=0).min()) for counts in by_pair.values())
+
+
+def _ends(rated: RatedSet, run: int) -> tuple[Array, Array]:
+    return rated.runs[run].before, rated.runs[run].after
+
+
+def _count_groups(rated: RatedSet, groups: NDArray[np.intp]) -> dict[str, int]:
+    return {name: len(np.unique(groups[getattr(rated.pair, name)])) for name in STRATA}
+
+
+def influence_of(
+    name: str,
+    rated: RatedSet,
+    n_groups: Mapping[str, int],
+    groups: NDArray[np.intp],
+    earlier: Array,
+    later: Array,
+) -> Influence:
+    """Return a statistic of confidences in the questions of one contrast set."""
+    statistic = STATISTICS[name]
+    if statistic.rated == "change":
+        confidence = change_of_ranks(earlier, later)
+    else:
+        confidence = earlier if statistic.rated == "earlier" else later
+    questions, pseudo = np.zeros(len(groups)), np.zeros((len(STRATA), 2))
+    value = centre = 0.0
+    share = 1 / len(statistic.areas)
+    for area in statistic.areas:
+        rows = [getattr(rated.pair.rows, stratum) for stratum in area]
+        counts = n_groups[area[0]], n_groups[area[1]]
+        sides = area_influence(confidence[rows[0]], confidence[rows[1]], counts)
+        value, centre = value + share * sides[0].value, centre + share * sides[0].centre
+        for stratum, side in zip(area, sides, strict=True):
+            questions[getattr(rated.pair, stratum)] += share * side.questions
+            pseudo[STRATA.index(stratum)] += share * side.pseudo
+    return Influence(value, centre, questions, pseudo.ravel())
+
+
+def _replicate(
+    influences: Mapping[str, Sequence[Influence]], bootstrap: Bootstrap
+) -> dict[str, Array]:
+    """Return replicates of the statistics of all runs, (n_runs, n_replicates) each.
+
+    Weights of an estimator's pseudo-questions are keyed by the values of its statistics, so
+    that names have no effect.
+    """
+    of_runs = [part for parts in influences.values() for part in parts]
+    n_runs, n_replicates = len(of_runs) // len(influences), bootstrap.n_replicates
+    drawn = np.empty((len(of_runs), n_replicates))
+    questions = np.array([part.questions for part in of_runs])
+    centre = np.array([part.centre for part in of_runs]) - questions.sum(axis=1)
+    for runs in bootstrap.answers.rows.values():
+        rows = [k * n_runs + run for k in range(len(influences)) for run in runs]
+        values = np.round([of_runs[row].value for row in rows], KEY_DECIMALS)
+        key = hashlib.sha256(values.tobytes()).digest()
+        rng = np.random.default_rng([bootstrap.settings.seed, 3, *key[:16]])
+        pseudo = rng.standard_gamma(PSEUDO_AUC, (2 * len(STRATA), n_replicates)) - PSEUDO_AUC
+        drawn[rows] = np.array([of_runs[row].pseudo for row in rows]) @ pseudo
+    every = np.arange(len(bootstrap.answers.groups))
+    for start in range(0, n_replicates, AT_ONCE):
+        block = range(start, min(start + AT_ONCE, n_replicates))
+        weights = bootstrap.weights(every, block)
+        drawn[:, block.start : block.stop] += centre[:, None] + questions @ weights
+    by_statistic = np.clip(drawn, 0, 1).reshape(-1, n_runs, n_replicates)
+    return dict(zip(influences, by_statistic, strict=True))
+
+
+def placebo_shares(
+    sets: Sequence[RatedSet], answers: AnswerArrays, settings: EvaluationSettings, level: float
+) -> dict[Member, dict[str, float]]:
+    """Return for each estimator the share of each placebo's trials that earn the word.
+
+    `level` is that of the two-sided intervals, which are normal approximations here.
+    """
+    groups, seed = answers.groups, settings.seed
+    strata = [_count_groups(rated, groups) for rated in sets]
+    orders = [
+        [_shuffled(groups[rated.pair.every], ranks) for rated in sets]
+        for ranks in (
+            np.random.default_rng([seed, 4, number]).permutation(1 + groups.max(initial=0))
+            for number in range(N_SHUFFLES)
+        )
+    ]
+
+    def is_earned(runs: Sequence[int], replaced: Replaced, names: Sequence[str]) -> bool:
+        """Return whether the statistics are all above chance; the first failure ends it."""
+        return all(
+            Influence.mean(
+                [
+                    influence_of(name, rated, counts, groups, *replaced(k, *_ends(rated, run)))
+                    for k, (rated, counts) in enumerate(zip(sets, strata, strict=True))
+                    for run in runs
+                ]
+            ).lower(groups, level)
+            > CHANCE
+            for name in names
+        )
+
+    made = {}
+    for member, runs in answers.rows.items():
+        keeps = {
+            LATER: is_earned(runs, _as_it_is, KNEW),
+            EARLIER: is_earned(runs, _as_it_is, KNOWS),
+        }
+        shares = {
+            name: float(keeps[LATER] and is_earned(runs, replaced, NEW))
+            for name, replaced in ((MEAN_RANK, _mean_rank), (SAME_SCALE, _same_scale))
+        }
+        for name, needed in ((LATER, NEW), (EARLIER, OLD)):
+            earned = (
+                keeps[name] and is_earned(runs, _shuffle(name, order), needed)
+                for order in orders
+            )
+            shares[name] = sum(earned) / N_SHUFFLES
+        made[member] = shares
+    return made
+
+
+def _shuffle(name: str, orders: Sequence[NDArray[np.intp]]) -> Replaced:
+    """Return a function that shuffles one end in the order of each contrast set."""
+
+    def replace(number: int, earlier: Array, later: Array) -> tuple[Array, Array]:
+        order = orders[number]
+        return (earlier, later[order]) if name == LATER else (earlier[order], later)
+
+    return replace
+
+
+def _as_it_is(number: int, earlier: Array, later: Array) -> tuple[Array, Array]:
+    return earlier, later
+
+
+def _mean_rank(number: int, earlier: Array, later: Array) -> tuple[Array, Array]:
+    return earlier, ranks(earlier).middle + ranks(later).middle
+
+
+def _same_scale(number: int, earlier: Array, later: Array) -> tuple[Array, Array]:
+    places = np.ceil(ranks(earlier).highest * len(later) - 0.5).astype(int) - 1
+    return earlier, np.sort(later)[places]
+
+
+def _shuffled(groups: NDArray[np.intp], rank_of_group: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return the position of the confidence that each question gets; groups stay together."""
+    order = np.empty(len(groups), np.intp)
+    order[np.argsort(groups, kind="stable")] = np.argsort(rank_of_group[groups], kind="stable")
+    return order
