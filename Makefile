@@ -96,7 +96,7 @@ docs-data: $(VENV)/ready  ## copy results of studies to docs/data, such as ARGS=
 docs-numbers: $(VENV)/ready  ## correct the numbers in README and docs
 	@$(RUN)/python -m tools.docs_numbers
 
-real-updates: $(VENV)/ready-dev  ## measure published updates: docs/real_updates.md; ARGS="answers tuned"
+real-updates: $(VENV)/ready-dev  ## measure published updates: docs/real_updates.md; ARGS="answers tuned triple"
 	@$(RUN)/python -m reproduce.real_updates $(ARGS)
 
 config-readme: $(VENV)/ready  ## write config/README.md from the schema

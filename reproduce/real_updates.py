@@ -1,8 +1,9 @@
 """Measure real updates of real models on stated confidences: docs/real_updates.md.
 
-`python -m reproduce.real_updates verbalised_mmlu.csv.gz tuned_for_confidence.csv` reads the two
-files that docs/real_updates.md describes, which the project does not contain, and writes
-docs/data/real_updates.csv, the tables of the page and docs/images/real_updates.png.
+`python -m reproduce.real_updates verbalised_mmlu.csv.gz tuned_for_confidence.csv
+tuned_and_shuffled.csv` reads the three files that docs/real_updates.md describes, which the
+project does not contain, and writes docs/data/real_updates.csv, the tables of the page and
+docs/images/real_updates.png.
 
 An update is a pair of consecutive versions of a model line, on the questions that both
 answered. The intervals of all updates hold at once with 95 % by Bonferroni's inequality, which
@@ -14,6 +15,7 @@ import argparse
 import re
 import warnings
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,7 +28,16 @@ from statsmodels.tools.sm_exceptions import InvalidTestWarning
 from tqdm import tqdm
 
 import persistcal
+from persistcal.evaluation import knowledge
+from persistcal.evaluation.aligned import rate
+from persistcal.evaluation.bootstrap import Bootstrap
+from persistcal.evaluation.claims import SAMPLES, word_of
+from persistcal.evaluation.contrast import contrast_sets
+from persistcal.evaluation.influence import change_of_ranks
+from persistcal.evaluation.knowledge import sample_knowledge
 from persistcal.evaluation.reliability import checkpoint_calibration
+from persistcal.evaluation.samples import Bounds, Sample
+from persistcal.evaluation.settings import EvaluationSettings
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / "docs" / "data" / "real_updates.csv"
@@ -36,8 +47,16 @@ PRECISION = 0.95
 LEVEL = 0.05
 N_REPLICATES = 20_000
 SEED = 17
-CHANCE = {"change_auc": 0.5, "delta0_balanced": 0.0}
+STATISTICS = [*knowledge.STATISTICS, "change_auc"]
+# The mean change AUC of a sampled answer's probability if nothing changed, in the world of that
+# name in benchmarks/knew_moved_knows.py, and a share of answers that change if asked again
+FLIPS_ALONE, ASKED_AGAIN = 0.79, 0.02
 ENDS = ("earlier", "later")
+PANELS = {
+    "knew": "knew: the earlier confidence\nknew what would change",
+    "moved": "moved: confidence moved\nwith the change",
+    "knows": "knows: the later confidence\nknows what changed",
+}
 VERDICTS = ("kept", "broken", "undecided", "none")
 # Versions of each line in order of release, named as after the / in the column `model`
 LINES = {
@@ -66,6 +85,11 @@ LINES = {
     "Gemma": {"3 27B": "gemma-3-27b", "4 31B": "gemma-4-31b"},
 }
 TUNED = "Gemma 3 12B, tuned to state its confidence"
+# Versions of the third file: the second fine-tuning was on confidences of other questions
+TRIPLE = {
+    "Gemma 3 4B, tuned to state its confidence": ("before", "tuned"),
+    "Gemma 3 4B, the same on shuffled confidences": ("before", "shuffled"),
+}
 
 
 class PublishedUpdate(NamedTuple):
@@ -77,10 +101,14 @@ class PublishedUpdate(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """Value of each measure of an update, and replicates of those with an interval."""
+    """Value of each measure of an update, and samples of those with an interval."""
 
     values: dict[str, float]
-    replicates: dict[str, np.ndarray]
+    samples: dict[str, Sample]
+
+    def bounds(self, name: str, n_updates: int) -> Bounds:
+        """Return a statistic with an interval; all `n_updates` hold together with 95 %."""
+        return self.samples[name].bounds(LEVEL / n_updates)
 
 
 def labels(lines: Mapping[str, Mapping[str, str]]) -> list[tuple[str, tuple[str, str]]]:
@@ -102,6 +130,7 @@ def read_answers(path: Path) -> pd.DataFrame:
     table = pd.read_csv(path)
     return pd.DataFrame(
         {
+            "vendor": table["model"].str.split("/").str[0],
             "checkpoint": table["model"].str.split("/").str[-1].str.split("@").str[0],
             "question_id": table["item_id"].astype(str),
             "confidence": table["confidence"] / 100,
@@ -116,7 +145,7 @@ def find_updates(
     """Return each update with the answers to the questions that both versions answered."""
     updates = []
     for label, versions in labels(lines):
-        rows = answers[answers["checkpoint"].isin(versions)]
+        rows = answers[answers["checkpoint"].isin(versions)].drop(columns="vendor")
         counts = rows.groupby("question_id")["checkpoint"].nunique()
         shared = rows[rows["question_id"].isin(counts.index[counts == 2])]
         if shared.empty:
@@ -131,9 +160,11 @@ def measure(update: PublishedUpdate, *, n_replicates: int = N_REPLICATES) -> Mea
     compared = persistcal.compare(
         rows, update.versions, min_contrast=1, n_replicates=n_replicates, seed=SEED
     )
-    rows_of_odds = compared.replicates.query("conditioning == 'odds'").set_index("metric")
-    observed = rows_of_odds["value"].to_dict()
-    claims = rows_of_odds["claims"].to_dict()
+    [data] = compared.aligned.values()
+    bootstrap = Bootstrap(data.answers, compared.settings)
+    found = sample_knowledge(data.rated(), bootstrap)
+    found |= bootstrap.apply(["change_auc"], data.rated())
+    samples = {name: next(iter(of.values())) for name, of in found.items()}
     first, second = (
         rows[rows["checkpoint"] == version].set_index("question_id")
         for version in update.versions
@@ -146,8 +177,7 @@ def measure(update: PublishedUpdate, *, n_replicates: int = N_REPLICATES) -> Mea
         "gained": len(gained),
         "lost": len(lost),
     }
-    for name in CHANCE:
-        values[name] = float(observed[name])
+    values |= {name: samples[name].value for name in STATISTICS}
     for end, version in (("earlier", first), ("later", second)):
         calibration = checkpoint_calibration(
             [version["confidence"].to_numpy()],
@@ -172,14 +202,63 @@ def measure(update: PublishedUpdate, *, n_replicates: int = N_REPLICATES) -> Mea
     values[threshold["verdict"] or "none"] = 1
     columns = ("threshold", "earlier_coverage", "later_coverage", "confident_regressions")
     values |= {name: float(threshold[name]) for name in columns}
-    return Measured(values, {name: np.asarray(claims[name]) for name in CHANCE})
+    return Measured(values, samples)
 
 
-def interval(replicates: np.ndarray, n_updates: int) -> tuple[float, float]:
-    """Return an interval of one update; all `n_updates` hold together with 95 %."""
-    tail = LEVEL / 2 / n_updates
-    low, high = np.quantile(replicates, [tail, 1 - tail]).tolist()
-    return low, high
+def of_unrelated_models(answers: pd.DataFrame) -> dict[str, float]:
+    """Return the means of the statistics over pairs of models of different vendors.
+
+    The less accurate model is the earlier one. Pairs that share no question, or have no gained
+    or no lost ones, are left out.
+    """
+    wide = answers.set_index(["checkpoint", "question_id"])[["correct", "confidence"]].unstack()
+    order = answers.groupby("checkpoint")["correct"].mean().sort_values().index
+    vendors = answers.drop_duplicates("checkpoint").set_index("checkpoint")["vendor"]
+    rows = []
+    for pair in combinations(order, 2):
+        shared = pd.DataFrame(wide.loc[list(pair)]).dropna(axis=1)
+        if vendors[pair[0]] == vendors[pair[1]] or shared.empty:
+            continue
+        correct, confidence = (shared[name].to_numpy() for name in ("correct", "confidence"))
+        sets = contrast_sets(correct.astype(np.int8), pair, EvaluationSettings(min_contrast=1))
+        if not sets or not sets[0].has_both_directions:
+            continue
+        [run] = (of := rate(sets[0], [confidence])).runs
+        pooled = (
+            [of.pair.rows.gained, of.pair.rows.stayed_wrong],
+            [
+                of.pair.rows.stayed_right,
+                of.pair.rows.lost,
+            ],
+        )
+        moved = change_of_ranks(run.before, run.after)
+        gained, lost = (auc_of(moved[a], moved[b]) for a, b in pooled)
+        n_gained = of.pair.counts.gained
+        area = auc_of(run.change[:n_gained], run.change[n_gained:])
+        rows.append((area, (gained + lost) / 2, gained, lost))
+    names = ("change_auc", "moved", "moved_gained", "moved_lost")
+    return {"pairs": len(rows), **dict(zip(names, np.mean(rows, axis=0).tolist(), strict=True))}
+
+
+def auc_of(higher: np.ndarray, lower: np.ndarray) -> float:
+    """Return the share of pairs in which the first value is higher; ties count half."""
+    return float(np.mean(np.sign(higher[:, None] - lower) / 2 + 0.5))
+
+
+def by_flips_alone(measured: Sequence[Measured]) -> float:
+    """Return the mean change AUC that chance flips alone could give.
+
+    It is ½ + (`FLIPS_ALONE` − ½) times the share of changed answers that `ASKED_AGAIN`
+    explains, at most 1 for each update.
+    """
+    shares = [
+        min(
+            1.0,
+            ASKED_AGAIN * of.values["questions"] / (of.values["gained"] + of.values["lost"]),
+        )
+        for of in measured
+    ]
+    return 0.5 + (FLIPS_ALONE - 0.5) * float(np.mean(shares))
 
 
 def random_effects_mean(
@@ -198,31 +277,37 @@ def random_effects_mean(
 def tabulate(
     updates: Sequence[PublishedUpdate],
     whole_lines: Sequence[PublishedUpdate],
-    tuned: PublishedUpdate,
+    tuned: Sequence[PublishedUpdate],
+    unrelated: Mapping[str, float],
 ) -> pd.DataFrame:
     """Return the rows of docs/data/real_updates.csv: name, value, low and high.
 
     `whole_lines` are the updates from the first to the last version of each line. They share
     no version, so their mean shows how much the shared versions of `updates` matter.
+    `unrelated` are means over pairs of unrelated models.
     """
-    by_label = {update.label: update for update in [*updates, *whole_lines, tuned]}
+    by_label = {update.label: update for update in [*updates, *whole_lines, *tuned]}
     measured = {label: measure(update) for label, update in tqdm(by_label.items(), "updates")}
     rows: list[tuple[str, float, float, float]] = []
-    for label in [*(update.label for update in updates), tuned.label]:
-        n_updates = 1 if label == tuned.label else len(updates)
-        for name, value in measured[label].values.items():
-            ends = (np.nan, np.nan)
-            if name in CHANCE:
-                ends = interval(measured[label].replicates[name], n_updates)
-            rows.append((f"{slug(label)}.{name}", value, *ends))
+    for update in [*updates, *tuned]:
+        n_updates, of = 1 if update in tuned else len(updates), measured[update.label]
+        for name, value in of.values.items():
+            ends = of.bounds(name, n_updates)[1:] if name in STATISTICS else (np.nan, np.nan)
+            rows.append((f"{slug(update.label)}.{name}", value, *ends))
+        bounds = {name: of.bounds(name, n_updates) for name in STATISTICS}
+        word = word_of(bounds, SAMPLES).word
+        rows.append((f"{slug(update.label)}.word: {word}", 1, np.nan, np.nan))
     for title, family in (("mean", updates), ("mean_of_lines", whole_lines)):
         results = [measured[update.label] for update in family]
-        for name in CHANCE:
+        for name in STATISTICS:
             mean = random_effects_mean(
                 [result.values[name] for result in results],
-                [float(result.replicates[name].var(ddof=1)) for result in results],
+                [float(result.samples[name].draws.var(ddof=1)) for result in results],
             )
             rows.append((f"{title}.{name}", *mean))
+    flips = by_flips_alone([measured[update.label] for update in updates])
+    rows += [("flips_alone.change_auc", flips, np.nan, np.nan)]
+    rows += [(f"unrelated.{name}", of, np.nan, np.nan) for name, of in unrelated.items()]
     table = pd.DataFrame(rows, columns=["name", "value", "low", "high"])
     return table.dropna(subset="value")
 
@@ -243,6 +328,11 @@ class ResultsOfUpdates:
         _, low, high = self.rows[f"{slug(label)}.{name}"]
         return low, high
 
+    def word(self, label: str) -> str:
+        """Return the word for an update."""
+        begin = f"{slug(label)}.word: "
+        return next(name.removeprefix(begin) for name in self.rows if name.startswith(begin))
+
     def printed(self, label: str, name: str) -> str:
         """Return a value with its interval, such as .62 [.51, .73]."""
         low, high = (number(end, 2) for end in self.ends(label, name))
@@ -260,20 +350,21 @@ def number(value: float, digits: int) -> str:
 def change_table(results: ResultsOfUpdates, names: Sequence[str]) -> list[str]:
     """Return the table about changed answers in Markdown."""
     lines = [
-        "| update | questions | accuracy | gained, lost | change AUC | Δ₀ᵇ "
-        "| confidence in lost answers |",
-        "|---|--:|--:|--:|--:|--:|--:|",
+        "| update | accuracy | gained, lost | knew | moved | knows | moved in gained, lost "
+        "| change AUC | word |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|---|",
     ]
     for label in names:
-        accuracy, lost = (
-            " → ".join(number(results(label, f"{end}.{name}"), 3) for end in ENDS)
-            for name in ("accuracy", "confidence_in_lost")
+        accuracy = " → ".join(number(results(label, f"{end}.accuracy"), 3) for end in ENDS)
+        counts = ", ".join(f"{results(label, name):,.0f}" for name in ("gained", "lost"))
+        tests = " | ".join(
+            ", ".join(results.printed(label, name) for name in of)
+            for of in (knowledge.KNEW, ("moved",), knowledge.KNOWS)
         )
-        counts = [f"{results(label, name):,.0f}" for name in ("questions", "gained", "lost")]
-        measures = " | ".join(results.printed(label, name) for name in CHANCE)
+        moved = ", ".join(number(results(label, f"moved_{of}"), 2) for of in ("gained", "lost"))
+        area, word = results.printed(label, "change_auc"), results.word(label)
         lines.append(
-            f"| {label} | {counts[0]} | {accuracy} | {counts[1]}, {counts[2]} | {measures} "
-            f"| {lost} |"
+            f"| {label} | {accuracy} | {counts} | {tests} | {moved} | {area} | {word} |"
         )
     return lines
 
@@ -310,8 +401,8 @@ def write_tables(table: pd.DataFrame, text: str) -> str:
     """Return the page with its tables made anew from the results."""
     results, names = ResultsOfUpdates(table), [label for label, _ in labels(LINES)]
     for title, lines in (
-        ("changes", change_table(results, [*names, TUNED])),
-        ("use", use_table(results, [*names, TUNED])),
+        ("changes", change_table(results, [*names, TUNED, *TRIPLE])),
+        ("use", use_table(results, [*names, TUNED, *TRIPLE])),
     ):
         begin, end = f"<!-- table: {title} -->\n", "<!-- end of table -->"
         made = begin + "".join(line + "\n" for line in lines) + end
@@ -324,29 +415,32 @@ def write_tables(table: pd.DataFrame, text: str) -> str:
 
 
 def draw(table: pd.DataFrame, file: Path) -> None:
-    """Draw the change AUC of every update, and the mean over updates."""
+    """Draw whether every update, and the mean over updates, knew, moved and knows."""
     mpl.use("Agg")
     results, names = ResultsOfUpdates(table), [label for label, _ in labels(LINES)]
-    figure, axes = plt.subplots(figsize=(7.6, 4.6), layout="constrained")
-    axes.axvline(0.5, color="0.4", linestyle="--", linewidth=1)
-    for y, label in enumerate([*names, ""]):
-        key = label or "mean"
-        value, (low, high) = results(key, "change_auc"), results.ends(key, "change_auc")
-        is_above = low > 0.5
-        colour = "#00796b" if is_above else "0.45"
-        axes.plot([low, high], [y, y], color=colour, linewidth=2)
-        axes.plot(value, y, "o" if label else "D", color=colour, markersize=7)
-        counts = [f"{results(label, name):.0f}" for name in ("gained", "lost")]
-        note = f"{counts[0]} gained, {counts[1]} lost" if label else f"{number(value, 2)}"
-        axes.text(1.01, y, note, va="center", color="0.3", fontsize=8)
-    axes.set_yticks(range(len(names) + 1), [*names, "mean over updates"])
-    axes.invert_yaxis()
-    axes.set(xlim=(0.25, 1), xlabel="change AUC: does stated confidence move with the labels?")
-    axes.text(
-        0.5, -0.9, "chance, if no answer flips by itself", ha="center", fontsize=8, color="0.4"
+    figure, panels = plt.subplots(
+        1, 3, figsize=(9.2, 4.6), layout="constrained", sharey=True, sharex=True
     )
-    axes.spines[["top", "right", "left"]].set_visible(False)
-    axes.tick_params(axis="y", length=0)
+    for axes, (name, title) in zip(panels, PANELS.items(), strict=True):
+        axes.axvline(0.5, color="0.4", linestyle="--", linewidth=1)
+        for y, label in enumerate([*names, ""]):
+            key = label or "mean"
+            value, (low, high) = results(key, name), results.ends(key, name)
+            colour = "#00796b" if low > 0.5 else "0.45"
+            axes.plot([low, high], [y, y], color=colour, linewidth=2)
+            axes.plot(value, y, "o" if label else "D", color=colour, markersize=7)
+            for of, marker in (("gained", "^"), ("lost", "v")) if name == "moved" else ():
+                end = results(key, f"moved_{of}")
+                axes.plot(end, y, marker, color="w", markeredgecolor="0.2", markersize=5)
+        axes.set(title=title, xlim=(0.2, 1))
+        axes.title.set_fontsize(10)
+        axes.spines[["top", "right", "left"]].set_visible(False)
+        axes.tick_params(axis="y", length=0)
+    panels[0].set_yticks(range(len(names) + 1), [*names, "mean over updates"])
+    panels[0].invert_yaxis()
+    panels[1].set_xlabel(
+        ".5 is chance; triangles: in gained (up) and lost (down) answers alone"
+    )
     figure.savefig(file, dpi=130)
     plt.close(figure)
 
@@ -358,14 +452,21 @@ def main() -> None:
     )
     parser.add_argument("answers", type=Path, help="verbalised_mmlu.csv.gz")
     parser.add_argument("tuned", type=Path, help="tuned_for_confidence.csv")
+    parser.add_argument("triple", type=Path, help="tuned_and_shuffled.csv")
     files = parser.parse_args()
     answers, tuned = read_answers(files.answers), pd.read_csv(files.tuned)
     earlier, later = tuned["checkpoint"].unique()
+    triple = pd.read_csv(files.triple)
+    of_triple = [
+        PublishedUpdate(label, versions, triple[triple["checkpoint"].isin(versions)])
+        for label, versions in TRIPLE.items()
+    ]
     ends = {line: dict(list(named.items())[:: len(named) - 1]) for line, named in LINES.items()}
     table = tabulate(
         find_updates(answers, LINES),
         find_updates(answers, ends),
-        PublishedUpdate(TUNED, (earlier, later), tuned),
+        [PublishedUpdate(TUNED, (earlier, later), tuned), *of_triple],
+        of_unrelated_models(answers),
     )
     table.to_csv(DATA, index=False, float_format="%.6g")
     PAGE.write_text(write_tables(table, PAGE.read_text(encoding="utf-8")), encoding="utf-8")

@@ -32,6 +32,22 @@ def percent(*columns, digits=1):
     return f"{low:.{digits}f}–{high:.{digits}f}"
 
 
+def in_order(column):
+    """Print values in per cent, such as 11, 82, 100."""
+    return ", ".join(f"{value:.0f}" for value in column)
+
+
+NOTHING = ("constant", "random", "shuffled", "random, groups of four")
+LIMIT = "own state, then difficulty, gained easier"
+SAMPLED = {
+    "*followed*, ten samples, 15 % changed, 300 questions, 1 and 20 halvings": (
+        "ten samples, 15 % changed"
+    ),
+    "the same, many chance flips": "ten samples, many chance flips, 15 % changed",
+    "the same, four samples": "four samples, 15 % changed",
+}
+
+
 def coverage():
     exact = read("few_changed_exact").set_index("lost")
     yield "Δ₀ᵇ of one pair without ties, 3 lost questions, exact", span(exact.loc[3])
@@ -66,13 +82,29 @@ def false_claims():
         "two equal checkpoints differ, or four have a trend (AUC, Brier score)",
         percent(checkpoints),
     )
-    asks = read("asked_twice").query("changed == 0")
+    worlds = read("knew_moved_knows")
+    knows_nothing = worlds[worlds["world"].isin([f"later {of}" for of in NOTHING])]
     yield (
-        "one sampled ask shows that confidence followed knowledge",
-        percent(asks["one_ask"]),
+        "a constant, random or shuffled later confidence: change AUC and Δ₀ᵇ above chance",
+        percent(knows_nothing["before"]),
     )
-    yield "cross-asked: *followed*", percent(asks["followed"])
-    yield "cross-asked: *moved against*", percent(asks["against"])
+    yield "the same: *followed*", percent(knows_nothing["followed"])
+    limit = worlds["world"] == LIMIT
+    others = worlds[~worlds["follows"] & ~limit & ~worlds["world"].str.contains("samples?")]
+    yield "one state, difficulty or a copy: *followed*", percent(others["followed"])
+    yield (
+        "own state, then difficulty, gained questions easier (the known limit): *followed*",
+        percent(worlds[limit]["followed"]),
+    )
+    asks = worlds[worlds["world"].str.endswith("nothing changed")]
+    yield (
+        "nothing changed, one sampled ask: all five tests",
+        percent(asks.query("halvings == 0")["all_five"]),
+    )
+    yield (
+        "nothing changed, cross-asked: *followed*",
+        percent(asks.query("halvings > 0")["followed"]),
+    )
     control = read("controls").query("of_knowledge == 0")
     yield (
         "next to a control: *followed*, by Δ_K or AUC_K",
@@ -80,10 +112,10 @@ def false_claims():
     )
     grouped = read("groups")
     yield (
-        "*followed*, for 400 questions in groups that share a fact",
-        percent(grouped["followed_ignored"]),
+        "*moved*, for 400 questions in groups that share a fact",
+        percent(grouped["moved_ignored"]),
     )
-    yield "the same with the column `group`", percent(grouped["followed_given"])
+    yield "the same with the column `group`", percent(grouped["moved_given"])
     yield (
         "not calibrated, for 400 questions in groups",
         percent(grouped["not_calibrated_ignored"]),
@@ -114,12 +146,16 @@ def false_claims():
 
 
 def power():
-    asks = read("asked_twice").query("changed == 15").set_index("knowledge_adds")["followed"]
-    yield (
-        "cross-asked *followed*, knowledge of 15 % changed, few chance flips",
-        percent(asks[5]),
-    )
-    yield "the same, many chance flips", percent(asks[3])
+    worlds = read("knew_moved_knows").query("n_compared == 1").set_index("world")
+    for name in ("weak", "strong"):
+        rows = worlds.loc[f"{name} follower"].sort_values("n")
+        yield (
+            f"*followed*, a {name} follower, 300, 1,000 and 3,000 questions",
+            in_order(rows["followed"]),
+        )
+    for name, world in SAMPLED.items():
+        rows = worlds.loc[world].query("n == 300 and halvings > 0").sort_values("halvings")
+        yield name, in_order(rows["followed"])
     control = read("controls").query("of_knowledge > 0")
     yield (
         "next to a control: Δ_K or AUC_K of .5 or 1",

@@ -153,8 +153,8 @@ def test_a_single_ask_is_not_crossed():
     assert asks_to_cross(pd.DataFrame({"ask": [0, 0]})) == []
 
 
-@pytest.mark.parametrize(("n_samples", "known", "by_one_ask"), [(2, 5.0, 0.95), (10, 3.0, 0.0)])
-def test_only_changed_knowledge_is_followed_between_two_asks(n_samples, known, by_one_ask):
+@pytest.mark.parametrize(("n_samples", "by_one_ask"), [(2, 0.95), (10, 0.0)])
+def test_only_changed_knowledge_is_followed_between_two_asks(n_samples, by_one_ask):
     """Of a single sample with its probability, one ask would show that it followed."""
 
     def followed(changed, halvings):

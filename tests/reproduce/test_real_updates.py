@@ -55,6 +55,10 @@ def test_counts_and_change_auc_of_an_update_equal_an_obvious_recomputation(publi
     assert values["questions"] == len(shared) == 110
     assert (values["gained"], values["lost"]) == (len(gained), len(lost))
     assert values["change_auc"] == pytest.approx(wins / len(gained) / len(lost), abs=1e-12)
+    unrelated = real_updates.of_unrelated_models(answers.assign(vendor=answers["checkpoint"]))
+    assert unrelated["pairs"] == 1
+    for name in ("change_auc", "moved", "moved_gained", "moved_lost"):
+        assert unrelated[name] == pytest.approx(values[name], abs=1e-9)
     mean = np.mean([earlier[i].confidence for i in lost]) / 100
     assert values["earlier.confidence_in_lost"] == pytest.approx(mean)
     assert values["later.accuracy"] == pytest.approx(
@@ -63,7 +67,7 @@ def test_counts_and_change_auc_of_an_update_equal_an_obvious_recomputation(publi
 
 
 def test_a_version_without_answers_is_named():
-    answers = pd.DataFrame({"checkpoint": ["made-1"], "question_id": ["1"]})
+    answers = pd.DataFrame({"checkpoint": ["made-1"], "question_id": ["1"], "vendor": ["m"]})
     with pytest.raises(SystemExit, match="Made 1 → 2"):
         real_updates.find_updates(answers, LINES)
 
@@ -79,3 +83,26 @@ def test_the_random_effects_mean_has_hartung_and_knapps_interval():
 def test_the_tables_of_the_page_are_those_of_the_results():
     page = real_updates.PAGE.read_text(encoding="utf-8")
     assert real_updates.write_tables(pd.read_csv(real_updates.DATA), page) == page
+
+
+def test_pages_state_the_measured_means_and_what_flips_alone_could_give():
+    results = real_updates.ResultsOfUpdates(pd.read_csv(real_updates.DATA))
+    readme = (real_updates.ROOT / "README.md").read_text(encoding="utf-8")
+    page = real_updates.PAGE.read_text(encoding="utf-8")
+    for text in (" ".join(readme.split()), " ".join(page.split())):
+        for name in ("knew", "moved", "knows"):
+            low, high = (real_updates.number(end, 2) for end in results.ends("mean", name))
+            assert f"{real_updates.number(results('mean', name), 2)} [{low}, {high}]" in text
+        assert f"{real_updates.number(results('mean', 'change_auc'), 2)}" in text
+        assert f"have {real_updates.number(results('unrelated', 'change_auc'), 2)}" in text
+    flips = real_updates.number(results("flips_alone", "change_auc"), 2)
+    assert f"flips alone make a mean change AUC of {flips}" in " ".join(page.split())
+    assert results("flips_alone", "change_auc") >= results("mean", "change_auc")
+
+
+def test_of_the_tuned_models_only_the_one_on_its_own_confidences_passes_all_tests():
+    results = real_updates.ResultsOfUpdates(pd.read_csv(real_updates.DATA))
+    tuned, shuffled = real_updates.TRIPLE
+    assert results.word(tuned) == "moved with the labels"
+    assert results.word(shuffled) == "lost its knowledge"
+    assert results.ends(shuffled, "change_auc")[0] > 0.5
