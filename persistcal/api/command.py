@@ -669,14 +669,20 @@ def _check_replaced(out: str, files: Sequence[str]) -> None:
                 raise ValueError(f"{file}: would be replaced by a result; give another --out.")
 
 
-def _read(files: Sequence[str], reading: Reading) -> "PredictionTables":
+def _read(
+    files: Sequence[str], reading: Reading, *, labels_only: bool = False
+) -> "PredictionTables":
+    """Return the tables of files; without `labels_only` they need a confidence."""
     from persistcal.readers.study import read_study
 
     if reading.labels not in (None, "log"):
         raise click.BadParameter(f"--labels is {reading.labels!r}, and can be 'log'.")
     with _standard_input([*files, *reading.again]) as names:
         again = names[len(files) :]
-        return read_study(names[: len(files)], replace(reading, again=again))
+        inputs = read_study(names[: len(files)], replace(reading, again=again))
+    if not labels_only:
+        inputs.check_rated()
+    return inputs
 
 
 def _compare(
@@ -688,7 +694,7 @@ def _compare(
     """Return a comparison and its page; `ready` is called with each table that is made."""
     from persistcal.api.evaluate import compare_inputs
 
-    inputs = _read(files, reading)
+    inputs = _read(files, reading, labels_only=True)
     # Metrics and bootstrap of each; states, pairs, thresholds; page
     n_steps = 2 * len(inputs.predictions) + 4
     with _bar(n_steps) as step:

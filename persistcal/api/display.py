@@ -254,11 +254,12 @@ class Comparison:
     def _printed_tables(self) -> Iterator[TableFiles]:
         """Yield the tables that the page shows."""
         labels = self.labels
-        cells = self._all_cells(ALL_ESTIMATORS)
-        grids = lay_out(cells, ALL_ESTIMATORS, labels=labels)
-        caption = ALL_ESTIMATORS["caption"]
-        tex = results_table(grids, caption=caption, label="all-estimators")
-        yield TableFiles("all_estimators", as_csv(cells, "all_estimators"), tex)
+        if len(self.tables["metrics"]):
+            cells = self._all_cells(ALL_ESTIMATORS)
+            grids = lay_out(cells, ALL_ESTIMATORS, labels=labels)
+            caption = ALL_ESTIMATORS["caption"]
+            tex = results_table(grids, caption=caption, label="all-estimators")
+            yield TableFiles("all_estimators", as_csv(cells, "all_estimators"), tex)
         shared: dict[str, Any] = {"checkpoints": self._checkpoint_names, "labels": labels}
         sets, minimum = self.tables["contrast_sets"], self.settings.min_contrast
         printed = {
@@ -273,7 +274,8 @@ class Comparison:
             for dataset in labels["datasets"]
             if (sets["dataset"] == dataset).any()
         }
-        printed["calibration"] = calibration(self.tables["intervals"], labels=labels)
+        if len(self.tables["intervals"]):
+            printed["calibration"] = calibration(self.tables["intervals"], labels=labels)
         if len(self.tables["states"]):
             printed["states"] = table_of_states(self.tables["states"], **shared)
         if len(self.tables["thresholds"]):

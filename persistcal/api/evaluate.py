@@ -131,7 +131,7 @@ def compare(
     Parameters
     ----------
     predictions, checkpoints, min_contrast, pairs
-        As for `evaluate`.
+        As for `evaluate`. Without a column confidence, accuracies are compared.
     min_direction : int, default=5
         Questions that each pair needs to gain, and to lose, for an interval and a test of the
         metrics that rest on both: Δ₀ᵇ, Δᵇ and the change AUC.
@@ -169,7 +169,7 @@ def compare(
         seed=seed,
         margin=margin,
     )
-    inputs = read_predictions(predictions, checkpoints, settings)
+    inputs = read_predictions(predictions, checkpoints, settings, labels_only=True)
     if greedy:
         inputs.declare_greedy()
     return compare_inputs(inputs, settings)

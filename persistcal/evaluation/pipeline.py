@@ -66,8 +66,10 @@ def evaluate_estimators(
 
     Metrics have the conditionings of the tests, and by odds and fitted in any case. Replicates
     of estimators that are evaluated one by one are paired if the answers and the settings are
-    the same, see `digest_of_draws`.
+    the same, see `digest_of_draws`. Answers without a confidence have empty tables.
     """
+    if not data.answers.confidence:
+        return _no_result()
     every = list(dict.fromkeys([*CONDITIONINGS, *settings.conditionings]))
     metrics = evaluate(data, replace(settings, conditionings=every))
     step("metrics")
@@ -82,6 +84,10 @@ def evaluate_estimators(
 def nothing_to_evaluate() -> EstimatorResult:
     """Return empty tables, and log why."""
     log.warning("There are no predictions, so nothing to evaluate")
+    return _no_result()
+
+
+def _no_result() -> EstimatorResult:
     tables = (artifacts.METRICS, artifacts.INTERVALS, artifacts.REPLICATES)
     return EstimatorResult(*map(artifacts.empty, tables))
 
@@ -117,6 +123,8 @@ def make_claims(
     drawn = {key: rows for key, rows in replicates.groupby(SUBJECT, sort=False)}
     made = []
     for (model, dataset), data in subjects.items():
+        if not data.answers.confidence:
+            continue
         samples = from_table(drawn[model, dataset])
         of = claims.make_claims(data, samples, settings[dataset], determinism=determinism)
         made.append([table.assign(model=model, dataset=dataset) for table in of])
@@ -197,7 +205,7 @@ def measure_pairs(
     """Return the tables PAIRS and MIN_CONTRAST of all predictions."""
     measured, swept = [], []
     for (model, dataset), data in subjects.items():
-        for of_file in data.by_file():
+        for of_file in data.by_file() if data.answers.confidence else ():
             table = metrics_of_pairs(of_file)
             sweep = sweep_min_contrast(table, chosen=settings[dataset].min_contrast)
             measured.append(table.assign(model=model, dataset=dataset))

@@ -4,7 +4,7 @@ import re
 import unicodedata
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from enum import IntEnum
-from itertools import combinations
+from itertools import combinations, compress
 from typing import NamedTuple
 
 import numpy as np
@@ -140,6 +140,9 @@ def _level_starts(ordered: Array, tolerance: float) -> NDArray[np.intp]:
         cut = np.floor((ordered - ordered[starts]) / tolerance)
     begins |= ~(np.diff(cut, prepend=-1) == 0)
     return np.maximum.accumulate(np.where(begins, number, 0))
+
+
+NO_CONFIDENCE = "no_confidence"  # in place of an estimator, of answers with labels only
 
 
 class Ask(IntEnum):
@@ -302,7 +305,8 @@ def arrange(
             "correct differs from another row of the same checkpoint and question",
             "an answer has one label, whoever estimates its confidence",
         )
-    tied = dict(zip(runs, map(join_ties, confidence), strict=True))
+    rated = [s.estimator != NO_CONFIDENCE for s in runs]
+    tied = dict(zip(compress(runs, rated), map(join_ties, confidence[rated]), strict=True))
     names = np.asarray(questions)
     shared = _group_numbers(predictions, question, len(names))
     return AnswerArrays(tuple(checkpoints), names, correct, tied, shared)

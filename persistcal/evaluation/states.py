@@ -66,6 +66,8 @@ def resample_states(
     """
     n_questions, series = len(answers.questions), list(answers.confidence)
     bootstrap, n_replicates = Bootstrap(answers, settings), settings.n_replicates
+    if not series and len(np.unique(answers.groups)) == n_questions:
+        n_replicates = 0  # McNemar's test needs none
     shape = (len(states), n_replicates + 1)  # the data are in the first column
     accuracy = np.empty(shape)
     metrics = names("full")

@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from persistcal.evaluation.contrast import choose_pairs
+from persistcal.evaluation.predictions import NO_CONFIDENCE
 from persistcal.evaluation.settings import (
     MARGINS,
     MIN_REPLICATES,
@@ -113,6 +114,14 @@ class PredictionTables:
                 [chosen[usual], chosen[~usual]], ignore_index=True
             )
         self.notes += [*notes, f"Asked again in {', '.join(files)}."]
+
+    def check_rated(self) -> None:
+        """Refuse answers without a confidence."""
+        if (self.all_predictions["estimator"] == NO_CONFIDENCE).any():
+            raise ValueError(
+                "the answers have labels and no confidence; add the column confidence, or "
+                "compare accuracies (compare)."
+            )
 
     def declare_greedy(self) -> None:
         """Take all answers as deterministic; refuse two asks, which show whether they are."""

@@ -12,7 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from persistcal.evaluation.predictions import drop_noise, partly_shared, spelling_error
+from persistcal.evaluation.predictions import (
+    NO_CONFIDENCE,
+    drop_noise,
+    partly_shared,
+    spelling_error,
+)
 from persistcal.questions.groups import check_groups
 from persistcal.readers.asks import FIRST, check_asks, number_asks
 from persistcal.readers.scales import PROBABILITIES, Scale, is_missing
@@ -35,6 +40,7 @@ OPTIONAL = ("train_dataset", "ask", "group")  # a training dataset is the datase
 FRAME = ("checkpoint", "question_id", "confidence", "correct")  # required in a notebook
 # Columns that predictions can lack, and their value then; datasets are trained on themselves
 DEFAULTS = {"model": "model", "dataset": "dataset", "estimator": "confidence", "seed": "0"}
+LABELS_ONLY = {"confidence": "0", "estimator": NO_CONFIDENCE}
 NUMERIC = ("seed", "confidence", "correct", "ask")
 NARROW = "narrow"  # attribute: estimators whose confidences were float32
 KNOWN = (*NAMES, "seed", "confidence", "correct", "ask", "group")
@@ -142,7 +148,9 @@ def settle_confidences(
     return rows
 
 
-def frame_batch(predictions: pd.DataFrame, checkpoints: Collection[str]) -> pa.RecordBatch:
+def frame_batch(
+    predictions: pd.DataFrame, checkpoints: Collection[str], *, labels_only: bool = False
+) -> pa.RecordBatch:
     """Return the rows of a notebook's frame as a file's, of all or the given checkpoints."""
     if not isinstance(predictions, pd.DataFrame):
         raise UserTableError(
@@ -154,6 +162,8 @@ def frame_batch(predictions: pd.DataFrame, checkpoints: Collection[str]) -> pa.R
     if indexed := [name for name in predictions.index.names if name in KNOWN]:
         raise UserTableError(f"{indexed[0]!r} is in the index; call reset_index() first")
     rows = predictions[[name for name in predictions if name in KNOWN]]
+    if labels_only and not {"confidence", "estimator"} & set(rows):
+        rows = rows.assign(**LABELS_ONLY)
     user_files.check_columns(list(rows), FRAME, KNOWN, unknown="")
     if checkpoints:
         names = rows["checkpoint"].astype(str)

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from persistcal.evaluation.predictions import drop_noise
+from persistcal.evaluation.predictions import NO_CONFIDENCE, drop_noise
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.readers import answers as own_answers
 from persistcal.readers import options as own_options
@@ -49,7 +49,13 @@ from persistcal.readers.inputs import (
     select_rows,
     stack,
 )
-from persistcal.readers.predictions import DEFAULTS, RepeatedError, ScaleError, imported_answers
+from persistcal.readers.predictions import (
+    DEFAULTS,
+    LABELS_ONLY,
+    RepeatedError,
+    ScaleError,
+    imported_answers,
+)
 from persistcal.readers.rating import rate_answers, rate_options
 from persistcal.readers.reading import ANSWERS, OPTIONS, PREDICTIONS, USUAL, Reading
 from persistcal.readers.scales import (
@@ -194,6 +200,10 @@ def _kind_and_columns(file: str, reading: Reading) -> tuple[str, set[str]]:
     columns = {matched.get(name, name) for name in present}
     further = partial(scale_option, file)
     if not {"confidence", "answer", "option_logprobs", "doc_id"} & columns:
+        spare = [name for name in present if name not in {*names_known, *matched}]
+        named = column_remedy(["confidence"], spare).startswith("give")
+        if {"question_id", "correct"} <= columns and not named:
+            return PREDICTIONS, columns  # labels only
         if absent := sorted({*reading.columns.values()} - {*present}):
             raise ValueError(
                 f"{file}: has no column {absent[0]!r}, but {', '.join(present)}; correct the "
@@ -300,6 +310,13 @@ def _read_predictions(
             frame["row"] = [f"{row} of {source.file}" for row in frame["row"]]
         frames.append(_pooled(frame, source).astype({"question_id": "category"}))
     _check_names(sources, unnamed, frames)
+    lacking = [bool((frame["estimator"] == NO_CONFIDENCE).all()) for frame in frames]
+    if any(lacking) and not all(lacking):
+        bare, rated = (files[lacking.index(lacks)] for lacks in (True, False))
+        raise ValueError(
+            f"{bare}: has no column 'confidence', and {rated} has one; add it, or leave the "
+            "column out of all files to compare accuracies."
+        )
     rows = pd.concat(frames, ignore_index=True) if frames[1:] else frames[0]
     for name in own_predictions.NAMES:
         rows[name] = pd.api.types.union_categoricals([frame[name] for frame in frames])
@@ -338,18 +355,27 @@ def _prediction_tables(rows: pd.DataFrame, *, may_be_equal: bool) -> PredictionT
     ]
     for note in notes:
         log.warning("%s", note)
+    if (rows["estimator"] == NO_CONFIDENCE).all():
+        notes = ["Labels only: accuracies are compared, and nothing is said on confidence."]
     return PredictionTables(checkpoints, predictions, imported_answers(rows), notes=notes)
 
 
 def read_predictions(
-    predictions: pd.DataFrame, checkpoints: Sequence[str] | None, settings: EvaluationSettings
+    predictions: pd.DataFrame,
+    checkpoints: Sequence[str] | None,
+    settings: EvaluationSettings,
+    *,
+    labels_only: bool = False,
 ) -> PredictionTables:
-    """Return a notebook's predictions as tables, of all checkpoints unless some are given."""
+    """Return a notebook's predictions as tables, of all checkpoints unless some are given.
+
+    With `labels_only`, the column confidence can be missing.
+    """
     names = [] if checkpoints is None else checkpoint_names(checkpoints)
     if names:
         check_pairs(settings.pairs, names)
     with name_files_in_errors("predictions"):
-        batch = own_predictions.frame_batch(predictions, names)
+        batch = own_predictions.frame_batch(predictions, names, labels_only=labels_only)
         collected = own_predictions.collect_rows([batch])
         narrow = collected.attrs.get(own_predictions.NARROW, ())
         rows = own_predictions.settle_confidences(collected, narrow=narrow)
@@ -418,6 +444,8 @@ def _prediction_batches(
     defaults = {**DEFAULTS, "checkpoint": source.checkpoint, "dataset": source.dataset}
     if not source.is_labelled:
         defaults["correct"] = "0"
+    if "confidence" not in _kind_and_columns(source.file, reading)[1]:
+        defaults |= LABELS_ONLY
     needed = [name for name in own_predictions.KNOWN if name not in defaults]
     needed = [name for name in needed if name not in own_predictions.OPTIONAL]
 

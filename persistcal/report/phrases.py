@@ -240,7 +240,7 @@ def _calibration_line(found: Finding) -> tuple[str, str]:
         # The means are close and explain nothing; one group by confidence does
         parts = [CalibrationGap(*numbers) for numbers in tested["gaps"]]
         beyond = [part for part in parts if part.is_beyond(tested["margin"])]
-        gap, where = max(beyond, key=lambda part: abs(part.value)), "where it says"
+        gap, where = max(beyond, key=lambda part: abs(part.value)), "at"
     brief = f"{where} {short(gap.confidence)}, right {short(gap.accuracy)}"
     ends = short_interval(gap.lower, gap.upper)
     smece = f"SmoothECE {short(tested['value'])}, noise floor {short(tested['noise_floor'])}"

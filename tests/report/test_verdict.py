@@ -119,7 +119,7 @@ def calibration(confidence, right, n_compared=1, **settings):
     ("said", "share", "word", "start"),
     [
         ((0.3, 0.7), (0.3, 0.7), "no error shown", "says .500, right .500, off by .000 [−"),
-        ((0.1, 0.9), (0.3, 0.6), "not calibrated", "where it says .900, right .600, off by .3"),
+        ((0.1, 0.9), (0.3, 0.6), "not calibrated", "at .900, right .600, off by .3"),
         ((0.6, 0.9), (0.3, 0.7), "over-confident", "says .750, right .500, off by .250 [.1"),
         ((0.1, 0.4), (0.3, 0.7), "under-confident", "says .250, right .500, off by −.250 [−"),
     ],

@@ -68,7 +68,7 @@ def sentences(study: Contents) -> Iterator[Sentence]:
             ends, accuracy = found.update[2:], found.accuracy
             yield Sentence(title, accuracy_sentence(accuracy, *ends))
         trained = list(dict.fromkeys(t for t, _ in members if t != dataset)) or [dataset]
-        for train_dataset in trained:
+        for train_dataset in trained if members else ():
             # Untrained estimators are shown next to adapters that were trained on another
             # dataset.
             chosen = {

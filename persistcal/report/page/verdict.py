@@ -17,6 +17,7 @@ from persistcal.report.page.contents import Contents, Found, Part, Update
 from persistcal.report.phrases import Answer, answer_to
 
 MOST_NAMED = 4  # estimators in a clause of the headline
+UNRATED = "no confidence differs between questions"
 
 
 class Rated(NamedTuple):
@@ -66,7 +67,7 @@ class Verdict(NamedTuple):
             if row.follows:
                 groups.setdefault(row.follows.clause, []).append(row.label)
         clauses = [f"{clause} {_names(labels)}" for clause, labels in groups.items()]
-        text = "; ".join(clauses) or "no estimator rates single questions"
+        text = "; ".join(clauses) or UNRATED
         return f"{text[:1].upper()}{text[1:]}."
 
 
@@ -141,7 +142,7 @@ def chance_of(found: Found | None) -> str:
 
     Sampled answers flip by themselves, and asks after other examples are not independent.
     """
-    following = found.findings[FOLLOWING] if found else {}
+    following = found.findings.get(FOLLOWING, {}) if found else {}
     bases = {one.basis for one in following.values()} - {""}
     if not bases or bases & {DECLARED, SAMPLES}:
         return "chance, if no answer flips by itself"

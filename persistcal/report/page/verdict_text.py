@@ -33,6 +33,9 @@ def verdict_text(verdict: Verdict, files: str) -> str:
     rated = [row for row in verdict.rows if not row.is_baseline]
     if len(rated) == 1:
         lines += map(_folded, _four_lines(rated[0], update.later_name))
+    elif not rated:
+        names = "confidence", "calibration", "threshold"
+        lines += [f"{name:<12} {NONE} no confidence" for name in names]
     else:
         headline = fill(f"Did confidence follow? {verdict.headline}", WIDTH)
         marks = fill("  ".join(f"{m}\xa0{meaning}" for m, meaning in MEANING.items()), WIDTH)
