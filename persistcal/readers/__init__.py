@@ -13,6 +13,7 @@ options: imported scored options, checked row by row, as tables
 predictions: imported predictions, checked row by row
 rating: answers of files, grouped, labelled and rated, or the options of multiple choice
 reading: the options for reading files, from which the command derives its own
+rules: what a value is, and what rows have in common
 scales: confidences on other scales, in words, as uncertainty, or missing
 study: users' files as tables for an evaluation
 versions: the files of each version, and names of checkpoints

@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pandas as pd
 
-from persistcal.readers import harness_logs, options
-from persistcal.readers.answers import KNOWN, LISTS, NAMES, tidy_answers
+from persistcal.readers import harness_logs
+from persistcal.readers.answers import one_per_sample, tidy_answers
+from persistcal.readers.columns import ANSWERS, NAMES, OPTIONS
 from persistcal.readers.inspect_logs import inspect_rows
+from persistcal.readers.options import tidy_options
+from persistcal.readers.scales import Scale
 from persistcal.store.user_files import (
     JSON,
     UserTableError,
@@ -29,11 +32,13 @@ def read_answers(
     several: bool = False,
     defaults: Mapping[str, str] | None = None,
     prepare: Callable[[pd.DataFrame], pd.DataFrame] = lambda rows: rows,
+    scale: Scale | None = None,
 ) -> pd.DataFrame:
     """Return the answers of one file after checking each row.
 
     `entry` is an entry of `study.answers`. With `several` files, errors name the file too.
-    `prepare` changes the rows of a file that is not a log.
+    `prepare` changes the rows of a file that is not a log. Confidences are on the `scale` of
+    the command, which a study does not have.
     """
     file, labelled = entry["file"], entry.get("labels") == "log"
     used: set[str] = set()
@@ -46,7 +51,7 @@ def read_answers(
             )
             used = {"labels", "scorer", "errored"}
         else:
-            rows = read_file(file, known_names=KNOWN, lists=LISTS)
+            rows = read_file(file, known_names=ANSWERS.names, lists=ANSWERS.lists)
         columns = set(rows.columns)
         if columns >= harness_logs.LM_EVAL_KEYS:
             filtered = entry.get("filter")
@@ -59,9 +64,10 @@ def read_answers(
             )
         elif not is_inspect:
             rows = prepare(rows)
+            rows = one_per_sample(rows) if "answer" in rows else rows
         read = {"failed": [], "greedy": False, **rows.attrs}
         rows = _named(rows, entry, used, defaults or {})
-        tidy = tidy_answers(rows, file=Path(file).name if several else "")
+        tidy = tidy_answers(rows, file=Path(file).name if several else "", scale=scale)
         tidy.attrs |= {name: read[name] for name in ("failed", "greedy")}
         return tidy
 
@@ -95,7 +101,7 @@ def read_options(
     """Return the scored options of one file after checking each row; see `read_answers`."""
     file, used = entry["file"], set()
     with name_files_in_errors(file):
-        rows = prepare(read_file(file, known_names=options.KNOWN, lists=options.LISTS))
+        rows = prepare(read_file(file, known_names=OPTIONS.names, lists=OPTIONS.lists))
         columns = set(rows.columns)
         if columns >= harness_logs.LM_EVAL_KEYS:
             rows = harness_logs.lm_eval_options(rows, normalisation)
@@ -109,7 +115,7 @@ def read_options(
             )
         rows = _named(rows, entry, used, defaults or {})
         shown_file = Path(file).name if several else ""
-        return options.tidy_options(rows, normalisation, file=shown_file)
+        return tidy_options(rows, normalisation, file=shown_file)
 
 
 def _named(

@@ -2,108 +2,125 @@
 
 import json
 import logging
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from persistcal.confidence.evidence import check_needs
 from persistcal.questions.groups import check_groups
-from persistcal.questions.labels import CORRECT, INCORRECT, LABELS, normalise
-from persistcal.readers.scales import PROBABILITIES, is_missing
-from persistcal.store.artifacts import BEAMS, GIVEN_LABELS, QUESTIONS
-from persistcal.store.user_files import (
-    TRUTHS,
-    UserTableError,
-    check_columns,
-    check_copy,
-    check_rows,
-    first_rows,
-    lists_of_texts,
-    refuse,
-    texts,
+from persistcal.questions.labels import normalise
+from persistcal.readers.columns import ANSWERS, Hint
+from persistcal.readers.rules import (
+    check_asked,
+    check_copies,
+    check_equal,
+    check_ids,
+    check_one_row,
+    content_of,
+    read_rows,
 )
+from persistcal.readers.scales import (
+    PROBABILITIES,
+    Scale,
+    explain_scale,
+    is_missing,
+    settle,
+)
+from persistcal.store.artifacts import BEAMS, GIVEN_LABELS, QUESTIONS
+from persistcal.store.user_files import UserTableError, check_rows, first_rows, refuse
 
 log = logging.getLogger(__name__)
 
-NAMES = ("model", "checkpoint", "dataset", "question_id")
-NEEDED = (*NAMES, "question", "references", "answer")
-OPTIONAL = ("sample", "logprob", "token_logprobs", "label", "split", "group")
-KNOWN = (*NEEDED, *OPTIONAL)
-LISTS = ("references", "token_logprobs")  # JSON lists in a CSV file
-CHOICES = {"label": (LABELS, ""), "split": (("train", "test"), "test")}  # and the default
 CHECKPOINT = ["model", "checkpoint"]
 ANSWER_SET = [*CHECKPOINT, "dataset"]
 
-_SAMPLE = re.compile(r"\d{1,18}", re.ASCII)  # fits into a column of int64
-# Without the underscores, and the digits of other scripts, that Python's float takes
-_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
-
-ROUNDING = 1e-5  # tolerance for a sum of log-probabilities above 0
+GIVEN = "(labels are given)"  # in place of references
 UNEQUAL = 1e-3  # relative tolerance between logprob and the sum of token_logprobs
 MOST_MASS = 1.01  # sum of a question's beam probabilities, with room for rounding
 
 Needed = Mapping[str, Mapping[str, Mapping[str, str]]]  # user, by model, checkpoint and split
 
 
-def tidy_answers(rows: pd.DataFrame, *, file: str = "") -> pd.DataFrame:
+def tidy_answers(
+    rows: pd.DataFrame, *, file: str = "", scale: Scale | None = None
+) -> pd.DataFrame:
     """Return answers in a uniform format after checking each row.
 
     Missing samples are None, missing numbers NaN, and missing labels empty. `location` is
-    the row and its `file`, for errors.
+    the row and its `file`, for errors. `stated` has a row's confidences on the `scale`.
     """
+    if {"label", "correct"} <= {*rows}:
+        raise UserTableError("has the columns 'label' and 'correct'; keep one")
     stated = {str(name): name_stated(str(name)) for name in rows if name_stated(str(name))}
-    allowed = f"{', '.join(KNOWN)}, confidence, confidence_<name>"
-    unknown = f"answers may have {allowed}; remove or rename it"
-    check_columns(list(rows.columns), NEEDED, (*OPTIONAL, *stated), unknown=unknown)
-    tidy = named_rows(rows, file, "answer")
-    tidy["answer"] = texts(rows, "answer", one_line=False)
-    tidy["references"] = lists_of_texts(rows, "references", one_line=False)
-    remedy = "give at least one accepted answer"
-    check_rows(tidy, tidy["references"].map(len) == 0, "references is empty", None, remedy)
-    remedy = "give an empty text if the model did not answer"
-    check_rows(tidy, rows["answer"].isna().to_numpy(), "answer is missing", None, remedy)
-    columns = {name: rows[name].tolist() for name in OPTIONAL if name in rows}
-    tidy["sample"] = _samples(tidy, columns.get("sample", [None] * len(rows)))
-    _add_logprobs(tidy, columns)
-    tidy["stated"] = _stated(tidy, {new: rows[name].tolist() for name, new in stated.items()})
-    for name in CHOICES:
-        add_choice(tidy, rows, name)
-    return tidy.assign(group=texts(rows, "group"))
-
-
-def named_rows(rows: pd.DataFrame, file: str, unit: str) -> pd.DataFrame:
-    """Return the columns `NAMES` and `question`, and the `location` of each row for errors."""
-    if rows.empty:
-        raise UserTableError(f"has no row; give one for each {unit}")
-    suffix = f" of {file}" if file else ""
-    tidy = pd.DataFrame({"location": [f"row {n}{suffix}" for n in range(1, len(rows) + 1)]})
-    for name in (*NAMES, "question"):
-        tidy[name] = texts(rows, name, one_line=name in NAMES)
-        check_rows(tidy, tidy[name] == "", f"{name} is empty", None, "fill it in")
+    tidy = read_rows(rows, ANSWERS, file=file, further=list(stated))
+    tidy["label"] += tidy.pop("correct")
+    has_labels_only = tidy["references"].map((GIVEN,).__eq__) | ("correct" in rows)
+    tidy["no_label"] = has_labels_only & (tidy["label"] == "")
+    tidy["n_tokens"], tidy["min_logprob"] = np.nan, np.nan
+    if (tokens := tidy.pop("token_logprobs")).notna().any():
+        total = np.array([sum(numbers) for numbers in tokens])
+        far = np.abs(tidy["logprob"] - total) > UNEQUAL * np.maximum(1, np.abs(total))
+        problem = "logprob is not the sum of token_logprobs"
+        remedy = "logprob is their sum, not their mean; correct one of the columns"
+        check_rows(tidy, far, problem, "logprob", remedy)
+        tidy["n_tokens"] = tokens.map(len).astype(float)
+        tidy["min_logprob"] = [min(numbers, default=np.nan) for numbers in tokens]
+        tidy["logprob"] = tidy["logprob"].where(tidy["logprob"].notna(), total)
+    tidy["stated"] = _stated(tidy, rows[list(stated)].rename(columns=stated), scale)
     return tidy
 
 
-def add_choice(tidy: pd.DataFrame, rows: pd.DataFrame, name: str) -> None:
-    """Add the column `name`, with one of its `CHOICES` in each row."""
-    allowed, default = CHOICES[name]
-    words = [word.lower() or default for word in texts(rows, name)]
-    tidy[name] = [as_label(word) or word for word in words] if name == "label" else words
-    wrong = ~tidy[name].isin([*allowed, default])
-    check_rows(tidy, wrong, f"{name} is not valid", name, f"it can be {', '.join(allowed)}")
+def _stated(tidy: pd.DataFrame, columns: pd.DataFrame, scale: Scale | None) -> pd.Series:
+    """Return the confidences of each row by estimator; refuse those that are not on a scale."""
+    numbers, on = {}, scale or PROBABILITIES
+    for name in columns:
+        values = columns[name].tolist()
+        numbers[name] = np.array([on.number(value) for value in values], float)
+        is_there = ~np.array([is_missing(value) for value in values], bool)
+        if (wrong := is_there & ~on.holds(numbers[name])).any():
+            problem, hint = "give a number from 0 to 1, or nothing if none was stated", ""
+            if scale:
+                problem, hint = explain_scale(values)
+            shown = tidy.assign(said=pd.Series(values, dtype=object))[wrong]
+            error = refuse(f"the confidence {name!r} is not valid", shown, "said", problem)
+            raise UserTableError(error.problem, Hint(scale=hint) if hint else None)
+    return _present(pd.DataFrame(numbers, index=tidy.index))
 
 
-def as_label(value: object) -> str:
-    """Return the label of a truth value as people write it, or "" for anything else.
+def settle_stated(rows: pd.DataFrame, scale: Scale = PROBABILITIES) -> pd.DataFrame:
+    """Return the rows of all files with the confidences of `settle`."""
+    numbers = pd.DataFrame(rows["stated"].tolist(), dtype=float)
+    for name in numbers:
+        of = rows[CHECKPOINT].assign(estimator=str(name))
+        numbers[name] = settle(numbers[name].to_numpy(), of, scale)
+    return rows.assign(stated=_present(numbers).set_axis(rows.index))
 
-    >>> [as_label(value) for value in ("1", "No", "WAHR", "perhaps")]
-    ['correct', 'incorrect', 'correct', '']
-    """
-    truth = TRUTHS.get(str(value).strip().lower())
-    return "" if truth is None else CORRECT if truth else INCORRECT
+
+def _present(numbers: pd.DataFrame) -> pd.Series:
+    rows = numbers.to_dict("records")
+    return pd.Series([{n: x for n, x in row.items() if x == x} for row in rows], dtype=object)
+
+
+def one_per_sample(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return a row for each answer of a list; other lists of this length belong to them."""
+    is_list = [isinstance(value, list) for value in rows["answer"]]
+    if not any(is_list):
+        return rows
+    shared = {"references", "question", "question_id"}
+    made, numbers = [], []
+    for number, row in zip(rows.index, rows.to_dict("records"), strict=True):
+        texts = row["answer"] if isinstance(row["answer"], list) else [row["answer"]]
+        for sample, _ in enumerate(texts):
+            parts = {
+                name: value[sample]
+                for name, value in row.items()
+                if isinstance(value, list) and len(value) == len(texts) and name not in shared
+            }
+            made.append({"sample": sample, **row, **parts})
+            numbers.append(number)
+    return pd.DataFrame(made, index=pd.Index(numbers), dtype=object)
 
 
 def name_stated(column: str) -> str:
@@ -114,90 +131,6 @@ def name_stated(column: str) -> str:
     """
     prefix, _, name = column.partition("_")
     return "" if prefix != "confidence" else name or "stated"
-
-
-def _stated(tidy: pd.DataFrame, columns: dict[str, list[Any]]) -> list[str | None]:
-    """Return each row's confidences by estimator as JSON, or None if it has none."""
-    confidences: list[dict[str, float]] = [{} for _ in range(len(tidy))]
-    for name, values in columns.items():
-        numbers = np.array([PROBABILITIES.number(value) for value in values])
-        empty = np.array([is_missing(value) for value in values], dtype=bool)
-        wrong = ~empty & ~PROBABILITIES.holds(numbers)
-        shown = tidy.assign(said=pd.Series(values, dtype=object))
-        remedy = "give a number from 0 to 1, or nothing if none was stated"
-        check_rows(shown, wrong, f"the confidence {name!r} is not valid", "said", remedy)
-        for row in np.flatnonzero(~empty):
-            confidences[row][name] = float(numbers[row])
-    return [json.dumps(row) if row else None for row in confidences]
-
-
-def is_empty(value: object) -> bool:
-    """Return whether a value of a file is missing."""
-    return value is None or value != value or value == ""
-
-
-def _samples(tidy: pd.DataFrame, values: Sequence[Any]) -> list[int | None]:
-    empty = [is_empty(value) for value in values]
-    if all(empty):
-        return [None] * len(values)
-    remedy = "number all or none"
-    check_rows(tidy, empty, "sample is empty, but not in every row", None, remedy)
-    wrong = [not _SAMPLE.fullmatch(str(value).strip()) for value in values]
-    problem = "sample is not a whole number of up to 18 digits"
-    check_rows(tidy.assign(sample=values), wrong, problem, "sample", "give 0, 1, 2, …")
-    return [int(value) for value in values]
-
-
-def number_of(value: object) -> float:
-    """Return a number that is given as a number or as text; NaN for anything else.
-
-    >>> [number_of(value) for value in ("-1.5", "2e-1", 7, "1_0", "\uff11", True)]
-    [-1.5, 0.2, 7.0, nan, nan, nan]
-    """
-    if isinstance(value, str):
-        return float(value) if _NUMBER.fullmatch(value.strip()) else np.nan
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return np.nan
-    return float(value)
-
-
-def _is_logprob(value: float) -> bool:
-    return bool(np.isfinite(value)) and value <= ROUNDING
-
-
-def _add_logprobs(tidy: pd.DataFrame, columns: dict[str, list[Any]]) -> None:
-    """Add the sum, number and minimum of log-probabilities, in all rows or none."""
-    given = {}
-    for name in ("logprob", "token_logprobs"):
-        # NaN is a failed sum, not a missing value.
-        empty = [value is None or value == "" for value in columns.get(name, [])]
-        if not all(empty):
-            problem = f"{name} is missing, but not in every row"
-            check_rows(tidy, empty, problem, None, "give all or none")
-            given[name] = columns[name]
-
-    def check(name: str, valid: Sequence[bool], remedy: str) -> None:
-        shown = tidy.assign(**{name: pd.Series(given[name], dtype=object)})
-        check_rows(shown, ~np.asarray(valid), f"{name} is not valid", name, f"give {remedy}")
-
-    tidy["logprob"], tidy["n_tokens"], tidy["min_logprob"] = np.nan, np.nan, np.nan
-    if tokens := given.get("token_logprobs"):
-        lists = [[number_of(x) for x in v] if isinstance(v, list) else [np.nan] for v in tokens]
-        valid = [all(map(_is_logprob, values)) for values in lists]
-        check("token_logprobs", valid, "a list of numbers up to 0")
-        tidy["n_tokens"] = [float(len(values)) for values in lists]
-        tidy["logprob"] = [sum(values) for values in lists]
-        tidy["min_logprob"] = [min(values, default=np.nan) for values in lists]
-    if sums := given.get("logprob"):
-        numbers = np.array([number_of(value) for value in sums])
-        valid = [_is_logprob(number) for number in numbers]
-        check("logprob", valid, "the sum over the answer's tokens, up to 0")
-        total = tidy["logprob"].to_numpy()  # NaN without token_logprobs
-        far = np.abs(numbers - total) > UNEQUAL * np.maximum(1, np.abs(total))
-        problem = "logprob is not the sum of token_logprobs"
-        remedy = "logprob is their sum, not their mean; correct one of the columns"
-        check_rows(tidy.assign(logprob=numbers), far, problem, "logprob", remedy)
-        tidy["logprob"] = numbers
 
 
 def question_table(rows: pd.DataFrame) -> pd.DataFrame:
@@ -224,13 +157,14 @@ def beam_table(rows: pd.DataFrame) -> pd.DataFrame:
     beam = rows["sample"].where(rows["sample"].notna(), questions.cumcount()).astype(int)
     # Ties go to a question's first answer by number, whatever the order of the file.
     order = np.lexsort((beam, questions.ngroup()))
-    beams = rows.assign(beam=beam, text=rows["answer"]).iloc[order]
+    stated = rows["stated"].map(lambda row: json.dumps(row) if row else None)
+    beams = rows.assign(beam=beam, text=rows["answer"], stated=stated).iloc[order]
     return beams.reindex(columns=[*BEAMS.file_columns, *BEAMS.schema.names])
 
 
 def stated_names(rows: pd.DataFrame) -> list[str]:
     """Return the estimators with confidences in the column `stated`."""
-    return sorted({name for text in rows["stated"].dropna() for name in json.loads(text)})
+    return sorted({name for row in rows["stated"] for name in row})
 
 
 def check_stated(
@@ -290,9 +224,6 @@ def label_table(rows: pd.DataFrame) -> pd.DataFrame:
     return given.drop_duplicates(key)[[*GIVEN_LABELS.file_columns, *GIVEN_LABELS.schema.names]]
 
 
-log = logging.getLogger(__name__)
-
-
 @dataclass(frozen=True)
 class Wanted:
     """The datasets, checkpoints and splits that a study reads from imported answers."""
@@ -346,19 +277,6 @@ def refuse_missing(answer_sets: Sequence[Sequence[str]]) -> None:
         )
 
 
-def check_ids(asked: pd.DataFrame, dataset: str, noun: str, same: list[str]) -> None:
-    """Refuse questions with equal columns `same` but different ids."""
-    if (is_repeated := asked.duplicated(same)).any():
-        first = asked[(asked[same] == asked.loc[is_repeated, same].iloc[0]).all(axis=1)]
-        raise refuse(
-            f"{is_repeated.sum()} {noun} of {dataset} have several ids, so that they would "
-            f"count several times, the first is {first['question'].iloc[0]!r}",
-            first,
-            "question_id",
-            "keep one id, or word the questions differently",
-        )
-
-
 def check_splits(
     splits: Collection[str], needed: Mapping[str, str], subject: str, dataset: str
 ) -> None:
@@ -375,67 +293,36 @@ def check_answers(
     rows: pd.DataFrame, *, checkpoints: Mapping[str, Mapping[str, bool]], needed: Needed
 ) -> None:
     """Refuse rows of a dataset that contradict each other or are incomplete."""
+    check_equal(rows, ANSWERS)
+    numbered = rows[rows["sample"].notna()]
+    check_one_row(numbered, [*ANSWER_SET, "question_id", "sample"], "number the samples")
     for dataset, group in rows.groupby("dataset", sort=False):
-        _check_questions(group, str(dataset))
-        _check_asked(group, str(dataset))
-        _check_numbers(group, str(dataset))
-        _check_distinct(group, str(dataset), checkpoints)
-        for (model, checkpoint), splits in group.groupby(CHECKPOINT, sort=False)["split"]:
-            subject = f"answers of model {model}, checkpoint {checkpoint} to"
-            if (group.loc[splits.index, "answer"] == "").all():
+        check_groups(group["group"], group["question_id"])
+        asked = group.drop_duplicates("question_id")
+        check_ids(asked, ["question"])
+        contents = []
+        for (model, checkpoint), part in group.groupby(CHECKPOINT, sort=False):
+            splits = set(part["split"])
+            is_lacking = ~asked["question_id"].isin(part["question_id"])
+            lacking = asked[is_lacking & asked["split"].isin(splits)]
+            check_asked(lacking, str(model), str(checkpoint), str(dataset))
+            if (part["answer"] == "").all():
                 raise UserTableError(
-                    f"all {len(splits)} answers of model {model}, checkpoint {checkpoint} to "
+                    f"all {len(part)} answers of model {model}, checkpoint {checkpoint} to "
                     f"{dataset} are empty, so nothing is evaluated; correct the column answer"
                 )
-            needed_splits = needed[str(model)][str(checkpoint)]
-            check_splits(set(splits), needed_splits, subject, str(dataset))
-
-
-def _check_questions(rows: pd.DataFrame, dataset: str) -> None:
-    check_groups(rows["group"], rows["question_id"])
-    for name in ("question", "references", "split"):
-        first = rows.groupby("question_id")[name].transform("first")
-        if (differs := rows[name] != first).any():
-            question = rows.loc[differs, "question_id"].iloc[0]
-            raise refuse(
-                f"{name} of question {question!r} of {dataset} differs between rows",
-                rows[rows["question_id"] == question].drop_duplicates(name),
-                name,
-                "a question has one; give another question another question_id",
-            )
-    check_ids(rows.drop_duplicates("question_id"), dataset, "questions", ["question"])
-
-
-def _check_asked(rows: pd.DataFrame, dataset: str) -> None:
-    for split, group in rows.groupby("split", sort=False):
-        expected_ids = set(group["question_id"])
-        for (model, checkpoint), answered_ids in group.groupby(CHECKPOINT, sort=False)[
-            "question_id"
-        ]:
-            if lacking := sorted(expected_ids.difference(answered_ids)):
-                raise refuse(
-                    f"model {model}, checkpoint {checkpoint} has no answer to {len(lacking)} "
-                    f"questions of the {split} split of {dataset} that others answered",
-                    group[group["question_id"].isin(lacking[:3])].drop_duplicates(
-                        "question_id"
-                    ),
-                    "question_id",
-                    "all checkpoints answer the same questions; add their rows",
-                )
+            subject = f"answers of model {model}, checkpoint {checkpoint} to"
+            check_splits(splits, needed[str(model)][str(checkpoint)], subject, str(dataset))
+            content = part[["question_id", "answer", "logprob"]]
+            seen = f", as of a file that was given twice ({first_rows(part, 'answer')})"
+            contents.append((str(model), str(checkpoint), content_of(content), seen))
+        _check_numbers(group, str(dataset))
+        check_copies(f"answers to {dataset}", contents, checkpoints)
 
 
 def _check_numbers(rows: pd.DataFrame, dataset: str) -> None:
+    """Refuse questions with other numbers of answers than the model's other questions."""
     question = [*CHECKPOINT, "question_id"]
-    key = [*question, "sample"]
-    if (twice := rows.duplicated(key) & rows["sample"].notna()).any():
-        repeated = rows[twice].iloc[0]
-        raise refuse(
-            f"sample {repeated['sample']} of question {repeated['question_id']!r} of {dataset} "
-            f"is there twice at model {repeated['model']}, checkpoint {repeated['checkpoint']}",
-            rows[(rows[key] == repeated[key]).all(axis=1)],
-            None,
-            "number the samples of a question",
-        )
     for model, group in rows.groupby("model", sort=False):
         sizes = group.groupby(question, sort=False)["answer"].transform("size")
         usual = int(sizes.mode().max())
@@ -449,22 +336,6 @@ def _check_numbers(rows: pd.DataFrame, dataset: str) -> None:
                 "question_id",
                 "give each question equally many (an answer can be empty)",
             )
-
-
-def _check_distinct(
-    rows: pd.DataFrame, dataset: str, checkpoints: Mapping[str, Mapping[str, bool]]
-) -> None:
-    by_content: dict[tuple, str] = {}
-    for (model, checkpoint), group in rows.groupby(CHECKPOINT, sort=False):
-        contents = zip(
-            group["question_id"], group["answer"], group["logprob"].map(str), strict=True
-        )
-        names = str(model), str(checkpoint)
-        first_checkpoint = by_content.setdefault((model, *sorted(contents)), names[1])
-        seen = f", as of a file that was given twice ({first_rows(group, 'answer')})"
-        check_copy(
-            f"answers to {dataset}", *names, first_checkpoint, checkpoints[names[0]], seen=seen
-        )
 
 
 def can_be_beams(rows: pd.DataFrame) -> bool:

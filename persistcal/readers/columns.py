@@ -1,38 +1,184 @@
-"""Columns of a user's file by the names of this project, and the options that name them."""
+"""The columns of each kind of input, found in a user's file by their names and other names."""
 
 import re
 import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from difflib import get_close_matches
+from typing import NamedTuple
 
-from persistcal.readers import answers as own_answers
-from persistcal.readers import options as own_options
-from persistcal.readers import predictions as own_predictions
-from persistcal.readers.answer_files import columns_and_scores
-from persistcal.readers.scales import scale_remedy
-from persistcal.store.user_files import (
-    UserTableError,
-    name_files_in_errors,
-    plain_name,
-    read_batches,
+from persistcal.store.user_files import UserTableError, plain_name
+
+QUESTION = ("dataset", "question_id")
+
+
+class FileColumn(NamedTuple):
+    """A column: the kind of its values, and how else a user can call it.
+
+    Rows that agree in the columns `of` have one value, or the `remedy` is printed. A column
+    that is not needed in each row can be `all_or_none`.
+    """
+
+    name: str
+    kind: str = "name"  # of `persistcal.readers.rules`
+    needed: bool = True
+    synonyms: Sequence[str] = ()
+    of: Sequence[str] = ()
+    all_or_none: bool = False
+    remedy: str = "a question has one; give another question another question_id"
+
+
+class FileTable(NamedTuple):
+    """The columns of a kind of input, of which each row is a `unit`."""
+
+    unit: str
+    columns: Sequence[FileColumn]
+    further: str = ""  # names of other columns that a file can have
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of all columns."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """Names of columns that each file has."""
+        return tuple(column.name for column in self.columns if column.needed)
+
+    @property
+    def optional(self) -> tuple[str, ...]:
+        """Names of the other columns."""
+        return tuple(column.name for column in self.columns if not column.needed)
+
+    @property
+    def lists(self) -> tuple[str, ...]:
+        """Names of columns that can be JSON lists in a CSV file."""
+        return tuple(c.name for c in self.columns if c.kind.endswith("s"))
+
+
+SUBJECT = (
+    FileColumn("model"),
+    FileColumn(
+        "checkpoint",
+        synonyms=("version", "revision", "model_version", "model_name", "step", "epoch"),
+    ),
+    FileColumn("dataset"),
+    FileColumn(
+        "question_id",
+        synonyms=("id", "qid", "item_id", "idx", "index", "sample_id", "example_id", "item"),
+    ),
 )
+RIGHT = (
+    *("is_correct", "correctness", "accuracy", "acc", "right", "hit", "label"),
+    *("grade", "passed", "pass", "is_right", "score"),
+)
+ASKED = FileColumn("question", "text", synonyms=("prompt", "input", "query"), of=QUESTION)
+SPLIT = FileColumn("split", "split", needed=False, of=QUESTION)
 
-KNOWN = {*own_answers.KNOWN, *own_options.KNOWN, *own_predictions.KNOWN}
-
-# Other names of columns, for the remedy of an error
-OTHER_NAMES = {
-    "confidence": ("conf", "prob", "probability", "p_true", "score", "certainty"),
-    "question_id": ("id", "qid", "item_id", "idx", "index", "sample_id", "example_id", "item"),
-    "correct": ("is_correct", "correctness", "accuracy", "acc", "right", "hit", "label"),
-    "answer": ("response", "prediction", "output", "completion", "generation"),
-    "references": ("reference", "target", "gold", "ground_truth", "reference_answer"),
-    "question": ("prompt", "input", "query"),
-    "checkpoint": ("version", "revision", "model_version", "model_name", "step", "epoch"),
-}
+PREDICTIONS = FileTable(
+    "answer that an estimator judged",
+    (
+        *SUBJECT,
+        FileColumn("train_dataset", needed=False),
+        FileColumn("estimator"),
+        FileColumn("seed", "whole"),
+        FileColumn(
+            "confidence",
+            "share",
+            synonyms=("conf", "prob", "probability", "p_true", "score", "certainty"),
+        ),
+        FileColumn(
+            "correct",
+            "truth",
+            synonyms=RIGHT,
+        ),
+        FileColumn("ask", needed=False),
+        FileColumn("group", needed=False, of=QUESTION),
+    ),
+)
+ANSWERS = FileTable(
+    "answer",
+    (
+        *SUBJECT,
+        ASKED,
+        FileColumn(
+            "references",
+            "texts",
+            synonyms=("reference", "target", "gold", "ground_truth", "reference_answer"),
+            of=QUESTION,
+        ),
+        FileColumn(
+            "answer",
+            "reply",
+            synonyms=("response", "prediction", "output", "completion", "generation"),
+        ),
+        FileColumn("sample", "whole", needed=False, all_or_none=True),
+        FileColumn("logprob", "logprob", needed=False, all_or_none=True),
+        FileColumn("token_logprobs", "logprobs", needed=False, all_or_none=True),
+        FileColumn("label", "label", needed=False),
+        FileColumn("correct", "label", needed=False, synonyms=RIGHT),
+        SPLIT,
+        FileColumn("group", "name or nothing", needed=False, of=QUESTION),
+    ),
+    "confidence, confidence_<name>",
+)
+OPTIONS = FileTable(
+    "answer",
+    (
+        *SUBJECT,
+        ASKED,
+        FileColumn("options", "options", of=QUESTION),
+        FileColumn("option_logprobs", "logprobs"),
+        FileColumn("gold", "place", of=QUESTION),
+        FileColumn("option_tokens", "counts", needed=False),
+        FileColumn("option_characters", "counts", needed=False),
+        FileColumn("option_logprobs_unconditional", "logprobs", needed=False),
+        FileColumn("correct", "truth", needed=False),
+        FileColumn(
+            "version",
+            "text",
+            needed=False,
+            of=("model", *QUESTION),
+            remedy="take all logs from one version of the task",
+        ),
+        SPLIT,
+    ),
+)
+KNOWN = {*PREDICTIONS.names, *ANSWERS.names, *OPTIONS.names}
+NAMES = tuple(column.name for column in SUBJECT)
 
 # Words in names of columns in which a high value is a low confidence
 UNCERTAINTIES = {"uncertainty", "doubt", "entropy", "perplexity", "error", "risk", "variance"}
+# Words that say what a column is, whatever else is in its name
+CLEAR = {
+    "confidence": {"confidence", "conf", "probability", "prob", "certainty"},
+    "correct": {"correct", "correctness"},
+}
+
+
+class Hint(NamedTuple):
+    """Options of the command that may read a file which is refused without them."""
+
+    columns: Mapping[str, str] = {}
+    uncertainty: str = ""
+    scale: str = ""
+
+    def __str__(self) -> str:
+        """Return the options, quoted for a shell."""
+        pairs = [shlex.quote(f"{name}={column}") for name, column in self.columns.items()]
+        options = [f"--columns {' '.join(pairs)}"] if pairs else []
+        for name in ("uncertainty", "scale"):
+            if value := getattr(self, name):
+                options.append(f"--{name} {shlex.quote(value)}")
+        return " ".join(options)
+
+    def join(self, further: "Hint") -> "Hint":
+        """Return the options of both, where the first ones stay."""
+        return Hint(
+            {**further.columns, **self.columns},
+            self.uncertainty or further.uncertainty,
+            self.scale or further.scale,
+        )
 
 
 def match_columns(
@@ -61,14 +207,14 @@ def choose_columns(
     needed: Collection[str],
     optional: Collection[str],
     given: Mapping[str, str],
-    further: Callable[[Mapping[str, str]], str] = lambda _: "",
+    fits: Callable[[str, str], bool],
 ) -> dict[str, str]:
     """Return the columns to read by their names in a file; refuse unclear names.
 
-    `further` returns the options that the file needs besides the names of columns.
+    A missing column is hinted at if another one has its meaning, and `fits` its values.
     """
     for column, given_column in given.items():
-        option = f"--columns {name_column(column, given_column)}"
+        option = str(Hint({column: given_column}))
         if column not in needed and column not in optional:
             expected = ", ".join([*needed, *optional])
             raise UserTableError(
@@ -86,91 +232,77 @@ def choose_columns(
     spare = [name for name in present if name not in chosen]
     lacking = [name for name in needed if name not in chosen.values()]
     if lacking:
-        raise UserTableError(
-            f"column {lacking[0]!r} is missing; {column_remedy(lacking, spare, further)}"
-        )
+        hint = guess_columns(lacking, spare, chosen, fits)
+        raise lacking_error(f"column {lacking[0]!r} is missing", lacking[0], hint)
     for name in spare:
         if close := get_close_matches(name, set(optional) - set(chosen.values()), 1, 0.85):
             raise UserTableError(
-                f"column {name!r} looks like {close[0]!r}; give --columns "
-                f"{name_column(close[0], name)}, or rename it"
+                f"column {name!r} looks like {close[0]!r}; give {Hint({close[0]: name})}, or "
+                "rename it"
             )
     return chosen
 
 
-def column_remedy(
+def lacking_error(problem: str, name: str, hint: Hint) -> UserTableError:
+    """Return the refusal of a file without a column, with a hint if there is one."""
+    if hint != Hint():
+        return UserTableError(problem, hint)
+    return UserTableError(
+        f"{problem}; add it to every row, or name the column that holds it, as in --columns "
+        f"{name}=NAME"
+    )
+
+
+def guess_columns(
     lacking: Sequence[str],
     spare: Sequence[str],
-    further: Callable[[Mapping[str, str]], str] = lambda _: "",
-) -> str:
-    """Return the option with the user's own columns, if any can be meant."""
-    guesses = guess_columns(lacking, spare)
-    doubts = [name for name in spare if _words(name) & UNCERTAINTIES]
-    if "confidence" in lacking and "confidence" not in guesses and doubts:
-        guesses["confidence"] = doubts[0]
-    for name in ("confidence", "correct"):
-        close = [c for c in spare if _words(c) & {name, *OTHER_NAMES[name]}]
-        if name in lacking and name not in guesses and close:
-            guesses[name] = close[0]
-    options = [name_column(n, c) for n, c in guesses.items() if [c] != doubts[:1]]
-    options = [f"--columns {' '.join(options)}"] if options else []
-    if guesses.get("confidence") in doubts:
-        options.append(f"--uncertainty {shlex.quote(doubts[0])}")
-    if options:
-        return f"give {' '.join(options)}{further(guesses)} if these are meant"
-    if spare:
-        pair = name_column(lacking[0], spare[0])
-        return f"if {spare[0]!r} is meant, give --columns {pair}"
-    return "add it to every row"
+    chosen: Mapping[str, str],
+    fits: Callable[[str, str], bool],
+) -> Hint:
+    """Return the spare columns that mean what is lacking, if `fits` says so of their values.
 
-
-def guess_columns(lacking: Sequence[str], spare: Sequence[str]) -> dict[str, str]:
-    """Return the spare columns that have another usual name of a column that is lacking."""
-    by_plain_name = {plain_name(name): name for name in reversed(spare)}
-    return {
-        name: by_plain_name[synonym]
-        for name in lacking
-        for synonym in reversed(OTHER_NAMES.get(name, ()))
-        if synonym in by_plain_name
-    }
+    A question's text can be its id.
+    """
+    guesses: dict[str, str] = {}
+    doubts: list[str] = []
+    for name in lacking:
+        free = [column for column in spare if column not in guesses.values()]
+        by_plain_name = {plain_name(column.rpartition(".")[2]): column for column in free[::-1]}
+        by_plain_name |= {plain_name(column): column for column in free[::-1]}
+        likely = [
+            by_plain_name[s] for s in (name, *SYNONYMS.get(name, ())) if s in by_plain_name
+        ]
+        likely += [
+            column
+            for column in free
+            if CLEAR.get(name, set()) & _words(column) and not _words(column) & UNCERTAINTIES
+        ]
+        fitting = [column for column in dict.fromkeys(likely) if fits(name, column)]
+        if fitting:
+            guesses[name] = fitting[0]
+        elif name == "confidence":
+            doubts = [
+                column
+                for column in free
+                if _words(column) & UNCERTAINTIES
+                and "confidence" not in _words(column)
+                and fits("uncertainty", column)
+            ]
+    if "question_id" in lacking and "question_id" not in guesses:
+        texts = [column for column, name in chosen.items() if name == "question"]
+        texts += [guesses["question"]] if "question" in guesses else []
+        texts += [column for column in spare if plain_name(column) in ("question", "prompt")]
+        guesses |= {"question_id": texts[0]} if texts else {}
+    return Hint(guesses, doubts[0] if doubts else "")
 
 
 def _words(name: str) -> set[str]:
     return {*re.findall(r"[a-z]+", name.casefold())}
 
 
-def name_column(name: str, column: str) -> str:
-    """Return a value of the option `--columns`, quoted for a shell."""
-    return shlex.quote(f"{name}={column}")
-
-
-def column_values(file: str, column: str) -> list[object]:
-    """Return the values of one column of a file."""
-    batches = read_batches(file, known_names=KNOWN, choose=lambda _: {column: column})
-    return [value for batch in batches for value in batch.column(column).to_pylist()]
-
-
-def scale_option(file: str, guesses: Mapping[str, str]) -> str:
-    """Return the option that the confidences of a file need, after the names of columns."""
-    with name_files_in_errors(file):
-        present = columns_and_scores(file, KNOWN)[0]
-        named = match_columns(present, KNOWN, guesses)
-        column = next((given for given, name in named.items() if name == "confidence"), None)
-        option = scale_remedy(column_values(file, column)) if column else ""
-    return f" {option}" if option else ""
-
-
-def version_column(files: Sequence[str], given: Mapping[str, str]) -> dict[str, str]:
-    """Return the column that names the version of each file, if it is `model`."""
-    if len(files) < 2 or {"checkpoint", "model"} & given.keys():
-        return {}
-    models = []
-    for file in files:
-        matched = match_columns(columns_and_scores(file, KNOWN)[0], KNOWN, {})
-        column = next((name for name, meaning in matched.items() if meaning == "model"), None)
-        if column is None or "checkpoint" in matched.values():
-            return {}
-        models.append((column, set(column_values(file, column))))
-    names = {name for _, values in models for name in values}
-    is_one_each = all(len(values) == 1 for _, values in models) and len(names) == len(files)
-    return {"checkpoint": models[0][0]} if is_one_each else {}
+SYNONYMS = {
+    column.name: column.synonyms
+    for table in (PREDICTIONS, ANSWERS)
+    for column in table.columns
+    if column.synonyms
+}

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from persistcal.questions.labels import CORRECT, INCORRECT
-from persistcal.readers.answers import number_of
+from persistcal.readers.rules import number_of
 from persistcal.store.user_files import UserTableError, cut, read_file
 
 log = logging.getLogger(__name__)

@@ -5,7 +5,7 @@ suffices for hundreds of files.
 """
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,55 +15,34 @@ from numpy.typing import NDArray
 from persistcal.answers.options import normalised, option_answers, scored_clusters
 from persistcal.readers.answers import (
     ANSWER_SET,
-    NAMES,
-    ROUNDING,
     Needed,
     Wanted,
-    add_choice,
-    check_ids,
     check_known,
     check_splits,
-    is_empty,
-    named_rows,
-    number_of,
     refuse_missing,
+)
+from persistcal.readers.columns import OPTIONS
+from persistcal.readers.rules import (
+    check_asked,
+    check_copies,
+    check_equal,
+    check_ids,
+    check_one_row,
+    read_rows,
 )
 from persistcal.store.artifacts import ANSWERS, BEAMS, CLUSTERS, LABELS, QUESTIONS, Table
 from persistcal.store.files import digest
-from persistcal.store.user_files import (
-    TRUTHS,
-    UserTableError,
-    check_columns,
-    check_copy,
-    check_rows,
-    plain_text,
-    refuse,
-    texts,
-)
+from persistcal.store.user_files import UserTableError, check_rows
 
 log = logging.getLogger(__name__)
 
-NEEDED = (*NAMES, "question", "options", "option_logprobs", "gold")
 # The column that a normalisation needs
 NEEDS = {
     "per_token": "option_tokens",
     "per_character": "option_characters",
     "unconditional": "option_logprobs_unconditional",
 }
-OPTIONAL = (*NEEDS.values(), "correct", "version", "split")
-KNOWN = (*NEEDED, *OPTIONAL)
-LISTS = ("options", "option_logprobs", *NEEDS.values())
-OF_QUESTION = ("question", "options", "gold", "split")  # equal at all checkpoints
 NUMBERS = ("scores", "logprob", "n_tokens", "unconditional")  # arrays over options
-
-# Bounds of the numbers in a list, and their description for errors
-_LOGPROBS = (-np.inf, ROUNDING, "summed log-probabilities, up to 0")
-VALID = {
-    "option_logprobs": _LOGPROBS,
-    "option_logprobs_unconditional": _LOGPROBS,
-    "option_tokens": (1, np.inf, "numbers of tokens, at least 1"),
-    "option_characters": (1, np.inf, "numbers of characters, at least 1"),
-}
 
 
 def tidy_options(rows: pd.DataFrame, normalisation: str, *, file: str = "") -> pd.DataFrame:
@@ -72,35 +51,26 @@ def tidy_options(rows: pd.DataFrame, normalisation: str, *, file: str = "") -> p
     `options` become tuples of distinct texts, and each of `NUMBERS` an array over the options,
     with NaN for unknown numbers.
     """
-    unknown = f"scored options may have {', '.join(KNOWN)}; remove or rename it"
-    check_columns(list(rows.columns), NEEDED, OPTIONAL, unknown=unknown)
-    tidy = named_rows(rows, file, "question")
-    tidy["version"] = texts(rows, "version", one_line=False)
-    add_choice(tidy, rows, "split")
-    options = _options(tidy, rows["options"].tolist())
-    _add_gold(tidy, rows["gold"].tolist(), [len(row_options) for row_options in options])
-    _add_scores(tidy, rows, options, normalisation)
-    tidy["options"] = [distinct(row_options) for row_options in options]
-    if "correct" in rows:
-        _check_correct(tidy, rows["correct"].tolist())
+    tidy = read_rows(rows, OPTIONS, file=file)
+    n_options = tidy["options"].map(len)
+    problem = "gold is not the place of an option"
+    remedy = "give the place of the right option, counted from 0"
+    check_rows(tidy, tidy["gold"] >= n_options, problem, "gold", remedy)
+    _add_scores(tidy, n_options.tolist(), normalisation)
+    tidy["options"] = tidy["options"].map(distinct)
+    reported = tidy.pop("correct")
+    best = np.array([int(np.argmax(scores)) for scores in tidy["scores"]])
+    check_rows(
+        tidy.assign(correct=reported),
+        reported.notna() & (reported != (best == tidy["gold"])),
+        "the score of the log is not that of its best option",
+        "correct",
+        "the log was made with other options or another gold than it shows",
+    )
     return tidy
 
 
-def _options(tidy: pd.DataFrame, values: list[Any]) -> list[list[str]]:
-    shown, remedy = tidy.assign(options=values), "give a list of at least two texts"
-    wrong = [not isinstance(value, list) or len(value) < 2 for value in values]
-    check_rows(shown, wrong, "options is no list of several", "options", remedy)
-    options = [
-        [plain_text(option, "options", row, one_line=False) for option in value]
-        for row, value in enumerate(values, start=1)
-    ]
-    check_rows(
-        shown, ["" in texts for texts in options], "an option is empty", "options", remedy
-    )
-    return options
-
-
-def distinct(options: list[str]) -> tuple[str, ...]:
+def distinct(options: Sequence[str]) -> tuple[str, ...]:
     """Return the texts, with a number appended to each repetition.
 
     >>> distinct(["yes", "no", "yes"]), distinct(["a", "a [3]", "a"])
@@ -115,75 +85,33 @@ def distinct(options: list[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _add_gold(tidy: pd.DataFrame, values: list[Any], n_options: list[int]) -> None:
-    gold = np.array([number_of(value) for value in values])
-    wrong = ~np.isin(gold, np.arange(max(n_options))) | (gold >= n_options)
-    remedy = "give the place of the right option, counted from 0"
-    shown = tidy.assign(gold=values)
-    check_rows(shown, wrong, "gold is not the place of an option", "gold", remedy)
-    tidy["gold"] = gold.astype(int)
-
-
-def _add_scores(
-    tidy: pd.DataFrame, rows: pd.DataFrame, options: list[list[str]], normalisation: str
-) -> None:
-    given = {name for name in VALID if name in rows and rows[name].notna().any()}
-    given.add("option_logprobs")
+def _add_scores(tidy: pd.DataFrame, n_options: list[int], normalisation: str) -> None:
+    """Replace the lists of numbers by `NUMBERS`."""
+    names = ("option_logprobs", *NEEDS.values())
+    columns = {name: tidy.pop(name) for name in names}
+    present = {n: values for n, values in columns.items() if values.notna().any()}
     column = NEEDS.get(normalisation)
-    if column and column not in {*given, "option_characters"}:
+    if column and column not in {*present, "option_characters"}:
         raise UserTableError(
             f"the normalisation {normalisation} needs the column {column!r}, which is missing; "
             "add it, or choose another normalisation"
         )
-    n_options = [len(row_options) for row_options in options]
-    numbers = {
-        name: _numbers(tidy, name, rows[name].tolist(), n_options)
-        for name in VALID
-        if name in given
-    }
+    for name, values in present.items():
+        wrong = [len(v or ()) != n for v, n in zip(values, n_options, strict=True)]
+        problem = f"{name} is not as long as options"
+        remedy = "give a list with one number for each option"
+        check_rows(tidy.assign(**{name: values}), wrong, problem, name, remedy)
+    numbers = {name: np.concatenate(values.tolist()) for name, values in present.items()}
     unknown = np.full(sum(n_options), np.nan)
-    tokens, unconditional = (
-        numbers.get(NEEDS[n], unknown) for n in ("per_token", "unconditional")
+    lengths = [float(len(option)) for options in tidy["options"] for option in options]
+    logprob, tokens, characters, unconditional = (
+        numbers.get(name, np.array(lengths) if name == "option_characters" else unknown)
+        for name in names
     )
-    lengths = np.array(
-        [len(option) for row_options in options for option in row_options], float
-    )
-    characters = numbers.get("option_characters", lengths)
-    logprob = numbers["option_logprobs"]
     scores = normalised(logprob, tokens, characters, unconditional, normalisation)
-    for name, values in zip(NUMBERS, (scores, logprob, tokens, unconditional), strict=True):
-        of_rows: list[Any] = np.split(values, np.cumsum(n_options)[:-1])
+    for name, array in zip(NUMBERS, (scores, logprob, tokens, unconditional), strict=True):
+        of_rows: list[Any] = np.split(array, np.cumsum(n_options)[:-1])
         tidy[name] = of_rows
-
-
-def _numbers(
-    tidy: pd.DataFrame, name: str, values: list[Any], n_options: list[int]
-) -> NDArray[np.float64]:
-    """Return the numbers of the options of all rows, one after the other."""
-    least, greatest, valid = VALID[name]
-    lists = [[number_of(x) for x in v] if isinstance(v, list) else [] for v in values]
-    shown = tidy.assign(**{name: values})
-    wrong = [
-        not all(np.isfinite(x) and least <= x <= greatest for x in numbers) for numbers in lists
-    ]
-    check_rows(shown, wrong, f"{name} is not valid", name, f"give {valid}")
-    wrong = [len(numbers) != n for numbers, n in zip(lists, n_options, strict=True)]
-    remedy = "give a list with one number for each option"
-    check_rows(shown, wrong, f"{name} is not as long as options", name, remedy)
-    return np.concatenate(lists)
-
-
-def _check_correct(tidy: pd.DataFrame, values: list[Any]) -> None:
-    """Refuse rows if the log's score and `gold` disagree about the best option."""
-    best = np.array([int(np.argmax(scores)) for scores in tidy["scores"]])
-    given = np.array([not is_empty(value) for value in values])
-    reported = np.array([TRUTHS.get(str(value).strip().lower(), np.nan) for value in values])
-    shown = tidy.assign(correct=values)
-    wrong = given & np.isnan(reported)
-    check_rows(shown, wrong, "correct is not valid", "correct", "give 1 or 0, or nothing")
-    problem = "the score of the log is not that of its best option"
-    remedy = "the log was made with other options or another gold than it shows"
-    check_rows(shown, given & (reported != (best == tidy["gold"])), problem, "correct", remedy)
 
 
 class Scored(NamedTuple):
@@ -222,8 +150,8 @@ class ScoredOptions:
         self._scored: dict[tuple[str, ...], list[Scored]] = {
             tuple(row[name] for name in ANSWER_SET): [] for row in wanted.answered
         }
-        self._asked: dict[str, pd.DataFrame] = {}  # by dataset, with their row `number`
-        self._versions: dict[tuple[str, str], pd.Series] = {}  # by model and dataset
+        self._asked: dict[str, pd.DataFrame] = {}  # by dataset
+        self._of_model: dict[tuple[str, str], pd.DataFrame] = {}  # by model and dataset
 
     def add(self, rows: pd.DataFrame) -> int:
         """Add the wanted rows; return the number of skipped rows."""
@@ -235,17 +163,12 @@ class ScoredOptions:
                 skipped += len(group)
                 continue
             model, checkpoint, dataset = answer_set
-            if (twice := group.duplicated("question_id", keep=False)).any():
-                first = group.loc[twice, "question_id"].iloc[0]
-                raise refuse(
-                    f"question {first!r} of {dataset} is there twice at checkpoint "
-                    f"{checkpoint} of {model}",
-                    group[group["question_id"] == first],
-                    "question",
-                    "give each document once, and the log of each run as a separate file",
-                )
-            self._check_version(group, model, dataset)
-            number = self._number(group, dataset)
+            check_one_row(
+                group,
+                [*ANSWER_SET, "question_id"],
+                "give each document once, and the log of each run as a separate file",
+            )
+            number = self._number(group, model, dataset)
             group, number = group.iloc[np.argsort(number)], np.sort(number)
             if any(
                 np.isin(number, earlier.questions).any() for earlier in self._scored[answer_set]
@@ -258,75 +181,40 @@ class ScoredOptions:
             self._scored[answer_set].append(Scored(number, numbers))
         return skipped
 
-    def _check_version(self, group: pd.DataFrame, model: str, dataset: str) -> None:
-        """Refuse a question of another version of the task than at an earlier checkpoint."""
-        versions = group.set_index("question_id")["version"]
-        earlier_versions = self._versions.setdefault((model, dataset), versions)
-        shared_ids = versions.index.intersection(earlier_versions.index)
-        differs = (
-            versions.loc[shared_ids].to_numpy() != earlier_versions.loc[shared_ids].to_numpy()
-        )
-        if differs.any():
-            raise refuse(
-                f"{dataset} has two versions, which cannot be compared: prompts or "
-                f"settings of {differs.sum()} questions differ between checkpoints of {model}",
-                group[group["question_id"].isin(shared_ids[differs])],
-                "question_id",
-                "take all logs from one version of the task",
-            )
-        self._versions[model, dataset] = pd.concat(
-            [earlier_versions, versions.drop(shared_ids)]
-        )
-
-    def _number(self, group: pd.DataFrame, dataset: str) -> NDArray[np.int64]:
+    def _number(self, group: pd.DataFrame, model: str, dataset: str) -> NDArray[np.int64]:
         """Return the questions' row numbers in their dataset; append new questions to it."""
         group = group.assign(category=group["category"] if "category" in group else "")
-        group = group[["location", "question_id", *OF_QUESTION, "version", "category"]]
+        group = group[["location", "category", *(n for n in group if n in OPTIONS.names)]]
         earlier = self._asked.get(dataset, group.iloc[:0])
+        of_model = self._of_model.get((model, dataset), group.iloc[:0])
+        check_equal(pd.concat([earlier, of_model, group], ignore_index=True), OPTIONS)
+        both = pd.concat([of_model, group], ignore_index=True)
+        self._of_model[model, dataset] = both.drop_duplicates("question_id")
         new = group[~group["question_id"].isin(earlier["question_id"])]
         asked = pd.concat([earlier, new], ignore_index=True) if len(new) else earlier
         self._asked[dataset] = asked
-        number = pd.Index(asked["question_id"]).get_indexer(group["question_id"])
-        recorded = asked.iloc[number]
-        for name in OF_QUESTION:
-            differs = group[name].to_numpy(object) != recorded[name].to_numpy(object)
-            if differs.any():
-                first, conflicting = group[differs].iloc[0], recorded[differs].iloc[0]
-                raise refuse(
-                    f"{name} of {differs.sum()} questions of {dataset} differs between "
-                    f"checkpoints, first of {first['question_id']!r}, where "
-                    f"{conflicting['location']} has {conflicting[name]}",
-                    group[differs],
-                    name,
-                    "a question has one at all checkpoints; give another question another id",
-                )
-        return number
+        return pd.Index(asked["question_id"]).get_indexer(group["question_id"])
 
     def check(self, needed: Needed) -> None:
         """Refuse missing or repeated scores after the last file is added."""
         refuse_missing([names for names, scored in self._scored.items() if not scored])
-        for dataset, asked in self._asked.items():
-            check_ids(asked, dataset, "documents", ["question", "options", "version"])
-        seen: dict[tuple[str, str, str], str] = {}
+        contents: dict[str, list[tuple[str, str, object, str]]] = {}
+        for asked in self._asked.values():
+            check_ids(asked, ["question", "options", "version"])
         for (model, checkpoint, dataset), scored in self._scored.items():
             asked = self._asked[dataset]
             is_scored = np.zeros(len(asked), bool)
             is_scored[np.concatenate([group.questions for group in scored])] = True
             splits = set(asked.loc[is_scored, "split"])
-            if (lacking := ~is_scored & asked["split"].isin(splits)).any():
-                raise refuse(
-                    f"model {model}, checkpoint {checkpoint} has no scores of {lacking.sum()} "
-                    f"questions of {dataset} that others have",
-                    asked[lacking],
-                    "question_id",
-                    "all checkpoints are asked the same questions; add their rows",
-                )
+            lacking = asked[~is_scored & asked["split"].isin(splits)]
+            check_asked(lacking, model, checkpoint, dataset)
             subject = f"scores of model {model}, checkpoint {checkpoint} on"
             check_splits(splits, needed[model][checkpoint], subject, dataset)
             content = digest([array.tobytes() for group in scored for array in group])
-            first = seen.setdefault((model, dataset, content), checkpoint)
-            may_be_equal = self._checkpoints[model]
-            check_copy(f"scores on {dataset}", model, checkpoint, first, may_be_equal)
+            seen = ", as of a file that was given twice"
+            contents.setdefault(dataset, []).append((model, checkpoint, content, seen))
+        for dataset, of_dataset in contents.items():
+            check_copies(f"scores on {dataset}", of_dataset, self._checkpoints)
 
     def ties(self) -> Iterator[Ties]:
         """Yield the ties of each model, checkpoint and dataset that has some."""

@@ -12,38 +12,28 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from persistcal.evaluation.predictions import (
-    NO_CONFIDENCE,
-    drop_noise,
-    partly_shared,
-    spelling_error,
-)
+from persistcal.evaluation.predictions import NO_CONFIDENCE, partly_shared, spelling_error
 from persistcal.questions.groups import check_groups
 from persistcal.readers.asks import FIRST, check_asks, number_asks
-from persistcal.readers.scales import PROBABILITIES, Scale, is_missing
+from persistcal.readers.columns import PREDICTIONS
+from persistcal.readers.rules import check_copies, check_one_row, content_of
+from persistcal.readers.scales import PROBABILITIES, Scale, is_missing, settle
 from persistcal.store import user_files
 from persistcal.store.artifacts import ANSWERS
-from persistcal.store.user_files import (
-    DIGITS,
-    TRUTHS,
-    UserTableError,
-    check_copy,
-    refuse,
-    round_digits,
-    round_narrow,
-)
+from persistcal.store.user_files import TRUTHS, UserTableError, refuse, round_narrow
 
 log = logging.getLogger(__name__)
 
+# A training dataset is the dataset by default
 NAMES = ("model", "dataset", "checkpoint", "question_id", "train_dataset", "estimator")
-OPTIONAL = ("train_dataset", "ask", "group")  # a training dataset is the dataset by default
 FRAME = ("checkpoint", "question_id", "confidence", "correct")  # required in a notebook
 # Columns that predictions can lack, and their value then; datasets are trained on themselves
 DEFAULTS = {"model": "model", "dataset": "dataset", "estimator": "confidence", "seed": "0"}
 LABELS_ONLY = {"confidence": "0", "estimator": NO_CONFIDENCE}
 NUMERIC = ("seed", "confidence", "correct", "ask")
 NARROW = "narrow"  # attribute: estimators whose confidences were float32
-KNOWN = (*NAMES, "seed", "confidence", "correct", "ask", "group")
+KEY = ["checkpoint", "question_id", "train_dataset", "estimator", "seed", "ask"]
+CONTENT = ["question_id", "train_dataset", "estimator", "seed", "confidence", "correct"]
 WORTH = ("confidence", "correct")  # columns with missing values if a caller allows it
 
 
@@ -51,15 +41,10 @@ class ScaleError(UserTableError):
     """Confidences are not on the expected scale."""
 
 
-class RepeatedError(UserTableError):
-    """Two rows are of one question, checkpoint and estimator."""
-
-
 def check_columns(columns: Sequence[str]) -> dict[str, str]:
     """Return the names of all columns; refuse missing and unknown columns."""
-    needed = [name for name in KNOWN if name not in OPTIONAL]
-    unknown = f"predictions may hold only {', '.join(KNOWN)}"
-    user_files.check_columns(columns, needed, OPTIONAL, unknown=unknown)
+    unknown = f"predictions may hold only {', '.join(PREDICTIONS.names)}"
+    user_files.check_columns(columns, PREDICTIONS.needed, PREDICTIONS.optional, unknown=unknown)
     return {name: name for name in columns}
 
 
@@ -132,19 +117,9 @@ def collect_rows(
 def settle_confidences(
     rows: pd.DataFrame, scale: Scale = PROBABILITIES, narrow: Collection[str] = ()
 ) -> pd.DataFrame:
-    """Return the rows of all files with confidences in [0, 1], of one precision per estimator.
-
-    An estimator is rounded if it is in `narrow`, or some version of it shows that it was
-    float32.
-    """
-    numbers, names = rows["confidence"].to_numpy(), ["model", "checkpoint", "estimator"]
-    scale.check_groups(numbers, rows[names])
-    codes = [rows[name].cat.codes.to_numpy(np.int64) for name in names]
-    version = (codes[0] * (codes[1].max() + 1) + codes[1]) * (codes[2].max() + 1) + codes[2]
-    rounded = round_narrow(numbers, "confidence", codes[2], version)
-    if narrow and (is_narrow := rows["estimator"].isin(narrow).to_numpy()).any():
-        rounded = np.where(is_narrow, round_digits(rounded, DIGITS["float32"]), rounded)
-    rows["confidence"] = drop_noise(scale.confidence(rounded))
+    """Return the rows of all files with confidences of `settle`."""
+    numbers, of = rows["confidence"].to_numpy(), rows[["model", "checkpoint", "estimator"]]
+    rows["confidence"] = settle(numbers, of, scale, narrow)
     return rows
 
 
@@ -159,12 +134,12 @@ def frame_batch(
         )
     if predictions.columns.nlevels > 1:
         raise UserTableError("the columns have several levels; give columns with one name")
-    if indexed := [name for name in predictions.index.names if name in KNOWN]:
+    if indexed := [name for name in predictions.index.names if name in PREDICTIONS.names]:
         raise UserTableError(f"{indexed[0]!r} is in the index; call reset_index() first")
-    rows = predictions[[name for name in predictions if name in KNOWN]]
+    rows = predictions[[name for name in predictions if name in PREDICTIONS.names]]
     if labels_only and not {"confidence", "estimator"} & set(rows):
         rows = rows.assign(**LABELS_ONLY)
-    user_files.check_columns(list(rows), FRAME, KNOWN, unknown="")
+    user_files.check_columns(list(rows), FRAME, PREDICTIONS.names, unknown="")
     if checkpoints:
         names = rows["checkpoint"].astype(str)
         is_chosen = names.isin(checkpoints)
@@ -340,25 +315,19 @@ def check_predictions(
                 f"no row is of model {model!r} and dataset {dataset!r}; add them, or take "
                 "the model or the dataset out of the study"
             )
-        _check_repeated(chosen)
+        check_one_row(chosen, KEY, "keep one")
         check_asks(chosen)
         chosen = chosen[chosen["ask"] == FIRST]
-        _check_distinct(chosen, model, checkpoints[model])
-        by_checkpoint = chosen.groupby("checkpoint", sort=False, observed=True)["question_id"]
-        if partly := partly_shared({str(c): ids for c, ids in by_checkpoint}):
+        of = {
+            str(c): part for c, part in chosen.groupby("checkpoint", sort=False, observed=True)
+        }
+        contents = [
+            (model, name, content_of(part[CONTENT]), f" (from row {part['row'].iloc[0]})")
+            for name, part in of.items()
+        ]
+        check_copies("predictions", contents, checkpoints)
+        if partly := partly_shared({name: part["question_id"] for name, part in of.items()}):
             log.warning("%s, %s: %s", model, dataset, partly)
-
-
-def _check_repeated(rows: pd.DataFrame) -> None:
-    key = ["checkpoint", "question_id", "train_dataset", "estimator", "seed", "ask"]
-    if (twice := rows.duplicated(key)).any():
-        repeated_row = rows[twice].iloc[0]
-        same = (rows[key] == repeated_row[key]).all(axis=1)
-        numbers = " and ".join(str(row) for row in rows.loc[same, "row"])
-        raise RepeatedError(
-            f"{twice.sum()} rows repeat another: rows {numbers} are both of "
-            f"{', '.join(f'{name} {repeated_row[name]}' for name in key[:-1])}; keep one"
-        )
 
 
 def check_spelling(rows: pd.DataFrame) -> None:
@@ -366,21 +335,6 @@ def check_spelling(rows: pd.DataFrame) -> None:
     for dataset, part in rows.groupby("dataset", sort=False, observed=True):
         if error := spelling_error(part):
             raise UserTableError(f"{dataset}: {error}")
-
-
-def _check_distinct(rows: pd.DataFrame, model: str, may_be_equal: Mapping[str, bool]) -> None:
-    content = ["question_id", "train_dataset", "estimator", "seed", "confidence", "correct"]
-    hashes = pd.util.hash_pandas_object(rows[content], index=False)  # summed, in any order
-    sums = hashes.groupby(rows["checkpoint"], observed=True, sort=False).agg(["sum", "size"])
-    first: dict[tuple[int, int], str] = {}
-    for checkpoint, total, n in sums.itertuples():
-        first_checkpoint = first.setdefault((total, n), checkpoint)
-        if first_checkpoint != checkpoint:
-            row = rows.loc[rows["checkpoint"] == checkpoint, "row"].iloc[0]
-            seen = f" (from row {row})"
-            check_copy(
-                "predictions", model, checkpoint, first_checkpoint, may_be_equal, seen=seen
-            )
 
 
 def imported_answers(predictions: pd.DataFrame) -> pd.DataFrame:

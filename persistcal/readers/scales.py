@@ -2,14 +2,22 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from persistcal.store.user_files import UserTableError, name_files_in_errors, read_file
+from persistcal.evaluation.predictions import drop_noise
+from persistcal.store.user_files import (
+    DIGITS,
+    UserTableError,
+    name_files_in_errors,
+    read_file,
+    round_digits,
+    round_narrow,
+)
 
 Array = NDArray[np.float64]
 
@@ -95,6 +103,23 @@ class Scale:
 
 
 PROBABILITIES = Scale()
+
+
+def settle(
+    numbers: Array, of: pd.DataFrame, scale: Scale = PROBABILITIES, narrow: Collection[str] = ()
+) -> Array:
+    """Return the numbers of all files as confidences, of one precision per estimator.
+
+    `of` has the version and the `estimator` of each. An estimator is rounded if it is in
+    `narrow`, or some version of it shows that it was float32.
+    """
+    scale.check_groups(numbers, of)
+    version = of.groupby([*of], sort=False, observed=True).ngroup().to_numpy()
+    estimators = pd.factorize(of["estimator"])[0]
+    rounded = round_narrow(numbers, "confidence", estimators, version)
+    if narrow and (is_narrow := of["estimator"].isin(narrow).to_numpy()).any():
+        rounded = np.where(is_narrow, round_digits(rounded, DIGITS["float32"]), rounded)
+    return drop_noise(scale.confidence(rounded))
 
 
 def parse_scale(text: str | None, words: str | None, *, is_uncertainty: bool) -> Scale:
@@ -190,8 +215,8 @@ def _share_of_fractions(values: Iterable[object]) -> float:
     return float(np.mean(numbers[numbers > 0] < 1)) if (numbers > 0).any() else 0.0
 
 
-def explain_scale(values: Sequence[object]) -> str:
-    """Return what is wrong with a column of confidences, and the options that read it."""
+def explain_scale(values: Sequence[object]) -> tuple[str, str]:
+    """Return what is wrong with a column of confidences, and the scale that reads it."""
     remedy = scale_remedy(values)
     present = [value for value in dict.fromkeys(values) if not is_missing(value)]
     numbers = np.array([PROBABILITIES.number(value) for value in present])
@@ -201,20 +226,18 @@ def explain_scale(values: Sequence[object]) -> str:
         return (
             f"give {remedy}, a CSV file with the columns word and confidence and a row for "
             f"each of: {shown}"
-        )
-    if remedy:
-        hint = " (--scale 1:10 if 1 is the least)" * (
-            remedy == "--scale 10" and bool(numbers.min() >= 1)
-        )
-        return (
-            f"the values go from {numbers.min():g} to {numbers.max():g}; give {remedy} if "
-            f"{remedy.split()[-1].split(':')[-1]} is certainty{hint}"
-        )
-    span = f"the values go from {numbers.min():.9g} to {numbers.max():.9g}; "
+        ), ""
+    span = f"the values go from {numbers.min():.9g} to {numbers.max():.9g}"
+    if scale := remedy.removeprefix("--scale "):
+        least = " (--scale 1:10 if 1 is the least)" * bool(scale == "10" and numbers.min() >= 1)
+        return f"{span}, where {scale.split(':')[-1]} can be certainty{least}", scale
     if numbers.min() < 0:
-        return f"{span}give a number in [0, 1], such as the exponential of a log-probability"
-    if _share_of_fractions(values) > MOST_SHARE:
-        wrong = sum(PROBABILITIES.number(value) > 1 for value in values)
-        counted = f"{wrong:,} of {len(values):,} values are above 1"
-        return f"{span}give a number in [0, 1] ({counted})"
-    return f"{span}give a number in [0, 1], or in another scale its ends, such as --scale 1:5"
+        return (
+            f"{span}; give a number in [0, 1], such as the exponential of a log-probability",
+            "",
+        )
+    wrong = sum(PROBABILITIES.number(value) > 1 for value in values)
+    scales = ", or in another scale its ends, such as --scale 1:5"
+    counted = f" ({wrong:,} of {len(values):,} values are above 1)"
+    is_few = _share_of_fractions(values) > MOST_SHARE
+    return f"{span}; give a number in [0, 1]{counted if is_few else scales}", ""

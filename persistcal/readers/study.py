@@ -2,7 +2,7 @@
 
 import logging
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
@@ -12,10 +12,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from persistcal.evaluation.predictions import NO_CONFIDENCE, drop_noise
+from persistcal.evaluation.predictions import NO_CONFIDENCE
 from persistcal.evaluation.settings import EvaluationSettings
-from persistcal.readers import answers as own_answers
-from persistcal.readers import options as own_options
+from persistcal.readers import columns as tables
 from persistcal.readers import predictions as own_predictions
 from persistcal.readers.answer_files import (
     LOGS,
@@ -24,18 +23,15 @@ from persistcal.readers.answer_files import (
     read_answers,
     read_options,
 )
-from persistcal.readers.answers import name_stated
+from persistcal.readers.answers import GIVEN, name_stated, one_per_sample, settle_stated
 from persistcal.readers.columns import (
     KNOWN,
-    OTHER_NAMES,
+    NAMES,
+    Hint,
     choose_columns,
-    column_remedy,
-    column_values,
     guess_columns,
+    lacking_error,
     match_columns,
-    name_column,
-    scale_option,
-    version_column,
 )
 from persistcal.readers.inputs import (
     IMPORTED,
@@ -52,18 +48,18 @@ from persistcal.readers.inputs import (
 from persistcal.readers.predictions import (
     DEFAULTS,
     LABELS_ONLY,
-    RepeatedError,
     ScaleError,
     imported_answers,
 )
 from persistcal.readers.rating import rate_answers, rate_options
 from persistcal.readers.reading import ANSWERS, OPTIONS, PREDICTIONS, USUAL, Reading
+from persistcal.readers.rules import RepeatedError
 from persistcal.readers.scales import (
     PROBABILITIES,
-    Scale,
     explain_scale,
     is_missing,
     missing_error,
+    parse_scale,
 )
 from persistcal.readers.versions import (
     VersionFile,
@@ -75,32 +71,74 @@ from persistcal.readers.versions import (
 from persistcal.store import artifacts
 from persistcal.store.user_files import (
     TABLES,
+    TRUTHS,
     UserTableError,
     kind_of,
     name_files_in_errors,
     plain_name,
     read_batches,
-    round_narrow,
+    with_paths,
 )
 
 log = logging.getLogger(__name__)
 
 LIKE_A_GRADE = 0.99  # share of rows in which a confidence equals the label
 LEAST_GRADES = 20  # rows of an estimator that show it
-GIVEN = "(labels are given)"  # in place of references
+LEAST_TRUTHS = 0.5  # share of a column's values that are truth values, if it can be `correct`
+MOST_HINTS = 5  # refusals, one after the other, that are answered with an option
 
 
 def read_study(files: Sequence[str], reading: Reading = USUAL) -> PredictionTables:
     """Read files of answers, of scored options or of predictions, and their second asks.
 
-    A folder, or a pattern such as ``v1/*.jsonl``, contains the files of one version.
+    A folder, or a pattern such as ``v1/*.jsonl``, contains the files of one version. Options
+    that a refusal names were tried on the files.
     """
+    try:
+        return _read_asks(files, reading)
+    except UserTableError as error:
+        if not isinstance(error.hint, Hint):
+            raise
+        raise _try_hint(error, error.hint, files, reading) from error
+
+
+def _read_asks(files: Sequence[str], reading: Reading) -> PredictionTables:
     inputs = _read_asked(files, reading)
     if reading.again:
         inputs = _ask_again(inputs, files, reading)
     if reading.greedy:
         inputs.declare_greedy()
     return inputs
+
+
+def _try_hint(
+    error: UserTableError, hint: Hint, files: Sequence[str], reading: Reading
+) -> UserTableError:
+    """Return a refusal with all options that the files need, or with what else is wrong."""
+    listed = [file for name in files for file in files_of_version(name)]
+    hint = hint.join(Hint(_version_column(listed, {**hint.columns, **reading.columns})))
+    for _ in range(MOST_HINTS):
+        columns = {**hint.columns, **reading.columns}
+        scale = reading.scale or PROBABILITIES
+        if hint.scale:
+            ends = parse_scale(hint.scale, None, is_uncertainty=False)
+            scale = replace(scale, low=ends.low, high=ends.high)
+        if hint.uncertainty:
+            columns["confidence"] = hint.uncertainty
+            scale = replace(scale, is_uncertainty=True)
+        logging.disable(logging.WARNING)
+        try:
+            _read_asks(files, replace(reading, columns=columns, scale=scale))
+            return UserTableError(error.problem, hint)
+        except ValueError as next_error:
+            further = getattr(next_error, "hint", None)
+            if isinstance(further, Hint) and hint.join(further) != hint:
+                hint = hint.join(further)
+                continue
+            return UserTableError(f"{error.problem}; {hint} does not suffice: {next_error}")
+        finally:
+            logging.disable(logging.NOTSET)
+    return UserTableError(error.problem, hint)
 
 
 def _ask_again(
@@ -197,13 +235,10 @@ def _kind_and_columns(file: str, reading: Reading) -> tuple[str, set[str]]:
     with name_files_in_errors(file):
         present, scores_options = columns_and_scores(file, names_known)
     matched = match_columns(present, KNOWN, reading.columns)
-    columns = {matched.get(name, name) for name in present}
-    further = partial(scale_option, file)
-    if not {"confidence", "answer", "option_logprobs", "doc_id"} & columns:
-        spare = [name for name in present if name not in {*names_known, *matched}]
-        named = column_remedy(["confidence"], spare).startswith("give")
-        if {"question_id", "correct"} <= columns and not named:
-            return PREDICTIONS, columns  # labels only
+    columns = {matched.get(name, name) for name in present} | reading.columns.keys()
+    has_answers = bool({"answer", "option_logprobs", "doc_id"} & columns)
+    is_open = not reading.is_unlabelled or "confidence" not in columns
+    if is_open and not has_answers and not {"confidence", "correct"} <= columns:
         if absent := sorted({*reading.columns.values()} - {*present}):
             raise ValueError(
                 f"{file}: has no column {absent[0]!r}, but {', '.join(present)}; correct the "
@@ -214,33 +249,94 @@ def _kind_and_columns(file: str, reading: Reading) -> tuple[str, set[str]]:
                 f"{file}: the first line is one column, {present[0]!r}; write the names of the "
                 "columns there, with commas between them."
             )
-        lacking = [name for name in OTHER_NAMES if name not in columns]
-        spare = [name for name in present if name not in {*names_known, *matched}]
-        raise ValueError(
-            f"{file}: has neither the column 'confidence' of predictions nor the column "
-            f"'answer' of answers; {column_remedy(lacking, spare, further)}."
-        )
-    if "confidence" in columns and not {"correct", "label", "answer"} & columns:
-        spare = [name for name in present if name not in {*names_known, *matched}]
-        guesses = guess_columns(["correct", "answer"], spare)
-        if guesses.keys() == {"answer"}:
-            lacking = [name for name in own_answers.NEEDED[3:] if name not in columns]
-            raise ValueError(
-                f"{file}: has neither the column 'correct' of predictions nor the column "
-                f"'answer' of answers; {column_remedy(lacking, spare, further)}."
-            )
+        hint = _guess_kind(columns, present, matched, _fits(file))
+        if hint != Hint() or not {"confidence", "correct", "label"} & columns:
+            with name_files_in_errors(file):
+                raise lacking_error(
+                    "has neither the columns 'confidence' and 'correct' of predictions nor "
+                    "the column 'answer' of answers",
+                    "confidence",
+                    hint,
+                )
     # Predictions can have their answers' texts; without labels answers are matched.
     is_labelled = "correct" in columns or not {"question", "references", "label"} & columns
     if "confidence" in columns and (is_labelled or "answer" not in columns):
+        return PREDICTIONS, columns
+    if "correct" in columns and not has_answers:
         return PREDICTIONS, columns
     is_scored = "option_logprobs" in columns or ("doc_id" in columns and scores_options)
     return OPTIONS if is_scored else ANSWERS, columns
 
 
+def _guess_kind(
+    columns: Collection[str],
+    present: Sequence[str],
+    matched: Mapping[str, str],
+    fits: Callable[[str, str], bool],
+) -> Hint:
+    """Return the options by which a file is one of predictions, or else of answers."""
+    spare = [name for name in present if name not in matched]
+    for table, needed in (
+        (tables.PREDICTIONS, ("confidence", "correct")),
+        (tables.ANSWERS, ("answer",)),
+    ):
+        lacking = [n for n in table.names if n in tables.SYNONYMS and n not in columns]
+        if needed != ("answer",) or {"correct", "label"} & {*columns}:
+            lacking = [name for name in lacking if name != "references"]
+        hint = guess_columns(lacking, spare, matched, fits)
+        found = {*columns, *hint.columns, *(["confidence"] if hint.uncertainty else [])}
+        if found >= {*needed}:
+            return hint
+    return Hint()
+
+
+def _fits(file: str) -> Callable[[str, str], bool]:
+    """Return whether the values of a column of a file can be what the column is taken for."""
+
+    def fits(name: str, column: str) -> bool:
+        if name not in ("confidence", "uncertainty", "correct"):
+            return True
+        values = [v for v in _column_values(file, column) if not is_missing(v)]
+        kinds = {value: str(value).strip().lower() in TRUTHS for value in dict.fromkeys(values)}
+        share = sum(map(kinds.__getitem__, values)) / max(len(values), 1)
+        if name == "correct":
+            return share > LEAST_TRUTHS
+        numbers = [PROBABILITIES.number(value) for value in kinds]
+        is_number = bool(values) and not np.isnan(numbers).any()
+        return share < 1 and (name == "confidence" or is_number)  # a grade is no confidence
+
+    return fits
+
+
+def _column_values(file: str, column: str) -> list[object]:
+    """Return the values of one column of a file."""
+    batches = read_batches(
+        file, known_names={*KNOWN, column}, choose=lambda _: {column: column}
+    )
+    return [value for batch in batches for value in batch.column(column).to_pylist()]
+
+
+def _version_column(files: Sequence[str], given: Mapping[str, str]) -> dict[str, str]:
+    """Return the column that names the version of each file, if it is `model`."""
+    if len(files) < 2 or {"checkpoint", "model"} & given.keys():
+        return {}
+    models = []
+    for file in files:
+        matched = match_columns(columns_and_scores(file, KNOWN)[0], KNOWN, {})
+        column = next((name for name, meaning in matched.items() if meaning == "model"), None)
+        if column is None or "checkpoint" in matched.values():
+            return {}
+        models.append((column, set(_column_values(file, column))))
+    names = {name for _, values in models for name in values}
+    is_one_each = all(len(values) == 1 for _, values in models) and len(names) == len(files)
+    return {"checkpoint": models[0][0]} if is_one_each else {}
+
+
 def _check_files(files: Sequence[str], reading: Reading) -> None:
     """Refuse files that are missing or repeated, and names that do not fit them."""
     for column, n in Counter(reading.columns.values()).items():
-        if n > 1:
+        text_is_id = {c for c, name in reading.columns.items() if name == column}
+        if n > 1 and text_is_id != {"question_id", "question"}:
             raise ValueError(f"--columns gives {column!r} {n} times; keep one.")
     for file in map(str, chain.from_iterable(map(files_of_version, files))):
         if not Path(file).exists():
@@ -302,7 +398,7 @@ def _read_predictions(
                     batches, scale=reading.scale or PROBABILITIES, lenient=True
                 )
             except ScaleError as error:
-                raise _scale_error(str(error), source.file, files, reading) from None
+                raise _scale_error(error, source.file, reading) from None
             frame = _select_estimators(rows, reading.estimators)
         if not source.is_labelled:
             frame["no_correct"] = False
@@ -327,8 +423,12 @@ def _read_predictions(
         try:
             study = _prediction_tables(rows, may_be_equal=reading.is_unlabelled)
         except RepeatedError as error:
-            remedy = column_remedy(["checkpoint"], ignored) if unnamed and ignored else ""
-            raise UserTableError(f"{error}{', or ' * bool(remedy)}{remedy}") from None
+            hint = (
+                guess_columns(["checkpoint"], ignored, {}, _fits(files[0]))
+                if unnamed
+                else Hint()
+            )
+            raise UserTableError(error.problem, hint if hint != Hint() else None) from None
     notes += [*(reading.scale or PROBABILITIES).describe()]
     study.notes += [*notes, *_note_matched(matched), *_note_ignored(ignored)]
     return study
@@ -409,18 +509,14 @@ def _complete(rows: pd.DataFrame, missing: str | None) -> tuple[pd.DataFrame, li
     return kept[~left_out].reset_index(drop=True), [note]
 
 
-def _scale_error(
-    problem: str, file: str, files: Sequence[str], reading: Reading
-) -> UserTableError:
+def _scale_error(error: ScaleError, file: str, reading: Reading) -> UserTableError:
     """Return the refusal of confidences on another scale, with the options that read them."""
     present = columns_and_scores(file, {*KNOWN, *reading.columns.values()})[0]
     named = match_columns(present, KNOWN, reading.columns)
     column = next(given for given, name in named.items() if name == "confidence")
-    remedy = explain_scale(column_values(file, column))
-    if version := version_column(files, reading.columns):
-        pair = name_column("checkpoint", version["checkpoint"])
-        remedy += f"; and --columns {pair}, as its values are versions"
-    return UserTableError(f"{problem.partition(';')[0]}; {remedy}")
+    problem, scale = explain_scale(_column_values(file, column))
+    found = f"{str(error).partition(';')[0]}; {problem}"
+    return UserTableError(found, Hint(scale=scale) if scale else None)
 
 
 def _select_estimators(rows: pd.DataFrame, estimators: Sequence[str]) -> pd.DataFrame:
@@ -446,26 +542,18 @@ def _prediction_batches(
         defaults["correct"] = "0"
     if "confidence" not in _kind_and_columns(source.file, reading)[1]:
         defaults |= LABELS_ONLY
-    needed = [name for name in own_predictions.KNOWN if name not in defaults]
-    needed = [name for name in needed if name not in own_predictions.OPTIONAL]
-
-    def further(guesses: Mapping[str, str]) -> str:
-        version = version_column(files, reading.columns)
-        named = "".join(f" {name_column(name, column)}" for name, column in version.items())
-        columns = {**reading.columns, **guesses}
-        has_scale = reading.scale is not None
-        return named + ("" if has_scale else scale_option(source.file, columns))
+    needed = [name for name in tables.PREDICTIONS.needed if name not in defaults]
 
     def choose(present: Sequence[str]) -> dict[str, str]:
-        optional = [*defaults, *own_predictions.OPTIONAL]
-        chosen = choose_columns(present, needed, optional, reading.columns, further)
+        optional = [*defaults, *tables.PREDICTIONS.optional]
+        chosen = choose_columns(present, needed, optional, reading.columns, _fits(source.file))
         ignored.extend(name for name in present if name not in chosen)
         given = reading.columns.values()
         matched.update({g: n for g, n in chosen.items() if g != n and g not in given})
         unread = {"correct"} & set(defaults)
         return {given: name for given, name in chosen.items() if name not in unread}
 
-    columns_known = {*own_predictions.KNOWN, *reading.columns.values()}
+    columns_known = {*tables.PREDICTIONS.names, *reading.columns.values()}
     for batch in read_batches(source.file, known_names=columns_known, choose=choose):
         for name, value in defaults.items():
             if name not in batch.schema.names:
@@ -480,30 +568,31 @@ def _read_answers(
     failed: dict[str, list[str]] = {}
     ignored: list[str] = []
     matched: dict[str, str] = {}
-    several, is_greedy = len(sources) > 1, True
+    several, is_greedy, scale = len(sources) > 1, True, reading.scale or PROBABILITIES
     for source in sources:
-        lacking: list[bool] = []
         prepare = partial(
             _prepare_answers,
             source=source,
             reading=reading,
             ignored=ignored,
             matched=matched,
-            lacking=lacking,
         )
         entry = {"file": source.file}
         for name in ("labels", "filter", "scorer", "errored"):
             entry |= {name: getattr(reading, name)} if getattr(reading, name) else {}
-        rows = read_answers(entry, several=several, defaults=_names_of(source), prepare=prepare)
+        defaults = _names_of(source)
+        rows = read_answers(
+            entry, several=several, defaults=defaults, prepare=prepare, scale=scale
+        )
         failed[source.file] = rows.attrs.pop("failed")
         is_greedy &= rows.attrs.pop("greedy")
-        rows["no_label"] = lacking or False
+        rows["no_label"] &= source.is_labelled
         parts.append(_pooled(rows, source))
     _check_names(sources, unnamed, parts)
     if reading.is_unlabelled:
         _borrow_references(parts)
     with name_files_in_errors(*(source.file for source in sources)):
-        rows, notes = _test_rows(parts)
+        rows, notes = _test_rows(settle_stated(pd.concat(parts, ignore_index=True), scale))
         rows, left_out = _labelled(rows, reading.missing)
         rows, errors = _without_errors(rows, sources, failed, reading.errored)
         inputs = rate_answers(
@@ -520,7 +609,7 @@ def _read_answers(
         *notes,
         *left_out,
         *errors,
-        *(reading.scale or PROBABILITIES).describe(),
+        *scale.describe(),
         *_note_matched(matched),
         *_note_ignored(ignored),
     ]
@@ -608,21 +697,20 @@ def _read_options(
         parts.append(_pooled(rows, source))
     _check_names(sources, unnamed, parts)
     with name_files_in_errors(*(source.file for source in sources)):
-        rows, left_out = _test_rows(parts)
+        rows, left_out = _test_rows(pd.concat(parts, ignore_index=True))
         inputs = rate_options(rows, reading.estimators, normalisation=normalisation)
     inputs.notes += [*notes, *left_out, *_note_matched(matched)]
     return inputs
 
 
 def _rename_options(rows: pd.DataFrame, *, matched: dict[str, str]) -> pd.DataFrame:
-    names = match_columns([*map(str, rows)], own_options.KNOWN, {})
+    names = match_columns([*map(str, rows)], tables.OPTIONS.names, {})
     matched.update({given: name for given, name in names.items() if given != name})
     return rows.rename(columns=names)
 
 
-def _test_rows(parts: Sequence[pd.DataFrame]) -> tuple[pd.DataFrame, list[str]]:
+def _test_rows(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     """Return the rows of the split test, and a note about the other rows."""
-    rows = pd.concat(parts, ignore_index=True)
     is_test = rows["split"] == "test"
     if not is_test.any():
         raise UserTableError("no row has the split test; only these are evaluated")
@@ -638,67 +726,29 @@ def _prepare_answers(
     reading: Reading,
     ignored: list[str],
     matched: dict[str, str],
-    lacking: list[bool],
 ) -> pd.DataFrame:
-    """Return the known columns of a file of answers; labels can be 1 and 0 in `correct`.
-
-    `lacking` receives whether each row has no label, if the file has labels only.
-    """
-    columns, is_labelled = reading.columns, source.is_labelled
+    """Return the known columns of a file of answers; labels can be 1 and 0 in `correct`."""
+    columns, is_labelled = dict(reading.columns), source.is_labelled
+    rows = with_paths(rows, columns.values())
     if not is_labelled:
         unread = match_columns([*map(str, rows)], {"correct", "label"}, columns)
         rows = rows.drop(columns=list(unread))
         columns = {name: c for name, c in columns.items() if name not in ("correct", "label")}
+    if (text := columns.get("question_id")) in [columns.get("question", "question")]:
+        if text in rows and "question_id" not in rows:
+            rows = rows.assign(question_id=[" ".join(str(t).split()) for t in rows[text]])
+            del columns["question_id"]
     stated = [plain_name(n) for n in rows if name_stated(plain_name(n)) and n not in columns]
     named = [name for name in columns if name_stated(name)]
-    needed = [name for name in own_answers.NEEDED if name not in own_answers.NAMES[:3]]
-    optional = [*own_answers.NAMES[:3], *own_answers.OPTIONAL, *stated, *named, "correct"]
+    needed = [name for name in tables.ANSWERS.needed if name not in NAMES[:3]]
+    optional = [*NAMES[:3], *tables.ANSWERS.optional, *stated, *named]
     present = match_columns([*map(str, rows)], {"correct", "label"}, columns).values()
     if not is_labelled or {"correct", "label"} & {*present}:
         needed.remove("references")  # labels are in the file or in a sheet
         optional.append("references")
-    further = partial(scale_option, source.file)
-    chosen = choose_columns([*map(str, rows)], needed, optional, columns, further)
+    chosen = choose_columns([*map(str, rows)], needed, optional, columns, _fits(source.file))
     ignored.extend(str(name) for name in rows if name not in chosen)
     given = columns.values()
     matched.update({g: n for g, n in chosen.items() if g != n and g not in given})
-    renamed = rows[list(chosen)].rename(columns=chosen)
-    for name in filter(name_stated, map(str, renamed)):
-        groups = renamed.reindex(columns=["model", "checkpoint"]).fillna("").astype(str)
-        numbers = _confidences(
-            renamed[name].tolist(), name, reading.scale or PROBABILITIES, groups
-        )
-        renamed[name] = pd.Series(numbers, renamed.index, dtype=object)
-    if "correct" in renamed and "label" in renamed:
-        raise UserTableError("has the columns 'label' and 'correct'; keep one")
-    if "correct" in renamed:
-        labels = list(map(_label_of, renamed.pop("correct"), range(1, len(renamed) + 1)))
-        renamed["label"] = labels
-        lacking.extend(label == "" for label in labels)
-    elif "references" not in renamed and is_labelled:
-        lacking.extend(map(is_missing, renamed["label"]))
+    renamed = one_per_sample(rows[list(chosen)].rename(columns=chosen))
     return renamed if "references" in renamed else renamed.assign(references=GIVEN)
-
-
-def _label_of(value: object, row: int) -> str:
-    """Return the label of a value of `correct`, or "" if it is missing."""
-    label = own_answers.as_label(value)
-    if not (label or is_missing(value)):
-        raise UserTableError(f"row {row} has {value!r} in the column correct; give 1 or 0")
-    return label
-
-
-def _confidences(
-    values: list[object], name: str, scale: Scale, groups: pd.DataFrame
-) -> list[object]:
-    """Return a column of confidences in [0, 1], with None for missing ones."""
-    empty = np.array([is_missing(value) for value in values])
-    numbers = np.array([scale.number(value) for value in values])
-    if (wrong := ~empty & ~scale.holds(numbers)).any():
-        row = int(np.flatnonzero(wrong)[0])
-        raise UserTableError(
-            f"the {name} {values[row]!r} of row {row + 1} is not valid; {explain_scale(values)}"
-        )
-    scale.check_groups(numbers, groups.assign(column=name))
-    numbers = drop_noise(scale.confidence(round_narrow(numbers, name)))
-    return [None if lacks else x for lacks, x in zip(empty, numbers.tolist(), strict=True)]

@@ -14,6 +14,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -62,6 +63,8 @@ def name_files_in_errors(*files: str) -> Iterator[None]:
             error = _damaged_gzip(error)
         if isinstance(error, OSError) and error.errno is not None:
             raise  # an error of the disk, not of the file's content
+        if isinstance(error, UserTableError) and error.hint:
+            raise UserTableError(f"{', '.join(files)}: {error.problem}", error.hint) from error
         raise UserTableError(f"{', '.join(files)}: {error}.") from error
 
 
@@ -107,8 +110,28 @@ def read_rows(
         rows = list(_json_objects(_decode(content)))
         if not rows:
             raise ValueError(EMPTY)
-        return pd.DataFrame(rows, dtype=object)
+        return with_paths(pd.DataFrame(rows, dtype=object), known_names)
     raise ValueError(f"files of kind {kind!r} are not read; {FORMATS}")
+
+
+def with_paths(rows: pd.DataFrame, paths: Collection[str]) -> pd.DataFrame:
+    """Return nested rows with the values of `paths`, such as ``output.raw`` or ``scores.0``."""
+    nested: dict[str, pd.Series] = {}
+    for path in paths:
+        first, *parts = path.split(".")
+        if not parts or path in rows or first not in rows:
+            continue
+        values = rows[first]
+        for part in parts:
+            values = values.map(partial(_part, name=part))
+        nested[path] = values
+    return rows.assign(**nested)
+
+
+def _part(value: object, name: str) -> object:
+    if isinstance(value, list) and name.isdecimal() and int(name) < len(value):
+        return value[int(name)]
+    return value.get(name) if isinstance(value, dict) else None
 
 
 def columns_of(path: str, *, known_names: Collection[str]) -> list[str]:
@@ -455,7 +478,14 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 class UserTableError(ValueError):
-    """A user's table is wrong; the message names the problem, the location and the remedy."""
+    """A user's table is wrong; the message names the problem, the location and the remedy.
+
+    A `hint` has options of the command that may read it.
+    """
+
+    def __init__(self, problem: str, hint: object = None) -> None:
+        self.problem, self.hint = problem, hint
+        super().__init__(f"{problem}; give {hint} if these are meant." if hint else problem)
 
 
 def check_columns(
@@ -503,27 +533,6 @@ def check_rows(
         raise refuse(problem, rows[np.asarray(wrong)], column, remedy)
 
 
-def check_copy(
-    problem: str,
-    model: str,
-    checkpoint: str,
-    other: str,
-    may_be_equal: Mapping[str, bool],
-    *,
-    seen: str = ", as of a file that was given twice",
-) -> None:
-    """Raise a UserTableError because two checkpoints have equal content, unless allowed.
-
-    A checkpoint can equal itself, or another one if `may_be_equal` is true for either.
-    """
-    if other != checkpoint and not (may_be_equal[checkpoint] or may_be_equal[other]):
-        raise UserTableError(
-            f"all {problem} of checkpoint {checkpoint} of {model} are those of {other}{seen}; "
-            "give each checkpoint its own (for checkpoints that are meant to be equal, a study "
-            f"sets models.{model}.checkpoints.{checkpoint}.allow_identical_weights)"
-        )
-
-
 def plain_text(value: object, name: str, row: int, *, one_line: bool = True) -> str:
     """Return a text or integer as stripped text, and a missing value as an empty text."""
     place = f"column {name!r} of row {row}"
@@ -553,23 +562,26 @@ def texts(rows: pd.DataFrame, name: str, *, one_line: bool = True) -> list[str]:
     return [plain_text(v, name, row, one_line=one_line) for row, v in enumerate(values, 1)]
 
 
-def lists_of_texts(
-    rows: pd.DataFrame, name: str, *, one_line: bool = True
-) -> list[tuple[str, ...]]:
-    """Return a column of lists or single texts as tuples of texts that are not empty."""
-    lists = []
-    for row, value in enumerate(rows[name].tolist(), start=1):
-        # It can mean several answers or one answer in brackets.
-        if isinstance(value, str) and _LIST.fullmatch(value.strip()):
-            raise UserTableError(
-                f"column {name!r} of row {row} is the text of a list, {value!r}; give several "
-                "answers as a list in JSONL or parquet, and an answer in brackets as a list of "
-                "it alone"
-            )
-        several = list(value) if isinstance(value, list | tuple | np.ndarray) else [value]
-        read = [plain_text(text, name, row, one_line=one_line) for text in several]
-        lists.append(tuple(text for text in read if text))
-    return lists
+def list_of_texts(
+    value: object, name: str, row: int, *, one_line: bool = False
+) -> tuple[str, ...]:
+    """Return a list or a single text as a tuple of texts that are not empty."""
+    # A text in brackets can mean several answers or one answer.
+    if isinstance(value, str) and _LIST.fullmatch(value.strip()):
+        raise UserTableError(
+            f"column {name!r} of row {row} is the text of a list, {cut(value)}; give several "
+            "answers as a list in JSONL or parquet, and an answer in brackets as a list of "
+            "it alone"
+        )
+    several = list(value) if isinstance(value, list | tuple | np.ndarray) else [value]
+    read = [plain_text(text, name, row, one_line=one_line) for text in several]
+    return tuple(text for text in read if text)
+
+
+def lists_of_texts(rows: pd.DataFrame, name: str) -> list[tuple[str, ...]]:
+    """Return a column of lists or single texts, in one line each, as tuples of texts."""
+    values = enumerate(rows[name].tolist(), start=1)
+    return [list_of_texts(value, name, row, one_line=True) for row, value in values]
 
 
 def round_narrow(

@@ -126,7 +126,7 @@ def test_estimators_trained_on_another_dataset_have_rows_of_their_own(prediction
         (lambda p: p.head(0), "holds no row; give one"),
         (lambda p: pd.concat([p, p["correct"]], axis=1), "column 'correct' is there twice"),
         (lambda p: p.assign(ask=1)[[*p, "ask", "ask"]], "column 'ask' is there twice"),
-        (lambda p: pd.concat([p.assign(seed=s) for s in ("1", "01")]), "rows 1 and 81 "),
+        (lambda p: pd.concat([p.assign(seed=s) for s in ("1", "01")]), "row 1, row 81, "),
         (lambda p: p.assign(seed=p["seed"] + 0.5), r"seed is not valid \(row 1: 17.5"),
         (lambda p: p.assign(confidence=p["confidence"] + 1j), r"\(row 1: '\(0\..*\[0, 1\]"),
         (lambda p: p.assign(correct=p["correct"] + 0j), r"correct is not valid \(row 1: "),

@@ -20,8 +20,8 @@ from synthetic_predictions import CHECKPOINTS, make_predictions
 
 from persistcal.api import command, display, evaluate
 from persistcal.api.evaluate import compare_inputs
+from persistcal.readers.columns import PREDICTIONS
 from persistcal.readers.inputs import make_settings
-from persistcal.readers.predictions import KNOWN
 from persistcal.readers.reading import Reading
 from persistcal.readers.study import read_study
 from persistcal.readers.versions import name_checkpoints
@@ -35,7 +35,9 @@ FAST = ("--replicates", "200", "--min-contrast", "5")
 def predictions():
     rows = make_predictions(n=60).round({"confidence": 6})  # pandas keeps 10 digits in JSON
     rows["correct"] = rows["correct"].astype(int)
-    return rows[[name for name in KNOWN if name in rows and name != "train_dataset"]]
+    return rows[
+        [name for name in PREDICTIONS.names if name in rows and name != "train_dataset"]
+    ]
 
 
 def write_files(folder, predictions):
@@ -326,7 +328,7 @@ def test_columns_can_be_renamed_and_unknown_columns_are_ignored(
     ("heading", "words", "message"),
     [
         ("question_id,confidence,hits", "",
-         "column 'correct' is missing; if 'hits' is meant, give --columns correct=hits"),
+         "column 'correct' is missing; add it to every row, or name the column that holds it"),
         ("question_id,confidence", "", "column 'correct' is missing; add it to every row"),
         ("question_id,confidence,correct", "confidence=conf",
          "--columns confidence=conf: it has no 'conf', but question_id, confidence, correct"),
@@ -358,7 +360,9 @@ def test_a_column_of_labels_replaces_references_and_judging(tmp_path):
     assert study.answers["correct"].tolist() == [True, False]
     assert set(study.labels["source"]) == {"given"}
     rows.assign(is_correct=["1", "so so", "0", "1"]).to_csv(path, index=False)
-    with pytest.raises(ValueError, match="row 2 has 'so so' in the column correct; give 1 or"):
+    with pytest.raises(
+        ValueError, match=r"correct is not valid \(row 2: 'so so'\); it can be 1, 0 or"
+    ):
         read_study([str(path)], Reading(columns={"correct": "is_correct"}))
     stated = rows.iloc[[0, 2]].assign(confidence=[0.9, 0.2])
     stated.rename(columns={"is_correct": "correct"}).to_csv(path, index=False)

@@ -16,7 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from import_predictions import import_predictions
 
-from persistcal.readers.predictions import KNOWN, check_columns, collect_rows
+from persistcal.readers.columns import PREDICTIONS
+from persistcal.readers.predictions import check_columns, collect_rows
 from persistcal.store import artifacts
 from persistcal.store.files import sha256
 from persistcal.store.jobs import Job, execute
@@ -216,12 +217,12 @@ def test_the_same_predictions_for_two_checkpoints_are_refused(tmp_path):
         (valid().assign(confidence=2), r"\(row 1: '2', row 2: '2', row 3: '2'\)"),
         (
             pd.concat([valid(), valid().iloc[[6]]]),
-            "1 rows repeat another: rows 7 and 9 are both of checkpoint b, question_id 001, "
-            "train_dataset quiz, estimator mine, seed 0; keep one",
+            "1 rows repeat another, the first of checkpoint b, question_id 001, train_dataset "
+            r"quiz, estimator mine, seed 0, ask 0 \(row 7, row 9\); keep one",
         ),
         (
             valid().assign(prob=1),
-            "unknown column 'prob'; predictions may hold only model, data",
+            "unknown column 'prob'; predictions may hold only model, check",
         ),
         (valid().drop(columns="seed"), "column 'seed' is missing; add it to every row"),
         (pd.DataFrame(), "is empty; give a heading and a row"),
@@ -360,7 +361,9 @@ def test_any_names_and_confidences_are_read_exactly(
     frame.assign(confidence=confidence).to_csv(  # pandas compresses files named .gz
         tmp_path / name, index=False, sep=delimiter, encoding=encoding, quoting=quoting
     )
-    batches = read_batches(str(tmp_path / name), known_names=KNOWN, choose=check_columns)
+    batches = read_batches(
+        str(tmp_path / name), known_names=PREDICTIONS.names, choose=check_columns
+    )
     imported = collect_rows(batches, checkpoints={"m1": ["a"]}, datasets=["quiz"])
     assert imported["question_id"].tolist() == questions
     assert set(imported["estimator"]) == {estimator}

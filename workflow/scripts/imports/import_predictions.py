@@ -1,8 +1,8 @@
 """Take predictions from a user's file."""
 
 from persistcal.answers.clusters import warn_if_none_is_correct
+from persistcal.readers.columns import PREDICTIONS as COLUMNS
 from persistcal.readers.predictions import (
-    KNOWN,
     NARROW,
     check_columns,
     check_predictions,
@@ -25,7 +25,7 @@ def import_predictions(
     """
     sources = digests_of(file)
     with name_files_in_errors(file):
-        batches = read_batches(file, known_names=KNOWN, choose=check_columns)
+        batches = read_batches(file, known_names=COLUMNS.names, choose=check_columns)
         collected = collect_rows(batches, checkpoints=checkpoints, datasets=datasets)
         rows = settle_confidences(collected, narrow=collected.attrs.get(NARROW, ()))
         check_spelling(rows)

@@ -1,0 +1,286 @@
+"""The rules of users' rows: what a value is, and what rows have in common."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from persistcal.questions.labels import CORRECT, INCORRECT, LABELS, parse_label
+from persistcal.readers.columns import FileColumn, FileTable
+from persistcal.readers.scales import is_missing
+from persistcal.store.user_files import (
+    TRUTHS,
+    UserTableError,
+    check_columns,
+    check_rows,
+    first_rows,
+    list_of_texts,
+    plain_text,
+    refuse,
+)
+
+_SAMPLE = re.compile(r"\d{1,18}", re.ASCII)  # fits into a column of int64
+# Without the underscores, and the digits of other scripts, that Python's float takes
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
+ROUNDING = 1e-5  # tolerance for a sum of log-probabilities above 0
+
+
+def is_empty(value: object) -> bool:
+    """Return whether a value of a file is missing."""
+    return value is None or value != value or value == ""
+
+
+def number_of(value: object) -> float:
+    """Return a number that is given as a number or as text; NaN for anything else.
+
+    >>> [number_of(value) for value in ("-1.5", "2e-1", 7, "1_0", "\uff11", True)]
+    [-1.5, 0.2, 7.0, nan, nan, nan]
+    """
+    if isinstance(value, str):
+        return float(value) if _NUMBER.fullmatch(value.strip()) else np.nan
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return np.nan
+    return float(value)
+
+
+def as_label(value: object) -> str:
+    """Return the label of a truth value as people write it, or "" for anything else.
+
+    >>> [as_label(value) for value in ("1", "No", "WAHR", "perhaps")]
+    ['correct', 'incorrect', 'correct', '']
+    """
+    truth = TRUTHS.get(str(value).strip().lower())
+    return "" if truth is None else CORRECT if truth else INCORRECT
+
+
+class ValueKind(NamedTuple):
+    """How a value is read: None if it is wrong, and `missing` if it is not there."""
+
+    read: Callable[[Any, str, int], Any]  # of a value, the column's name and the row's number
+    remedy: str = ""
+    missing: Any = None
+    is_missing: Callable[[Any], bool] = is_empty
+
+
+def _line(value: object, name: str, row: int) -> str:
+    return plain_text(value, name, row)
+
+
+def _text(value: object, name: str, row: int) -> str:
+    return plain_text(value, name, row, one_line=False)
+
+
+def _whole(value: object, *_: object) -> int | None:
+    return int(str(value)) if _SAMPLE.fullmatch(str(value).strip()) else None
+
+
+def _number(least: float, greatest: float) -> Callable[..., float | None]:
+    def read(value: object, *_: object) -> float | None:
+        number = number_of(value)
+        return number if np.isfinite(number) and least <= number <= greatest else None
+
+    return read
+
+
+def _list(read: Callable[..., Any], least: int = 0) -> Callable[..., list[Any] | None]:
+    def read_all(values: object, name: str, row: int) -> list[Any] | None:
+        parts = [read(v, name, row) for v in values] if isinstance(values, list) else [None]
+        return None if len(parts) < least or None in parts or "" in parts else parts
+
+    return read_all
+
+
+def _label(value: object, *_: object) -> str | None:
+    text = str(value).strip()
+    return as_label(text) or parse_label(text)
+
+
+def _split(value: object, name: str, row: int) -> str | None:
+    word = plain_text(value, name, row).lower() or "test"
+    return word if word in ("train", "test") else None
+
+
+_logprob = _number(-np.inf, ROUNDING)
+NOT_GIVEN = (None, "").__contains__  # NaN is a failed sum, not a missing value
+KINDS = {
+    "name": ValueKind(_line, "fill it in", ""),
+    "name or nothing": ValueKind(_line, missing=""),
+    "text": ValueKind(_text, "fill it in", ""),
+    "reply": ValueKind(
+        _text,
+        "give an empty text if the model did not answer",
+        is_missing=lambda value: value is None or value != value,
+    ),
+    "texts": ValueKind(list_of_texts, "give at least one accepted answer", ()),
+    "label": ValueKind(_label, f"it can be 1, 0 or {', '.join(LABELS)}", "", is_missing),
+    "split": ValueKind(_split, "it can be train, test", "test"),
+    "truth": ValueKind(
+        lambda value, *_: TRUTHS.get(str(value).strip().lower()),
+        "give 1 or 0, or nothing",
+        np.nan,
+    ),
+    "whole": ValueKind(_whole, "give a whole number of up to 18 digits, such as 0, 1, 2"),
+    "place": ValueKind(
+        lambda value, *_: int(n) if (n := number_of(value)) % 1 == 0 and n >= 0 else None,
+        "give the place of the right option, counted from 0",
+    ),
+    "logprob": ValueKind(
+        _logprob, "give the sum over the answer's tokens, up to 0", np.nan, NOT_GIVEN
+    ),
+    "logprobs": ValueKind(
+        _list(_logprob), "give a list of log-probabilities, up to 0", None, NOT_GIVEN
+    ),
+    "counts": ValueKind(_list(_number(1, np.inf)), "give a list of numbers, at least 1"),
+    "options": ValueKind(_list(_text, least=2), "give a list of at least two texts"),
+}
+
+
+def read_rows(
+    rows: pd.DataFrame, table: FileTable, *, file: str = "", further: Sequence[str] = ()
+) -> pd.DataFrame:
+    """Return the columns of a table; refuse wrong values, and columns beside `further` ones.
+
+    `location` is the row and its `file`, for errors.
+    """
+    names = ", ".join(filter(None, [*table.names, table.further]))
+    unknown = f"known are {names}; remove or rename it"
+    check_columns(
+        list(rows.columns), table.needed, (*table.optional, *further), unknown=unknown
+    )
+    if rows.empty:
+        raise UserTableError(f"has no row; give one for each {table.unit}")
+    suffix = f" of {file}" if file else ""
+    tidy = pd.DataFrame({"location": [f"row {n + 1}{suffix}" for n in rows.index]})
+    numbers = [n + 1 for n in rows.index]  # several samples can be of one row
+    for column in table.columns:
+        name = column.name
+        values = rows[name].tolist() if name in rows else [None] * len(rows)
+        tidy[name] = pd.Series(
+            _read(tidy, values, numbers, column), dtype=_DTYPES.get(column.kind)
+        )
+    return tidy
+
+
+_DTYPES = {
+    "logprob": float,
+    "truth": float,
+    "texts": object,
+    "logprobs": object,
+}
+
+
+def _read(
+    tidy: pd.DataFrame, values: Sequence[Any], numbers: Sequence[int], column: FileColumn
+) -> list[Any]:
+    """Return the values of a column as its kind has them."""
+    kind, name = KINDS[column.kind], column.name
+    is_there = [not kind.is_missing(value) for value in values]
+    read = [
+        kind.read(value, name, row) if there else kind.missing
+        for row, value, there in zip(numbers, values, is_there, strict=True)
+    ]
+    wrong = [there and value is None for there, value in zip(is_there, read, strict=True)]
+    shown = tidy.assign(**{name: pd.Series(values, dtype=object)})
+    check_rows(shown, wrong, f"{name} is not valid", name, kind.remedy)
+    lacks = [
+        not there or (isinstance(value, str | tuple) and value == kind.missing)
+        for there, value in zip(is_there, read, strict=True)
+    ]
+    if column.needed:
+        check_rows(tidy, lacks, f"{name} is empty", None, kind.remedy)
+    elif column.all_or_none and not all(lacks):
+        problem = f"{name} is missing, but not in every row"
+        check_rows(tidy, lacks, problem, None, "give all or none")
+    return read
+
+
+class RepeatedError(UserTableError):
+    """Two rows are of one key."""
+
+
+def check_one_row(rows: pd.DataFrame, key: Sequence[str], remedy: str) -> None:
+    """Refuse two rows of one key."""
+    if (twice := rows.duplicated(key)).any():
+        first = rows[twice].iloc[0]
+        same = rows.loc[(rows[[*key]] == first[[*key]]).all(axis=1)]
+        if "location" not in same:
+            same = same.assign(location=[f"row {row}" for row in same["row"]])
+        raise RepeatedError(
+            f"{twice.sum()} rows repeat another, the first of "
+            f"{', '.join(f'{name} {first[name]}' for name in key)} ({first_rows(same, None)}); "
+            f"{remedy}"
+        )
+
+
+def check_equal(rows: pd.DataFrame, table: FileTable) -> None:
+    """Refuse rows that differ in a column, and agree in the columns that it belongs to."""
+    for column in (column for column in table.columns if column.of):
+        key, name = list(column.of), column.name
+        if name == "group":
+            continue
+        first = rows.groupby(key, sort=False)[name].transform("first")
+        if (differs := rows[name] != first).any():
+            one = rows[differs].iloc[0]
+            same = rows[(rows[key] == one[key]).all(axis=1)]
+            raise refuse(
+                f"{name} of question {one['question_id']!r} of {one['dataset']} differs "
+                "between rows",
+                same.drop_duplicates(name),
+                name,
+                column.remedy
+                or "a question has one; give another question another question_id",
+            )
+
+
+def check_ids(asked: pd.DataFrame, same: Sequence[str]) -> None:
+    """Refuse questions with equal columns `same` but different ids."""
+    key = ["dataset", *same]
+    if (is_repeated := asked.duplicated(key)).any():
+        one = asked[is_repeated].iloc[0]
+        raise refuse(
+            f"{is_repeated.sum()} questions of {one['dataset']} have several ids, so that they "
+            f"would count several times, the first is {one['question']!r}",
+            asked[(asked[key] == one[key]).all(axis=1)],
+            "question_id",
+            "keep one id, or word the questions differently",
+        )
+
+
+def check_asked(lacking: pd.DataFrame, model: str, checkpoint: str, dataset: str) -> None:
+    """Refuse a checkpoint that lacks questions that others have."""
+    if len(lacking):
+        raise refuse(
+            f"model {model}, checkpoint {checkpoint} has no row of {len(lacking)} questions of "
+            f"{dataset} that others have",
+            lacking,
+            "question_id",
+            "all checkpoints answer the same questions; add their rows",
+        )
+
+
+def content_of(rows: pd.DataFrame) -> tuple[int, int]:
+    """Return a digest of rows in any order."""
+    return int(pd.util.hash_pandas_object(rows, index=False).sum()), len(rows)
+
+
+def check_copies(
+    what: str,
+    contents: Iterable[tuple[str, str, object, str]],
+    may_be_equal: Mapping[str, Mapping[str, bool]],
+) -> None:
+    """Refuse two checkpoints of a model with equal contents.
+
+    Each has the model, the checkpoint, the content, and where it was seen. Checkpoints of which
+    one `may_be_equal` can have equal ones.
+    """
+    first: dict[tuple[str, object], str] = {}
+    for model, checkpoint, content, seen in contents:
+        other, allowed = first.setdefault((model, content), checkpoint), may_be_equal[model]
+        if other != checkpoint and not (allowed[checkpoint] or allowed[other]):
+            raise UserTableError(
+                f"all {what} of checkpoint {checkpoint} of {model} are those of {other}{seen}; "
+                "give each checkpoint its own (for checkpoints that are meant to be equal, a "
+                f"study sets models.{model}.checkpoints.{checkpoint}.allow_identical_weights)"
+            )
