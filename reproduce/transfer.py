@@ -9,10 +9,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import ConstantInputWarning, spearmanrho
 
-from persistcal.evaluation.aligned import align_answers
 from persistcal.evaluation.metrics.registry import MetricKey
 from persistcal.evaluation.replicates import Replicates
-from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.weighted import auc
 from persistcal.store.artifacts import CORRELATIONS, TRANSFER
 
@@ -74,18 +72,6 @@ def headroom(replicates: Replicates, *, dataset: str, verifier: str, oracle: str
     observed, drawn = of.values, of.stratified
     low, high = np.quantile(drawn[better] - drawn[worse], [0.025, 0.975])
     return Headroom(float(observed[better] - observed[worse]), float(low), float(high))
-
-
-def contrast_questions(
-    answers: Mapping[str, pd.DataFrame], settings: EvaluationSettings
-) -> list[str]:
-    """Return the questions of all contrast sets that are kept.
-
-    `answers` by evaluation checkpoint, earliest first, have columns question_id and correct.
-    """
-    _, questions, sets = align_answers(answers, settings)
-    places = sorted({place for pair in sets if pair.kept for place in pair.questions})
-    return [str(question) for question in questions[places]]
 
 
 class Errors(NamedTuple):

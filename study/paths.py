@@ -49,5 +49,5 @@ class Paths:
         self.metrics = f"{results}/metrics/{evaluated}"
         self.replicates = f"{results}/replicates/{evaluated}"
         self.intervals = f"{results}/intervals/{evaluated}"
-        self.contrast_set_sizes = f"{results}/contrast_set_sizes/{{model}}/{{dataset}}.parquet"
+        self.contrast_members = f"{results}/contrast_members/{{model}}/{{dataset}}.parquet"
         self.contrast_sets = f"{results}/contrast_sets/{{model}}/{{dataset}}.parquet"

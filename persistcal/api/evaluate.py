@@ -10,7 +10,13 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from persistcal.api.display import Comparison
-from persistcal.evaluation.aligned import Aligned, Subject, align, align_subjects
+from persistcal.evaluation.aligned import (
+    Aligned,
+    Subject,
+    align,
+    align_subjects,
+    list_sets,
+)
 from persistcal.evaluation.blocks import EVERY
 from persistcal.evaluation.evaluate import evaluate as evaluate_all
 from persistcal.evaluation.findings import make_findings
@@ -18,7 +24,6 @@ from persistcal.evaluation.pipeline import (
     Step,
     compare_study,
     compare_table,
-    describe_contrast_sets,
     evaluate_estimators,
     make_claims,
 )
@@ -193,9 +198,10 @@ def count_contrast_sets(inputs: PredictionTables, settings: EvaluationSettings) 
     for subject in inputs.subjects():
         names = inputs.checkpoints[subject["model"]]
         answers, clusters = (select_rows(t, subject) for t in (inputs.answers, inputs.clusters))
-        sets = describe_contrast_sets(answers, names, settings).sizes
+        sets = list_sets(answers, names, settings).members
         same = count_same_answers(sets, answers, clusters)
-        parts.append((sets.assign(same_answers=pd.array(same, "Int64")), subject))
+        sets = sets.assign(same_answers=pd.array(same, "Int64"))
+        parts.append((sets[artifacts.CONTRAST_SETS.but(*subject)], subject))
     return stack(parts, artifacts.CONTRAST_SETS)
 
 

@@ -18,9 +18,12 @@ from numpy.typing import NDArray
 from persistcal.evaluation.blocks import Member
 from persistcal.evaluation.contrast import (
     ContrastSet,
+    FourRows,
     condition,
     contrast_sets,
+    describe_sets,
     question_folds,
+    read_sets,
 )
 from persistcal.evaluation.draws import Component
 from persistcal.evaluation.predictions import (
@@ -35,6 +38,7 @@ from persistcal.evaluation.predictions import (
 )
 from persistcal.evaluation.runs import FullSet, OnContrastSet
 from persistcal.evaluation.settings import Conditioning, EvaluationSettings
+from persistcal.store.artifacts import CONTRAST_QUESTIONS, empty
 
 DECIMALS = 12
 USUAL = EvaluationSettings()
@@ -195,16 +199,22 @@ def align(
     checkpoints: Sequence[str],
     settings: EvaluationSettings = USUAL,
     *,
+    members: pd.DataFrame | None = None,
     files: Sequence[Sequence[Member]] = (),
 ) -> Aligned:
     """Align the table PREDICTIONS of one model and dataset, `checkpoints` earliest first.
 
-    A PredictionsError lists invalid rows.
+    The contrast sets of the usual ask are read from `members`, the table CONTRAST_MEMBERS, or
+    else made here. A PredictionsError lists invalid rows.
     """
     answers = arrange(predictions, checkpoints)
+    if members is None:
+        sets = contrast_sets(answers.correct, checkpoints, settings)
+    else:
+        sets = read_sets(members, answers, settings)
     return Aligned(
         answers,
-        contrast_sets(answers.correct, checkpoints, settings),
+        sets,
         _two_asks(predictions, answers, settings),
         files or [[*dict.fromkeys(_members(predictions))]],
         _group_names(predictions, answers),
@@ -215,8 +225,12 @@ def align_subjects(
     predictions: Sequence[pd.DataFrame],
     checkpoints: Mapping[str, Sequence[str]],
     settings: Mapping[str, EvaluationSettings],
+    members: pd.DataFrame | None = None,
 ) -> dict[Subject, Aligned]:
-    """Align tables PREDICTIONS of any models and datasets; `settings` are by dataset."""
+    """Align tables PREDICTIONS of any models and datasets; `settings` are by dataset.
+
+    The contrast sets are read from `members`, the table CONTRAST_MEMBERS, or else made here.
+    """
     by_subject: dict[Subject, list[pd.DataFrame]] = {}
     for frame in predictions:
         for (model, dataset), rows in frame.groupby(SUBJECT, sort=False):
@@ -226,10 +240,15 @@ def align_subjects(
             frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True),
             checkpoints[model],
             settings[dataset],
+            members=_of_subject(members, model, dataset),
             files=[list(dict.fromkeys(_members(rows))) for rows in frames],
         )
         for (model, dataset), frames in by_subject.items()
     }
+
+
+def _of_subject(rows: pd.DataFrame | None, *subject: str) -> pd.DataFrame | None:
+    return None if rows is None else rows[(rows[SUBJECT] == subject).all(axis=1)]
 
 
 def _members(rows: pd.DataFrame) -> Iterator[Member]:
@@ -411,3 +430,45 @@ def align_answers(
     correct = together.astype("Int8").fillna(ABSENT).to_numpy(np.int8).T
     sets = contrast_sets(correct, list(answers), settings)
     return LabelledAnswers(correct, together.index.to_numpy(object), sets)
+
+
+class ContrastTables(NamedTuple):
+    """The tables CONTRAST_MEMBERS and CONTRAST_QUESTIONS of one model and dataset."""
+
+    members: pd.DataFrame
+    questions: pd.DataFrame
+
+
+def list_sets(
+    answers: pd.DataFrame, checkpoints: Sequence[str], settings: EvaluationSettings
+) -> ContrastTables:
+    """List the contrast sets of some answers, and their changed questions with both answers.
+
+    `answers` is the table ANSWERS of one model and dataset. Sets of fewer than `min_contrast`
+    questions are listed, too.
+    """
+    by_checkpoint = {name: answers[answers["checkpoint"] == name] for name in checkpoints}
+    _, ids, sets = align_answers(by_checkpoint, settings)
+    texts = {
+        name: rows.set_index("question_id")["answer"] for name, rows in by_checkpoint.items()
+    }
+    rows = []
+    for pair in sets:
+        chosen = ids[pair.questions]
+        earlier, later = checkpoints[pair.earlier], checkpoints[pair.later]
+        columns = {
+            "earlier": earlier,
+            "later": later,
+            "question_id": chosen,
+            "improvement": pair.improvement,
+            "kept": pair.kept,
+            "earlier_answer": texts[earlier].reindex(chosen).to_numpy(),
+            "later_answer": texts[later].reindex(chosen).to_numpy(),
+        }
+        rows.append(pd.DataFrame(columns))
+    filled = [table for table in rows if len(table)]
+    kinds = {kind: [ids[getattr(pair, kind)] for pair in sets] for kind in FourRows._fields}
+    return ContrastTables(
+        describe_sets(sets, checkpoints).assign(**kinds),
+        pd.concat(filled, ignore_index=True) if filled else empty(CONTRAST_QUESTIONS),
+    )

@@ -14,7 +14,14 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from persistcal.evaluation.draws import Component
-from persistcal.evaluation.predictions import Array, Mask, join_ties
+from persistcal.evaluation.predictions import (
+    ABSENT,
+    AnswerArrays,
+    Array,
+    Mask,
+    PredictionsError,
+    join_ties,
+)
 from persistcal.evaluation.settings import Conditioning, EvaluationSettings, Pairs
 from persistcal.store.artifacts import CONTRAST_SETS
 
@@ -22,6 +29,8 @@ N_FOLDS = 5
 CLAMP = 1e-6
 N_KNOTS = 30
 Positions = NDArray[np.intp]
+# Whether the earlier and the later answer to each kind of question of `FourRows` is correct
+CORRECT = ((0, 1), (1, 0), (0, 0), (1, 1))
 APART = 1e-7  # smallest distance between knots; closer knots would fit noise
 
 
@@ -176,9 +185,37 @@ def contrast_sets(
     for earlier, later in choose_pairs(settings.pairs, checkpoints):
         first, second = correct[earlier], correct[later]
         gained, lost, stayed_wrong, stayed_right = (
-            np.flatnonzero((first == before) & (second == after))
-            for before, after in ((0, 1), (1, 0), (0, 0), (1, 1))
+            np.flatnonzero((first == before) & (second == after)) for before, after in CORRECT
         )
+        kept = len(gained) + len(lost) >= settings.min_contrast
+        sets.append(ContrastSet(earlier, later, gained, lost, stayed_wrong, stayed_right, kept))
+    return sets
+
+
+def read_sets(
+    members: pd.DataFrame, answers: AnswerArrays, settings: EvaluationSettings
+) -> list[ContrastSet]:
+    """Return the contrast sets of the table CONTRAST_MEMBERS, of questions of `answers`.
+
+    Questions that an estimator does not rate at both checkpoints are left out of its sets. A
+    PredictionsError shows a question that has another label in `answers`.
+    """
+    index, sets = pd.Index(answers.questions), []
+    for row in members.to_dict("records"):
+        earlier, later = (answers.checkpoints.index(row[end]) for end in ("earlier", "later"))
+        kinds = []
+        for kind, labels in zip(FourRows._fields, CORRECT, strict=True):
+            found = index.get_indexer(pd.Index(row[kind], dtype=object))
+            rows = found[found >= 0]
+            correct = answers.correct[[[earlier], [later]], rows]
+            is_rated = (correct != ABSENT).all(axis=0)
+            kinds.append(rows[is_rated])
+            if (correct[:, is_rated] != np.reshape(labels, (2, 1))).any():
+                raise PredictionsError(
+                    f"The contrast set of {row['earlier']} and {row['later']} has other labels "
+                    "than the predictions; run list_contrast_sets and join_labels again."
+                )
+        gained, lost, stayed_wrong, stayed_right = kinds
         kept = len(gained) + len(lost) >= settings.min_contrast
         sets.append(ContrastSet(earlier, later, gained, lost, stayed_wrong, stayed_right, kept))
     return sets

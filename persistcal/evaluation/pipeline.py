@@ -14,15 +14,9 @@ from typing import NamedTuple
 import pandas as pd
 
 from persistcal.evaluation import claims
-from persistcal.evaluation.aligned import (
-    SUBJECT,
-    Aligned,
-    Subject,
-    align_answers,
-)
+from persistcal.evaluation.aligned import SUBJECT, Aligned, Subject
 from persistcal.evaluation.blocks import Member, named_blocks
 from persistcal.evaluation.bootstrap import UNFINISHED, Step
-from persistcal.evaluation.contrast import describe_sets
 from persistcal.evaluation.evaluate import evaluate
 from persistcal.evaluation.reliability import add_noise_floors, noise_floors
 from persistcal.evaluation.replicates import (
@@ -236,42 +230,3 @@ def _stack(tables: Sequence[pd.DataFrame], kind: artifacts.Table) -> pd.DataFram
     """Return one table; empty ones would change the types of columns."""
     filled = [table for table in tables if len(table)]
     return pd.concat(filled, ignore_index=True) if filled else artifacts.empty(kind)
-
-
-class ContrastTables(NamedTuple):
-    """The tables CONTRAST_SETS (counts) and CONTRAST_QUESTIONS of one model and dataset."""
-
-    sizes: pd.DataFrame
-    questions: pd.DataFrame
-
-
-def describe_contrast_sets(
-    answers: pd.DataFrame, checkpoints: Sequence[str], settings: EvaluationSettings
-) -> ContrastTables:
-    """Count the contrast sets of some answers, and list their questions with both answers.
-
-    `answers` is the table ANSWERS of one model and dataset. Sets of fewer than `min_contrast`
-    questions are listed, too.
-    """
-    by_checkpoint = {name: answers[answers["checkpoint"] == name] for name in checkpoints}
-    _, ids, sets = align_answers(by_checkpoint, settings)
-    texts = {
-        name: rows.set_index("question_id")["answer"] for name, rows in by_checkpoint.items()
-    }
-    rows = []
-    for pair in sets:
-        chosen = ids[pair.questions]
-        earlier, later = checkpoints[pair.earlier], checkpoints[pair.later]
-        columns = {
-            "earlier": earlier,
-            "later": later,
-            "question_id": chosen,
-            "improvement": pair.improvement,
-            "kept": pair.kept,
-            "earlier_answer": texts[earlier].reindex(chosen).to_numpy(),
-            "later_answer": texts[later].reindex(chosen).to_numpy(),
-        }
-        rows.append(pd.DataFrame(columns))
-    return ContrastTables(
-        describe_sets(sets, checkpoints), _stack(rows, artifacts.CONTRAST_QUESTIONS)
-    )

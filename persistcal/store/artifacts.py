@@ -253,15 +253,28 @@ PREDICTIONS = Table.parse(
 )
 Predictions = Annotated[pd.DataFrame, PREDICTIONS]
 
+SAME_ANSWERS = "questions with two equal answers; missing for predictions"
+COUNTED = "earlier! later! size:int improvement:int regression:int kept:flag same_answers?:int"
 CONTRAST_SETS = Table.parse(
     "contrast_sets",
-    "list_contrast_sets",
-    "model! dataset! earlier! later! size:int improvement:int regression:int kept:flag "
-    "same_answers?:int",
-    path_columns="model dataset",
-    same_answers="questions with two equal answers; missing for predictions",
+    "collect_results",
+    f"model! dataset! {COUNTED}",
+    same_answers=SAME_ANSWERS,
 )
 ContrastSets = Annotated[pd.DataFrame, CONTRAST_SETS]
+
+# The contrast sets that all evaluations of a model and dataset read
+CONTRAST_MEMBERS = Table.parse(
+    "contrast_members",
+    "list_contrast_sets",
+    f"model@ dataset@ {COUNTED} gained:texts lost:texts stayed_wrong:texts stayed_right:texts",
+    same_answers=SAME_ANSWERS,
+    gained="questions that only the later checkpoint answers correctly, in order",
+    lost="questions that only the earlier checkpoint answers correctly",
+    stayed_wrong="questions that neither answers correctly",
+    stayed_right="questions that both answer correctly",
+)
+ContrastMembers = Annotated[pd.DataFrame, CONTRAST_MEMBERS]
 
 CONTRAST_QUESTIONS = Table.parse(
     "contrast_questions",

@@ -86,7 +86,7 @@ HEADROOM = config["analyses"]["gcm_headroom"]
 
 rule measure_headroom:
     input:
-        answers=files_of_job(study.evaluation, paths.answers, split="test"),
+        contrast_sets=paths.contrast_members,
         replicates=[
             paths.replicates.replace("{estimator}", HEADROOM[name])
             for name in ("verifier", "oracle")
@@ -101,8 +101,6 @@ rule measure_headroom:
     conda:
         "../../envs/cpu.yaml"
     params:
-        checkpoints=settings_of_job(study.evaluation),
-        settings=settings_of_job(study.settings_drawn),
         compared=[HEADROOM["verifier"], HEADROOM["oracle"]],
     script:
         "../scripts/measure_headroom.py"

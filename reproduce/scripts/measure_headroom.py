@@ -3,32 +3,26 @@
 import pandas as pd
 
 from persistcal.evaluation.replicates import from_table
-from persistcal.evaluation.settings import EvaluationSettings
-from persistcal.store.artifacts import Answers, Headroom, Replicates
+from persistcal.store.artifacts import Answers, ContrastMembers, Headroom, Replicates
 from persistcal.store.jobs import log, run
-from reproduce.transfer import contrast_questions, error_rate, headroom
+from reproduce.transfer import error_rate, headroom
 
 
 def measure_headroom(
-    answers: Answers,
+    contrast_sets: ContrastMembers,
     backbone: Answers,
     replicates: Replicates,
     *,
     dataset: str,
-    checkpoints: list[str],
-    settings: EvaluationSettings,
     compared: tuple[str, str],
 ) -> Headroom:
     """Return a verifier's headroom, and its backbone's error rate on contrast questions.
 
     Questions that the backbone does not answer have no part in its error rate. `compared` are
-    the verifier and the oracle. The answers of the evaluation `checkpoints` define the contrast
-    sets.
+    the verifier and the oracle.
     """
-    asked = answers[answers["split"] == "test"]
-    ids = contrast_questions(
-        {name: asked[asked["checkpoint"] == name] for name in checkpoints}, settings
-    )
+    kept = contrast_sets[contrast_sets["kept"]]
+    ids = {question for ids in [*kept["gained"], *kept["lost"]] for question in ids}
     verifier, oracle = compared
     measured = headroom(
         from_table(replicates), dataset=dataset, verifier=verifier, oracle=oracle

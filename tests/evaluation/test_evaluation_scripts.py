@@ -8,12 +8,13 @@ from collect_results import collect_results
 from compare_table import compare_table
 from evaluate_estimator import evaluate_estimator
 from list_contrast_sets import list_contrast_sets
-from measuring import replicate_metrics
+from measuring import contrast_members, replicate_metrics
 from synthetic_predictions import CHECKPOINTS, make_predictions
 
 from persistcal.evaluation import replicates
 from persistcal.evaluation.aligned import align
 from persistcal.evaluation.metrics.registry import names
+from persistcal.evaluation.predictions import PredictionsError
 from persistcal.evaluation.replicates import UnpairedError
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.significance import compare_blocks
@@ -25,8 +26,12 @@ SETTINGS = EvaluationSettings(min_contrast=5, n_replicates=20, seed=3, pairs="al
 
 def resample(predictions, **changes):
     settings = replace(SETTINGS, conditionings=["odds"], **changes)
-    made = evaluate_estimator(predictions, checkpoints=CHECKPOINTS, settings=settings)
-    return made.replicates.assign(**PLACE)
+    return evaluate(predictions, settings).replicates.assign(**PLACE)
+
+
+def evaluate(predictions, settings):
+    sets = contrast_members(predictions, CHECKPOINTS, settings)
+    return evaluate_estimator(predictions, sets, checkpoints=CHECKPOINTS, settings=settings)
 
 
 def compare(parts, *blocks):
@@ -96,7 +101,9 @@ def test_contrast_sets_are_listed_by_pair_and_by_question():
         members = [new_york if answer == "York" else [] for answer in clusters["answer"]]
         listed, sets = list_contrast_sets(answers, clusters.assign(members=members), **settings)
         expected = {"earlier": "a", "later": "b", **counted, "same_answers": same}
-        assert sets.to_dict("records") == [expected]
+        ids = {"gained": ["q2"], "lost": ["q1"], "stayed_wrong": [], "stayed_right": []}
+        [row] = sets.assign(**{kind: sets[kind].map(list) for kind in ids}).to_dict("records")
+        assert row == {**expected, **ids}
         # Contrast sets that are too small to be kept are listed, too.
         lost, gained = listed.set_index("question_id").loc[["q1", "q2"]].to_dict("records")
         pair = {"earlier": "a", "later": "b", "kept": False}
@@ -111,11 +118,28 @@ def test_contrast_sets_are_listed_by_pair_and_by_question():
     assert unknown["same_answers"].isna().all()
 
 
+def test_evaluations_read_the_contrast_sets_of_the_study():
+    """An estimator that lacks a question leaves it out of the sets, and other labels stop."""
+    rows = make_predictions(60, absent=[4, 11]).query("estimator == 'own'")
+    rows["correct"] = rows["correct"].astype(bool)
+    sets = contrast_members(rows, CHECKPOINTS, SETTINGS)
+    subset = rows[rows["question_id"] != sets["gained"][0][0]]
+    for some in (rows, subset):
+        read, made = (align(some, CHECKPOINTS, SETTINGS, members=s).sets for s in (sets, None))
+        assert [[*map(list, pair[2:6]), pair.kept] for pair in read] == [
+            [*map(list, pair[2:6]), pair.kept] for pair in made
+        ]
+    assert len(align(rows, CHECKPOINTS, SETTINGS, members=sets[:1]).sets) == 1
+    with pytest.raises(PredictionsError, match=r"other labels.*run list_contrast_sets"):
+        align(rows.assign(correct=~rows["correct"]), CHECKPOINTS, SETTINGS, members=sets)
+
+
 def test_scripts_without_predictions_return_empty_tables_with_warnings(caplog):
     empty = artifacts.empty(artifacts.PREDICTIONS).assign(**PLACE)
     assert resample(empty).empty
     settings = {"checkpoints": ["a", "b"], "settings": EvaluationSettings()}
-    assert evaluate_estimator(empty, **settings).metrics.empty
+    sets = artifacts.empty(artifacts.CONTRAST_MEMBERS)
+    assert evaluate_estimator(empty, sets, **settings).metrics.empty
     assert compare([resample(empty)], [("quiz", "oracle"), ("quiz", "own")]).empty
     assert len(caplog.records) == 4
 
@@ -123,12 +147,9 @@ def test_scripts_without_predictions_return_empty_tables_with_warnings(caplog):
 def test_metrics_are_also_reported_for_the_configured_conditionings():
     rows = make_predictions(40).query("estimator == 'own'")
     usual_rows, extended = (
-        evaluate_estimator(
+        evaluate(
             rows,
-            checkpoints=CHECKPOINTS,
-            settings=EvaluationSettings(
-                min_contrast=5, conditionings=conditionings, n_replicates=2
-            ),
+            EvaluationSettings(min_contrast=5, conditionings=conditionings, n_replicates=2),
         ).metrics
         for conditionings in (["odds"], ["odds", "cross_fitted"])
     )
@@ -144,10 +165,10 @@ def test_holm_over_tables_corrects_for_all_tests_of_a_metric():
     single = pd.DataFrame(rows, columns=["dataset", "metric", "p_value"])
     single = single.assign(**dict.fromkeys(key, "same"), p_holm=single["p_value"])
     tests = pd.concat([single, single])  # two tables contain the same test
-    kinds = (artifacts.METRICS, artifacts.INTERVALS, artifacts.CONTRAST_SETS)
+    kinds = (artifacts.METRICS, artifacts.INTERVALS, artifacts.CONTRAST_MEMBERS)
     metrics, intervals, sets = map(artifacts.empty, kinds)
     by_block, over_tables = (
-        collect_results(metrics, intervals, tests, sets, holm=holm)[2]
+        collect_results(metrics, intervals, tests, sets.assign(**PLACE), holm=holm)[2]
         for holm in ("block", "tables")
     )
     pd.testing.assert_frame_equal(by_block, single)

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from measure_subsets import measure_subsets
-from measuring import evaluate
+from measuring import contrast_members, evaluate
 from synthetic_predictions import CHECKPOINTS, make_predictions, table
 
 from persistcal.evaluation.aligned import align
@@ -127,7 +127,8 @@ def measure_example(questions=QUESTIONS, clusters=None, texts=None, min_contrast
     clusters = clusters.assign(members=[[]] * len(clusters), answer=answer)
     settings = EvaluationSettings(min_contrast=min_contrast)
     arguments = {"checkpoints": ["a", "b"], "settings": settings, **changes}
-    return measure_subsets(frame, clusters, questions, dataset="quiz", **arguments)
+    sets = contrast_members(frame, ["a", "b"], settings)
+    return measure_subsets(frame, sets, clusters, questions, dataset="quiz", **arguments)
 
 
 def print_table(rows, **settings):
@@ -234,5 +235,5 @@ def test_answers_without_candidates_are_refused():
 def test_subsets_without_predictions_are_an_empty_table(caplog):
     empty = artifacts.empty(artifacts.PREDICTIONS)
     settings = {"dataset": "quiz", "checkpoints": [], "settings": EvaluationSettings()}
-    table = measure_subsets(empty, empty, QUESTIONS, **settings)
+    table = measure_subsets(empty, empty, empty, QUESTIONS, **settings)
     assert table.empty and "nothing to measure" in caplog.text

@@ -4,7 +4,7 @@ import pandas as pd
 
 from persistcal.evaluation import cross_asking, reliability, replicates
 from persistcal.evaluation import evaluate as evaluation
-from persistcal.evaluation.aligned import align, align_subjects
+from persistcal.evaluation.aligned import align, align_subjects, list_sets
 from persistcal.report.page import contents
 
 
@@ -19,6 +19,13 @@ def replicate_metrics(predictions, checkpoints, settings):
 def noise_floors(predictions, checkpoints, settings, **options):
     data = align(predictions, checkpoints, settings)
     return reliability.noise_floors(data, settings, **options)
+
+
+def contrast_members(answers, checkpoints, settings):
+    """Return the table CONTRAST_MEMBERS of answers, or of the answers of predictions."""
+    answers = answers.drop_duplicates(["checkpoint", "question_id"]).assign(answer="")
+    members = list_sets(answers, checkpoints, settings).members
+    return members.assign(same_answers=pd.array([None] * len(members), "Int64"))
 
 
 def cross_ask(predictions, checkpoints, settings):

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from measure_headroom import measure_headroom
+from measuring import contrast_members
 
 from persistcal.evaluation.metrics.registry import MetricKey
 from persistcal.evaluation.replicates import MetricSamples, to_table
@@ -11,7 +12,7 @@ from persistcal.evaluation.samples import Sample
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.store import artifacts
 from reproduce.figures import headroom_figure
-from reproduce.transfer import contrast_questions, headroom
+from reproduce.transfer import headroom
 
 LABELS = {
     "models": {"m": "Model m", "n": "Model n", "unused": "Unused"},
@@ -74,28 +75,18 @@ ANSWERS = {
 }
 
 
-def test_contrast_questions_come_from_pairs_with_enough_changes():
-    # Changes: x-y: q3; x-z: q0 q1 q3 q4; y-z: q0 q1 q4
-    assert contrast_questions(ANSWERS, EvaluationSettings(min_contrast=5)) == []
-    assert contrast_questions(ANSWERS, EvaluationSettings(min_contrast=4)) == [
-        "q0",
-        "q1",
-        "q3",
-        "q4",
-    ]
-    only = {name: ANSWERS[name] for name in "yz"}
-    assert contrast_questions(only, EvaluationSettings(min_contrast=1)) == ["q0", "q1", "q4"]
-
-
 def test_a_row_contains_the_headroom_and_the_backbones_error_rate_on_changes():
     measured = measure_headroom(
-        pd.concat([table.assign(checkpoint=name) for name, table in ANSWERS.items()]),
+        # Changes: x-y: q3, which is not kept; x-z: q0 q1 q3 q4; y-z: q0 q1 q4
+        contrast_members(
+            pd.concat([table.assign(checkpoint=name) for name, table in ANSWERS.items()]),
+            ["x", "y", "z"],
+            EvaluationSettings(min_contrast=3),
+        ),
         # The backbone is right on q0, q2 and q5, wrong on q1 and q3, and does not answer q4.
         answers([1, 0, 1, 0, None, 1]),
         to_table(replicates([0.75, 0.6, 0.7], [0.7, 0.6, 0.6]), "alike"),
         dataset="d",
-        checkpoints=["x", "y", "z"],
-        settings=EvaluationSettings(min_contrast=3),
         compared=("gcm", "oracle"),
     )
     artifacts.check(measured.assign(model="m", dataset="d"), artifacts.HEADROOM, "here")

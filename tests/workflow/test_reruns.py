@@ -243,8 +243,7 @@ FOLDERS = [
     "tools",
     "workflow",
 ]
-# Lists of contrast sets share modules with SmoothECE.
-WITH_METRICS = {"evaluate_estimator": 5, **COLLECTED, "list_contrast_sets": 1}
+WITH_METRICS = {"evaluate_estimator": 5, **COLLECTED}
 
 
 @pytest.mark.parametrize(

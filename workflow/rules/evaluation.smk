@@ -11,7 +11,7 @@ rule list_contrast_sets:
         ),
     output:
         contrast_questions=paths.contrast_sets,
-        contrast_sets=paths.contrast_set_sizes,
+        contrast_sets=paths.contrast_members,
     log:
         f"{LOGS}/list_contrast_sets/{{model}}/{{dataset}}.log",
     conda:
@@ -26,6 +26,7 @@ rule list_contrast_sets:
 rule evaluate_estimator:
     input:
         predictions=paths.predictions,
+        contrast_sets=paths.contrast_members,
     output:
         metrics=paths.metrics,
         intervals=paths.intervals,
@@ -60,12 +61,14 @@ rule compare_table:
         "../scripts/evaluation/compare_table.py"
 
 
+CONTRAST_MEMBERS = files_of_rows(paths.contrast_members, study.model_datasets)
 NAMED_PAIRS = isinstance(config["study"]["pairs"], dict)
 
 
 rule compare_study:
     input:
         predictions=files_of_rows(paths.predictions, study.evaluated),
+        contrast_sets=CONTRAST_MEMBERS,
         answers=files_of_rows(
             paths.answers,
             [
@@ -103,6 +106,7 @@ rule compare_study:
 rule measure_subsets:
     input:
         predictions=files_of_job(inputs.predictions),
+        contrast_sets=paths.contrast_members,
         clusters=files_of_job(study.evaluation, paths.clusters, split="test"),
         questions=files_of_job(inputs.questions_of_subsets),
     output:
@@ -124,7 +128,7 @@ rule collect_results:
         metrics=files_of_rows(paths.metrics, study.evaluated),
         intervals=files_of_rows(paths.intervals, study.evaluated),
         significance=expand(rules.compare_table.output.significance, table=TABLES),
-        contrast_sets=files_of_rows(paths.contrast_set_sizes, study.model_datasets),
+        contrast_sets=CONTRAST_MEMBERS,
     output:
         metrics=f"{RESULTS}/metrics.csv",
         intervals=f"{RESULTS}/intervals.csv",
@@ -143,6 +147,7 @@ rule collect_results:
 rule make_claims:
     input:
         predictions=files_of_rows(paths.predictions, study.evaluated),
+        contrast_sets=CONTRAST_MEMBERS,
         replicates=files_of_rows(paths.replicates, study.evaluated),
     output:
         claims=f"{RESULTS}/claims.csv",
@@ -164,6 +169,7 @@ rule make_claims:
 rule make_findings:
     input:
         predictions=files_of_rows(paths.predictions, study.evaluated),
+        contrast_sets=CONTRAST_MEMBERS,
         claims=rules.make_claims.output.claims,
         states=rules.compare_study.output.states,
         thresholds=rules.compare_study.output.thresholds,

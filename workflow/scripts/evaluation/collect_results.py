@@ -2,7 +2,9 @@
 
 from persistcal.evaluation.significance import holm_over_tables
 from persistcal.store.artifacts import (
+    CONTRAST_SETS,
     SIGNIFICANCE,
+    ContrastMembers,
     ContrastSets,
     Intervals,
     Metrics,
@@ -15,7 +17,7 @@ def collect_results(
     metrics: Metrics,
     intervals: Intervals,
     significance: Significance,
-    contrast_sets: ContrastSets,
+    contrast_sets: ContrastMembers,
     *,
     holm: str,
 ) -> tuple[Metrics, Intervals, Significance, ContrastSets]:
@@ -26,7 +28,7 @@ def collect_results(
     """
     tests = significance.drop_duplicates(list(SIGNIFICANCE.key))
     tests = holm_over_tables(tests) if holm == "tables" else tests
-    return metrics, intervals, tests, contrast_sets
+    return metrics, intervals, tests, contrast_sets[CONTRAST_SETS.schema.names]
 
 
 if __name__ == "__main__":

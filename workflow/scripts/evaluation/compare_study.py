@@ -7,6 +7,7 @@ from persistcal.store.artifacts import (
     Answers,
     Changes,
     ConfidentRegressions,
+    ContrastMembers,
     MinContrast,
     Pairs,
     Predictions,
@@ -21,6 +22,7 @@ from persistcal.store.jobs import log, run
 
 def compare_study(
     predictions: list[Predictions],
+    contrast_sets: ContrastMembers,
     answers: Answers,
     *,
     checkpoints: dict[str, list[str]],
@@ -41,7 +43,7 @@ def compare_study(
 
     `checkpoints` contains the evaluation checkpoints of each model; `settings` are by dataset.
     """
-    subjects = align_subjects(predictions, checkpoints, settings)
+    subjects = align_subjects(predictions, checkpoints, settings, contrast_sets)
     tables = pipeline.compare_study(subjects, answers, settings, controls=controls)
     for name, table in tables._asdict().items():
         log.info("%s: %d rows", name, len(table))

@@ -3,17 +3,28 @@
 from persistcal.evaluation import pipeline
 from persistcal.evaluation.aligned import align
 from persistcal.evaluation.settings import EvaluationSettings
-from persistcal.store.artifacts import Intervals, Metrics, Predictions, Replicates
+from persistcal.store.artifacts import (
+    ContrastMembers,
+    Intervals,
+    Metrics,
+    Predictions,
+    Replicates,
+)
 from persistcal.store.jobs import log, run
 
 
 def evaluate_estimator(
-    predictions: Predictions, *, checkpoints: list[str], settings: EvaluationSettings
+    predictions: Predictions,
+    contrast_sets: ContrastMembers,
+    *,
+    checkpoints: list[str],
+    settings: EvaluationSettings,
 ) -> tuple[Metrics, Intervals, Replicates]:
     """Return the tables of one model's predictions on one dataset."""
     if predictions.empty:
         return pipeline.nothing_to_evaluate()
-    tables = pipeline.evaluate_estimators(align(predictions, checkpoints, settings), settings)
+    data = align(predictions, checkpoints, settings, members=contrast_sets)
+    tables = pipeline.evaluate_estimators(data, settings)
     log.info("%d replicates of %d metrics", settings.n_replicates, len(tables.intervals))
     return tables
 

@@ -2,10 +2,10 @@
 
 import pandas as pd
 
-from persistcal.evaluation.pipeline import describe_contrast_sets
+from persistcal.evaluation.aligned import list_sets
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.judge.run import count_same_answers
-from persistcal.store.artifacts import Answers, Clusters, ContrastQuestions, ContrastSets
+from persistcal.store.artifacts import Answers, Clusters, ContrastMembers, ContrastQuestions
 from persistcal.store.jobs import log, run
 
 
@@ -15,16 +15,16 @@ def list_contrast_sets(
     *,
     checkpoints: list[str],
     settings: EvaluationSettings,
-) -> tuple[ContrastQuestions, ContrastSets]:
+) -> tuple[ContrastQuestions, ContrastMembers]:
     """Return the contrast sets of `checkpoints`, from their answers to the test questions.
 
     Without `clusters` it is unknown which of the answers are the same.
     """
     asked = answers[answers["split"] == "test"]
-    sizes, questions = describe_contrast_sets(asked, checkpoints, settings)
-    log.info("%d contrast sets, %d of them kept", len(sizes), sizes["kept"].sum())
-    same = count_same_answers(sizes, asked, clusters)
-    return questions, sizes.assign(same_answers=pd.array(same, "Int64"))
+    members, questions = list_sets(asked, checkpoints, settings)
+    log.info("%d contrast sets, %d of them kept", len(members), members["kept"].sum())
+    same = count_same_answers(members, asked, clusters)
+    return questions, members.assign(same_answers=pd.array(same, "Int64"))
 
 
 if __name__ == "__main__":

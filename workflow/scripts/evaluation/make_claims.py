@@ -3,12 +3,19 @@
 from persistcal.evaluation import pipeline
 from persistcal.evaluation.aligned import align_subjects
 from persistcal.evaluation.settings import EvaluationSettings
-from persistcal.store.artifacts import Claims, Placebos, Predictions, Replicates
+from persistcal.store.artifacts import (
+    Claims,
+    ContrastMembers,
+    Placebos,
+    Predictions,
+    Replicates,
+)
 from persistcal.store.jobs import run
 
 
 def make_claims(
     predictions: Predictions,
+    contrast_sets: ContrastMembers,
     replicates: Replicates,
     *,
     checkpoints: dict[str, list[str]],
@@ -19,7 +26,7 @@ def make_claims(
 
     `checkpoints` maps models to evaluation checkpoints, and `settings` are by dataset.
     """
-    subjects = align_subjects([predictions], checkpoints, settings)
+    subjects = align_subjects([predictions], checkpoints, settings, contrast_sets)
     return pipeline.make_claims(subjects, replicates, settings, determinism=determinism)
 
 

@@ -3,12 +3,20 @@
 from persistcal.evaluation import findings
 from persistcal.evaluation.aligned import align_subjects
 from persistcal.evaluation.settings import EvaluationSettings
-from persistcal.store.artifacts import Claims, Findings, Predictions, States, Thresholds
+from persistcal.store.artifacts import (
+    Claims,
+    ContrastMembers,
+    Findings,
+    Predictions,
+    States,
+    Thresholds,
+)
 from persistcal.store.jobs import run
 
 
 def make_findings(
     predictions: Predictions,
+    contrast_sets: ContrastMembers,
     claims: Claims,
     states: States,
     thresholds: Thresholds,
@@ -20,7 +28,7 @@ def make_findings(
 
     `checkpoints` maps models to evaluation checkpoints, and `settings` are by dataset.
     """
-    subjects = align_subjects([predictions], checkpoints, settings)
+    subjects = align_subjects([predictions], checkpoints, settings, contrast_sets)
     return findings.make_findings(subjects, claims, states, thresholds, settings)
 
 

@@ -10,12 +10,21 @@ from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.subsets import margins, metrics_of_subsets
 from persistcal.judge.run import same_answers
 from persistcal.questions.labels import normalise_answer
-from persistcal.store.artifacts import SUBSETS, Clusters, Predictions, Questions, Subsets, empty
+from persistcal.store.artifacts import (
+    SUBSETS,
+    Clusters,
+    ContrastMembers,
+    Predictions,
+    Questions,
+    Subsets,
+    empty,
+)
 from persistcal.store.jobs import log, run
 
 
 def measure_subsets(
     predictions: Predictions,
+    contrast_sets: ContrastMembers,
     clusters: Clusters,
     questions: Questions,
     *,
@@ -45,7 +54,7 @@ def measure_subsets(
     texts = clusters[clusters["cluster"] == 0]
     rated = rate_answers(texts, references)
     return metrics_of_subsets(
-        align(predictions, checkpoints, settings),
+        align(predictions, checkpoints, settings, members=contrast_sets),
         margin={c: margins(clusters[clusters["checkpoint"] == c]) for c in checkpoints},
         by_question=by_question,
         rated=pd.concat([texts[["checkpoint", "question_id"]], rated], axis=1),
