@@ -312,7 +312,7 @@ class Inputs:
             "checkpoints": self.study.trained_on(model, recipe, trained_on),
             "sources": self.study.data_checkpoints(model, recipe, trained_on),
             "prompt": self.confidence_prompt(),
-            **{key: settings[key] for key in ("seeds", "data", "labels", "n_answers")},
+            **{key: settings[key] for key in ("data", "labels", "n_answers")},
         }
 
     def questions_of_training(

@@ -36,6 +36,7 @@ SAVE_EVERY_S = 60.0  # at most this much work is lost, and short jobs write noth
 SECONDS = 10.0  # between lines, and before the first
 LINE = "{desc}: {n_fmt} of {total_fmt} ({percentage:.0f} %), {rate_noinv_fmt}, {remaining} left"
 SEAL = "sha256"
+FILES_MADE = ("seeds", "training_of")  # settings that decide which files a job makes
 
 
 class Snapshot(NamedTuple):
@@ -48,6 +49,8 @@ class Snapshot(NamedTuple):
 class Progress(AbstractContextManager["Progress"]):
     """Finished parts of a job, from an interrupted run and from this run.
 
+    `key` is a digest of the inputs and settings, without the settings `FILES_MADE`.
+
     The work files are next to `output`, the job's first one. Work files of other inputs or
     settings are deleted; the settings contain the digest of the code.
     """
@@ -57,13 +60,13 @@ class Progress(AbstractContextManager["Progress"]):
     ) -> None:
         self.folder = Path(output).with_name(f".{Path(output).name}.progress")
         serialised = json.dumps(settings, sort_keys=True, default=str)
-        self._key = digest([serialised, *map(sha256, inputs)])
+        self.key = digest([serialised, *map(sha256, inputs)])
         self._key_file = self.folder / "key"
         self._saved_at = time.monotonic()
         self._finished: dict[str, Any] = {}
         self._unsaved: dict[str, Any] = {}
         if self.folder.exists() and not (
-            self._key_file.exists() and self._key_file.read_text(encoding="utf-8") == self._key
+            self._key_file.exists() and self._key_file.read_text(encoding="utf-8") == self.key
         ):
             log.info("Deleting work files of other inputs, settings or code: %s", self.folder)
             delete(self.folder)
@@ -81,7 +84,8 @@ class Progress(AbstractContextManager["Progress"]):
             return nullcontext()
         output, *_ = paths(next(iter(job.outputs.values())))
         inputs = [path for files in job.inputs.values() for path in paths(files)]
-        return cls(output, inputs, job.settings)
+        settings = {n: value for n, value in job.settings.items() if n not in FILES_MADE}
+        return cls(output, inputs, settings)
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         """Remove the work files, or save the finished parts after an error."""
@@ -137,7 +141,7 @@ class Progress(AbstractContextManager["Progress"]):
     def _write(self, name: str, content: bytes) -> None:
         """Write a work file, after the key if this is the first one."""
         if not self._key_file.exists():
-            write_whole(self._key_file, self._key.encode())
+            write_whole(self._key_file, self.key.encode())
         write_whole(self.folder / name, content)
         self._saved_at = time.monotonic()
 
@@ -199,6 +203,11 @@ def read_sealed(path: FilePath, companion: str = "") -> dict[str, Tensor]:
     Files of other programs have no digest and are not checked.
     """
     return _read_sealed(path, companion)[0]
+
+
+def read_metadata(path: FilePath, companion: str = "") -> dict[str, str]:
+    """Return the metadata of a file of `seal`; raise DamagedFileError if it was changed."""
+    return _read_sealed(path, companion)[1]
 
 
 def _read_sealed(

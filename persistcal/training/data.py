@@ -67,7 +67,6 @@ class Plan:
 
     checkpoints: list[str]  # trained on jointly, in order of training
     sources: list[str]  # checkpoints with the learnt answers, in order of training
-    seeds: list[int]  # one adapter each
     data: str  # and labels: see `recipe_data`
     labels: str
     n_answers: int  # see `training_questions`

@@ -11,8 +11,9 @@ import logging
 import math
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
@@ -39,8 +40,10 @@ from persistcal.models.batches import free_memory
 from persistcal.models.checkpoint import ADAPTER, ADAPTER_CONFIG
 from persistcal.models.packing import pack_prompts
 from persistcal.models.sizes import TRAINED_ON_CPU, candidates_at_once, shape_of
-from persistcal.store.jobs import is_full
-from persistcal.store.progress import Pace, Progress, Snapshot, seal
+from persistcal.store.artifacts import TRAINING, TableError, read
+from persistcal.store.files import DamagedFileError
+from persistcal.store.jobs import Job, is_full
+from persistcal.store.progress import Pace, Progress, Snapshot, read_metadata, seal
 from persistcal.training.data import (
     Questions,
     TrainingQuestion,
@@ -52,6 +55,7 @@ from persistcal.training.ranks import check_equal, copy_from_first, index, sum_o
 log = logging.getLogger(__name__)
 
 MAX_GRADIENT_NORM = 1.0
+MADE_FROM = "made_from"  # in an adapter's metadata: digest of the inputs, settings and code
 MOMENTS = ("exp_avg", "exp_avg_sq")  # of AdamW
 # cuDNN's attention had gradients that were not finite on one generation of GPUs.
 ATTENTION = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
@@ -474,13 +478,39 @@ def _restore(
     return n_steps, rows, micro_batch
 
 
+class Trained(NamedTuple):
+    """An adapter's files and the history of its training, of the table TRAINING."""
+
+    weights: bytes
+    config: bytes
+    history: pd.DataFrame
+
+
+def read_trained(job: Job, made_from: str) -> dict[int, Trained]:
+    """Return the outputs of the job that were made of the same inputs, by seed.
+
+    If the outputs of all seeds are there, all are made again, and none is returned.
+    """
+    trained = {}
+    files = [job.outputs.get(name, []) for name in ("adapters", "configs", "training")]
+    for (weights, config, history), of in zip(
+        zip(*files, strict=True), job.settings["training_of"], strict=bool(job.outputs)
+    ):
+        with suppress(OSError, DamagedFileError, TableError):
+            text = Path(config).read_text(encoding="utf-8")
+            if read_metadata(weights, text).get(MADE_FROM) == made_from:
+                rows = read(history, TRAINING)
+                trained[of["seed"]] = Trained(Path(weights).read_bytes(), text.encode(), rows)
+    return trained if len(trained) < len(job.settings["training_of"]) else {}
+
+
 def adapter_files(
-    adapter: Adapter, *, rank: int, alpha: int, base_model: str
+    adapter: Adapter, *, rank: int, alpha: int, base_model: str, made_from: str = ""
 ) -> dict[str, bytes]:
     """Return the files of `adapter` for `peft.PeftModel.from_pretrained`, by name.
 
     The same adapter gives the same bytes in every run. The weights carry a digest of
-    both files, which `load_adapter` compares; `base_model` is for information.
+    both files, which `load_adapter` compares, and `made_from`; `base_model` is for information.
     """
     layers = sorted({name.split(".")[-2] for name in adapter})
     config = LoraConfig(
@@ -496,4 +526,5 @@ def adapter_files(
         for name, parameter in sorted(adapter.items())
     }
     text = json.dumps(config, indent=2, sort_keys=True)
-    return {ADAPTER_CONFIG: text.encode(), ADAPTER: seal(tensors, {"format": "pt"}, text)}
+    metadata = {"format": "pt", **({MADE_FROM: made_from} if made_from else {})}
+    return {ADAPTER_CONFIG: text.encode(), ADAPTER: seal(tensors, metadata, text)}

@@ -90,7 +90,7 @@ def test_each_base_of_a_joint_training_is_asked_its_own_questions(tmp_path):
         {"question_id": "c", "cluster": 0, "answer": ["no", "yes"], "probability": 1.0}
     ).assign(checkpoint=names)
     labels = clusters.assign(label=["incorrect", "correct"])
-    plan = Plan(names, names, [17], "own", "judged", 1, "{question} -> {answer}")
+    plan = Plan(names, names, "own", "judged", 1, "{question} -> {answer}")
     prompts = {
         (base, source): training_questions["c"].prompts
         for bases, sources in plan.read(questions, clusters, labels)

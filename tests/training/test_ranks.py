@@ -3,6 +3,7 @@
 import logging
 import multiprocessing
 import os
+import shutil
 import socket
 import time
 from functools import partial
@@ -18,8 +19,10 @@ from train_adapters import train_adapters
 
 from persistcal.store import artifacts
 from persistcal.store.jobs import Job
+from persistcal.store.progress import Progress
 from persistcal.training import ranks
 from persistcal.training.launch import _free_port, execute_on_ranks, launch
+from persistcal.training.train import read_trained
 
 pytestmark = pytest.mark.slow
 
@@ -99,6 +102,40 @@ def test_any_number_of_processes_trains_the_same_adapters(study):
     weights = load_file(adapter_paths(output)[0])
     assert max(w.abs().max() for n, w in weights.items() if "lora_B" in n) > 1e-3
     assert not list(output.rglob("*.progress"))
+
+
+def test_one_more_seed_trains_one_adapter_which_equals_that_of_all_at_once(study):
+    shutil.copytree(study / "alone" / "seed17", study / "more" / "seed17")
+    statuses, lines = train_in_forks(2, study, study / "more")
+    assert statuses == [0, 0] and "1 of 2 adapters were there already" in lines[-1]
+    assert not any("Seed 17" in line for line in lines)
+    kept, expected = (
+        [Path(path).read_bytes() for path in adapter_paths(study / name)]
+        for name in ("more", "alone")
+    )
+    assert kept[0] == expected[0]
+    assert_same_training(study / "alone", study / "more")
+
+
+def test_adapters_of_other_inputs_or_with_changes_are_trained_again(study):
+    """So are all adapters if none is missing."""
+    shutil.copytree(study / "alone", study / "kept")
+    jobs = [
+        training_job(study, NAMES, study / "kept", [17, 18, 19], **changes)
+        for changes in ({}, {"lr": 2e-3}, {"code": "edited"})
+    ]
+    first, second = ([*read_trained(job, made_from(job))] for job in jobs[1:])
+    assert first == second == []
+    assert [*read_trained(jobs[0], made_from(jobs[0]))] == [17, 18]
+    Path(adapter_paths(study / "kept")[0]).with_name("adapter_config.json").write_text("{}")
+    assert [*read_trained(jobs[0], made_from(jobs[0]))] == [18]
+    complete = training_job(study, NAMES, study / "alone")
+    assert read_trained(complete, made_from(complete)) == {}
+
+
+def made_from(job):
+    with Progress.of_job(job) as progress:
+        return progress.key
 
 
 def test_all_ranks_halve_the_micro_batch_if_one_runs_out_of_memory(study):

@@ -1,7 +1,8 @@
 """Train confidence adapters: labelled answers of some checkpoints -> LoRA weights.
 
 One rule per recipe, because the seeds of a recipe decide what its job makes;
-all seeds are trained behind one load of the checkpoints.
+all seeds are trained behind one load of the checkpoints. The job keeps adapters
+that it has made of the same inputs, so that one more seed trains one adapter.
 """
 
 RANK_RESOURCES = "ranks nodes cpus_per_task gres tasks tasks_per_gpu mpi".split()
@@ -18,9 +19,9 @@ for recipe in study.recipes:
             clusters=files_of_job(study.data_checkpoints, paths.clusters, split="train"),
             labels=files_of_job(study.data_checkpoints, paths.labels, split="train"),
         output:
-            adapters=with_seeds("adapter_model.safetensors", settings),
-            configs=with_seeds("adapter_config.json", settings),
-            training=with_seeds("training.parquet", settings),
+            adapters=update(with_seeds("adapter_model.safetensors", settings)),
+            configs=update(with_seeds("adapter_config.json", settings)),
+            training=update(with_seeds("training.parquet", settings)),
         log:
             f"{LOGS}/train_adapters/{{model}}/{{dataset}}/{{recipe}}/{{trained_on}}.log",
         benchmark:
@@ -50,6 +51,7 @@ for recipe in study.recipes:
                 "batch_size": settings["batch_size"],
                 "micro_batch": settings["micro_batch"],
             },
-            training_of=[{"seed": seed} for seed in settings["seeds"]],
+            seeds=without_rerun(settings["seeds"]),
+            training_of=without_rerun([{"seed": seed} for seed in settings["seeds"]]),
         script:
             "../scripts/adapters/train_adapters.py"

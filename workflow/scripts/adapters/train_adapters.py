@@ -3,6 +3,7 @@
 from typing import Any
 
 import pandas as pd
+import torch
 
 from persistcal.confidence.verbalised import digit_tokens
 from persistcal.models import load
@@ -10,6 +11,7 @@ from persistcal.models.checkpoint import ADAPTER, ADAPTER_CONFIG, Checkpoint
 from persistcal.models.load import check_alike
 from persistcal.questions.question_list import asked_by
 from persistcal.store.artifacts import Clusters, Labels, Questions, Training
+from persistcal.store.jobs import Job, log
 from persistcal.store.progress import Progress
 from persistcal.training import ranks, train
 from persistcal.training.data import Plan, recipe_data, training_ids
@@ -26,6 +28,8 @@ def train_adapters(
     plan: Plan,
     design: train.Design,
     optimisation: train.Optimisation,
+    seeds: list[int],
+    job: Job,
     progress: Progress | None = None,
 ) -> tuple[list[bytes], list[bytes], Training]:
     """Return weights, config and history of one adapter per seed, trained jointly.
@@ -33,7 +37,8 @@ def train_adapters(
     `checkpoints` are the records of the checkpoints in the plan. Each checkpoint receives its
     questions, after a passage if it has a context, with the answers to learn from. Several
     ranks divide the checkpoints. If the models of a rank do not fit into its GPU together, one
-    at a time is there.
+    at a time is there. Adapters that an earlier run of the job has made of the same inputs
+    are kept, if others are missing.
     """
     tokenizer = load.open_tokenizer(checkpoints[-1])
     digit_tokens(tokenizer)  # stops here, before any weights are loaded
@@ -57,8 +62,11 @@ def train_adapters(
         device=gpu,
     )
     ids = training_ids(asked_by(questions, None))
-    files, histories = [], []
-    for seed in plan.seeds:
+    made_from = progress.key if progress else ""
+    trained = train.read_trained(job, made_from)
+    missing = torch.tensor([float(seed not in trained) for seed in seeds])
+    ranks.copy_from_first([missing])
+    for seed in [seed for seed, lacks in zip(seeds, missing.tolist(), strict=True) if lacks]:
         chosen: dict[str, Any] = {"data": plan.data, "labels": plan.labels, "seed": seed}
         seen: dict[str, Any] = {}
         for names, dataset_files in read:
@@ -68,17 +76,23 @@ def train_adapters(
         history = train.train_adapter(
             trainee, seen, ids, optimisation, seed=seed, work=progress
         )
-        files.append(
-            adapter_files(
-                trainee.adapter,
-                rank=design.lora_rank,
-                alpha=design.alpha,
-                base_model=checkpoints[-1].repo,
-            )
+        files = adapter_files(
+            trainee.adapter,
+            rank=design.lora_rank,
+            alpha=design.alpha,
+            base_model=checkpoints[-1].repo,
+            made_from=made_from,
         )
-        histories.append(history.assign(seed=seed))
-    weights, configs = ([saved[name] for saved in files] for name in (ADAPTER, ADAPTER_CONFIG))
-    return weights, configs, pd.concat(histories)
+        trained[seed] = train.Trained(files[ADAPTER], files[ADAPTER_CONFIG], history)
+    if kept := len(seeds) - int(missing.sum()):
+        log.info("%d of %d adapters were there already", kept, len(seeds))
+    made = [
+        trained[seed]._replace(history=trained[seed].history.assign(seed=seed))
+        for seed in seeds
+        if seed in trained
+    ]
+    weights, configs, histories = zip(*made, strict=True)
+    return list(weights), list(configs), pd.concat(histories)
 
 
 if __name__ == "__main__":
