@@ -8,6 +8,7 @@ Modules
 checkpoints: checkpoints in memory: their answers, their confidence, and adapters for them
 command: the command `persistcal`: options, help and exit codes
 display: the result of a comparison: sentences, tables, figures and the page
+gate: a release gate: its policy, and what it says on a comparison
 evaluate: evaluate predictions: metrics, bootstrap, tests and states; plan an evaluation
 thresholds: thresholds selected on one checkpoint, checked or certified on a later one
 """

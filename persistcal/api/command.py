@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
     from persistcal.api.display import Comparison
     from persistcal.api.evaluate import Step
+    from persistcal.api.gate import Rules
     from persistcal.evaluation import power
+    from persistcal.evaluation.gate import Gate
     from persistcal.readers.inputs import PredictionTables
 
 PATIENCE = 5  # seconds without a word about a long step
@@ -134,6 +136,24 @@ FAIL_IF = click.option(
     type=click.Choice(["broken", "undecided"]),
     help="Release gate: 'broken' exits with 3 if a threshold is broken; 'undecided' exits with "
     "4, too, if a verdict is undecided or missing.",
+)
+
+GATE = _shared(
+    click.option(
+        "--gate",
+        cls=Words,
+        metavar="RULE…",
+        help="Release gate, any of accuracy=-0.02 calibration=0.05 threshold=0.9 "
+        "confidence=followed: exits with 3 if an interval is surely outside, and with 4 if one "
+        "is not surely inside or missing.",
+    ),
+    click.option("--policy", help="A YAML file with these rules, and others by dataset."),
+    click.option(
+        "--gate-estimator",
+        cls=Words,
+        metavar="NAME…",
+        help="Gate these estimators only (default: all but baselines).",
+    ),
 )
 
 evaluates = _shared(  # the options that `_settings` reads
@@ -281,6 +301,7 @@ def app() -> None:
 )
 @click.option("--out", default="comparison", help="Folder of the results.")
 @FAIL_IF
+@GATE
 @click.option("--json", "as_json", is_flag=True, help="Print the verdict as JSON.")
 @click.option("--verbose", is_flag=True, help="Print also all findings and a table of metrics.")
 @evaluates
@@ -289,6 +310,9 @@ def compare(
     files: Sequence[str],
     out: str,
     fail_if: str | None,
+    gate: Sequence[str],
+    policy: str | None,
+    gate_estimator: Sequence[str],
     as_json: bool,
     verbose: bool,
     **options: Any,  # noqa: ANN401
@@ -302,31 +326,37 @@ def compare(
     threshold_cells.csv, confident_regressions.csv, selective.csv, findings.csv and
     report/index.html.
     """
+    from persistcal.report.phrases import gate_line
     from persistcal.store.files import write_whole
 
     _check_out(out, out)
     _check_replaced(out, [*files, *options["again"]])
+    rules = _rules(gate, policy, fail_if, options)
     settings = _settings(options)
     paths: list[str] = []
-    comparison, page = _compare(
+    comparison, page, closed = _compare(
         files,
         _reading(**options),
         settings,
         lambda made: paths.extend(_write_tables(made, out)),
+        rules=rules,
+        gated=gate_estimator,
     )
     report = str(Path(out, "report", "index.html"))
     write_whole(report, page)
+    code = _exit_code(closed, fail_if)
     if as_json:
-        written = {"page": report, "tables": paths}
-        click.echo(
-            json.dumps(comparison.verdict_record() | written, indent=2, ensure_ascii=False)
-        )
+        record = comparison.verdict_record(" ".join(files), closed)
+        written = {"exit_code": code, "page": report, "tables": paths}
+        click.echo(json.dumps(record | written, indent=2, ensure_ascii=False))
     else:
         text = comparison.verdict(" ".join(files))
         if verbose:
             text += f"\n{comparison.summary()}"
         click.echo(f"{text}\nPage: {report}\nTables: {', '.join(paths)}")
-    _close_gate(comparison.tables["thresholds"], fail_if, comparison.inputs)
+        if closed:
+            click.echo(gate_line(closed))
+    _end(closed, fail_if)
 
 
 @app.command(epilog=_examples("persistcal metrics early.csv late.csv > metrics.csv"))
@@ -365,7 +395,7 @@ def page(files: Sequence[str], out: str, **options: Any) -> None:  # noqa: ANN40
     if Path(out).is_file() and not Path(out).read_bytes().startswith(b"<"):
         raise ValueError(f"{out}: exists and is no page; give another --out.")
     settings = _settings(options)
-    comparison, text = _compare(files, _reading(**options), settings)
+    comparison, text, _ = _compare(files, _reading(**options), settings)
     write_whole(out, text)
     click.echo("\n".join([*comparison.inputs.assumptions(settings), f"Page: {out}"]))
 
@@ -524,7 +554,12 @@ def threshold(
     paths = _write_tables(checked.tables, out)
     click.echo("\n".join([checked.summary(ESTIMATORS), *inputs.notes]))
     click.echo(f"Tables: {', '.join(paths)}")
-    _close_gate(checked.tables["thresholds"], fail_if, inputs)
+    if fail_if:
+        from persistcal.api.gate import versions_alone
+        from persistcal.evaluation.gate import THRESHOLD, close_gate, findings_of_thresholds
+
+        found = findings_of_thresholds(checked.tables["thresholds"], inputs.all_predictions)
+        _end(close_gate(found, {THRESHOLD: precision}, alone=versions_alone(inputs)), fail_if)
 
 
 @app.command(
@@ -559,31 +594,39 @@ def label_curve(
     click.echo(f"{describe_curve(curve)}\nTable: {path}")
 
 
-def _close_gate(
-    thresholds: "pd.DataFrame", fail_if: str | None, inputs: "PredictionTables"
-) -> None:
-    """End the command if a threshold fails the release gate; list the missing verdicts.
+def _rules(
+    words: Sequence[str], policy: str | None, fail_if: str | None, options: dict[str, Any]
+) -> "Rules | None":
+    """Return the rules of a gate; its threshold replaces `--precision` in `options`."""
+    from persistcal.api.gate import Rules, read_rules, rules_of_words
+    from persistcal.evaluation.gate import THRESHOLD
 
-    Baselines are not gated, unless nothing else was evaluated: then a verdict is missing.
-    """
-    from persistcal.report.threshold_views import (
-        exit_code,
-        missing_verdicts,
-        without_baselines,
-    )
+    if sum(map(bool, (words, policy, fail_if))) > 1:
+        raise click.BadParameter(
+            "--gate, --policy and --fail-if are forms of one gate; keep one of them."
+        )
+    if fail_if:
+        return Rules({THRESHOLD: options["precision"]}, is_strict=False)
+    if not words and not policy:
+        return None
+    rules = read_rules(policy) if policy else rules_of_words(words, options["precision"])
+    options["precision"] = rules.precision or options["precision"]
+    return rules
 
-    if fail_if is None:
-        return
-    gated = without_baselines(thresholds, inputs.all_predictions)
-    gated = thresholds if gated.empty else gated
-    code = exit_code(gated, fail_if)
-    if fail_if == "undecided":
-        versions = inputs.checkpoints.items()
-        alone = [f"{model}: only {names[0]}" for model, names in versions if len(names) < 2]
-        for line in [*missing_verdicts(gated), *alone]:
-            click.echo(f"No verdict: {line}.", err=True)
-        code = code or (4 if alone else 0)
-    if code:
+
+def _exit_code(gate: "Gate | None", fail_if: str | None) -> int:
+    """Return the exit code of a gate; `--fail-if broken` lets open questions pass."""
+    is_lenient = fail_if == "broken" and gate is not None and gate.result == "undecided"
+    return 0 if gate is None or is_lenient else gate.exit_code
+
+
+def _end(gate: "Gate | None", fail_if: str | None) -> None:
+    """End the command with the exit code of a gate, and list what is undecided."""
+    from persistcal.report.phrases import open_questions
+
+    for line in open_questions(gate) if gate and fail_if != "broken" else ():
+        click.echo(line, err=True)
+    if code := _exit_code(gate, fail_if):
         raise click.exceptions.Exit(code)
 
 
@@ -690,18 +733,26 @@ def _compare(
     reading: Reading,
     settings: EvaluationSettings,
     ready: "Callable[[dict[str, pd.DataFrame]], object]" = lambda _: None,
-) -> "tuple[Comparison, str]":
-    """Return a comparison and its page; `ready` is called with each table that is made."""
+    *,
+    rules: "Rules | None" = None,
+    gated: Sequence[str] = (),
+) -> "tuple[Comparison, str, Gate | None]":
+    """Return a comparison, its page and what a gate says; `ready` is called with each table."""
     from persistcal.api.evaluate import compare_inputs
+    from persistcal.api.gate import check_rules
 
     inputs = _read(files, reading, labels_only=True)
+    if rules and rules.is_strict and (problem := check_rules(rules, gated, inputs)):
+        click.echo(f"persistcal: {problem}", err=True)
+        raise click.exceptions.Exit(4)
     # Metrics and bootstrap of each; states, pairs, thresholds; page
     n_steps = 2 * len(inputs.predictions) + 4
     with _bar(n_steps) as step:
         comparison = compare_inputs(inputs, settings, step, ready)
-        text = comparison.to_html()
+        closed = rules and comparison.gate(*rules[:2], estimators=gated)
+        text = comparison.to_html(closed)
         step("page")
-    return comparison, text
+    return comparison, text, closed
 
 
 @contextmanager

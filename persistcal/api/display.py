@@ -1,7 +1,7 @@
 """The result of a comparison, and how it is shown: sentences, tables, figures and the page."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+import persistcal
 from persistcal.answers.options import has_options
+from persistcal.api.gate import versions_alone
 from persistcal.evaluation.aligned import Aligned
+from persistcal.evaluation.gate import Gate, check_policy, close_gate
 from persistcal.evaluation.metrics.registry import names as metric_names
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.judge.accuracy import accuracies
@@ -24,7 +27,8 @@ from persistcal.report.layout import Description
 from persistcal.report.page.compose import Origin, about, compose, summary
 from persistcal.report.page.contents import Contents, Shown, Stage, StudyTables, gather
 from persistcal.report.page.verdict import Verdict, verdicts
-from persistcal.report.page.verdict_text import verdict_record, verdict_text
+from persistcal.report.page.verdict_text import gate_record, verdict_record, verdict_text
+from persistcal.report.phrases import gate_line
 from persistcal.report.tables import calibration, contrast_set_sizes
 from persistcal.store import artifacts
 from persistcal.store.tables import TableFiles
@@ -33,6 +37,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas.io.formats.style import Styler
 
+SCHEMA_VERSION = 1  # of the verdict as JSON
 GIVEN = (
     "min_contrast",
     "pairs",
@@ -101,9 +106,48 @@ class Comparison:
         notes = "\n".join(self.inputs.assumptions(self.settings))
         return "\n\n".join([*texts, notes])
 
-    def verdict_record(self) -> dict[str, Any]:
-        """Return the verdict as values for JSON."""
-        return {"verdicts": [verdict_record(verdict) for verdict in self._verdicts]}
+    def verdict_record(self, files: str = "…", gate: Gate | None = None) -> dict[str, Any]:
+        """Return the verdict, and what a release gate says, as values for JSON.
+
+        `files` are the words of a command that reads the same files.
+        """
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "version": persistcal.__version__,
+            "inputs": self.inputs.digests,
+            "left_out": self.inputs.left_out,
+            "gate": gate and gate_record(gate),
+            "verdicts": [verdict_record(verdict, files) for verdict in self._verdicts],
+        }
+
+    def gate(
+        self,
+        policy: Mapping[str, float | str],
+        by_dataset: Mapping[str, Mapping[str, float | str]] | None = None,
+        *,
+        estimators: Sequence[str] = (),
+    ) -> Gate:
+        """Return whether the update passes a policy, fails it, or leaves it undecided.
+
+        Parameters
+        ----------
+        policy : mapping of str to float or str
+            Any of "accuracy" (the smallest change), "calibration" (the largest difference of
+            mean confidence and accuracy), "threshold" (the precision of this comparison) and
+            "confidence" ("followed").
+        by_dataset : mapping of str to mapping, optional
+            Limits that replace those of `policy` on a dataset.
+        estimators : sequence of str, optional
+            The estimators in use; by default all but baselines.
+        """
+        rules = {name: check_policy(limits) for name, limits in (by_dataset or {}).items()}
+        return close_gate(
+            self.tables["findings"],
+            check_policy(policy) if policy or not rules else {},
+            by_dataset=rules,
+            estimators=estimators,
+            alone=versions_alone(self.inputs),
+        )
 
     @property
     def _verdicts(self) -> list[Verdict]:
@@ -113,15 +157,18 @@ class Comparison:
         """Return the findings in sentences, a table of all metrics, and the assumptions."""
         return "\n".join([summary(self._contents), *self.inputs.assumptions(self.settings)])
 
-    def to_html(self) -> str:
-        """Return the page: findings, charts, and every answer, in one HTML file."""
+    def to_html(self, gate: Gate | None = None) -> str:
+        """Return the page: findings, charts, and every answer, in one HTML file.
+
+        `gate` is what a release gate says, which the page repeats.
+        """
         seeds = self.inputs.all_predictions["seed"].unique()
         terms = about(self._contents.shown, commit="", weights={}, seeds=seeds)
         terms += [("Assumed", note) for note in self.inputs.notes]
         given = {name: getattr(self.settings, name) for name in GIVEN}
         settings = {"checkpoints": self.inputs.checkpoints, **given}
         text = json.dumps(settings, indent=2, ensure_ascii=False)
-        return compose(self._contents, Origin(terms, [], text))
+        return compose(self._contents, Origin(terms, [], text, gate_line(gate) if gate else ""))
 
     def figure(self, name: str = "full_vs_contrast") -> "Figure":
         """Draw a figure of the workflow.

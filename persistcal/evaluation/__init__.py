@@ -24,6 +24,7 @@ predictions: predictions as arrays by question, with ties joined and spellings c
 proportions: intervals of proportions, comparisons of two values, and Holm's adjustment
 relabelling: few new labels for a later checkpoint, and the threshold that they certify
 gaps: mean confidence minus accuracy, of all answers and by confidence
+gate: a release gate: what a policy says on findings
 reliability: reliability diagrams, the noise floor of SmoothECE, and a test of calibration
 replicates: the samples of all metrics and estimators, and the table that keeps them
 runs: one run of an estimator on the answers that a metric is about

@@ -1,6 +1,7 @@
 """Settings and tables of an evaluation, from the predictions of a notebook."""
 
 import logging
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -26,6 +27,8 @@ log = logging.getLogger(__name__)
 
 SUBJECT = ["model", "dataset"]
 IMPORTED = ""  # in place of an estimator: all estimators of given predictions together
+
+LEFT_OUT = re.compile(r"Left out[^:]*: (?P<n>[\d,]+) (?P<what>.*)\.")
 
 Key = tuple[str, str, str]  # model, dataset, estimator
 
@@ -89,6 +92,7 @@ class PredictionTables:
     clusters: pd.DataFrame = field(default_factory=lambda: stack([], artifacts.CLUSTERS))
     labels: pd.DataFrame = field(default_factory=lambda: stack([], artifacts.LABELS))
     notes: list[str] = field(default_factory=list)
+    digests: dict[str, str] = field(default_factory=dict, init=False)  # SHA-256 of files
     is_greedy: bool = field(default=False, init=False)  # known or declared to be deterministic
     samples_differ: bool = field(default=False, init=False)  # answers to one question do
 
@@ -137,6 +141,12 @@ class PredictionTables:
     def all_predictions(self) -> pd.DataFrame:
         """All rows of PREDICTIONS in one table."""
         return pd.concat(self.predictions.values(), ignore_index=True)
+
+    @property
+    def left_out(self) -> dict[str, int]:
+        """How many rows or questions are left out, by what they are, from the notes."""
+        found = (LEFT_OUT.fullmatch(note) for note in self.notes)
+        return {one["what"]: int(one["n"].replace(",", "")) for one in found if one}
 
     def subjects(self) -> list[dict[str, str]]:
         """Return each model and dataset."""

@@ -69,6 +69,7 @@ from persistcal.readers.versions import (
     name_checkpoints,
 )
 from persistcal.store import artifacts
+from persistcal.store.files import sha256
 from persistcal.store.user_files import (
     TABLES,
     TRUTHS,
@@ -108,6 +109,8 @@ def _read_asks(files: Sequence[str], reading: Reading) -> PredictionTables:
         inputs = _ask_again(inputs, files, reading)
     if reading.greedy:
         inputs.declare_greedy()
+    read = chain.from_iterable(map(files_of_version, [*files, *reading.again]))
+    inputs.digests = {str(name): sha256(name) for name in read}
     return inputs
 
 

@@ -13,8 +13,14 @@ import pandas as pd
 
 from persistcal.evaluation import claims as words
 from persistcal.evaluation import findings
-from persistcal.evaluation.findings import Finding
+from persistcal.evaluation.findings import (
+    ACCURACY,
+    CALIBRATION,
+    THRESHOLD,
+    Finding,
+)
 from persistcal.evaluation.gaps import CalibrationGap
+from persistcal.evaluation.gate import FAIL, PASS, Gate, Ruling
 from persistcal.evaluation.knowledge import CHANCE, KNEW, KNOWS, STATISTICS
 from persistcal.evaluation.samples import LEVEL
 from persistcal.evaluation.thresholds import BROKEN, KEPT, UNDECIDED
@@ -541,6 +547,43 @@ def _labels_to_decide(found: Finding) -> str:
         f"A check of about {needed:,.0f} labelled answers above the threshold would decide "
         "this with a probability of 80 %."
     )
+
+
+def gate_line(gate: Gate) -> str:
+    """Return the verdict of a release gate in one line, what fails first."""
+    parts = []
+    several = len({ruling[:2] for ruling in gate.rulings}) > 1
+    for result, verb in ((FAIL, "failed"), (UNDECIDED, "undecided"), (PASS, "passed")):
+        ruled = [ruling for ruling in gate.rulings if ruling.result == result]
+        if ruled:
+            parts.append(f"{verb}: {', '.join(_ruling(one, several) for one in ruled)}")
+    return f"Gate: {gate.result}; {'; '.join(parts)}." if parts else f"Gate: {gate.result}."
+
+
+_LIMITS = {ACCURACY: "at least {}", CALIBRATION: "within {}", THRESHOLD: "target {}"}
+
+
+def _ruling(ruling: Ruling, several: bool) -> str:
+    """Return a ruling in a few words, with its interval and limit."""
+    name = ruling.key + (f" of {ruling.estimator}" if ruling.estimator else "")
+    text = f"{f'{ruling.dataset} ' if several else ''}{name} ({ruling.word}"
+    if ruling.lower == ruling.lower and ruling.key in _LIMITS:
+        limit = _LIMITS[ruling.key].format(short(float(ruling.limit)))
+        ends = short_interval(ruling.lower, ruling.upper)
+        text += f", {short(ruling.value)} {ends}, {limit}"
+    return f"{text})"
+
+
+def open_questions(gate: Gate) -> list[str]:
+    """Return a line per question that a gate leaves undecided, with the reason."""
+    lines = []
+    for one in gate.rulings:
+        if one.result == UNDECIDED:
+            pair = f"{one.earlier} → {one.later}" if one.earlier else ""
+            place = ", ".join(filter(None, (one.model, one.dataset, pair)))
+            name = one.key + (f" of {one.estimator}" if one.estimator else "")
+            lines.append(f"No verdict: {place}, {name}: {one.word}.")
+    return lines
 
 
 def possible_errors(verdicts: Iterable[object]) -> list[str]:

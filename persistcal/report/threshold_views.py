@@ -11,14 +11,12 @@ from persistcal.evaluation.aligned import align
 from persistcal.evaluation.findings import threshold_finding
 from persistcal.evaluation.predictions import ABSENT
 from persistcal.evaluation.selective import risk_coverage
-from persistcal.evaluation.thresholds import BROKEN, KEPT, UNDECIDED, rank_verdicts
 from persistcal.report import drawing, latex
 from persistcal.report.analysis_tables import chosen_rows, trained_name
 from persistcal.report.latex import MISSING, PLACE, Printed, escape
 from persistcal.report.layout import DisplayNames, Names, place_title
 from persistcal.report.phrases import (
     answer_to,
-    chance,
     exact_percent,
     possible_errors,
     reached,
@@ -30,44 +28,6 @@ if TYPE_CHECKING:
 
 MOST_CURVES = 5  # estimators in a panel
 LEAST_ANSWERED = 10  # a risk of fewer answers is not drawn
-
-
-def without_baselines(thresholds: pd.DataFrame, predictions: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of THRESHOLDS whose estimators rate questions differently.
-
-    A baseline gives all answers of a checkpoint the same confidence, so it has no threshold.
-    """
-    key = ["model", "dataset", "train_dataset", "estimator"]
-    stated = predictions.groupby([*key, "seed", "checkpoint"], dropna=False)["confidence"]
-    varies = (stated.max() > stated.min()).groupby(key, dropna=False).any()
-    rated = pd.MultiIndex.from_frame(thresholds[key])
-    return thresholds[rated.isin(varies.index[varies])]
-
-
-def missing_verdicts(thresholds: pd.DataFrame) -> list[str]:
-    """Return a line with the reason for each threshold that is neither kept nor broken."""
-    lines = []
-    for row in thresholds.to_dict("records"):
-        if row["verdict"] in (KEPT, BROKEN):
-            continue
-        reason = row["verdict"] or f"no threshold is {chance(1 - row['delta'])} sure"
-        reason = reason if row["n_questions"] else "no question in common"
-        pair = f"{row['earlier']} → {row['later']}"
-        place = f"{row['model']}, {row['dataset']}, {pair}, {row['estimator']}"
-        lines.append(f"{place}, seed {row['seed']}: {reason}")
-    return lines
-
-
-def exit_code(thresholds: pd.DataFrame, fail_if: str | None) -> int:
-    """Return the exit code of a release gate: 0 kept, 3 broken, 4 undecided.
-
-    `fail_if` is None (always 0), "broken" (undecided counts as kept) or "undecided". A missing
-    threshold counts as undecided, because no precision was promised, and so does a pair without
-    a common question.
-    """
-    worst = rank_verdicts([verdict or UNDECIDED for verdict in thresholds["verdict"]])
-    codes: Mapping[str, int] = {KEPT: 0, BROKEN: 3, UNDECIDED: 4 if fail_if == UNDECIDED else 0}
-    return 0 if fail_if is None else codes[worst]
 
 
 def thresholds(

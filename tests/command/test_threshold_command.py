@@ -235,7 +235,10 @@ def test_a_baseline_is_not_gated_unless_nothing_else_was_evaluated(
     assert gate("broken", "broken", estimators=["own", "end_correct"]) == 3
     capsys.readouterr()
     assert gate("kept", "undecided", estimators=["end_correct"]) == 4
-    assert "No verdict: model, dataset, v1 → kept, end_correct" in capsys.readouterr().err
+    assert (
+        "No verdict: model, dataset, v1 → kept, threshold: no confidence"
+        in capsys.readouterr().err
+    )
 
 
 @pytest.mark.parametrize(
@@ -274,8 +277,8 @@ def test_a_gate_fails_if_a_dataset_has_no_verdict(versions, tmp_path, capsys):
     compare = ["compare", file, "--replicates", 200, *gate, "undecided"]
     models = [f.assign(model=m) for f, m in zip(frames, ("m1", "m1", "m2"), strict=False)]
     for chosen, line in (
-        (frames, "model, b, v1 → kept, confidence, seed 0: no question in common"),
-        (models, "m2: only v1"),
+        (frames, "model, b, v1 → kept, threshold of confidence: no question in common"),
+        (models, "m2, b, threshold: only v1"),
     ):
         pd.concat(chosen).to_csv(file, index=False)
         assert run(*compare) == 4
@@ -286,7 +289,9 @@ def test_a_gate_fails_if_a_dataset_has_no_verdict(versions, tmp_path, capsys):
         capsys.readouterr()
         assert run("threshold", file, *gate, "undecided") == code
         output = capsys.readouterr()
-        line = "No verdict: model, b, v1 → kept, confidence, seed 0: no question in common."
+        line = (
+            "No verdict: model, b, v1 → kept, threshold of confidence: no question in common."
+        )
         assert (line in output.err) == (code == 4)
     rows = pd.read_csv(tmp_path / "out/thresholds.csv")
     assert rows[["n_questions", "dataset"]].to_numpy().tolist() == [[0, "b"]]

@@ -105,8 +105,11 @@ def test_the_next_step_is_another_estimator_if_its_threshold_is_kept():
 
 
 def test_a_verdict_in_json_has_null_for_missing_numbers():
-    record = verdict_record(verdict(rated("A"), Rated(("quiz", "end"), "End")))
+    record = verdict_record(
+        verdict(rated("A", cuts={0: 0.6}), Rated(("quiz", "end"), "End")), "v1 v2"
+    )
     first, last = json.loads(json.dumps(record, allow_nan=False))["estimators"]
     assert first["calibration"]["lower"] is None
     assert (first["confidence"]["answer"], first["calibration"]["answer"]) == ("yes", "no")
+    assert record["next"].startswith("nothing to label")
     assert last["baseline"] and last["confidence"] is None

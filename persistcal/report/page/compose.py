@@ -49,11 +49,15 @@ _HERO = {
 
 
 class Origin(NamedTuple):
-    """Origin of a study: terms and texts, kinds of jobs, and the settings as text."""
+    """Origin of a study: terms and texts, kinds of jobs, and the settings as text.
+
+    `gate` is the line of a release gate.
+    """
 
     about: list[tuple[str, str]]
     jobs: list[dict[str, Any]]
     config: str
+    gate: str = ""
 
 
 def about(

@@ -5,6 +5,7 @@ from typing import Any
 
 from persistcal.evaluation.claims import IF_DECLARED
 from persistcal.evaluation.findings import ASK_TWICE, KEEP
+from persistcal.evaluation.gate import Gate
 from persistcal.report.page.verdict import Rated, Verdict
 from persistcal.report.phrases import (
     IN_JSON,
@@ -113,7 +114,17 @@ def next_step(verdict: Verdict, files: str) -> str:
     return f"label {n:,} answers of {verdict.update.later_name} ({why}): {command}"
 
 
-def verdict_record(verdict: Verdict) -> dict[str, Any]:
+def gate_record(gate: Gate) -> dict[str, Any]:
+    """Return what a release gate says as values for JSON."""
+    names = ("value", "lower", "upper")
+    rulings = [
+        ruling._asdict() | {name: as_number(getattr(ruling, name)) for name in names}
+        for ruling in gate.rulings
+    ]
+    return {"result": gate.result, "rules": rulings}
+
+
+def verdict_record(verdict: Verdict, files: str) -> dict[str, Any]:
     """Return a verdict as values for JSON; missing numbers are null."""
     update = verdict.update
     return {
@@ -125,6 +136,7 @@ def verdict_record(verdict: Verdict) -> dict[str, Any]:
         "lost": verdict.lost,
         "accuracy": _record(verdict.accuracy),
         "precision": verdict.target,
+        "next": next_step(verdict, files),
         "estimators": [
             {
                 "estimator": row.member[1],

@@ -1,0 +1,97 @@
+"""A release gate: its policy from words or a YAML file, and what it says on a comparison."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from persistcal.evaluation.gate import ACCURACY, THRESHOLD, Limit, PolicyError, check_policy
+from persistcal.evaluation.predictions import NO_CONFIDENCE
+from persistcal.readers.inputs import PredictionTables
+
+DATASETS = "datasets"  # the key of a file with other limits by dataset
+
+
+class Rules(NamedTuple):
+    """A policy, and the limits that replace it on some datasets.
+
+    `is_strict` is false for the short form `--fail-if`, which accepts files without data.
+    """
+
+    policy: Mapping[str, Limit]
+    by_dataset: Mapping[str, Mapping[str, Limit]] = {}
+    is_strict: bool = True
+
+    @property
+    def precision(self) -> float | None:
+        """The precision of thresholds that the policy names."""
+        limit = self.policy.get(THRESHOLD)
+        return None if limit is None else float(limit)
+
+
+def rules_of_words(words: Sequence[str], precision: float) -> Rules:
+    """Return the rules of words; `threshold` alone is about the given precision.
+
+    >>> rules_of_words(["accuracy=-0.02", "threshold"], 0.9).policy
+    {'accuracy': -0.02, 'threshold': 0.9}
+    """
+    given: dict[str, Any] = {}
+    for word in words:
+        key, has_limit, limit = word.partition("=")
+        if key in given:
+            raise PolicyError(f"The gate has {key} twice; keep one.")
+        given[key] = precision if key == THRESHOLD and not has_limit else limit
+    return Rules(check_policy(given))
+
+
+def read_rules(path: str) -> Rules:
+    """Read rules from a YAML file."""
+    import yaml
+
+    try:
+        given = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        line = " ".join(str(error).split())
+        raise PolicyError(f"{path}: is no YAML file ({line}); write accuracy: -0.02.") from None
+    if not isinstance(given, dict):
+        raise PolicyError(f"{path}: has no keys; write accuracy: -0.02.")
+    datasets = given.pop(DATASETS, None) or {}
+    of_datasets = datasets.values() if isinstance(datasets, dict) else [datasets]
+    if not all(isinstance(limits, dict) for limits in of_datasets):
+        raise PolicyError(f"{path}: datasets must name a dataset and its limits.")
+    try:
+        by_dataset = {str(name): check_policy(limits) for name, limits in datasets.items()}
+        policy = check_policy(given) if given or not by_dataset else {}
+    except PolicyError as error:
+        raise PolicyError(f"{path}: {error}") from None
+    if any(THRESHOLD in limits for limits in by_dataset.values()):
+        raise PolicyError(f"{path}: all datasets have one threshold; give it above them.")
+    return Rules(policy, by_dataset)
+
+
+def check_rules(rules: Rules, estimators: Sequence[str], inputs: PredictionTables) -> str:
+    """Return why a gate has nothing to check, or ""; refuse unknown estimators."""
+    rows = inputs.all_predictions
+    known = sorted(set(map(str, rows["estimator"])) - {NO_CONFIDENCE})
+    if unknown := [name for name in estimators if name not in known]:
+        raise PolicyError(
+            f"The gate names the estimator {unknown[0]!r}; choose from {', '.join(known)}."
+        )
+    limits = (rules.policy, *rules.by_dataset.values())
+    keys = list(dict.fromkeys(key for of in limits for key in of if key != ACCURACY))
+    if keys and not known:
+        return (
+            f"The gate has {keys[0]}, and the answers have no confidence; add the column, or "
+            f"leave {keys[0]} out."
+        )
+    if absent := [name for name in rules.by_dataset if name not in set(rows["dataset"])]:
+        return f"The gate has the dataset {absent[0]!r}, and the files have no row of it."
+    return ""
+
+
+def versions_alone(inputs: PredictionTables) -> dict[tuple[str, str], str]:
+    """Return the checkpoint of each model and dataset that has only one."""
+    return {
+        (place["model"], place["dataset"]): names[0]
+        for place in inputs.subjects()
+        if len(names := inputs.checkpoints[place["model"]]) < 2
+    }

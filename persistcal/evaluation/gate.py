@@ -1,0 +1,203 @@
+"""A release gate: findings under a policy pass, fail, or stay undecided.
+
+A policy has a limit per question. A finding passes if its interval is surely inside the limit,
+and fails if it is surely outside, by the functions that decide marks.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from persistcal.evaluation import claims as words
+from persistcal.evaluation.findings import (
+    ACCURACY,
+    CALIBRATION,
+    FOLLOWING,
+    NO,
+    NONE,
+    OPEN,
+    THRESHOLD,
+    YES,
+    Finding,
+    accuracy_mark,
+    by_estimator,
+    calibration_mark,
+    read_finding,
+    threshold_finding,
+    to_row,
+)
+from persistcal.store import artifacts
+
+PASS, FAIL, UNDECIDED = "pass", "fail", "undecided"
+CODES = {PASS: 0, FAIL: 3, UNDECIDED: 4}
+CONFIDENCE = "confidence"  # the key about following, whose only limit is FOLLOWED
+KEYS = {ACCURACY: ACCURACY, CALIBRATION: CALIBRATION, THRESHOLD: THRESHOLD}
+KEYS |= {CONFIDENCE: FOLLOWING}
+NO_DATA, NAN = "no data", float("nan")
+UNRATED = "no confidence that differs between questions"
+
+Limit = float | str
+Policy = Mapping[str, Limit]
+
+
+class PolicyError(ValueError):
+    """A policy cannot be applied."""
+
+
+class Ruling(NamedTuple):
+    """What a policy says on one finding; without data there is no number."""
+
+    model: str
+    dataset: str
+    earlier: str
+    later: str
+    estimator: str
+    key: str
+    limit: Limit
+    result: str
+    word: str
+    value: float
+    lower: float
+    upper: float
+
+
+class Gate(NamedTuple):
+    """The rulings of a policy; one failure fails, and one open question leaves it undecided."""
+
+    rulings: list[Ruling]
+
+    @property
+    def result(self) -> str:
+        """Return pass, fail or undecided; a gate that checks nothing is undecided."""
+        results = {ruling.result for ruling in self.rulings}
+        return next((r for r in (FAIL, UNDECIDED, PASS) if r in results), UNDECIDED)
+
+    @property
+    def exit_code(self) -> int:
+        """Return 0 for pass, 3 for fail and 4 for undecided."""
+        return CODES[self.result]
+
+
+def check_policy(policy: Mapping[str, Any]) -> dict[str, Limit]:
+    """Return a policy with numbers as such; refuse keys and limits that have no meaning."""
+    if not policy:
+        raise PolicyError(f"The policy is empty; give {_examples()}.")
+    checked: dict[str, Limit] = {}
+    for key, given in policy.items():
+        if key not in KEYS:
+            raise PolicyError(f"The gate has the key {key!r}; give {_examples()}.")
+        if key == CONFIDENCE:
+            if given != words.FOLLOWED:
+                raise PolicyError(f"The gate has confidence={given}; give confidence=followed.")
+            checked[key] = given
+            continue
+        try:
+            limit = float(given)
+        except (TypeError, ValueError):
+            limit = float("nan")
+        low, high = (-1.0, 1.0) if key == ACCURACY else (0.0, 1.0)
+        if not low <= limit < high or (key == THRESHOLD and not limit):
+            raise PolicyError(f"The gate has {key}={given}; give {_examples()}.")
+        checked[key] = limit
+    return checked
+
+
+def _examples() -> str:
+    return "any of accuracy=-0.02 calibration=0.05 threshold=0.9 confidence=followed"
+
+
+def close_gate(
+    findings: pd.DataFrame,
+    policy: Policy,
+    *,
+    by_dataset: Mapping[str, Policy] | None = None,
+    estimators: Sequence[str] = (),
+    alone: Mapping[tuple[str, str], str] | None = None,
+) -> Gate:
+    """Apply a policy to the rows of FINDINGS of each model and dataset.
+
+    Parameters
+    ----------
+    findings : DataFrame
+        Rows of FINDINGS.
+    policy : mapping of str to float or str
+        Limits by key, which `check_policy` returns.
+    by_dataset : mapping of str to mapping, optional
+        Limits that replace those of `policy` on a dataset.
+    estimators : sequence of str, optional
+        The estimators in use; by default all but baselines.
+    alone : mapping of (str, str) to str, optional
+        The only checkpoint of a model and dataset without a pair.
+    """
+    place = ["model", "dataset", "earlier", "later"]
+    further, rulings = dict(by_dataset or {}), []
+    for names, rows in findings.groupby(place, sort=False):
+        model, dataset, earlier, later = map(str, names)
+        for key, limit in {**policy, **further.pop(dataset, {})}.items():
+            chosen = rows[rows["question"] == KEYS[key]]
+            if key != ACCURACY:
+                chosen = chosen[_in_use(chosen, estimators)]
+            records = chosen.to_dict("records")
+            found = [(str(row["estimator"]), read_finding(row)) for row in records]
+            for name, one in found or [("", Finding(KEYS[key], NONE, UNRATED))]:
+                pair = (model, dataset, earlier, later, name)
+                numbers = (_word(one), one.value, one.lower, one.upper)
+                rulings.append(Ruling(*pair, key, limit, _rule(one, key, limit), *numbers))
+    absent = [(*names, f"only {name}", policy) for names, name in (alone or {}).items()]
+    gone = {dataset for _, dataset, *_ in absent}
+    absent += [("", d, NO_DATA, limits) for d, limits in further.items() if d not in gone]
+    for model, dataset, why, limits in absent:
+        rulings += [
+            Ruling(model, dataset, "", "", "", key, limit, UNDECIDED, why, NAN, NAN, NAN)
+            for key, limit in limits.items()
+        ]
+    return Gate(rulings)
+
+
+def _in_use(rows: pd.DataFrame, estimators: Sequence[str]) -> pd.Series:
+    return rows["estimator"].isin(estimators) if estimators else ~rows["baseline"].astype(bool)
+
+
+def _word(found: Finding) -> str:
+    if found.question == THRESHOLD and found.evidence:
+        if not found.evidence["n_questions"]:
+            return "no question in common"
+        if found.mark == NONE:
+            return "no threshold is sure"
+        if found.mark == OPEN and found.word != UNDECIDED:
+            return f"{found.word}, but not every seed has a threshold"
+    return found.word or NO_DATA
+
+
+def _rule(found: Finding, key: str, limit: Limit) -> str:
+    """Return pass, fail or undecided for one finding."""
+    mark = found.mark
+    if mark == NONE:
+        return UNDECIDED
+    if key == ACCURACY:
+        mark, _ = accuracy_mark(found.lower, found.upper, -float(limit))
+    elif key == CALIBRATION:
+        mark, _ = calibration_mark(found.evidence, float(limit))
+    elif key == CONFIDENCE and mark == NO and found.word != words.AGAINST:
+        return UNDECIDED
+    return {YES: PASS, NO: FAIL}.get(mark, UNDECIDED)
+
+
+def findings_of_thresholds(thresholds: pd.DataFrame, predictions: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of FINDINGS about THRESHOLDS, of all pairs of checkpoints.
+
+    A baseline gives all answers of a checkpoint the same confidence.
+    """
+    member = ["model", "dataset", "train_dataset", "estimator"]
+    stated = predictions.groupby([*member, "seed", "checkpoint"], dropna=False)["confidence"]
+    varies = (stated.max() > stated.min()).groupby(member, dropna=False).any()
+    rated = set(varies.index[varies])
+    rows = []
+    for place, group in thresholds.groupby(["model", "dataset"], sort=False):
+        for seeds in by_estimator(group):
+            names = seeds[0]["train_dataset"], seeds[0]["estimator"]
+            pair = {name: seeds[0][name] for name in ("earlier", "later")}
+            row = to_row(names, (*place, *names) not in rated, threshold_finding(seeds))
+            rows.append({"model": place[0], "dataset": place[1], **pair, **row})
+    return pd.DataFrame(rows, columns=artifacts.FINDINGS.schema.names)

@@ -1,0 +1,196 @@
+"""`--gate`: questions pass, fail or stay undecided under a policy."""
+
+import hashlib
+import json
+from importlib.resources import files
+
+import jsonschema
+import numpy as np
+import pandas as pd
+import pytest
+from command_line import run
+
+import persistcal
+from persistcal.evaluation.findings import Finding, to_row
+from persistcal.evaluation.gate import PolicyError, check_policy, close_gate
+
+
+def row_of(
+    question, mark, word="", interval=(np.nan,) * 3, *, name="own", base=False, **numbers
+):
+    """Return a row of FINDINGS about an estimator (about accuracy: about none)."""
+    found = Finding(question, mark, word, *interval, evidence=numbers)
+    member = ("d", "" if question == "accuracy" else name)
+    place = {"model": "m", "dataset": "d", "earlier": "v1", "later": "v2"}
+    return {**place, **to_row(member, base, found)}
+
+
+def gaps(*ends, p_adjusted=0.01):
+    return {"gaps": [[0.5, 0.5, *pair] for pair in ends], "p_adjusted": p_adjusted}
+
+
+ACCURACY = row_of("accuracy", "open", "can be chance", (-0.01, -0.03, 0.01))
+CALIBRATION = row_of("calibration", "open", **gaps((-0.04, 0.03), (0.0, 0.045)))
+
+
+@pytest.mark.parametrize(
+    ("row", "policy", "result"),
+    [
+        (ACCURACY, {"accuracy": -0.03}, "pass"),
+        (ACCURACY, {"accuracy": -0.02}, "undecided"),
+        (ACCURACY, {"accuracy": 0.02}, "fail"),
+        (row_of("accuracy", "none"), {"accuracy": -0.5}, "undecided"),
+        (CALIBRATION, {"calibration": 0.05}, "pass"),
+        (CALIBRATION, {"calibration": 0.04}, "undecided"),
+        (row_of("calibration", "yes", **gaps((0.06, 0.1))), {"calibration": 0.05}, "fail"),
+        (
+            row_of("calibration", "no", **gaps((0.06, 0.1), p_adjusted=0.2)),
+            {"calibration": 0.05},
+            "undecided",
+        ),
+        (row_of("following", "yes", "followed"), {"confidence": "followed"}, "pass"),
+        (row_of("following", "no", "moved against"), {"confidence": "followed"}, "fail"),
+        (row_of("following", "no", "did not move"), {"confidence": "followed"}, "undecided"),
+        (
+            row_of("following", "with the labels", "moved with the labels"),
+            {"confidence": "followed"},
+            "undecided",
+        ),
+        (row_of("threshold", "yes", "kept", n_questions=9), {"threshold": 0.9}, "pass"),
+        (row_of("threshold", "no", "broken", n_questions=9), {"threshold": 0.9}, "fail"),
+        (
+            row_of("threshold", "open", "undecided", n_questions=9),
+            {"threshold": 0.9},
+            "undecided",
+        ),
+        (ACCURACY, {"threshold": 0.9}, "undecided"),  # no row of it
+    ],
+)
+def test_a_finding_passes_if_its_interval_is_inside_the_limit(row, policy, result):
+    gate = close_gate(pd.DataFrame([row]), policy)
+    assert gate.result == result
+    assert gate.exit_code == {"pass": 0, "fail": 3, "undecided": 4}[result]
+
+
+def test_one_failure_fails_and_baselines_and_unused_estimators_are_not_gated():
+    kept = row_of("threshold", "yes", "kept", n_questions=9)
+    broken = row_of("threshold", "no", "broken", n_questions=9, name="other")
+    base = row_of("threshold", "none", "none", n_questions=9, name="end", base=True)
+    rows = pd.DataFrame([ACCURACY, kept, broken, base])
+    policy = {"accuracy": -0.02, "threshold": 0.9}
+    gate = close_gate(rows, policy)
+    assert [(r.estimator, r.result) for r in gate.rulings] == [
+        ("", "undecided"),
+        ("own", "pass"),
+        ("other", "fail"),
+    ]
+    assert gate.result == "fail"
+    assert close_gate(rows, policy, estimators=["own"]).result == "undecided"
+    assert close_gate(rows, {"threshold": 0.9}, estimators=["own"]).result == "pass"
+    assert close_gate(rows[:0], policy).exit_code == 4
+
+
+def test_limits_of_a_dataset_replace_those_of_all():
+    other = pd.DataFrame([ACCURACY]).assign(dataset="e")
+    rows = pd.concat([pd.DataFrame([ACCURACY]), other])
+    gate = close_gate(rows, {"accuracy": -0.03}, by_dataset={"e": {"accuracy": 0.02}})
+    assert [ruling.result for ruling in gate.rulings] == ["pass", "fail"]
+    assert close_gate(rows, {}, by_dataset={"f": {"accuracy": 0.0}}).result == "undecided"
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        *({}, {"size": 1}, {"accuracy": "x"}, {"accuracy": 2}, {"accuracy": float("nan")}),
+        *({"calibration": -0.1}, {"threshold": 0}, {"threshold": 1}, {"confidence": "moved"}),
+    ],
+)
+def test_policies_without_meaning_are_refused_with_an_example(policy):
+    with pytest.raises(PolicyError, match="confidence=followed"):
+        check_policy(policy)
+
+
+@pytest.fixture(scope="module")
+def update(tmp_path_factory):
+    """Write two versions: 2,000 answers, calibrated before and over-confident after."""
+    folder, rng = tmp_path_factory.mktemp("gate"), np.random.default_rng(0)
+    said, paths = rng.uniform(0.5, 1, 2000), []
+    for name, bias in (("v1", 0.0), ("v2", 0.2)):
+        right = (rng.random(2000) < said - bias).astype(int)
+        rows = {"question_id": np.arange(2000), "confidence": said.round(3), "correct": right}
+        paths.append(folder / f"{name}.csv")
+        pd.DataFrame(rows).to_csv(paths[-1], index=False)
+    return paths
+
+
+QUICK = ("--replicates", 200)
+
+
+def test_the_gate_is_the_last_line_and_in_the_json_and_on_the_page(update, tmp_path, capsys):
+    rules = ("--gate", "accuracy=-0.02", "calibration=0.05", "threshold=0.8")
+    words = ("compare", *update, "--out", tmp_path / "out", *QUICK, *rules)
+    assert run(*words) == 3
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith("Gate: fail; failed: accuracy (falls, −.")
+    assert "], at least −.020), calibration of confidence (over-confident, .2" in last
+    assert last in (tmp_path / "out/report/index.html").read_text()
+    assert run(*words, "--json") == 3
+    record = json.loads(capsys.readouterr().out)
+    assert (record["exit_code"], record["schema_version"]) == (3, 1)
+    assert record["version"] == persistcal.__version__
+    digests = {str(p): hashlib.sha256(p.read_bytes()).hexdigest() for p in update}
+    assert record["inputs"] == digests
+    schema = files("persistcal.api").joinpath("verdict.schema.json").read_text()
+    jsonschema.validate(record, json.loads(schema))
+    rules = {(r["key"], r["result"]) for r in record["gate"]["rules"]}
+    assert rules == {("accuracy", "fail"), ("calibration", "fail"), ("threshold", "fail")}
+    assert record["verdicts"][0]["next"].startswith("label ")
+
+
+def test_a_policy_in_a_file_is_the_policy_in_words(update, tmp_path, capsys):
+    path = tmp_path / "policy.yaml"
+    words = ("compare", *update, "--out", tmp_path / "out", *QUICK)
+    path.write_text("accuracy: -0.3\ndatasets: {dataset: {calibration: 0.3}}\n")
+    assert run(*words, "--policy", path) == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert run(*words, "--gate", "accuracy=-0.3", "calibration=.3") == 0
+    assert capsys.readouterr().out.splitlines()[-1] == last
+    for text, problem in (
+        ("accuracy", "has no keys"),
+        ("a: [", "is no YAML file"),
+        ("datasets: [1]", "datasets must name a dataset"),
+        ("datasets: {d: {threshold: 0.9}}", "all datasets have one threshold"),
+        ("size: 1", "The gate has the key 'size'"),
+    ):
+        path.write_text(text)
+        assert run(*words, "--policy", path) == 1
+        assert problem in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "problem"),
+    [
+        (("--gate", "accuracy=0", "accuracy=1"), 1, "The gate has accuracy twice"),
+        (("--gate", "accuracy=0", "--fail-if", "broken"), 2, "are forms of one gate"),
+        (
+            ("--gate", "threshold", "--gate-estimator", "x"),
+            1,
+            "names the estimator 'x'; choose",
+        ),
+        (("--gate", "calibration=0.1"), 4, "the answers have no confidence; add the column"),
+        (("--policy", "policy.yaml"), 4, "has the dataset 'math', and the files have no row"),
+    ],
+)
+def test_a_gate_that_cannot_be_checked_is_one_sentence_and_writes_nothing(
+    update, tmp_path, monkeypatch, capsys, options, code, problem
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "policy.yaml").write_text("datasets: {math: {accuracy: 0}}")
+    given = update
+    if code == 4:
+        given = [tmp_path / path.name for path in update]
+        for path, bare in zip(update, given, strict=True):
+            pd.read_csv(path).drop(columns="confidence").to_csv(bare, index=False)
+    assert run("compare", *given, "--out", "out", *QUICK, *options) == code
+    error = capsys.readouterr().err
+    assert problem in error and not (tmp_path / "out").exists()
