@@ -139,11 +139,6 @@ def check_decoding(study: Study, estimators: Iterable[str]) -> None:
             "config: decoding.strategy is options, which describes given answers "
             "(study.answers); set it to beams or sample for models that answer."
         )
-    if decoding["strategy"] == "sample" and decoding["backend"] == "vllm":
-        raise ConfigError(
-            "config: decoding.strategy is sample, but decoding.backend vllm only searches for "
-            "beams; set backend to transformers."
-        )
     number = "n_samples" if decoding["strategy"] == "sample" else "n_beams"
     for name in estimators:
         entry = study.config["estimators"][name]

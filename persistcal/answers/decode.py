@@ -216,8 +216,6 @@ def generate_beams(
     """
     if not suffixes:
         return []
-    if search.draw and isinstance(model, VllmModel):
-        raise ValueError("Samples are drawn with decoding.backend transformers, not vllm.")
     texts = [prefix + suffix for suffix in suffixes]
     prompts = tokenizer(texts, add_special_tokens=add_special_tokens)["input_ids"]
     if not all(prompts):
@@ -293,16 +291,40 @@ def _answer_with_vllm(
     begin: Callable[[Sequence[int]], Continuations],
     part: list[int],
 ) -> list[Answered]:
-    """Answer prompts; vLLM's prefix cache contains the tokens of earlier steps."""
-    search = begin(part)
+    """Answer prompts; vLLM's prefix cache contains the tokens of earlier steps of a search."""
+    search, everybody = begin(part), list(range(len(part)))
+    if isinstance(search, Sampling):
+        return [(everybody, _draw_with_vllm(model, [prompts[i] for i in part], search))]
     assert isinstance(search, BeamSearch)
     while len(rows := search.is_growing.flatten().nonzero()[:, 0]):
         numbers = (rows // search.n_answers).tolist()
         beams = zip(numbers, search.tokens.flatten(0, 1)[rows].tolist(), strict=True)
         texts = [prompts[part[i]] + [t for t in tokens if t >= 0] for i, tokens in beams]
         search.extend(*model.next_tokens(texts, search.n_candidates), rows=rows)
-    everybody = list(range(len(part)))
     return [(everybody, search.finished(everybody))]
+
+
+def _draw_with_vllm(model: VllmModel, prompts: list[list[int]], sampling: Sampling) -> Finished:
+    """Draw the samples of each prompt in one request; entropy and the like are unknown."""
+    drawn = model.draw(
+        prompts,
+        sampling.keys[:, 0].tolist(),
+        sampling.ends.nonzero()[:, 0].tolist(),
+        n=sampling.n_answers,
+        max_tokens=sampling.max_new_tokens,
+        temperature=sampling.temperature,
+        top_p=sampling.top_p,
+    )
+    rows = [sample for samples in drawn for sample in samples]
+    lacking = [-1] * sampling.max_new_tokens
+    tokens = [(sample.tokens + lacking)[: sampling.max_new_tokens] for sample in rows]
+    measured = [(math.nan, math.nan, s.margin, min(s.logprobs)) for s in rows]
+    shape = len(prompts), sampling.n_answers, -1
+    return Finished(
+        torch.tensor([sum(sample.logprobs) for sample in rows]).view(*shape[:2]),
+        torch.tensor(measured).view(*shape),
+        torch.tensor(tokens).view(*shape),
+    )
 
 
 def n_at_once(

@@ -1,11 +1,13 @@
-"""Run a causal language model with vLLM, for `persistcal.answers.continuations`.
+"""Run a causal language model with vLLM: samples, and next tokens for a search.
 
 vLLM's own beam search ends beams only at end-of-sequence tokens, not at a newline
 (https://github.com/vllm-project/vllm/issues/9253). Therefore `persistcal.answers.continuations`
 runs the search, and vLLM returns the likeliest next tokens of all beams at each step.
 """
 
-from typing import Any
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -15,8 +17,16 @@ from persistcal.models.checkpoint import Checkpoint
 from persistcal.models.hub import fetch_checked
 
 
+class Drawn(NamedTuple):
+    """A sample: its tokens, their log-probabilities, and the summed margins of the two best."""
+
+    tokens: list[int]
+    logprobs: list[float]
+    margin: float
+
+
 class VllmModel:
-    """Model that returns the likeliest next tokens of texts.
+    """Model that draws samples, and returns the likeliest next tokens of texts.
 
     Only safetensors files are read, and no code from the model's repository is run.
     """
@@ -74,6 +84,36 @@ class VllmModel:
             logprobs.append([logprob for logprob, _ in pairs])
             ids.append([token for _, token in pairs])
         return torch.tensor(logprobs), torch.tensor(ids)
+
+    def draw(
+        self,
+        texts: list[list[int]],
+        seeds: Sequence[int],
+        ends: list[int],
+        **settings: Any,  # noqa: ANN401
+    ) -> list[list[Drawn]]:
+        """Return samples of each text, which end with one of the tokens `ends`.
+
+        A text is one request, whose random numbers depend on its seed alone. `settings` are
+        vLLM's n, max_tokens, temperature and top_p. Log-probabilities are at temperature 1.
+        """
+        settings |= {"stop_token_ids": ends, "logprobs": 2, "detokenize": False}
+        outputs = self._llm.generate(
+            [{"prompt_token_ids": tokens} for tokens in texts],
+            [self._sampling(seed=seed, **settings) for seed in seeds],
+            use_tqdm=False,
+        )
+        return [[_read_sample(sample) for sample in output.outputs] for output in outputs]
+
+
+def _read_sample(sample: Any) -> Drawn:  # noqa: ANN401
+    tokens = list(sample.token_ids)
+    ranked = [
+        sorted((entry.logprob for entry in p.values()), reverse=True) for p in sample.logprobs
+    ]
+    margin = sum(math.exp(best) - math.exp(second) for best, second, *_ in ranked)
+    chosen = [p[token].logprob for p, token in zip(sample.logprobs, tokens, strict=True)]
+    return Drawn(tokens, chosen, margin)
 
 
 def open_vllm(checkpoint: Checkpoint) -> VllmModel:

@@ -25,7 +25,6 @@ from persistcal.answers.continuations import (
 )
 from persistcal.answers.decode import Draw, Search, generate_beams
 from persistcal.models.batches import Work
-from persistcal.models.vllm import VllmModel
 
 torch.set_num_threads(1)
 
@@ -247,8 +246,3 @@ def test_logits_that_are_not_finite_are_refused():
         search.advance(torch.tensor([[torch.nan, 0.0, 0.0]]))
         with pytest.raises(FloatingPointError, match="not finite, so they rank no token"):
             search.count_growing()
-
-
-def test_samples_of_vllm_are_refused():
-    with pytest.raises(ValueError, match="backend transformers, not vllm"):
-        generate_beams(VllmModel.__new__(VllmModel), None, "", ["a"], Search(draw=DRAW))

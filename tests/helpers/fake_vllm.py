@@ -7,6 +7,8 @@ from typing import ClassVar
 import torch
 from transformers import AutoModelForCausalLM
 
+from persistcal.answers.continuations import nucleus
+
 
 class SamplingParams(SimpleNamespace):
     """The settings of a request."""
@@ -28,11 +30,34 @@ class LLM:
     @torch.inference_mode()
     def generate(self, prompts, sampling, use_tqdm):
         assert not use_tqdm
+        if isinstance(sampling, list):
+            self.steps.append(len(prompts))
+            return [
+                SimpleNamespace(
+                    outputs=[self.draw(p["prompt_token_ids"], s, i) for i in range(s.n)]
+                )
+                for p, s in zip(prompts, sampling, strict=True)
+            ]
         assert (sampling.temperature, sampling.max_tokens) == (0.0, 1)
         self.steps.append(len(prompts))
         return [
             self.answer(prompt["prompt_token_ids"], sampling.logprobs) for prompt in prompts
         ]
+
+    def draw(self, prompt, sampling, index):
+        """Draw a sample of a request, whose seed counts up like vLLM's."""
+        generator = torch.Generator().manual_seed(sampling.seed + index)
+        tokens, logprobs = [], []
+        while len(tokens) < sampling.max_tokens and not set(tokens) & {
+            *sampling.stop_token_ids
+        }:
+            logits = self.model(torch.tensor([prompt + tokens])).logits[0, -1].float()
+            chance = nucleus((logits[None] / sampling.temperature).softmax(1), sampling.top_p)
+            tokens.append(torch.multinomial(chance[0], 1, generator=generator).item())
+            logprob, best = logits.log_softmax(0), logits.topk(sampling.logprobs).indices
+            listed = {*best.tolist(), tokens[-1]}
+            logprobs.append({t: SimpleNamespace(logprob=logprob[t].item()) for t in listed})
+        return SimpleNamespace(token_ids=tuple(tokens), logprobs=logprobs)
 
     def answer(self, tokens, n):
         logits = self.model(torch.tensor([tokens])).logits[0, -1]

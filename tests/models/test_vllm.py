@@ -60,7 +60,7 @@ prompts: {few_shot: 1}
 
 
 @pytest.mark.parametrize("kind", ["olmo3", "llama"])
-def test_both_backends_find_the_same_beams(kind, tmp_path):
+def test_both_backends_find_the_same_beams_and_samples_end(kind, tmp_path):
     """Prompts are longer than Olmo-3's window and share the 128 tokens that vLLM caches."""
     tokenizer = tiny_tokenizer()
     assert len(tokenizer(PREFIX)["input_ids"]) > 128
@@ -81,6 +81,19 @@ def test_both_backends_find_the_same_beams(kind, tmp_path):
             ]
             np.testing.assert_allclose(*logprobs, atol=1e-3)
     assert len({beam.text for beams in expected for beam in beams}) > 20
+
+    samples = model.draw(
+        [tokenizer(PREFIX + suffix)["input_ids"] for suffix in SUFFIXES],
+        [1, 2, 3, 4],
+        ends := [*range(0, 300, 7)],
+        **{"n": 5, "max_tokens": 12, "temperature": 0.8, "top_p": 0.95},
+    )
+    assert [len(drawn) for drawn in samples] == [5] * 4
+    for tokens, drawn_logprobs, _ in (sample for drawn in samples for sample in drawn):
+        assert len(tokens) == len(drawn_logprobs)
+        assert tokens[-1] in ends or len(tokens) == 12
+        assert not set(tokens[:-1]) & set(ends)
+    assert len({tuple(tokens) for drawn in samples for tokens, *_ in drawn}) == 20
 
     del model
     gc.collect()  # ends the engine's processes

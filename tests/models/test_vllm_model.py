@@ -4,6 +4,7 @@
 """
 
 import sys
+from dataclasses import replace
 
 import fake_vllm
 import numpy as np
@@ -14,7 +15,8 @@ from jobs import beams_job
 from like_generate import assert_same_beams
 from tiny_models import tiny_model, tiny_tokenizer
 
-from persistcal.answers.decode import Search, generate_beams
+from persistcal.answers.continuations import question_key
+from persistcal.answers.decode import Draw, Search, generate_beams, newline_tokens
 from persistcal.models.load import load_model
 from persistcal.models.prompts import few_shot_prefix, question_suffix
 from persistcal.models.vllm import VllmModel
@@ -80,6 +82,47 @@ def test_beams_equal_those_of_transformers(fake_models, tmp_path, eos, has_file,
     beams = decode(VllmModel(str(tmp_path)), **sizes)
     assert_same_beams(beams, decode(reference, **sizes))
     assert len({len(beam.text) for beams in beams for beam in beams}) > 3
+
+
+def test_samples_are_requests_of_a_question_with_the_models_own_log_probabilities(
+    fake_models, checkpoint
+):
+    """A question's samples depend on its text and the seed, not on the batch."""
+    draw = Draw(temperature=0.8, top_p=0.95, seed=3)
+    sizes = {"n_beams": 6, "max_new_tokens": 5, "draw": draw}
+    model, reference = VllmModel(checkpoint), load_model(checkpoint)
+    together, alone = (decode(model, **sizes, batch_size=size) for size in (4, 1))
+    assert together == alone and fake_models[0].steps == [4, 1, 1, 1, 1]
+    other = decode(model, **(sizes | {"draw": replace(draw, seed=4)}), batch_size=4)
+    assert [a == b for a, b in zip(together, other, strict=True)] == [False] * 4
+    tokenizer, ended = tiny_tokenizer(), 0
+    for suffix, samples in zip(SUFFIXES, together, strict=True):
+        prompt = tokenizer(PREFIX + suffix)["input_ids"]
+        [drawn] = model.draw(
+            [prompt],
+            [question_key(3, suffix)[0]],
+            newline_tokens(tokenizer, 300),
+            n=6,
+            max_tokens=5,
+            temperature=0.8,
+            top_p=0.95,
+        )
+        assert len(samples) == 6
+        for sample, (tokens, *_) in zip(samples, drawn, strict=True):
+            logits = reference(torch.tensor([prompt + tokens])).logits[0, len(prompt) - 1 : -1]
+            logprobs = logits.log_softmax(1)
+            own = logprobs[range(len(tokens)), tokens]
+            best = logprobs.exp().topk(2).values
+            assert sample.text == tokenizer.decode(tokens).split("\n")[0]
+            assert sample.n_tokens == len(tokens)
+            assert sample.logprob == pytest.approx(own.sum().item(), abs=1e-4)
+            assert sample.min_logprob == pytest.approx(own.min().item(), abs=1e-4)
+            assert sample.margin == pytest.approx(
+                (best[:, 0] - best[:, 1]).mean().item(), abs=1e-4
+            )
+            assert sample.entropy is None and sample.self_certainty is None
+            ended += len(tokens) < 5
+    assert 0 < ended
 
 
 def test_vllm_is_started_with_safe_and_exact_settings(fake_models, checkpoint):

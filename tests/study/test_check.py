@@ -195,8 +195,6 @@ study: {estimators: [asked]}
 estimators: {stated: {function: stated, by_checkpoint: true}}
 study: {estimators: [stated]}
 > estimators\.stated has by_checkpoint, but confidences of stated may be missing
-decoding: {strategy: sample, backend: vllm}
-> decoding\.strategy is sample, but decoding\.backend vllm .*; set backend to
 decoding: {strategy: options}
 > decoding\.strategy is options, which describes given answers .*; set it to beams
 decoding: {temperature: 0}
