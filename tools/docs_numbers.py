@@ -13,6 +13,8 @@ One block of the page must begin so, every name must be found, and every decimal
 `-` means a decimal that is not a result. Other whole numbers and code in backticks are skipped.
 A number before a % is the result times 100. `make docs-numbers` corrects decimals.
 `tools/docs_data.py` writes the results.
+
+In docs/tour.md, `path.py:12: name` is a function with its line; these are corrected, too.
 """
 
 import csv
@@ -28,6 +30,8 @@ DATA = ROOT / "docs" / "data"
 NUMBER = r"(?<![\w.])[−-]?(?:\d{1,3}(?:,\d{3})+|\d*\.\d+|\d+)(?!\w|\.\d)"
 INTERVAL = rf"[*\\]*(?:</u>)?[*\\]*\s*\[\s*({NUMBER}),\s*({NUMBER})\s?%?\s*\]"
 PRINTED = re.compile(rf"({NUMBER})(\s?%)?(?:{INTERVAL})?")
+TOUR = ROOT / "docs" / "tour.md"
+PLACE = re.compile(r"`([\w/]+\.py):(\d+): (\w+)`")
 
 
 @cache
@@ -116,8 +120,21 @@ def check(text: str, names: Mapping[str, str]) -> tuple[str, list[str]]:
     return "".join(blocks), problems
 
 
+def with_lines(text: str) -> str:
+    """Return a page with the present line of each function that it names with a place."""
+
+    def place(match: re.Match[str]) -> str:
+        path, _, name = match.groups()
+        lines = (ROOT / path).read_text(encoding="utf-8").splitlines()
+        line = next(i for i, code in enumerate(lines, 1) if code.startswith(f"def {name}("))
+        return f"`{path}:{line}: {name}`"
+
+    return PLACE.sub(place, text)
+
+
 def main() -> None:
     """Correct all pages, and print the errors."""
+    TOUR.write_text(with_lines(TOUR.read_text(encoding="utf-8")), encoding="utf-8")
     for page, names in printed_numbers().items():
         path = ROOT / page
         text, problems = check(path.read_text(encoding="utf-8"), names)

@@ -68,6 +68,13 @@ def test_printed_numbers_are_the_results():
     assert not {page: errors for page, errors in problems.items() if errors}
 
 
+def test_the_tour_names_lines_of_at_most_ten_functions_a_way():
+    text = docs_numbers.TOUR.read_text(encoding="utf-8")
+    assert text == docs_numbers.with_lines(text)
+    ways = text.split("\n## ")[1:]
+    assert [len(docs_numbers.PLACE.findall(way)) for way in ways] == [10, 10]
+
+
 @pytest.mark.parametrize(
     ("block", "names", "corrected", "n_problems"),
     [
