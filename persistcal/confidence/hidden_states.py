@@ -9,7 +9,7 @@ from peft import PeftModel
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from persistcal.models.packing import pack
+from persistcal.models.packing import BatchSize, pack, size_of_batch
 from persistcal.store.progress import Pace
 
 
@@ -57,7 +57,7 @@ def variances_over_adapters(
     model: PeftModel,
     prompts: Sequence[Sequence[int]],
     *,
-    batch_size: int,
+    batch_size: BatchSize,
     last_layer: str = "after_norm",
 ) -> np.ndarray:
     """Return the population variance of hidden states over the adapters of a model.
@@ -73,8 +73,9 @@ def variances_over_adapters(
     base = cast(PreTrainedModel, model.get_base_model())
     order = sorted(range(len(prompts)), key=lambda i: list(prompts[i]))
     variances = np.empty((len(prompts), len(blocks(base))))
-    for start in Pace(range(0, len(order), batch_size), "hidden states", unit=" batches"):
-        chosen = order[start : start + batch_size]
+    size = size_of_batch(batch_size, base, prompts)
+    for start in Pace(range(0, len(order), size), "hidden states", unit=" batches"):
+        chosen = order[start : start + size]
         batch = [prompts[i] for i in chosen]
         mean = squares = np.zeros(())
         for n, name in enumerate(names, start=1):

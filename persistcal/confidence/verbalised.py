@@ -14,7 +14,6 @@ import functools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from statistics import fmean
 from typing import Literal
 
 import numpy as np
@@ -24,16 +23,20 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from persistcal.models.batches import Work
-from persistcal.models.packing import check_logits, over_prompts, pack
+from persistcal.models.packing import (
+    BatchSize,
+    check_logits,
+    over_prompts,
+    pack,
+    size_of_batch,
+)
 from persistcal.models.prompts import chat_prompt, confidence_prompt
-from persistcal.models.sizes import SCORED_ON_CPU, answers_at_once, shape_of
 
 PIECES_PER_GPU = 2  # pieces of a batch, for a model that is split over several GPUs
 
 MARGIN = 1e-6  # confidences stay this far from 0 and 1
 
 Head = Literal["float32", "model"]  # precision of the digits' logits
-BatchSize = int | Literal["auto"]  # 64 on a CPU, and as many as fit into 8 GB on a GPU
 
 
 def digit_tokens(tokenizer: PreTrainedTokenizerBase) -> list[int]:
@@ -166,11 +169,8 @@ def score_answers(
     def score(batch: list[Sequence[int]]) -> Tensor:
         return confidence_of(digit_logits(model, batch, digits, head))
 
-    if batch_size == "auto":
-        batch_size = SCORED_ON_CPU
-        if prompts and model.device.type != "cpu":
-            batch_size = answers_at_once(shape_of(model.config), fmean(map(len, prompts)))
-    scores = over_prompts(score, prompts, batch_size=batch_size, desc="scoring", work=work)
+    size = size_of_batch(batch_size, model, prompts)
+    scores = over_prompts(score, prompts, batch_size=size, desc="scoring", work=work)
     return scores.clip(MARGIN, 1 - MARGIN)
 
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from statistics import fmean
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -11,7 +12,10 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from persistcal.models.batches import Work, in_batches
+from persistcal.models.sizes import SCORED_ON_CPU, answers_at_once, shape_of
 from persistcal.store.progress import Pace
+
+BatchSize = int | Literal["auto"]
 
 
 class PromptTree(NamedTuple):
@@ -172,6 +176,17 @@ def pack(model: PreTrainedModel | PeftModel, prompts: Sequence[Sequence[int]]) -
         "use_cache": False,
     }
     return Packed(inputs, ends, sent[rows.size :].view(ends.shape))
+
+
+def size_of_batch(
+    size: BatchSize, model: PreTrainedModel, prompts: Sequence[Sequence[int]]
+) -> int:
+    """Return `size`; for auto 64 on a CPU, and on a GPU as many prompts as fit into 8 GB."""
+    if size != "auto":
+        return size
+    if not prompts or model.device.type == "cpu":
+        return SCORED_ON_CPU
+    return answers_at_once(shape_of(model.config), fmean(map(len, prompts)))
 
 
 def over_prompts(

@@ -7,6 +7,7 @@ from persistcal.confidence.hidden_states import variances_over_adapters
 from persistcal.models import load
 from persistcal.models.checkpoint import Checkpoint
 from persistcal.models.load import load_adapter
+from persistcal.models.packing import BatchSize
 from persistcal.models.prompts import confidence_prompt
 from persistcal.store.artifacts import Clusters, Questions, Variances
 from persistcal.store.jobs import log, run
@@ -21,7 +22,7 @@ def measure_variance(
     *,
     prompt: str,
     last_layer: str,
-    batch_size: int,
+    batch_size: BatchSize,
     dtype: str,
 ) -> Variances:
     """Return the variance of each block's output at the end of each confidence prompt.
