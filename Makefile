@@ -9,7 +9,7 @@ PIP_VLLM := $(VENV)-vllm/bin/python -m pip install --disable-pip-version-check -
 ATLAS := --profile profiles/laptop --configfile config/atlas.yaml
 PRETRAINING := config/atlas.yaml config/atlas_pretraining.yaml
 
-.PHONY: install demo archive report pretrain lab lab-real cost rulegraph config-readme outputs docs-data docs-numbers real-updates docs envs bench gpu pretend test quick soak test-nli test-vllm test-judge test-api test-llama test-inspect test-lowest test-beside check types lint format test-packages clean help
+.PHONY: install demo archive report pretrain lab lab-real cost rulegraph config-readme outputs docs-data docs-output docs-numbers real-updates docs envs bench gpu pretend test quick soak test-nli test-vllm test-judge test-api test-llama test-inspect test-lowest test-beside check types lint format test-packages clean help
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -92,6 +92,9 @@ outputs: $(VENV)/ready  ## write docs/outputs.md, the columns of all tables
 
 docs-data: $(VENV)/ready  ## copy results of studies to docs/data, such as ARGS=atlas
 	@$(RUN)/python -m tools.docs_data $(ARGS)
+
+docs-output: $(VENV)/ready  ## write the output of the guides' commands anew
+	@$(RUN)/python -m tools.docs_output
 
 docs-numbers: $(VENV)/ready  ## correct the numbers in README and docs
 	@$(RUN)/python -m tools.docs_numbers
