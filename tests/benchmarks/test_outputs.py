@@ -83,15 +83,17 @@ def false_claims():
         percent(checkpoints),
     )
     worlds = read("knew_moved_knows")
-    knows_nothing = worlds[worlds["world"].isin([f"later {of}" for of in NOTHING])]
+    knows_nothing = worlds[worlds["world"].isin([f"later {kind}" for kind in NOTHING])]
     yield (
         "a constant, random or shuffled later confidence: change AUC and Δ₀ᵇ above chance",
         percent(knows_nothing["before"]),
     )
     yield "the same: *followed*", percent(knows_nothing["followed"])
     limit = worlds["world"] == LIMIT
-    others = worlds[~worlds["follows"] & ~limit & ~worlds["world"].str.contains("samples?")]
-    yield "one state, difficulty or a copy: *followed*", percent(others["followed"])
+    true_worlds = worlds[
+        ~worlds["follows"] & ~limit & ~worlds["world"].str.contains("samples?")
+    ]
+    yield "one state, difficulty or a copy: *followed*", percent(true_worlds["followed"])
     yield (
         "own state, then difficulty, gained questions easier (the known limit): *followed*",
         percent(worlds[limit]["followed"]),

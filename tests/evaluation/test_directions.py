@@ -152,18 +152,18 @@ def test_replicates_of_an_estimator_do_not_depend_on_other_estimators_or_on_memo
     restored = from_table(to_table(replicates, "here"))
     row = members(replicates).index(("quiz", "own"))
     separate = replicate_metrics(predictions.query("estimator == 'own'"), CHECKPOINTS, settings)
-    with_draws = {key for key, of in replicates.items() if not np.isnan(of.draws).any()}
+    with_draws = {key for key, metric in replicates.items() if not np.isnan(metric.draws).any()}
     assert with_draws == {key for key in replicates if key[2] != "smece"}
 
     balanced = ("delta0_balanced", "delta_balanced", "change_auc")
-    with_fewest = {key for key, of in replicates.items() if of.fewest}
+    with_fewest = {key for key, metric in replicates.items() if metric.fewest}
     assert with_fewest == {MetricKey("odds", "contrast", metric) for metric in balanced}
     for key in with_draws:
         claims = replicates[key].draws
         np.testing.assert_allclose(separate[key].draws[0], claims[row], atol=1e-12)
         np.testing.assert_array_equal(restored[key].draws, claims)
-    for key, of in replicates.items():
-        assert (restored[key].fewest, restored[key].by_seed) == (of.fewest, of.by_seed)
+    for key, metric in replicates.items():
+        assert (restored[key].fewest, restored[key].by_seed) == (metric.fewest, metric.by_seed)
 
     weights_of_e, weights_of_f = (
         draws.pseudo_weights(["quiz", e], 5, seed=3, expected=0.5) for e in "ef"
@@ -172,8 +172,8 @@ def test_replicates_of_an_estimator_do_not_depend_on_other_estimators_or_on_memo
     for memory in (1, 50_000):  # a single replicate or some at a time
         monkeypatch.setattr(bootstrap, "MEMORY", memory)
         chunked = replicate_metrics(predictions, CHECKPOINTS, settings)
-        for key, of in replicates.items():
-            np.testing.assert_array_equal(chunked[key].values, of.values)
+        for key, metric in replicates.items():
+            np.testing.assert_array_equal(chunked[key].values, metric.values)
             for chunked_values, expected in (
                 (chunked[key].stratified, replicates[key].stratified),
                 (chunked[key].draws, replicates[key].draws),
@@ -187,9 +187,9 @@ def test_replicates_of_an_estimator_are_means_over_its_seeds():
     replicates = replicate_metrics(predictions, CHECKPOINTS, settings)
     runs = [rows.assign(seed=0) for _, rows in predictions.groupby("seed")]
     by_seed = [replicate_metrics(run, CHECKPOINTS, settings) for run in runs]
-    for key, of in replicates.items():
+    for key, metric in replicates.items():
         mean = np.mean([single[key].draws for single in by_seed], axis=0)
-        np.testing.assert_allclose(of.draws, mean, atol=1e-12)
+        np.testing.assert_allclose(metric.draws, mean, atol=1e-12)
 
 
 @pytest.mark.parametrize(("kind", "truth"), [("sign", 0.0), ("gap", 0.7), ("change AUC", 0.3)])

@@ -18,10 +18,10 @@ def test_normal_student_and_beta_quantiles_are_those_of_scipy_stats():
     freedom = np.array([1, 1.5, 2, 30, 1e6, np.inf])
     for share in SHARES:
         assert ours.normal_quantile(share) == pytest.approx(stats.norm.ppf(share), rel=1e-12)
-        theirs = stats.t.ppf(share, freedom)
-        assert ours.student_quantile(share, freedom) == pytest.approx(theirs, rel=1e-12)
-        theirs = stats.beta.ppf(share, 3, 998)
-        assert ours.beta_quantile(share, 3, 998) == pytest.approx(theirs, rel=1e-12)
+        by_scipy = stats.t.ppf(share, freedom)
+        assert ours.student_quantile(share, freedom) == pytest.approx(by_scipy, rel=1e-12)
+        by_scipy = stats.beta.ppf(share, 3, 998)
+        assert ours.beta_quantile(share, 3, 998) == pytest.approx(by_scipy, rel=1e-12)
     assert ours.normal_tail([1.5, 9]) == pytest.approx(stats.norm.sf([1.5, 9]), rel=1e-12)
     assert ours.student_tail(2.5, 3.5) == pytest.approx(stats.t.sf(2.5, 3.5), rel=1e-12)
 
@@ -29,11 +29,11 @@ def test_normal_student_and_beta_quantiles_are_those_of_scipy_stats():
 @pytest.mark.parametrize("p", [0.05, 0.5, 0.8, 0.99])
 def test_binomial_probabilities_and_quantiles_are_those_of_scipy_stats(sizes, p):
     for k in (-1, 0, sizes // 3, (sizes * p).astype(int), sizes):
-        theirs = stats.binom.cdf(k, sizes, p)
-        assert ours.binomial_cdf(k, sizes, p) == pytest.approx(theirs, rel=1e-12, abs=1e-300)
+        by_scipy = stats.binom.cdf(k, sizes, p)
+        assert ours.binomial_cdf(k, sizes, p) == pytest.approx(by_scipy, rel=1e-12, abs=1e-300)
     for share in SHARES:
-        theirs = stats.binom.ppf(share, sizes, p)
-        assert ours.binomial_quantile(share, sizes, p).tolist() == theirs.tolist()
+        by_scipy = stats.binom.ppf(share, sizes, p)
+        assert ours.binomial_quantile(share, sizes, p).tolist() == by_scipy.tolist()
 
 
 @pytest.mark.parametrize(
@@ -43,6 +43,6 @@ def test_binomial_probabilities_and_quantiles_are_those_of_scipy_stats(sizes, p)
 def test_hypergeometric_probabilities_are_those_of_scipy_stats(n_all, n_marked, n_drawn):
     mean = n_drawn * n_marked / n_all
     for k in {-1, 0, int(mean / 2), int(mean), int(mean) + 3, n_drawn}:
-        theirs = stats.hypergeom.cdf(k, n_all, n_marked, n_drawn)
-        found = ours.hypergeometric_cdf(k, n_all, n_marked, n_drawn)
-        assert found == pytest.approx(theirs, rel=1e-9, abs=1e-100)
+        by_scipy = stats.hypergeom.cdf(k, n_all, n_marked, n_drawn)
+        share_below = ours.hypergeometric_cdf(k, n_all, n_marked, n_drawn)
+        assert share_below == pytest.approx(by_scipy, rel=1e-9, abs=1e-100)

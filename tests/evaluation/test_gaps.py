@@ -45,13 +45,13 @@ def test_answers_with_one_confidence_stay_in_one_group(confidence, sizes):
 
 def test_questions_of_a_group_and_seeds_that_repeat_answers_count_once():
     rng = np.random.default_rng(0)
-    said = rng.random(100)
-    right = rng.random(100) < said
-    once = measure_gaps([said], right, np.arange(100))
-    seeds = measure_gaps([said] * 3, right, np.arange(100))
-    assert np.array(seeds) == pytest.approx(np.array(once))
-    twice = measure_gaps([np.repeat(said, 2)], np.repeat(right, 2), np.arange(200) // 2)
-    assert np.array(twice) == pytest.approx(np.array(once))
+    stated = rng.random(100)
+    right = rng.random(100) < stated
+    single = measure_gaps([stated], right, np.arange(100))
+    seeds = measure_gaps([stated] * 3, right, np.arange(100))
+    assert np.array(seeds) == pytest.approx(np.array(single))
+    twice = measure_gaps([np.repeat(stated, 2)], np.repeat(right, 2), np.arange(200) // 2)
+    assert np.array(twice) == pytest.approx(np.array(single))
 
 
 @pytest.mark.parametrize("size", [1, 4])
@@ -60,11 +60,11 @@ def test_no_interval_of_ten_exact_estimators_misses_in_most_studies(size):
     rng, n_missed, n = np.random.default_rng(0), 0, 400
     groups = np.arange(n) // size
     for _ in range(100):
-        said = expit(1.5 * rng.normal(size=(10, n // size)))[:, groups]
-        right = (rng.random(n // size) < said[:, ::size])[:, groups]
+        stated = expit(1.5 * rng.normal(size=(10, n // size)))[:, groups]
+        right = (rng.random(n // size) < stated[:, ::size])[:, groups]
         gaps = [
             gap
-            for run, labels in zip(said, right, strict=True)
+            for run, labels in zip(stated, right, strict=True)
             for gap in measure_gaps([run], labels, groups, n_compared=10)
         ]
         assert len(gaps) == 10 * (N_GROUPS + 1)

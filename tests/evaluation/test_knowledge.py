@@ -28,15 +28,17 @@ def study():
 def measure(labels, confidences, groups=None, settings=SETTINGS):
     """Return the sample of each statistic, a mean over asks."""
     groups = np.arange(labels[0].shape[1]) if groups is None else groups
-    found = sample_knowledge(rated_sets(labels, confidences), bootstrap_of(groups, settings))
-    return {name: next(iter(by_member.values())) for name, by_member in found.items()}
+    by_statistic = sample_knowledge(
+        rated_sets(labels, confidences), bootstrap_of(groups, settings)
+    )
+    return {name: next(iter(by_member.values())) for name, by_member in by_statistic.items()}
 
 
 def values(labels, confidence):
     """Return the statistics of a single run."""
-    few = EvaluationSettings(min_contrast=1, n_replicates=2)
-    found = measure([labels], [confidence], settings=few)
-    return {name: of.value for name, of in found.items()}
+    settings = EvaluationSettings(min_contrast=1, n_replicates=2)
+    samples = measure([labels], [confidence], settings=settings)
+    return {name: sample.value for name, sample in samples.items()}
 
 
 def slow_area(higher, lower):
@@ -63,11 +65,11 @@ def test_the_statistics_equal_a_loop_over_pairs_of_questions(study):
     change = slow_change(earlier, later)
 
     def area(confidence, higher, lower):
-        of = [
+        area = [
             [c for c, k in zip(confidence, kind, strict=True) if k == e]
             for e in (higher, lower)
         ]
-        return slow_area(*of)
+        return slow_area(*area)
 
     gained, lost, wrong, right = "01", "10", "00", "11"
     expected = {
@@ -103,10 +105,10 @@ def test_influences_are_derivatives_of_the_statistics(study):
     labels, confidence = study
     [rated] = rated_sets([labels], [confidence])
     sizes = {name: len(getattr(rated.pair, name)) for name in STRATA}
-    many = [np.tile(of, 40) for of in study]
-    extra = [np.concatenate([of, of[:, :80][:, [7] * 4]], axis=1) for of in many]
+    tiled = [np.tile(part, 40) for part in study]
+    extra = [np.concatenate([part, part[:, :80][:, [7] * 4]], axis=1) for part in tiled]
     for name in ("knew", "knew_changed", "knows", "knows_changed"):
-        change = values(*extra)[name] - values(*many)[name]
+        change = values(*extra)[name] - values(*tiled)[name]
         ends = confidence[:, rated.pair.every]
         influence = influence_of(name, rated, sizes, np.arange(80), *ends)
         predicted = 4 / 40 * influence.questions[7]
@@ -114,11 +116,11 @@ def test_influences_are_derivatives_of_the_statistics(study):
 
 
 def test_copies_of_questions_in_a_group_leave_the_intervals_unchanged(study):
-    labels, confidence = (np.repeat(of, 4, axis=1) for of in study)
-    single = measure(*([of] for of in study))
+    labels, confidence = (np.repeat(part, 4, axis=1) for part in study)
+    single = measure(*([part] for part in study))
     grouped = measure([labels], [confidence], np.repeat(np.arange(80), 4))
     for name in NEEDED:
-        ends = [of[name].interval() for of in (single, grouped)]
+        ends = [samples[name].interval() for samples in (single, grouped)]
         assert ends[0] == pytest.approx(ends[1], abs=0.02)
 
 
@@ -131,11 +133,11 @@ def test_a_stratum_with_a_single_group_has_no_statistics(study):
 
 def test_two_asks_are_averaged_before_they_are_replicated(study):
     labels, confidence = study
-    both = measure([labels] * 2, [confidence, confidence[::-1]])
-    alone = [values(labels, of) for of in (confidence, confidence[::-1])]
+    averaged = measure([labels] * 2, [confidence, confidence[::-1]])
+    single = [values(labels, part) for part in (confidence, confidence[::-1])]
     for name in STATISTICS:
-        mean = (alone[0][name] + alone[1][name]) / 2
-        assert both[name].value == pytest.approx(mean)
+        mean = (single[0][name] + single[1][name]) / 2
+        assert averaged[name].value == pytest.approx(mean)
 
 
 @pytest.mark.parametrize(
@@ -153,10 +155,10 @@ def test_two_asks_are_averaged_before_they_are_replicated(study):
     ids=lambda value: value.name if isinstance(value, StateWorld) else "",
 )
 def test_only_a_confidence_that_knows_both_states_is_said_to_have_followed(world, kept):
-    found = shares(world, 300, studies=25, replicates=200)
-    assert found["followed"] >= 0.9 if kept else found["followed"] <= 0.08
+    claimed = shares(world, 300, studies=25, replicates=200)
+    assert claimed["followed"] >= 0.9 if kept else claimed["followed"] <= 0.08
     if world.name == "constant":
-        assert found["before"] >= 0.9  # by the intervals of change AUC and Δ₀ᵇ
+        assert claimed["before"] >= 0.9  # by the intervals of change AUC and Δ₀ᵇ
 
 
 def test_placebos_of_a_follower_do_not_earn_its_word():
@@ -165,9 +167,9 @@ def test_placebos_of_a_follower_do_not_earn_its_word():
     confidence = 0.3 * rng.random((2, 400)) + 0.6 * state
     answers = bootstrap_of(np.arange(400), SETTINGS).answers
     sets = rated_sets([state], [confidence])
-    [found] = placebo_shares(sets, answers, SETTINGS, 0.05).values()
-    assert found["mean rank"] == found["same scale"] == 0
-    assert found["later shuffled"] <= 0.15 and found["earlier shuffled"] <= 0.15
+    [earned] = placebo_shares(sets, answers, SETTINGS, 0.05).values()
+    assert earned["mean rank"] == earned["same scale"] == 0
+    assert earned["later shuffled"] <= 0.15 and earned["earlier shuffled"] <= 0.15
 
 
 def test_ties_of_both_checkpoints_are_no_move_if_the_sizes_of_levels_differ_by_chance():

@@ -93,16 +93,16 @@ def test_many_questions_show_that_accuracy_falls_by_more_or_less_than_the_margin
 def test_an_interval_of_accuracy_contains_zero_if_mcnemars_test_does_not_exclude_it():
     for lost in range(40):
         for gained in range(lost):
-            found = accuracy(gained, lost, 60, margin=0.0)
-            assert (found.upper < 0) == (found.evidence["p_value"] < 0.05)
-            assert (found.mark == "no") == (found.upper < 0)
+            finding = accuracy(gained, lost, 60, margin=0.0)
+            assert (finding.upper < 0) == (finding.evidence["p_value"] < 0.05)
+            assert (finding.mark == "no") == (finding.upper < 0)
 
 
 def test_questions_in_groups_have_the_interval_of_the_bootstrap():
     ends = np.stack([np.repeat([0, 1], [12, 20]), np.ones(32)])
     tested = {"lower_2_5pct": -0.1, "upper_97_5pct": 0.8, "p_value": 0.1}
-    found = findings.accuracy_finding(ends, np.arange(32) // 2, [tested])
-    answer = answer_to(found)  # 12 of 32 are gained
+    finding = findings.accuracy_finding(ends, np.arange(32) // 2, [tested])
+    answer = answer_to(finding)  # 12 of 32 are gained
     assert answer[:2] == (OPEN, "can be chance")
     assert answer.text == ".625 → 1.000, by .375 [−.100, .800]"
 
@@ -116,7 +116,7 @@ def calibration(confidence, right, n_compared=1, **settings):
 
 
 @pytest.mark.parametrize(
-    ("said", "share", "word", "start"),
+    ("stated", "share", "word", "start"),
     [
         ((0.3, 0.7), (0.3, 0.7), "no error shown", "says .500, right .500, off by .000 [−"),
         ((0.1, 0.9), (0.3, 0.6), "not calibrated", "at .900, right .600, off by .3"),
@@ -124,10 +124,10 @@ def calibration(confidence, right, n_compared=1, **settings):
         ((0.1, 0.4), (0.3, 0.7), "under-confident", "says .250, right .500, off by −.250 [−"),
     ],
 )
-def test_calibration_is_judged_for_all_answers_and_by_confidence(said, share, word, start):
+def test_calibration_is_judged_for_all_answers_and_by_confidence(stated, share, word, start):
     """Of 300 answers, 150 have each confidence."""
     right = np.concatenate([np.arange(150) < 150 * s for s in share])
-    answer = answer_to(calibration(np.repeat(said, 150), right))
+    answer = answer_to(calibration(np.repeat(stated, 150), right))
     assert answer.word == word and answer.text.startswith(start)
     assert "(SmoothECE ." in answer.text and "noise floor ." in answer.text
 
@@ -136,26 +136,26 @@ def test_a_margin_makes_calibration_shown():
     right = np.arange(10_000) % 10 < 7
     for margin, mark in ((0.02, "yes"), (0.005, "open")):
         margins = {"accuracy": 0.01, "calibration": margin}
-        found = calibration(np.full(10_000, 0.705), right, margin=margins)
-        assert (found.mark, round(found.value, 3)) == (mark, 0.005)
+        finding = calibration(np.full(10_000, 0.705), right, margin=margins)
+        assert (finding.mark, round(finding.value, 3)) == (mark, 0.005)
 
 
 def test_a_mark_of_calibration_agrees_with_its_intervals_for_any_number_of_estimators():
     rng = np.random.default_rng(0)
     for n_compared in (1, 10, 60):
         for bias in (0.0, 0.1, 0.4):
-            said = rng.random(200)
-            found = calibration(said, rng.random(200) < said * (1 - bias), n_compared)
-            beyond = [low > 0.02 or high < -0.02 for *_, low, high in found.evidence["gaps"]]
-            assert (found.mark == "no") == any(beyond)
-    widths = [calibration(said, said > 0.5, n).upper for n in (1, 10, 60)]
+            stated = rng.random(200)
+            finding = calibration(stated, rng.random(200) < stated * (1 - bias), n_compared)
+            beyond = [low > 0.02 or high < -0.02 for *_, low, high in finding.evidence["gaps"]]
+            assert (finding.mark == "no") == any(beyond)
+    widths = [calibration(stated, stated > 0.5, n).upper for n in (1, 10, 60)]
     assert widths == sorted(set(widths))
 
 
 def threshold(seeds):
     """Return the answer of the verdict, and means over seeds."""
-    found = findings.threshold_finding(seeds)
-    return answer_to(found), found.evidence.get("means")
+    finding = findings.threshold_finding(seeds)
+    return answer_to(finding), finding.evidence.get("means")
 
 
 def seed_of_threshold(verdict, precision):
@@ -250,7 +250,7 @@ def test_a_checkpoint_without_changed_answers_has_no_gains_and_no_losses():
     )
     settings = invented["shown"].settings
     aligned = align_subjects([same], {"m": ["c2", "c3", "c4"]}, settings)
-    found = findings.make_findings(aligned, *empty, settings)
-    tables = replace(invented["made"], predictions=same, findings=found)
+    finding = findings.make_findings(aligned, *empty, settings)
+    tables = replace(invented["made"], predictions=same, findings=finding)
     [verdict] = verdicts(gather(tables, invented["shown"]))
     assert (verdict.gained, verdict.lost, verdict.accuracy.word) == (0, 0, "can be chance")
