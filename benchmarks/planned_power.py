@@ -75,7 +75,7 @@ def share_of_claims(
                 row[None],
                 is_gained,
                 weights[: gained + lost],
-                pseudo_weights([str(i)], REPLICATES, seed=number, expected=PSEUDO),
+                pseudo_weights([b"%d" % i], REPLICATES, seed=number, expected=PSEUDO),
             )
             for i, row in enumerate(drawn)
         ]

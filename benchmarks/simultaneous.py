@@ -135,7 +135,7 @@ def claims_of(
     n, n_replicates = draws.free.shape
     weights = question_weights(np.arange(n), np.arange(n), range(n_replicates), seed=seed)
     pseudo = [
-        pseudo_weights([str(i)], n_replicates, seed=seed, expected=PSEUDO)
+        pseudo_weights([b"%d" % i], n_replicates, seed=seed, expected=PSEUDO)
         for i in range(len(confidences))
     ]
     return np.concatenate(

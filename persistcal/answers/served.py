@@ -66,7 +66,7 @@ class SampleDraws(NamedTuple):
     max_new_tokens: int
 
 
-class Sample(NamedTuple):
+class ServedSample(NamedTuple):
     """An answer, complete or up to its first line break. Unknown numbers are None.
 
     The log-probability is the sum over the answer's tokens in the server's list.
@@ -87,7 +87,7 @@ class Sample(NamedTuple):
 class SampleReply(NamedTuple):
     """A server's reply: samples, and the name of the model that answered."""
 
-    samples: list[Sample]
+    samples: list[ServedSample]
     model: str
     fingerprint: str
 
@@ -169,7 +169,7 @@ def read_samples(reply: Any, body: Body, served: Served, section: str) -> Sample
     return SampleReply(samples, model, fingerprint)
 
 
-def _read(choice: Any, one_line: bool) -> Sample:  # noqa: ANN401
+def _read(choice: Any, one_line: bool) -> ServedSample:  # noqa: ANN401
     message = choice.get("message")
     if message is None:
         text, thought = choice["text"], ""
@@ -189,9 +189,9 @@ def _read(choice: Any, one_line: bool) -> Sample:  # noqa: ANN401
     whole = text
     text = text.split("\n", 1)[0] if one_line else text
     if thought:
-        return Sample(text, None, None, finish, thought)
+        return ServedSample(text, None, None, finish, thought)
     cut = text if text != whole else None
-    return Sample(text, *_logprob(choice.get("logprobs") or {}, cut), finish)
+    return ServedSample(text, *_logprob(choice.get("logprobs") or {}, cut), finish)
 
 
 def _logprob(listed: Any, cut: str | None) -> tuple[float | None, int | None]:  # noqa: ANN401
@@ -252,14 +252,14 @@ class SampleReplies:
         self._lock = threading.Lock()
         self._list = f"{folder}/answered_by.csv"
 
-    def get(self, requests: Mapping[str, Body]) -> dict[str, list[Sample]]:
+    def get(self, requests: Mapping[str, Body]) -> dict[str, list[ServedSample]]:
         """Return the samples of requests with stored replies; warn about damaged replies."""
         kept = {}
         for key, body in requests.items():
             try:
                 if (entry := self._cache.get(key)) is None:
                     continue
-                samples = [Sample(**sample) for sample in entry["samples"]]
+                samples = [ServedSample(**sample) for sample in entry["samples"]]
             except (ValueError, KeyError, TypeError):
                 samples = []
             is_whole = all(isinstance(sample.text, str) for sample in samples)
@@ -315,7 +315,7 @@ def ask_for_samples(
     folder: str,
     replies: str,
     api_key: str,
-) -> dict[str, list[Sample]]:
+) -> dict[str, list[ServedSample]]:
     """Return the samples for each of `requests` (from `sample_requests`), by key.
 
     `folder` belongs to all jobs that ask for answers and contains their ledger; `replies` is
@@ -367,7 +367,7 @@ def _ask(
         except ServerError as error:
             if error.code in REFUSAL_CODES:
                 n = body.get("n", 1)
-                return SampleReply([Sample("", None, None, "content_filter")] * n, "", "")
+                return SampleReply([ServedSample("", None, None, "content_filter")] * n, "", "")
             if TOO_LONG.search(f"{error.code} {error.reply}"):
                 raise ServerError(
                     f"{reach.section}: a prompt and its answer do not fit into the server's "
@@ -395,5 +395,5 @@ def _hide_key(api_key: str, reply: SampleReply) -> SampleReply:
         is_text = isinstance(value, str) and len(api_key) >= PIECE
         return value.replace(api_key, "[key]") if is_text else value
 
-    samples = [Sample(*map(hide, sample)) for sample in reply.samples]
+    samples = [ServedSample(*map(hide, sample)) for sample in reply.samples]
     return SampleReply(samples, hide(reply.model), hide(reply.fingerprint))

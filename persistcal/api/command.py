@@ -101,7 +101,7 @@ def _options_of(record: type[Reading]) -> Iterator[Callable[..., Any]]:
         settings = {"default": default, **use["settings"]}
         if settings.get("metavar", "").endswith("…"):
             settings["cls"] = Words
-        if "type" in settings:
+        if isinstance(settings.get("type"), list):
             settings["type"] = click.Choice(settings["type"])
         for flag, text in (use["flags"] or {f"--{option.name}": use["text"]}).items():
             names = [flag] if option.name == "scale" else [flag, option.name]

@@ -174,7 +174,9 @@ def compare(
         seed=seed,
         margin=margin,
     )
-    inputs = read_predictions(predictions, checkpoints, settings, labels_only=True)
+    inputs = read_predictions(
+        predictions, checkpoints, settings, labels_only=True, greedy=greedy
+    )
     if greedy:
         inputs.declare_greedy()
     return compare_inputs(inputs, settings)

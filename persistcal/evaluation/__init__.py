@@ -2,6 +2,7 @@
 
 Modules
 -------
+again: flips and copies in second asks of the same version
 aligned: answers of one model and dataset, aligned by question once, with their contrast sets
 blocks: the estimators that a table compares with each other
 bootstrap: every metric on any contrast sets, under the same draws of the questions

@@ -32,6 +32,8 @@ from persistcal.evaluation.predictions import (
     Array,
     Ask,
     arrange,
+    asks_that_repeat,
+    count_flips,
     join_ties,
     lacks_checkpoint,
     number_groups,
@@ -111,12 +113,15 @@ class Aligned:
     """One model's answers to a dataset, and the contrast sets of its pairs of checkpoints.
 
     `answers` are the usual ask, and `sets` its contrast sets, small ones too. `crossed` are two
-    asks, if there are. `files` lists the estimators that were given together, in order.
+    asks, if there are. `flips` counts answers that a version gave again, and those of them with
+    another label, if an ask is not crossed. `files` lists the estimators that were given
+    together, in order.
     """
 
     answers: AnswerArrays
     sets: Sequence[ContrastSet]
     crossed: TwoAsks | None = None
+    flips: tuple[int, int] = (0, 0)
     files: Sequence[Sequence[Member]] = ()
     group_names: NDArray[np.object_] | None = None  # of each question
     _rated: dict[str, list[RatedSet]] = field(default_factory=dict, repr=False)
@@ -215,7 +220,7 @@ def align(
     return Aligned(
         answers,
         sets,
-        _two_asks(predictions, answers, settings),
+        *_further_asks(predictions, answers, settings),
         files or [[*dict.fromkeys(_members(predictions))]],
         _group_names(predictions, answers),
     )
@@ -271,10 +276,14 @@ def asks_to_cross(predictions: pd.DataFrame) -> list[tuple[int, int]]:
     return list(combinations(repeated if len(repeated) > 1 else present, 2))
 
 
-def _two_asks(
+def _further_asks(
     predictions: pd.DataFrame, answers: AnswerArrays, settings: EvaluationSettings
-) -> TwoAsks | None:
-    """Return the estimators of two asks on their common questions; None without a second."""
+) -> tuple[TwoAsks | None, tuple[int, int]]:
+    """Return the crossed asks, if any, and the numbers of repeated answers and of flips."""
+    flips = 0, 0
+    if repeats := asks_that_repeat(predictions):
+        flips = count_flips(predictions, repeats)
+        predictions = predictions[~predictions["ask"].isin(repeats)]
     arranged: dict[int, AnswerArrays] = {Ask.WHOLE: answers}
     pairs = []
     for asks in asks_to_cross(predictions):
@@ -284,7 +293,7 @@ def _two_asks(
                 arranged[ask] = _at(of_ask, answers)
         first, second = (arranged[ask] for ask in asks)
         pairs.append(cross(_of_members(first, second.rows), second, asks, settings))
-    return pairs[0]._replace(further=tuple(pairs[1:])) if pairs else None
+    return pairs[0]._replace(further=tuple(pairs[1:])) if pairs else None, flips
 
 
 def _at(answers: AnswerArrays, usual: AnswerArrays) -> AnswerArrays:

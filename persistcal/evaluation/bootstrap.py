@@ -38,6 +38,7 @@ from persistcal.evaluation.samples import Sample
 from persistcal.evaluation.settings import EvaluationSettings
 
 MEMORY = 500_000_000  # bytes: the limit for the replicates of a block
+KEY_DECIMALS = 6  # of the values by which pseudo-questions are keyed
 LARGEST_BLOCK = 5_000  # replicates: larger blocks are not faster
 UNFINISHED = " …"  # ends the name of a part of a step
 Samples = dict[Member, Sample]
@@ -132,11 +133,18 @@ class Bootstrap:
         return min(groups, default=0) >= self.settings.min_direction
 
     def pseudo(self, member: Member, sets: Sequence[ContrastSet], expected: float) -> Array:
-        """Return the weights of an estimator's pseudo-questions, (4, n_replicates)."""
-        asked = np.unique(np.concatenate([of.changed for of in sets])).tolist()
-        key = f"{[tuple(of.counts[1:]) for of in sets]} {asked}"
+        """Return the weights of an estimator's pseudo-questions, (4, n_replicates).
+
+        They are keyed by its confidences in the changed questions: names have no effect.
+        """
+        asked = np.unique(np.concatenate([of.changed for of in sets]))
+        stated = np.array(self.answers.estimators[member])[:, :, asked].round(KEY_DECIMALS)
+        counts = str([tuple(of.counts[1:]) for of in sets]).encode()
         return draws.pseudo_weights(
-            (*member, key), self.n_replicates, seed=self.settings.seed, expected=expected
+            [counts, asked.tobytes(), stated.tobytes()],
+            self.n_replicates,
+            seed=self.settings.seed,
+            expected=expected,
         )
 
     @property

@@ -5,11 +5,13 @@ one basis, which is never the better of two tries:
 
 - *cross*: two independent asks are crossed (`persistcal.evaluation.cross_asking`).
 - *other examples*: beams after two sets of few-shot examples are crossed in the same way.
-- *control*: one ask, next to asks of the same weights again, which give the rate of flips.
+- *control*: one ask, next to asks of the same weights again, which give the rate of flips, or
+  to a second ask of some answers (`persistcal.evaluation.again`).
 - *one ask*: answers that are known to be deterministic, such as beams of this project.
 - *declared*: one ask that the user or a log declares to be deterministic.
 - *samples*: one ask of answers that can be samples. Chance flips move confidence, too, so
   nothing is said to have followed.
+- *copies*: two asks, of which one is partly a copy of the other, so this is true of it, too.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from persistcal.evaluation.again import Repeats, compare_asks, reached_by_chance
 from persistcal.evaluation.aligned import Aligned, Member, RatedSet
 from persistcal.evaluation.bootstrap import Bootstrap, Samples
 from persistcal.evaluation.cross_asking import Crossed, cross_ask
@@ -50,8 +53,8 @@ NOT_SHOWN = "not shown"
 TOO_FEW = "too few changed questions"
 
 CROSS, EXAMPLES, CONTROL = "cross", "other examples", "control"
-ONE_ASK, DECLARED, SAMPLES = "one ask", "declared", "samples"
-WORDS_IF_ALL = {SAMPLES: MOVED, DECLARED: IF_DECLARED}  # else `FOLLOWED`
+ONE_ASK, DECLARED, SAMPLES, COPIES = "one ask", "declared", "samples", "copies"
+WORDS_IF_ALL = {SAMPLES: MOVED, COPIES: MOVED, DECLARED: IF_DECLARED}  # else `FOLLOWED`
 BEYOND, PLACEBO = "beyond_control", "placebo"
 BALANCE, ORDER = "delta0_balanced", "change_auc"  # next to a control, and behind `LOST`
 _COUNTS = ("improvement", "regression", "other_improvement", "other_regression")
@@ -79,7 +82,7 @@ def word_of(
     bounds : mapping of str to Bounds
         The statistics of knowledge, and the change AUC; for a control the numerator of AUC_K,
         plus ½.
-    basis : {"cross", "other examples", "control", "one ask", "declared", "samples"}
+    basis : {"cross", "other examples", "control", "one ask", "declared", "samples", "copies"}
         What the intervals rest on.
     chance : mapping of str to float, optional
         The value of each statistic that chance flips alone can reach, by default ½.
@@ -132,10 +135,14 @@ class Claims(NamedTuple):
 
 
 class Known(NamedTuple):
-    """The statistics of knowledge of estimators, and the shares of placebos with the word."""
+    """The statistics of knowledge of estimators, and the shares of placebos with the word.
+
+    `by_chance` are the values of the statistics that chance flips alone can reach.
+    """
 
     samples: dict[str, Samples]
     placebos: dict[Member, dict[str, float]]
+    by_chance: Mapping[str, float] = {}
 
 
 def knowledge_of(
@@ -159,10 +166,11 @@ def knowledge_of(
     return Known(samples, placebo_shares(placebo_sets, answers, settings, LEVEL / n_compared))
 
 
-class Asked(NamedTuple):
+class AskedEstimator(NamedTuple):
     """An estimator as it was asked, with the basis that its word would have, and counts.
 
     `counts` are gained and lost questions, those of the other role, and answers left out.
+    `repeats` are the answers that were given twice.
     """
 
     member: Member
@@ -170,6 +178,7 @@ class Asked(NamedTuple):
     samples: dict[str, Sample]
     basis: str
     counts: tuple[int | None, ...]
+    repeats: Repeats
 
 
 def make_claims(
@@ -195,18 +204,26 @@ def make_claims(
     counts = [pair.counts for pair in data.kept if pair.has_both_directions]
     gained, lost = sum(of.gained for of in counts), sum(of.lost for of in counts)
     once = {"known": ONE_ASK, "declared": DECLARED}.get(determinism, SAMPLES)
+    part = Repeats(*data.flips)
+    if part.n_answers and once != ONE_ASK:
+        once = CONTROL
     metrics = statistics_of_change()
     of_change = {name: replicates[MetricKey("odds", "contrast", name)] for name in metrics}
     members = of_change[metrics[0]].members
-    asked: list[Asked] = []
+    asked: list[AskedEstimator] = []
     for member in members:
         own = {name: of.samples[member] for name, of in of_change.items()}
-        asked.append(Asked(member, ONE_ASK, own, once, (gained, lost, None, None, 0)))
-        if crossed and member in crossed.samples[metrics[0]]:
+        asked.append(
+            AskedEstimator(member, ONE_ASK, own, once, (gained, lost, None, None, 0), part)
+        )
+        if data.crossed and crossed and member in crossed.samples[metrics[0]]:
             own = {name: crossed.samples[name][member] for name in metrics}
             roles = zip(crossed.gained, crossed.lost, strict=True)
             counted = (*(n for role in roles for n in role), crossed.n_left_out)
-            asked.append(Asked(member, CROSS, own, basis_of(crossed), counted))
+            both = compare_asks(data.crossed, member) if crossed.asks[1] <= Ask.MOST else part
+            asked.append(AskedEstimator(member, CROSS, own, basis_of(crossed), counted, both))
+    if any(of.repeats.is_copied for of in asked):
+        asked = [of._replace(basis=COPIES) if of.asks == CROSS else of for of in asked]
     decisive = {of.member: of for of in asked}  # the last one, crossed if there are two asks
     known = {
         asks: _knowledge(data, settings, asks, len(members))
@@ -216,20 +233,27 @@ def make_claims(
     placebos: list[list[object]] = []
     for of in asked:
         samples, word = of.samples, Word("")
+        chance: Mapping[str, float] = {}
         if of is decisive[of.member]:
             found = known[of.asks]
             samples = samples | {name: by[of.member] for name, by in found.samples.items()}
             shares = found.placebos.get(of.member, {})
             together = {n: bounds_of(n, s, LEVEL / len(members)) for n, s in samples.items()}
             earned = next((name for name in WITHHOLDING if shares.get(name)), "")
-            word = word_of(together, of.basis, placebo=earned)
+            chance = found.by_chance if of.basis == CONTROL else {}
+            word = word_of(together, of.basis, chance=chance, placebo=earned)
             placebos += [[*of.member, name, share] for name, share in shares.items()]
         n_halvings = 1 + len(data.crossed.further) if data.crossed and of.asks == CROSS else 1
         for name, sample in samples.items():
             n_seeds = len(set(sample.by_seed) - {0})
             ends = bounds_of(name, sample, LEVEL / len(members))[1:]
             numbers = [*bounds_of(name, sample), *ends, len(members), n_seeds, n_halvings]
-            claim = [of.basis if word.word else "", *word]
+            claim = [
+                *of.repeats[:4],
+                chance.get(name, np.nan),
+                of.basis if word.word else "",
+                *word,
+            ]
             rows.append([*of.member, of.asks, name, *numbers, *of.counts, *claim])
     table = pd.DataFrame(rows, columns=CLAIMS.but("model", "dataset"))
     return Claims(
@@ -248,7 +272,10 @@ def _knowledge(
     else:
         sets = [rated for rated in data.rated() if rated.pair.has_both_directions]
         placebo_sets, answers = sets, data.answers
-    return knowledge_of(sets, placebo_sets, answers, settings, n_compared=n_compared)
+    found = knowledge_of(sets, placebo_sets, answers, settings, n_compared=n_compared)
+    if not data.flips[0] or not sets:
+        return found
+    return found._replace(by_chance=reached_by_chance(sets, Repeats(*data.flips)))
 
 
 def basis_of(crossed: Crossed) -> str:

@@ -44,8 +44,8 @@ from persistcal.evaluation.aligned import Aligned, RatedSet, rate
 from persistcal.evaluation.blocks import Member
 from persistcal.evaluation.bootstrap import Bootstrap, blocks
 from persistcal.evaluation.contrast import ContrastSet
-from persistcal.evaluation.draws import count_groups, group_sizes
-from persistcal.evaluation.metrics.base import Flips, Pseudo
+from persistcal.evaluation.draws import Pseudo, count_groups, group_sizes
+from persistcal.evaluation.metrics.base import ChanceFlips
 from persistcal.evaluation.metrics.registry import METRICS, statistics_of_change
 from persistcal.evaluation.predictions import Array
 from persistcal.evaluation.samples import Sample
@@ -149,7 +149,7 @@ def compare_with_control(
             sizes = group_sizes(of.pair.part, answers.groups)
             n_seen = _n_seen(scales, repeated)
             for i, series in enumerate(answers.confidence):
-                chance = Flips([r.runs[i] for r in repeated], scaled, n_seen)
+                chance = ChanceFlips([r.runs[i] for r in repeated], scaled, n_seen)
                 for name in metrics:
                     extra = None
                     if block:

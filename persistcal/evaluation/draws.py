@@ -38,7 +38,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from persistcal.evaluation.metrics.base import Pseudo
 from persistcal.evaluation.predictions import Array, Mask
 from persistcal.evaluation.threads import in_threads
 from persistcal.evaluation.weighted import SMALL, auc, by_direction
@@ -75,6 +74,13 @@ class Component(NamedTuple):
     def is_first(self) -> Mask:
         """Whether each question is of the first class."""
         return np.arange(self.size) < self.n_first
+
+
+class Pseudo(NamedTuple):
+    """Weights of pseudo-questions, (4, n_columns), and mean sizes of groups by direction."""
+
+    weights: Array
+    sizes: tuple[float, float]
 
 
 def question_blocks(n_questions: int, seed: int, replicate: int) -> Iterator[NDArray[np.int64]]:
@@ -211,15 +217,15 @@ def group_sizes(part: Component, groups: NDArray[np.intp]) -> tuple[float, float
 
 
 def pseudo_weights(
-    names: Sequence[str], n_replicates: int, *, seed: int, expected: float
+    key: Sequence[bytes], n_replicates: int, *, seed: int, expected: float
 ) -> Array:
     """Draw the weights of pseudo-questions: (4, n_replicates).
 
     The rows are gained questions with and against the change, then lost questions with and
     against it. Their expected value is `expected`, see `Metric.pseudo`. The weights depend
-    on `names`, the names of the estimator and the contrast sets.
+    on `key`, the content of the estimator and the contrast sets.
     """
-    digest = hashlib.sha256("\n".join(names).encode()).digest()
+    digest = hashlib.sha256(b"\n".join(key)).digest()
     rng = np.random.default_rng([seed, 2, *digest[:16]])
     return rng.standard_gamma(expected, (4, n_replicates))
 

@@ -49,7 +49,8 @@ _FOLLOWING_MARKS = {
 }
 _THRESHOLD_MARKS = {KEPT: YES, BROKEN: NO, UNDECIDED: OPEN}
 _DRAWS_PER_TEST = 40  # so that a p-value can be half of the adjusted level
-_SIZES = ("left_out", "n_seeds", "n_compared", "halvings")
+_SIZES = ("left_out", "n_seeds", "n_compared", "halvings", "repeated", "flipped")
+_SHARES = ("alike", "alike_between", "by_chance")
 _COUNTS = ("improvement", "regression", "other_improvement", "other_regression")
 _ENDS = ("lower_2_5pct", "upper_97_5pct")
 _AT_THRESHOLD = ("earlier_precision", "later_precision", "earlier_coverage", "later_coverage")
@@ -263,6 +264,7 @@ def following_finding(claim: Claim, moves: Mapping[str, Any]) -> Finding:
         "statistics": {name: [float(row[n]) for n in numbers] for name, row in claim.items()},
         "lacking": moved["lacking"],
         **{name: int(moved[name]) for name in _SIZES},
+        **{name: float(moved[name]) for name in _SHARES},
     }
     mark, basis = _FOLLOWING_MARKS.get(word, OPEN), moved["basis"]
     next_step = ASK_TWICE if mark == WITH_LABELS else ""

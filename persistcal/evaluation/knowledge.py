@@ -43,7 +43,7 @@ from numpy.typing import NDArray
 
 from persistcal.evaluation.aligned import RatedSet
 from persistcal.evaluation.blocks import Member
-from persistcal.evaluation.bootstrap import Bootstrap, Samples
+from persistcal.evaluation.bootstrap import KEY_DECIMALS, Bootstrap, Samples
 from persistcal.evaluation.contrast import FourRows
 from persistcal.evaluation.draws import PSEUDO_AUC
 from persistcal.evaluation.influence import Influence, area_influence, change_of_ranks, ranks
@@ -55,7 +55,6 @@ N_SHUFFLES = 20
 MEAN_RANK, SAME_SCALE = "mean rank", "same scale"
 LATER, EARLIER = "later shuffled", "earlier shuffled"
 WITHHOLDING = (SAME_SCALE,)  # if one of these earns the word, it is withheld
-KEY_DECIMALS = 6  # of the values by which pseudo-questions are keyed
 AT_ONCE = 2_000  # replicates
 
 

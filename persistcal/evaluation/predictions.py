@@ -160,6 +160,54 @@ class Ask(IntEnum):
     HALF_2 = 102
 
 
+ANSWER = ["checkpoint", "question_id"]
+
+
+def asks_that_repeat(predictions: pd.DataFrame) -> list[int]:
+    """Return the further asks of a part of the answers, or that equal the usual ask.
+
+    They show how often answers flip by themselves, and are not crossed. `predictions` is the
+    table PREDICTIONS of one model and dataset.
+    """
+    if "ask" not in predictions:
+        return []
+    usual = predictions[predictions["ask"] == Ask.WHOLE]
+    n_answers = len(usual[ANSWER].drop_duplicates())
+    made = []
+    for ask in sorted(predictions["ask"].unique()):
+        if Ask.WHOLE < ask <= Ask.MOST:
+            again = predictions[predictions["ask"] == ask]
+            is_part = len(again[ANSWER].drop_duplicates()) < n_answers
+            if is_part or not differing_checkpoints(usual, again):
+                made.append(int(ask))
+    return made
+
+
+def differing_checkpoints(first: pd.DataFrame, second: pd.DataFrame) -> list[str]:
+    """Return the checkpoints whose two asks differ in a label or confidence, in any order."""
+    key = [*ANSWER, *Series._fields]
+    content = [*key, "confidence", "correct"]
+    made = []
+    for checkpoint in dict.fromkeys(first["checkpoint"].astype(str)):
+        one, other = (
+            part.loc[part["checkpoint"].astype(str) == checkpoint, content]
+            .astype(dict.fromkeys(key, str))
+            .sort_values(key, ignore_index=True)
+            for part in (first, second)
+        )
+        if not one.equals(other):
+            made.append(checkpoint)
+    return made
+
+
+def count_flips(predictions: pd.DataFrame, asks: Sequence[int]) -> tuple[int, int]:
+    """Return how many answers were given again in some asks, and how many changed the label."""
+    labels = predictions.drop_duplicates([*ANSWER, "ask"]).set_index(ANSWER)
+    usual = labels.loc[labels["ask"] == Ask.WHOLE, "correct"]
+    again = labels.loc[labels["ask"].isin(asks), "correct"]
+    return len(again), int((again != usual.reindex(again.index)).sum())
+
+
 class PredictionsError(ValueError):
     """The predictions are not fit for evaluation."""
 

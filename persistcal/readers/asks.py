@@ -7,56 +7,72 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from persistcal.evaluation.predictions import ANSWER, differing_checkpoints
 from persistcal.store.user_files import UserTableError
 
-KEY = ["checkpoint", "question_id", "train_dataset", "estimator", "seed"]
+RUN = ["train_dataset", "estimator", "seed"]
 FIRST, SECOND = 0, 1
 BY_A_STUDY = 90  # least number of a half, or of an ask after other examples
 
 
-def number_asks(values: pd.Series) -> NDArray[np.int64]:
-    """Return the numbers of asks from a user's column: the first ask becomes 0, and so on.
-
-    Tables that a study wrote keep their numbers of halves and of asks after other examples.
-
-    >>> number_asks(pd.Series([1, 1, 2])).tolist(), number_asks(pd.Series(["0", "2"])).tolist()
-    ([0, 0, 1], [0, 1])
-    >>> number_asks(pd.Series([0, 101, 102])).tolist()
-    [0, 101, 102]
-    """
+def read_asks(values: pd.Series) -> NDArray[np.int64]:
+    """Return the numbers of asks from a user's column."""
     numbers = pd.to_numeric(values.astype(object), errors="coerce")
-    given = sorted(numbers.dropna().unique())
     if numbers.isna().any() or (numbers % 1 != 0).any():
         row = int(((numbers.isna()) | (numbers % 1 != 0)).to_numpy().argmax())
         raise UserTableError(
             f"ask is {values.iloc[row]!r} in row {row + 1}; number the asks 1 and 2, or leave "
             "the column out"
         )
+    return numbers.to_numpy(np.int64)
+
+
+def number_asks(asks: pd.Series) -> NDArray[np.int64]:
+    """Return asks of all files in their order, the first of them as 0.
+
+    Tables that a study wrote keep their numbers of halves and of asks after other examples.
+
+    >>> number_asks(pd.Series([1, 1, 2])).tolist(), number_asks(pd.Series([0, 2])).tolist()
+    ([0, 0, 1], [0, 1])
+    >>> number_asks(pd.Series([0, 101, 102])).tolist()
+    [0, 101, 102]
+    """
+    given = sorted(asks.unique())
     if given[-1] >= BY_A_STUDY:
-        return numbers.to_numpy(np.int64)
-    return np.searchsorted(given, numbers).astype(np.int64)
+        return asks.to_numpy(np.int64)
+    return np.searchsorted(given, asks).astype(np.int64)
 
 
-def check_asks(rows: pd.DataFrame) -> None:
-    """Refuse asks of one model and dataset that are about other questions, or copies."""
+def check_asks(rows: pd.DataFrame, *, greedy: bool = False) -> None:
+    """Refuse asks of one model and dataset about other questions, and copies unless `greedy`.
+
+    An ask of at most half of the questions, or of one checkpoint, is a control.
+    """
     numbers = sorted(ask for ask in rows["ask"].unique() if ask < BY_A_STUDY)
     asks = [rows[rows["ask"] == ask] for ask in numbers]
-    for first, second in combinations(asks, 2):
-        _check_two(first, second)
+    answers = [set(map(tuple, part[ANSWER].astype(str).to_numpy().tolist())) for part in asks]
+    whole = [
+        part
+        for part, given in zip(asks, answers, strict=True)
+        if not (given < answers[0] and 2 * len(given) <= len(answers[0]))
+    ]
+    for first, second in combinations(whole, 2):
+        _check_two(first, second, greedy=greedy)
 
 
-def _check_two(first: pd.DataFrame, second: pd.DataFrame) -> None:
+def _check_two(first: pd.DataFrame, second: pd.DataFrame, *, greedy: bool) -> None:
     for name, noun in (("checkpoint", "checkpoints"), ("question_id", "questions")):
         first_names, second_names = (set(part[name].astype(str)) for part in (first, second))
         if first_names != second_names:
             listed = ", ".join(sorted(first_names ^ second_names)[:3])
             raise UserTableError(
                 f"the two asks have other {noun}: {len(first_names ^ second_names):,} are in "
-                f"one of them only ({listed}); ask all checkpoints the same questions twice"
+                f"one of them only ({listed}); ask all checkpoints the same questions twice, "
+                "or at most half of them as a control"
             )
     shared = set(first["estimator"]) & set(second["estimator"])
     runs = [
-        set(map(tuple, rated[KEY[2:]].astype(str).drop_duplicates().to_numpy().tolist()))
+        set(map(tuple, rated[RUN].astype(str).drop_duplicates().to_numpy().tolist()))
         for rated in (part[part["estimator"].isin(shared)] for part in (first, second))
     ]
     for _, estimator, seed in sorted(runs[0] ^ runs[1])[:1]:
@@ -64,20 +80,15 @@ def _check_two(first: pd.DataFrame, second: pd.DataFrame) -> None:
             f"estimator {estimator!r} has the seed {seed} in one of the two asks only; rate "
             "both asks with the same seeds"
         )
-    content = [*KEY, "confidence", "correct"]
-    for checkpoint in dict.fromkeys(first["checkpoint"].astype(str)):
-        contents = [
-            part.loc[part["checkpoint"].astype(str) == checkpoint, content]
-            .astype(dict.fromkeys(KEY, str))
-            .sort_values(KEY, ignore_index=True)
-            for part in (first, second)
-        ]
-        if contents[0].equals(contents[1]):
-            raise UserTableError(
-                f"two asks of checkpoint {checkpoint!r} are copies: every confidence and label "
-                "is equal; ask it again without a cache and with another seed, or leave the "
-                "second ask out and say that the answers are greedy (--greedy)"
-            )
+    differing = differing_checkpoints(first, second)
+    checkpoints = list(dict.fromkeys(first["checkpoint"].astype(str)))
+    copies = [name for name in checkpoints if name not in differing]
+    if copies and not (greedy and copies == checkpoints):
+        raise UserTableError(
+            f"two asks of checkpoint {copies[0]!r} are copies: every confidence and label is "
+            "equal; ask it again without a cache and with another seed, or say that the "
+            "answers are greedy (--greedy)"
+        )
 
 
 def join_asks(

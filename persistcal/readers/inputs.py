@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from persistcal.evaluation.contrast import choose_pairs
-from persistcal.evaluation.predictions import NO_CONFIDENCE
+from persistcal.evaluation.predictions import NO_CONFIDENCE, asks_that_repeat
 from persistcal.evaluation.settings import (
     MARGINS,
     MIN_REPLICATES,
@@ -96,10 +96,13 @@ class PredictionTables:
     is_greedy: bool = field(default=False, init=False)  # known or declared to be deterministic
     samples_differ: bool = field(default=False, init=False)  # answers to one question do
 
-    def ask_again(self, second: "PredictionTables", files: Sequence[str]) -> None:
+    def ask_again(
+        self, second: "PredictionTables", files: Sequence[str], *, greedy: bool = False
+    ) -> None:
         """Add the predictions of a second ask, from other `files` about the same questions."""
         for model, names in self.checkpoints.items():
-            if (second_names := second.checkpoints.get(model, names)) != names:
+            second_names = second.checkpoints.get(model, names)
+            if not set(second_names) < set(names) and second_names != names:
                 raise ValueError(
                     f"{', '.join(files)} have the checkpoints {', '.join(second_names)}, and "
                     f"the first files {', '.join(names)}; give the second asks in the same "
@@ -107,7 +110,7 @@ class PredictionTables:
                 )
         joined, notes = join_asks(self.all_predictions, second.all_predictions, files)
         for subject in self.subjects():
-            check_asks(select_rows(joined, subject))
+            check_asks(select_rows(joined, subject), greedy=greedy)
         for key in self.predictions:
             model, dataset, name = key
             chosen = select_rows(joined, {"model": model, "dataset": dataset})
@@ -128,9 +131,13 @@ class PredictionTables:
             )
 
     def declare_greedy(self) -> None:
-        """Take all answers as deterministic; refuse two asks, which show whether they are."""
+        """Take all answers as deterministic; refuse crossed asks, which show that they differ.
+
+        An ask of a part, or that equals the first one, is a control.
+        """
         for rows in self.predictions.values():
-            if self.samples_differ or ("ask" in rows and rows["ask"].nunique() > 1):
+            n_asks = rows["ask"].nunique() if "ask" in rows else 1
+            if self.samples_differ or n_asks - len(asks_that_repeat(rows)) > 1:
                 raise ValueError(
                     "the answers were asked twice or sampled, so --greedy has no meaning; "
                     "leave it out."

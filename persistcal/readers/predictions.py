@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from persistcal.evaluation.predictions import NO_CONFIDENCE, partly_shared, spelling_error
 from persistcal.questions.groups import check_groups
-from persistcal.readers.asks import FIRST, check_asks, number_asks
+from persistcal.readers.asks import FIRST, check_asks, number_asks, read_asks
 from persistcal.readers.columns import PREDICTIONS
 from persistcal.readers.rules import check_copies, check_one_row, content_of
 from persistcal.readers.scales import PROBABILITIES, Scale, is_missing, settle
@@ -100,7 +100,7 @@ def collect_rows(
             frame[name] = pd.Categorical.from_codes(column, pd.Index(list(word_codes[name])))
         else:
             frame[name] = column
-    frame["ask"] = number_asks(pd.Series(frame["ask"])) if "ask" in frame else np.int8(FIRST)
+    frame["ask"] = read_asks(pd.Series(frame["ask"])) if "ask" in frame else np.int8(FIRST)
     if "group" in frame:
         check_groups(frame["group"], frame["question_id"])
     rows = pd.DataFrame({"group": "", **frame}, copy=False)
@@ -114,12 +114,13 @@ def collect_rows(
     return rows
 
 
-def settle_confidences(
+def settle_rows(
     rows: pd.DataFrame, scale: Scale = PROBABILITIES, narrow: Collection[str] = ()
 ) -> pd.DataFrame:
-    """Return the rows of all files with confidences of `settle`."""
+    """Return the rows of all files with confidences of `settle` and asks from 0."""
     numbers, of = rows["confidence"].to_numpy(), rows[["model", "checkpoint", "estimator"]]
     rows["confidence"] = settle(numbers, of, scale, narrow)
+    rows["ask"] = number_asks(rows["ask"])
     return rows
 
 
@@ -305,7 +306,11 @@ def _check(
 
 
 def check_predictions(
-    rows: pd.DataFrame, datasets: Iterable[str], checkpoints: Mapping[str, Mapping[str, bool]]
+    rows: pd.DataFrame,
+    datasets: Iterable[str],
+    checkpoints: Mapping[str, Mapping[str, bool]],
+    *,
+    greedy: bool = False,
 ) -> None:
     """Refuse missing, repeated or copied predictions of a model and dataset."""
     for model, dataset in product(checkpoints, datasets):
@@ -316,7 +321,7 @@ def check_predictions(
                 "the model or the dataset out of the study"
             )
         check_one_row(chosen, KEY, "keep one")
-        check_asks(chosen)
+        check_asks(chosen, greedy=greedy)
         chosen = chosen[chosen["ask"] == FIRST]
         of = {
             str(c): part for c, part in chosen.groupby("checkpoint", sort=False, observed=True)

@@ -79,6 +79,7 @@ def rate_answers(
     beams: bool | None,
     is_deployed: bool,
     missing: str | None = None,
+    halvings: int = HALVINGS,
 ) -> PredictionTables:
     """Group, label and rate tidy answers; without `beams` refuse those that could be either.
 
@@ -118,22 +119,24 @@ def rate_answers(
     texts = beam_rows.groupby([*BEAMS.file_columns, "question_id"], sort=False)["text"]
     inputs.samples_differ = weighting == "equal" and int(texts.nunique().max()) > 1
     if weighting == "equal" and not is_deployed:
-        inputs.notes += _cross_ask(inputs, functions, beam_rows, questions, given, missing)
+        tables_of_texts = beam_rows, questions, given
+        inputs.notes += _cross_ask(inputs, functions, tables_of_texts, missing, halvings)
     return inputs
 
 
 def _cross_ask(
     inputs: PredictionTables,
     functions: Mapping[str, str],
-    beams: pd.DataFrame,
-    questions: pd.DataFrame,
-    given: pd.DataFrame,
+    texts: Sequence[pd.DataFrame],
     missing: str | None,
+    halvings: int,
 ) -> list[str]:
     """Add the predictions of both halves of the samples as asks; return notes.
 
-    Answers of a half without a confidence are left out, or count as the number in `missing`.
+    `texts` are the answers, questions and given labels. Answers of a half without a confidence
+    are left out, or count as the number in `missing`.
     """
+    beams, questions, given = texts
     sizes = beams.groupby([*BEAMS.file_columns, "question_id"], sort=False).size()
     if not can_be_halved(beams):
         if sizes.max() == 1:
@@ -142,7 +145,7 @@ def _cross_ask(
             f"Not cross-asked: {sizes.min()} samples per question are too few for two halves, "
             f"which need {LEAST_SAMPLES}."
         ]
-    samples, halves = _halve(inputs, beams)
+    samples, halves = _halve(inputs, beams, halvings)
     pairs = samples[["dataset", "question_id", "half"]].drop_duplicates()
     tables = _label(
         _by_file(_name_halves(samples)),
@@ -166,19 +169,21 @@ def _cross_ask(
         inputs.predictions[key] = both
     return [
         f"Cross-asked: half of the {sizes.min()} samples of a question gives its answer and "
-        f"label, the other half a confidence, and the reverse, in {HALVINGS} random halvings."
+        f"label, the other half a confidence, and the reverse, in {halvings} random halvings."
     ]
 
 
 _HALF = "\x1f"  # between the id of a question and the number of a half
 
 
-def _halve(inputs: PredictionTables, beams: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+def _halve(
+    inputs: PredictionTables, beams: pd.DataFrame, halvings: int
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the distinct halves of all samples, and those of each halving."""
     made = []
     for model, rows in beams.groupby("model", sort=False):
         positions = {name: k for k, name in enumerate(inputs.checkpoints[str(model)])}
-        made.append(halve_samples(rows, positions, n_halvings=HALVINGS))
+        made.append(halve_samples(rows, positions, n_halvings=halvings))
     samples, halves = (pd.concat(parts, ignore_index=True) for parts in zip(*made, strict=True))
     return samples, halves
 

@@ -104,7 +104,8 @@ class Reading:
     again: Sequence[str] = _option(
         (),
         "Files of a second ask of the same questions, in the same order: claims then rest on "
-        "cross-asking.",
+        "cross-asking. With some versions, or at most half of the questions (50 to 200), they "
+        "measure how many answers flip by themselves.",
         metavar="FILE…",
     )
     greedy: bool | None = _option(
@@ -112,6 +113,13 @@ class Reading:
         "The answers are deterministic (greedy, or of temperature 0), so that none differs by "
         "chance.",
         is_flag=True,
+    )
+    halvings: int | None = _option(
+        None,
+        "How often samples are halved at random, which makes two asks: 1 to 20, usually 20.",
+        kinds=[ANSWERS],
+        metavar="N",
+        type=int,
     )
     normalisation: str | None = _option(
         None,

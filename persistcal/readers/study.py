@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from persistcal.answers.halves import HALVINGS
 from persistcal.evaluation.predictions import NO_CONFIDENCE
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.readers import columns as tables
@@ -104,6 +105,8 @@ def read_study(files: Sequence[str], reading: Reading = USUAL) -> PredictionTabl
 
 
 def _read_asks(files: Sequence[str], reading: Reading) -> PredictionTables:
+    if not 1 <= (reading.halvings or 1) <= HALVINGS:
+        raise ValueError(f"--halvings is {reading.halvings}; give 1 to {HALVINGS}.")
     inputs = _read_asked(files, reading)
     if reading.again:
         inputs = _ask_again(inputs, files, reading)
@@ -149,23 +152,25 @@ def _ask_again(
 ) -> PredictionTables:
     """Add the files of a second ask; refuse files that are not one."""
     second_files = list(reading.again)
-    if len(second_files) != len(files):
+    if len(second_files) > len(files):
         raise ValueError(
             f"--again gives {len(second_files)} files for {len(files)}; give a second ask of "
-            "each file, in the same order."
+            "each file, in the same order, or of some."
         )
     contents = {
         Path(name).read_bytes(): name for file in files for name in files_of_version(file)
     }
     for file in (name for version in second_files for name in files_of_version(version)):
         first = contents.get(Path(file).read_bytes()) if Path(file).is_file() else None
-        if first:
+        if first and not reading.greedy:
             raise ValueError(
                 f"{file}: is a copy of {first}; ask the same questions again, or leave --again "
                 "out."
             )
     names = list(dict.fromkeys(n for names in inputs.checkpoints.values() for n in names))
     has_names = bool(reading.names) or len(names) == len(files)
+    if has_names and len(second_files) < len(files):
+        names = [_version_in(file, names) for file in second_files]
     named = replace(reading, names=names if has_names else ())
     try:
         second = _read_asked(second_files, named)
@@ -174,8 +179,14 @@ def _ask_again(
             raise
         second = _read_asked(second_files, replace(reading, names=()))
     with name_files_in_errors(*second_files):
-        inputs.ask_again(second, second_files)
+        inputs.ask_again(second, second_files, greedy=bool(reading.greedy))
     return inputs
+
+
+def _version_in(file: str, names: Sequence[str]) -> str:
+    """Return the version that a file's name contains, the longest if several."""
+    inside = [name for name in names if name in Path(file).name]
+    return max(inside, key=len, default=Path(file).stem)
 
 
 def _read_asked(files: Sequence[str], reading: Reading) -> PredictionTables:
@@ -421,10 +432,12 @@ def _read_predictions(
         rows[name] = pd.api.types.union_categoricals([frame[name] for frame in frames])
     narrow = [name for f in frames for name in f.attrs.get(own_predictions.NARROW, ())]
     with name_files_in_errors(*files):
-        rows = own_predictions.settle_confidences(rows, reading.scale or PROBABILITIES, narrow)
+        rows = own_predictions.settle_rows(rows, reading.scale or PROBABILITIES, narrow)
         rows, notes = _complete(rows, reading.missing)
         try:
-            study = _prediction_tables(rows, may_be_equal=reading.is_unlabelled)
+            study = _prediction_tables(
+                rows, may_be_equal=reading.is_unlabelled, greedy=bool(reading.greedy)
+            )
         except RepeatedError as error:
             hint = (
                 guess_columns(["checkpoint"], ignored, {}, _fits(files[0]))
@@ -437,13 +450,15 @@ def _read_predictions(
     return study
 
 
-def _prediction_tables(rows: pd.DataFrame, *, may_be_equal: bool) -> PredictionTables:
+def _prediction_tables(
+    rows: pd.DataFrame, *, may_be_equal: bool, greedy: bool
+) -> PredictionTables:
     """Return checked predictions as tables; two checkpoints `may_be_equal`."""
     checkpoints, predictions = checkpoints_by_model(rows), {}
     own_predictions.check_spelling(rows)
     for model, dataset in distinct_rows(rows, SUBJECT):
         equal = {model: dict.fromkeys(checkpoints[model], may_be_equal)}
-        own_predictions.check_predictions(rows, [dataset], equal)
+        own_predictions.check_predictions(rows, [dataset], equal, greedy=greedy)
         subject = {"model": model, "dataset": dataset}
         parts = [(select_rows(rows, subject), subject)]
         predictions[model, dataset, IMPORTED] = stack(parts, artifacts.PREDICTIONS)
@@ -469,6 +484,7 @@ def read_predictions(
     settings: EvaluationSettings,
     *,
     labels_only: bool = False,
+    greedy: bool = False,
 ) -> PredictionTables:
     """Return a notebook's predictions as tables, of all checkpoints unless some are given.
 
@@ -481,8 +497,8 @@ def read_predictions(
         batch = own_predictions.frame_batch(predictions, names, labels_only=labels_only)
         collected = own_predictions.collect_rows([batch])
         narrow = collected.attrs.get(own_predictions.NARROW, ())
-        rows = own_predictions.settle_confidences(collected, narrow=narrow)
-        study = _prediction_tables(rows, may_be_equal=True)
+        rows = own_predictions.settle_rows(collected, narrow=narrow)
+        study = _prediction_tables(rows, may_be_equal=True, greedy=greedy)
     for model, present in study.checkpoints.items():
         study.checkpoints[model] = list(dict.fromkeys([*names, *present]))
         check_pairs(settings.pairs, study.checkpoints[model])
@@ -604,6 +620,7 @@ def _read_answers(
             beams=reading.beams,
             is_deployed=bool(reading.deployed),
             missing=reading.missing,
+            halvings=reading.halvings or HALVINGS,
         )
     if is_greedy and not inputs.is_greedy and not inputs.samples_differ:
         inputs.is_greedy = True

@@ -100,6 +100,7 @@ BASES = {
     words.EXAMPLES: Basis(
         " (other examples, too)", ", also under other examples,", ", also under other examples"
     ),
+    words.CONTROL: Basis("", "", " beyond chance flips"),
 }
 _REASONS = {
     BROKEN: "the old threshold is broken, and labels certify a new one",
@@ -355,9 +356,11 @@ def following_sentence(
             f"Asked {asked}: one ask decides which questions changed (gained and lost: "
             f"{first}; {second}), the other one has the confidence{often}"
         )
+    if numbers["repeated"]:
+        notes.append(_repeats(found))
     if shift := _common_shift(found):
         notes.append(shift)
-    if word == words.MOVED:
+    if word == words.MOVED and basis != words.COPIES:
         notes.append(
             f"These {sum(flips):,} flips may be chance: ask twice, give samples, name a "
             "control, or say that the answers are greedy"
@@ -381,8 +384,29 @@ def _too_few(found: Finding) -> str:
     if pd.isna(gained):
         return "No pair of checkpoints gains and loses questions"
     return (
-        f"{gained:,} gained and {lost:,} lost questions give no interval, which needs "
-        f"{found.evidence['min_direction']} of each in each pair"
+        f"An interval needs {found.evidence['min_direction']} questions, in different groups, "
+        f"of each kind in each pair: gained ({gained:,} in all), lost ({lost:,}), still wrong "
+        "and still right"
+    )
+
+
+def _repeats(found: Finding) -> str:
+    """Describe the answers that a version gave twice."""
+    numbers = found.evidence
+    answers = f"{numbers['repeated']:,} answers"
+    if found.basis == words.CONTROL:
+        said = f"Of {answers} that were asked again, {numbers['flipped']:,} changed their label"
+        said += f"; such flips alone could make {short(numbers['by_chance'])} of *moved*"
+        return said if numbers["flipped"] else f"{said}, and a copied file looks the same"
+    said = (
+        f"Equal in label and confidence: {percent(numbers['alike'])} of {answers} in two asks "
+        f"of a version, {percent(numbers['alike_between'])} in asks of two versions"
+    )
+    if found.basis != words.COPIES:
+        return said
+    return (
+        f"{said}. Other right answers have other digits, so a part seems copied (a cache, a "
+        "seed or a resumed job), and the flips may be chance"
     )
 
 

@@ -247,8 +247,8 @@ PREDICTIONS = Table.parse(
     "confidence:real correct:flag ask!:int=0 group=",
     path_columns="model dataset estimator",
     ask=(
-        "0 for the answers of all other results; 1 and 2 for halves of their samples, 2 "
-        "without 1 for a second ask, 3 for one after other examples"
+        "0 for the answers of all other results; 1 to 89 for further asks, 90 for one after "
+        "other examples, 101 and 102 for halves of samples, 201 and 202 for other halves"
     ),
 )
 Predictions = Annotated[pd.DataFrame, PREDICTIONS]
@@ -366,8 +366,8 @@ CLAIMS = Table.parse(
     "make_claims",
     f"{CELL} asks! metric! value?:real {INTERVAL} simultaneous_lower?:real "
     "simultaneous_upper?:real n_compared:int n_seeds:int halvings:int improvement?:int "
-    "regression?:int other_improvement?:int other_regression?:int left_out:int basis word "
-    "lacking",
+    "regression?:int other_improvement?:int other_regression?:int left_out:int repeated:int "
+    "flipped:int alike?:real alike_between?:real by_chance?:real basis word lacking",
     path_columns="model dataset",
     asks="one ask, or cross: two asks with exchanged roles",
     value="mean over seeds",
@@ -383,9 +383,14 @@ CLAIMS = Table.parse(
     other_improvement="gained questions of the second ask",
     other_regression="lost questions of the second ask",
     left_out="answers without a label in one of the asks",
+    repeated="answers that a version gave in two asks of a user",
+    flipped="those of them with another label",
+    alike="share of them with the same label and confidence; missing for an ask of a part",
+    alike_between="the same share between asks of two versions",
+    by_chance="what chance flips alone could reach, next to an ask of a part",
     basis=(
-        "what the word rests on: cross, other examples, one ask, declared or samples; empty "
-        "elsewhere"
+        "what the word rests on: cross, other examples, control, one ask, declared, samples or "
+        "copies; empty elsewhere"
     ),
     word="claim about the estimator; empty in rows on which it does not rest",
     lacking="first test that failed, or the placebo that earns the word, and withholds it",

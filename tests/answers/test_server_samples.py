@@ -12,7 +12,13 @@ from judge_server import any_json, as_json, cut, cut_in_the_middle, error
 from sample_from_server import sample_from_server
 from werkzeug import Response
 
-from persistcal.answers.served import Sample, SampleDraws, Served, read_samples, sample_requests
+from persistcal.answers.served import (
+    SampleDraws,
+    Served,
+    ServedSample,
+    read_samples,
+    sample_requests,
+)
 from persistcal.models.prompts import FewShot, few_shot_bodies
 from persistcal.server.spending import BadReplyError, ServerError
 from persistcal.store import artifacts
@@ -304,9 +310,11 @@ def test_tokens_that_do_not_spell_a_cut_answer_are_refused_unless_their_bytes_do
 def test_a_refusal_is_an_answer_without_log_probability(fake):
     fake.next_replies = [{"choices": [choice_of(None, refusal="I cannot.")]}]
     [[sample]] = fake.sample(CHAT[:1], logprobs=True)
-    assert sample == Sample("I cannot.", None, None, "refusal")
+    assert sample == ServedSample("I cannot.", None, None, "refusal")
     fake.next_replies = [error(400, "content_filter")]
-    assert fake.sample(CHAT[1:2], logprobs=True) == [[Sample("", None, None, "content_filter")]]
+    assert fake.sample(CHAT[1:2], logprobs=True) == [
+        [ServedSample("", None, None, "content_filter")]
+    ]
 
 
 CONTEXT_ERRORS = {

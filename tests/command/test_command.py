@@ -618,7 +618,7 @@ def test_tables_that_were_made_are_written_although_a_later_step_fails(update, m
     with pytest.raises(MemoryError):
         run(*words)
     assert {p.stem for p in out.iterdir()} == {
-        *("metrics", "significance", "intervals", "claims", "contrast_sets")
+        *("metrics", "significance", "intervals", "claims", "placebos", "contrast_sets")
     }
     monkeypatch.undo()
     monkeypatch.setattr(display.Comparison, "to_html", fail)

@@ -41,7 +41,7 @@ def test_a_second_ask_gives_crossed_claims_and_changes_no_other_table(asks):
     ("words", "message"),
     [
         ("--again v1a.csv v2b.csv", "v1a.csv: is a copy of v1a.csv; ask the same"),
-        ("--again v1b.csv", "gives 1 files for 2"),
+        ("--again v1b.csv v2b.csv v2s.csv", "gives 3 files for 2"),
         ("--again v1s.csv v2s.csv", "'confidence' has the seed 0 in one of the two asks only"),
         ("--again - -", "-: standard input is given twice"),
         ("--again other.csv v2b.csv", "the two asks have other questions"),
@@ -157,6 +157,41 @@ def test_three_asks_in_a_column_are_crossed_in_all_pairs_and_their_order_does_no
         crossed.append(claims)
     assert crossed[0]["halvings"].eq(3).all()
     assert crossed[0].loc["moved", "value"] == pytest.approx(crossed[1].loc["moved", "value"])
+
+
+def test_a_part_of_one_version_asked_again_is_a_control(asks, capsys):
+    for version in ("v1", "v2"):  # the version is in the file's name only
+        rows = pd.read_csv(f"{version}a.csv").drop(columns="checkpoint")
+        rows.to_csv(f"{version}.csv", index=False)
+    rows.head(30).to_csv("v2_again.csv", index=False)
+    fast = ("--replicates", 200, "--min-contrast", 5, "--verbose")
+    files = ("v1.csv", "v2.csv", "--again", "v2_again.csv", "--greedy")
+    assert run("compare", *files, *fast) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "Of 30 answers that were asked again, 0 changed their label" in text
+    assert "a copied file looks the same" in text
+    claims = pd.read_csv("comparison/claims.csv").query("metric == 'moved'")
+    assert claims[["basis", "repeated", "flipped"]].to_numpy().tolist() == [["control", 30, 0]]
+
+
+def test_a_copy_is_a_second_ask_of_greedy_answers_only(asks, capsys):
+    files = ("v1a.csv", "v2a.csv", "--again", "v1c.csv", "v2c.csv", "--greedy")
+    for version in ("v1", "v2"):
+        pd.read_csv(f"{version}a.csv")[::-1].to_csv(f"{version}c.csv", index=False)
+    assert run("metrics", *files[:-1]) == 1
+    assert "say that the answers are greedy" in capsys.readouterr().err
+    inputs = read_study(files[:2], Reading(again=files[3:5], greedy=True))
+    assert inputs.is_greedy and inputs.all_predictions["ask"].nunique() == 2
+
+
+def test_asks_in_several_files_are_one_set_of_asks(asks):
+    for k, ask in enumerate("ab", start=1):
+        both = pd.concat(pd.read_csv(f"{version}{ask}.csv") for version in ("v1", "v2"))
+        both.assign(ask=k).to_csv(f"{ask}.csv", index=False)
+    rows = read_study(["a.csv", "b.csv"], Reading()).all_predictions
+    assert rows["ask"].value_counts().to_dict() == {0: 160, 1: 160}
+    second = pd.read_csv("b.csv")
+    assert rows.loc[rows["ask"] == 1, "confidence"].tolist() == second["confidence"].tolist()
 
 
 def test_a_version_whose_second_ask_is_its_first_in_another_order_is_refused(asks, capsys):

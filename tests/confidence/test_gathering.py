@@ -120,10 +120,10 @@ def test_each_half_of_the_samples_is_an_ask_with_its_own_answer_and_confidence(h
     assert predictions[columns].to_numpy().tolist() == [
         [0, "b", 0.1, True],
         [0, "c", 0.2, False],
-        [1, "b", 0.3, True],
-        [1, "c", 0.4, True],
-        [2, "b", 0.5, False],
-        [2, "c", 0.6, True],
+        [101, "b", 0.3, True],
+        [101, "c", 0.4, True],
+        [102, "b", 0.5, False],
+        [102, "c", 0.6, True],
     ]
 
 

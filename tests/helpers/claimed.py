@@ -1,5 +1,6 @@
 """Rows of the table CLAIMS about one estimator."""
 
+import numpy as np
 import pandas as pd
 
 from persistcal.evaluation.claims import METRICS
@@ -16,6 +17,11 @@ NUMBERS = {
     "other_improvement": None,
     "other_regression": None,
     "left_out": 0,
+    "repeated": 0,
+    "flipped": 0,
+    "alike": np.nan,
+    "alike_between": np.nan,
+    "by_chance": np.nan,
 }
 
 

@@ -284,8 +284,9 @@ def test_too_few_lost_questions_give_no_claim_and_a_reason():
     undefined = dict.fromkeys(("moved", "moved_gained", "moved_lost"), (0.75, np.nan, np.nan))
     claims = claim_rows("too few changed questions", **undefined)
     assert follow(part_of(RIGHT, CONFIDENCE), claims) == [
-        "Own has too little data to show whether it followed. 5 gained and 2 lost questions "
-        "give no interval, which needs 5 of each in each pair."
+        "Own has too little data to show whether it followed. An interval needs 5 questions, "
+        "in different groups, of each kind in each pair: gained (5 in all), lost (2), still "
+        "wrong and still right."
     ]
 
 

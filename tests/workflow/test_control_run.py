@@ -108,7 +108,7 @@ def test_beams_are_asked_again_after_other_examples(tmp_path):
     rated = artifacts.read(
         tmp_path / "out/predictions/tiny/quiz/self_consistency.parquet", artifacts.PREDICTIONS
     )
-    assert set(rated["ask"]) == {0, 3}
+    assert set(rated["ask"]) == {0, 90}
     twice = artifacts.read_csv(tmp_path / "out/claims.csv", artifacts.CLAIMS)
     assert set(twice["asks"]) == {"one ask", "cross"}
     own = twice[twice["asks"] == "one ask"].reset_index(drop=True)

@@ -71,7 +71,11 @@ def check_said(out):
     rated = artifacts.read(
         out / "predictions/served/quiz/said_probability.parquet", artifacts.PREDICTIONS
     )
-    assert set(rated["ask"]) == {0, 1, 2}  # halves of four samples, asked about in words, too
+    assert set(rated["ask"]) == {
+        0,
+        101,
+        102,
+    }  # halves of four samples, asked about in words, too
     rated = rated[rated["ask"] == 0]
     for checkpoint in CHECKPOINTS:
         path = out / f"replies/served/{checkpoint}/quiz/test/said_probability.parquet"

@@ -90,6 +90,7 @@ def test_the_example_runs_to_metrics_tables_figures_and_page(
     by_command = "by_command"
     words = [file, "--out", tmp_path / by_command, "--replicates", "200"]
     further = ["--min-contrast", str(min_contrast), "--precision", "0.8"]
+    further += ["--halvings", "1"] if example == "own_answers" else []
     python("-m", "persistcal", "compare", *words, *further, folder=ROOT, **environment)
     with pytest.raises(SystemExit) as end:
         main(["threshold", *map(str, words), "--precision", "0.8"])

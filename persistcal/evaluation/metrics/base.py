@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from persistcal.evaluation.draws import Pseudo
     from persistcal.evaluation.predictions import Array
     from persistcal.evaluation.runs import FullSet, OnContrastSet
 
@@ -34,7 +35,7 @@ class MetricKey(NamedTuple):
     metric: str
 
 
-class Flips(NamedTuple):
+class ChanceFlips(NamedTuple):
     """The chance flips that a control predicts for a change, in each direction.
 
     `runs` are of one estimator and seed on the control's contrast sets, and `weights`, (their
@@ -45,13 +46,6 @@ class Flips(NamedTuple):
     runs: Sequence[OnContrastSet]
     weights: Array
     n_seen: float
-
-
-class Pseudo(NamedTuple):
-    """Weights of pseudo-questions, (4, n_columns), and mean sizes of groups by direction."""
-
-    weights: Array
-    sizes: tuple[float, float]
 
 
 class Corrected(NamedTuple):
@@ -154,7 +148,7 @@ class Metric:
         raise NotImplementedError
 
     def beyond(
-        self, run: OnContrastSet, weights: Array, chance: Flips, pseudo: Pseudo | None
+        self, run: OnContrastSet, weights: Array, chance: ChanceFlips, pseudo: Pseudo | None
     ) -> Corrected:
         """Return the value beyond chance flips, see `persistcal.evaluation.control`.
 
@@ -226,7 +220,7 @@ class BalancedMean(Mean):
         return balanced_replicates(values, runs[0].improvement, weights, pseudo, sizes)
 
     def beyond(
-        self, run: OnContrastSet, weights: Array, chance: Flips, pseudo: Pseudo | None
+        self, run: OnContrastSet, weights: Array, chance: ChanceFlips, pseudo: Pseudo | None
     ) -> Corrected:
         """Return what is left of both means without the chance flips of the control."""
         import numpy as np

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from persistcal.evaluation.metrics.base import Flips, Pseudo
+    from persistcal.evaluation.draws import Pseudo
+    from persistcal.evaluation.metrics.base import ChanceFlips
     from persistcal.evaluation.predictions import Array
     from persistcal.evaluation.runs import FullSet, OnContrastSet
 
@@ -67,7 +68,7 @@ class ChangeAUC(Metric):
         return np.array(in_threads(measure, range(len(runs)), size=weights.size))
 
     def beyond(
-        self, run: OnContrastSet, weights: Array, chance: Flips, pseudo: Pseudo | None
+        self, run: OnContrastSet, weights: Array, chance: ChanceFlips, pseudo: Pseudo | None
     ) -> Corrected:
         """Return the AUC without pairs in which a flip is by chance."""
         import numpy as np

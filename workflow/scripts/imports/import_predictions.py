@@ -9,7 +9,7 @@ from persistcal.readers.predictions import (
     check_spelling,
     collect_rows,
     imported_answers,
-    settle_confidences,
+    settle_rows,
 )
 from persistcal.store.artifacts import PREDICTIONS, Answers, Predictions
 from persistcal.store.jobs import log, run
@@ -27,7 +27,7 @@ def import_predictions(
     with name_files_in_errors(file):
         batches = read_batches(file, known_names=COLUMNS.names, choose=check_columns)
         collected = collect_rows(batches, checkpoints=checkpoints, datasets=datasets)
-        rows = settle_confidences(collected, narrow=collected.attrs.get(NARROW, ()))
+        rows = settle_rows(collected, narrow=collected.attrs.get(NARROW, ()))
         check_spelling(rows)
         check_predictions(rows, datasets, checkpoints)
     log.info("%d predictions", len(rows))

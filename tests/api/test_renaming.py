@@ -1,0 +1,62 @@
+"""Names of models, checkpoints, estimators, datasets and files are no data."""
+
+import numpy as np
+import pandas as pd
+from synthetic_predictions import CHECKPOINTS, make_predictions
+
+import persistcal
+from persistcal.api.evaluate import compare_inputs
+from persistcal.readers.inputs import make_settings
+from persistcal.readers.reading import Reading
+from persistcal.readers.study import read_study
+
+SETTINGS = {"min_contrast": 5, "n_replicates": 200}
+NEW = {"m": "z", "quiz": "trivia", "a": "1st", "b": "0th", "c": "x"}
+NEW |= {"own": "zz", "coarse": "y", "learnt": "a1", "end_correct": "b1"}
+LISTS = {"significance": "block", "min_contrast": "kept"}  # columns of several names
+
+
+def numbers_of(compared, names):
+    """Return the rows of all tables with their first names, in an order of their own."""
+    first = {new: old for old, new in names.items()}
+    made = {}
+    for name, table in compared.tables.items():
+        table = table.drop(columns=LISTS.get(name, []))
+        texts = table.select_dtypes(exclude="number").columns
+        table[texts] = table[texts].map(lambda text: first.get(text, text))
+        made[name] = table.sort_values([*texts, *table.columns.drop(texts)], ignore_index=True)
+    return made
+
+
+def assert_same(made, expected):
+    assert made.keys() == expected.keys()
+    for name, table in made.items():
+        pd.testing.assert_frame_equal(table, expected[name], rtol=1e-9, obj=name)
+
+
+def test_a_frame_with_other_names_and_another_order_has_the_same_numbers():
+    rows = make_predictions(60).assign(model="m", dataset="quiz", train_dataset="quiz")
+    renamed = rows.sample(frac=1, random_state=0).replace(NEW)
+    states = [NEW[name] for name in CHECKPOINTS]
+    usual = persistcal.compare(rows, CHECKPOINTS, **SETTINGS)
+    other = persistcal.compare(renamed, states, **SETTINGS)
+    assert_same(numbers_of(other, NEW), numbers_of(usual, {}))
+
+
+def test_files_of_samples_with_other_names_and_another_order_have_the_same_numbers(
+    tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    rng, tables, compared = np.random.default_rng(1), [], []
+    ids = np.repeat([f"q{k}" for k in rng.permutation(50)], 4)
+    for version in ("a", "b"):
+        rows = {"question_id": ids, "question": ids, "references": "yes", "model": "m"}
+        rows |= {"answer": rng.choice(["yes", "no", "or"], 200), "checkpoint": version}
+        tables.append(pd.DataFrame(rows).assign(dataset="quiz"))
+    for names, files in (({}, ["one.csv", "two.csv"]), (NEW, ["z.csv", "a.csv"])):
+        for file, table in zip(files, tables, strict=True):
+            order = table.sort_values("question_id", kind="stable") if names else table
+            order.replace(names).to_csv(file, index=False)
+        inputs = read_study(files, Reading(beams=False))
+        compared.append(numbers_of(compare_inputs(inputs, make_settings(**SETTINGS)), names))
+    assert_same(*compared)
