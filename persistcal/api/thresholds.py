@@ -1,6 +1,6 @@
 """Select a threshold on a checkpoint, check it on a later one, or certify it there."""
 
-from bisect import bisect_left
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +32,7 @@ from persistcal.readers.study import read_predictions
 from persistcal.report.phrases import (
     chance,
     exact_percent,
+    joined,
     percent,
     possible_errors,
     shown_threshold,
@@ -58,8 +59,9 @@ from persistcal.store.user_files import UserTableError, name_files_in_errors, re
 
 SEED = 17  # seed of the random order of the answers
 TO_FILL = "correct"
+PLAN = "planned_looks"  # the same in all rows, so that a deleted row changes no plan
 SHOWN = ["question", "references", "earlier_answer", "later_answer"]
-COLUMNS = ["order", "question_id", *SHOWN, "look", DRAWN_FROM, TO_FILL]  # a sheet's columns
+COLUMNS = ["order", "question_id", *SHOWN, PLAN, DRAWN_FROM, TO_FILL]  # a sheet's columns
 TEXTS = {"answer": "later_answer"}  # columns of a file with texts
 
 
@@ -294,12 +296,15 @@ class Relabelling:
             )
         present = self._present(path)
         listed = find_rows(present, "question_id", set(self.ids)) if present else {}
+        plan = f"at {joined([*map(str, planned)])} labels"  # a text for every spreadsheet
+        if present:
+            plan = present.rows[0].cells[PLAN]
         rows = [
             {
                 "order": place + 1,
                 "question_id": self.ids[position],
                 **self._texts.loc[self.ids[position]],
-                "look": "" if present else 1 + bisect_left(planned, place + 1),
+                PLAN: plan,
                 DRAWN_FROM: self.source(),
             }
             for place, position in enumerate(self._order[: planned[-1]])
@@ -445,9 +450,16 @@ class Relabelling:
         n_labels = filled_prefix(sheet, entries)
         if not n_labels:
             raise ValueError(f"{path}: no answer is labelled yet; fill in {TO_FILL!r}.")
-        looks = [row.cells["look"].strip().partition(".")[0] for row in ordered]
-        last = {look: place for place, look in enumerate(looks, start=1) if look}
-        return list(last.values()), np.array([mark == 1 for _, mark in entries[:n_labels]])
+        plan = ordered[0].cells[PLAN]
+        for row in ordered:
+            if row.cells[PLAN] != plan:
+                raise sheet.refuse(
+                    row,
+                    f"plans looks {row.cells[PLAN]!r}, and the first row {plan!r}; restore the "
+                    "column from the sheet as drawn.",
+                )
+        planned = [int(size) for size in re.findall(r"\d+", plan)]
+        return planned, np.array([mark == 1 for _, mark in entries[:n_labels]])
 
 
 def read_texts(path: str) -> pd.DataFrame:

@@ -153,7 +153,7 @@ def test_a_filled_sheet_is_never_overwritten_and_a_larger_sheet_keeps_its_labels
     assert path.read_bytes().startswith(content)
     sheet = pd.read_csv(path, dtype=str, keep_default_na=False)
     pd.testing.assert_frame_equal(sheet[:30], filled)
-    assert sheet["look"].tolist() == ["1"] * 20 + ["2"] * 10 + [""] * 5
+    assert set(sheet["planned_looks"]) == {"at 20 and 30 labels"}
     other_files = versions["v1"], versions["broken"]
     assert run("threshold", *other_files, "--sheet", 10, "--out", path.parent) == 1
     assert "someone has written into it, so it is kept" in capsys.readouterr().err
@@ -182,6 +182,21 @@ def test_each_look_at_the_labels_spends_a_share_of_the_error_probability(
     assert run("threshold", *files, *words, "--delta", 0.05) == 0
     row = pd.read_csv(path.parent / "looks.csv").iloc[-1]
     assert (row["level"], row["error_so_far"]) == (0.025, 0.125)
+
+
+def test_deleted_rows_make_no_look_a_planned_one(unfilled_sheet, capsys):
+    files, path = unfilled_sheet
+    fill(path, 25)
+    sheet = pd.read_csv(path, dtype=str, keep_default_na=False)
+    sheet[:25].to_csv(path, index=False)
+    words = ["--labels", path, "--precision", 0.6, "--out", path.parent]
+    assert run("threshold", *files, *words) == 0
+    look = pd.read_csv(path.parent / "looks.csv").iloc[-1]
+    assert not look["planned"] and look["level"] == 0.025
+    sheet.assign(planned_looks="at 25 labels").head(1).to_csv(path, index=False)
+    sheet[1:].to_csv(path, mode="a", header=False, index=False)
+    assert run("threshold", *files, *words) == 1
+    assert "restore the column from the sheet as drawn" in capsys.readouterr().err
 
 
 def test_labels_that_skip_rows_of_the_random_order_are_refused(unfilled_sheet, capsys):
