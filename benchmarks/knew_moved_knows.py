@@ -130,7 +130,7 @@ SAMPLED = [
 ]
 
 
-class Drawn(NamedTuple):
+class DrawnAnswers(NamedTuple):
     """Labels and confidences of both versions, (2, n), for each role, and groups."""
 
     labels: list[Array]
@@ -197,7 +197,9 @@ def rated_sets(labels: Sequence[Array], confidences: Sequence[Array]) -> list[Ra
     return made
 
 
-def draw_sampled(world: Sampled, n: int, halvings: int, rng: np.random.Generator) -> Drawn:
+def draw_sampled(
+    world: Sampled, n: int, halvings: int, rng: np.random.Generator
+) -> DrawnAnswers:
     """Return the roles of both halves of all halvings; of 0 halvings one half alone."""
     chances = draw_chances(world, n, rng)
     counts = [rng.multinomial(world.n_samples, of) for of in chances]
@@ -211,7 +213,7 @@ def draw_sampled(world: Sampled, n: int, halvings: int, rng: np.random.Generator
         for selecting, rating in ((0, 1), (1, 0)) if halvings else ((0, 0),):
             labels.append(np.array([asks[version][selecting][0] for version in (0, 1)]))
             confidences.append(np.array([asks[version][rating][1] for version in (0, 1)]))
-    return Drawn(labels, confidences, np.arange(n))
+    return DrawnAnswers(labels, confidences, np.arange(n))
 
 
 def halve(counts: Array, rng: np.random.Generator) -> Array:
@@ -241,7 +243,9 @@ def bootstrap_of(groups: NDArray[np.intp], settings: EvaluationSettings) -> Boot
     )
 
 
-def judge(drawn: Drawn, *, replicates: int, seed: int, n_compared: int = 1) -> dict[str, float]:
+def judge(
+    drawn: DrawnAnswers, *, replicates: int, seed: int, n_compared: int = 1
+) -> dict[str, float]:
     """Return which intervals are above chance, and whether the word and placebos are earned."""
     settings = EvaluationSettings(min_contrast=1, n_replicates=replicates, seed=seed)
     sets, level = rated_sets(drawn.labels, drawn.confidences), LEVEL / n_compared
@@ -289,7 +293,7 @@ def shares(
             drawn = draw_sampled(world, n, halvings, rng)
         else:
             labels, stated = draw_answers(world, n, rng)
-            drawn = Drawn([labels], [stated], np.arange(n) // world.group)
+            drawn = DrawnAnswers([labels], [stated], np.arange(n) // world.group)
         rows.append(judge(drawn, replicates=replicates, seed=number, n_compared=n_compared))
     table = pd.DataFrame(rows)
     return {**table.drop(columns="too_few").fillna(0.0).mean(), "too_few": table.too_few.mean()}
