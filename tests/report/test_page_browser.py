@@ -310,6 +310,30 @@ def test_answers_of_an_estimator_are_stacked_on_a_narrow_screen(open_page, page)
     assert run(open_page, "return document.documentElement.scrollWidth") <= 420
 
 
+def test_on_a_narrow_screen_numbers_of_flows_are_apart_and_a_cut_table_says_so(open_page, page):
+    resize(open_page, 300, 900)
+    visit(open_page, page)
+    boxes = run(
+        open_page,
+        "return [...document.querySelectorAll('#knowledge svg text')]"
+        ".filter((n) => /[▲▼]/.test(n.textContent)).map((n) => n.getBoundingClientRect())"
+        ".map((b) => [b.left, b.right, b.top, b.bottom])",
+    )
+    assert len(boxes) == 2 * 3  # gained and lost between four checkpoints
+    for i, (left, right, top, bottom) in enumerate(boxes):
+        for other_left, other_right, other_top, other_bottom in boxes[:i]:
+            is_beside = left >= other_right or right <= other_left
+            assert is_beside or top >= other_bottom - 4 or bottom <= other_top + 4
+    hint = "const m = document.getElementById('matrix'), hint = m.nextElementSibling;"
+    hint += "return m.classList.contains('cut') && hint.checkVisibility() && hint.textContent"
+    run(open_page, "document.getElementById('matrix').style.width = '120px'")
+    wait_for_frames(open_page)
+    assert run(open_page, hint) == "scroll for more →"
+    run(open_page, "document.getElementById('matrix').scrollLeft = 1000")
+    wait_for_frames(open_page)
+    assert run(open_page, hint) is False
+
+
 def test_the_choice_of_model_and_dataset_changes_the_verdict(browser, two_by_two):
     resize(browser, 1280, 800)
     visit(browser, two_by_two)

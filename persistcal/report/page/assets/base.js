@@ -47,6 +47,15 @@ document.addEventListener('pointermove', (event) => {
 });
 document.addEventListener('scroll', () => tip.classList.remove('on'), { passive: true, capture: true });
 
+// What is wider than its box fades at the edge and says so, until it is scrolled to its end.
+function markCut(node) {
+  const cut = node.scrollWidth - node.clientWidth - node.scrollLeft > 1;
+  node.classList.toggle('cut', cut);
+  if (cut && !node.nextElementSibling?.matches('.more')) node.after(h('p', { class: 'note more' }, 'scroll for more →'));
+}
+const boxes = new ResizeObserver((entries) => entries.forEach((entry) => markCut(entry.target)));
+document.addEventListener('scroll', (event) => event.target.matches?.('.scroll') && markCut(event.target), { passive: true, capture: true });
+
 // Draws a chart at the width it has, and again when that changes.
 function chart(draw, label) {
   const box = h('div', { class: 'chart' });

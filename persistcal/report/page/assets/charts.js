@@ -130,8 +130,11 @@ function accuracyChart(checkpoints, datasets) {
 // Known and unknown questions at each checkpoint, and what moves between them.
 function flowChart(checkpoints, flows) {
   const draw = (width) => {
-    const height = 280, left = 4, right = 4, top = 24, bottom = 30, bar = Math.max(8, Math.min(26, width / checkpoints.length / 5));
+    const left = 4, right = 4, bottom = 30, bar = Math.max(8, Math.min(26, width / checkpoints.length / 5));
     const step = (width - left - right - bar) / Math.max(1, checkpoints.length - 1);
+    // Two numbers stand side by side or, in narrow gaps, one above the other.
+    const longest = Math.max(...flows.map((f) => `${count(f.gained)}${count(f.lost)}`.length));
+    const narrow = step - bar < 34 + 8 * longest, top = narrow ? 40 : 24, height = 256 + top;
     const total = Math.max(...flows.map((f) => f.kept + f.gained + f.lost + f.unknown));
     const size = (n) => (n / total) * (height - top - bottom);
     const base = height - bottom;
@@ -149,9 +152,8 @@ function flowChart(checkpoints, flows) {
       ribbon(x1, base - kept - lost - gained - unknown, base - kept - lost - gained, x2, base - kept - gained - lost - unknown, base - kept - gained - lost, 'none', `${between}\n${count(f.unknown)} unknown at both`);
       ribbon(x1, base - kept - lost - gained, base - kept - lost, x2, base - kept - gained, base - kept, 'up', `${between}\n${count(f.gained)} gained`);
       ribbon(x1, base - kept - lost, base - kept, x2, base - kept - gained - lost, base - kept - gained, 'down', `${between}\n${count(f.lost)} lost`);
-      if (x2 - x1 > 44) {
-        nodes.push(text((x1 + x2) / 2, top - 9, `▲${count(f.gained)} ▼${count(f.lost)}`, { 'text-anchor': 'middle' }));
-      }
+      const shown = [`▲${count(f.gained)}`, `▼${count(f.lost)}`], rows = narrow ? shown : [shown.join(' ')];
+      if (x2 - x1 > 26) rows.forEach((row, k) => nodes.push(text((x1 + x2) / 2, 15 + 15 * k, row, { 'text-anchor': 'middle' })));
     });
     checkpoints.forEach((c, i) => {
       const before = flows[i - 1], after = flows[i];

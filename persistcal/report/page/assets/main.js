@@ -57,6 +57,7 @@ function startNavigation() {
   // What is scrolled to stays below the bar, which takes two lines in a narrow window.
   const bar = document.querySelector('.bar');
   new ResizeObserver(() => { document.documentElement.style.scrollPaddingTop = `${bar.offsetHeight + 12}px`; }).observe(bar);
+  document.querySelectorAll('.scroll').forEach((node) => boxes.observe(node));
   const links = [...document.querySelectorAll('.bar nav a')];
   const seen = new IntersectionObserver((entries) => {
     for (const entry of entries) {
