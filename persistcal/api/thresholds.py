@@ -423,8 +423,8 @@ class Relabelling:
                     f"has the order {order} and question {name!r}, which has {place}: a column "
                     "was sorted without the others; restore the rows from the sheet as drawn.",
                 )
-            if self._has_answers:
-                check_shown(sheet, row, "later_answer", self._texts.at[name, "later_answer"])
+            for column, text in self._texts.loc[name].dropna().items():
+                check_shown(sheet, row, str(column), text)
 
     def _read_labels(self, path: str) -> tuple[list[int], NDArray[np.bool_]]:
         """Return the sizes of the planned looks of a sheet, and its labels in random order."""

@@ -46,23 +46,10 @@ def draw_sheet(
 
     Returns columns `GIVEN` and, empty, `TO_FILL`; refuses fewer of a kind than asked for.
     """
-    joined = _both(earlier, later)
+    joined = _both(questions, earlier, later)
     order = _draw(joined, draws, seed)
-    shown = joined.set_index("question_id").loc[order]
-    asked = questions.set_index("question_id").loc[order]
-    return pd.DataFrame(
-        {
-            "question_id": order,
-            "question": asked["question"].to_numpy(),
-            "references": [
-                " | ".join([*usual, *_elsewhere(truths)])
-                for usual, truths in zip(asked["references"], asked["truths"], strict=True)
-            ],
-            "earlier_answer": shown["answer_earlier"].to_numpy(),
-            "later_answer": shown["answer_later"].to_numpy(),
-            **dict.fromkeys(TO_FILL, ""),
-        }
-    )
+    shown = joined.set_index("question_id").loc[order].reset_index()
+    return shown[GIVEN].assign(**dict.fromkeys(TO_FILL, ""))
 
 
 def _elsewhere(truths: str | None) -> list[str]:
@@ -75,7 +62,9 @@ def _elsewhere(truths: str | None) -> list[str]:
     ]
 
 
-def summarise_sheet(sheet: Sheet, earlier: pd.DataFrame, later: pd.DataFrame) -> pd.DataFrame:
+def summarise_sheet(
+    sheet: Sheet, questions: pd.DataFrame, earlier: pd.DataFrame, later: pd.DataFrame
+) -> pd.DataFrame:
     """Compare a filled sheet with the judge's labels; return the table AUDIT_AGREEMENTS.
 
     Entries of the sheet of `draw_sheet` are yes or no. Empty cells do not count, except that an
@@ -84,7 +73,7 @@ def summarise_sheet(sheet: Sheet, earlier: pd.DataFrame, later: pd.DataFrame) ->
     `agreement_complete`, the same without incomplete references; `reference_correct` and
     `reference_incomplete` over questions.
     """
-    joined = _both(earlier, later).set_index("question_id")
+    joined = _both(questions, earlier, later).set_index("question_id")
     filled = _read_entries(sheet, joined)
     judged = joined.loc[filled["question_id"]].reset_index()
     contrast = (judged["correct_earlier"] != judged["correct_later"]).to_numpy()
@@ -98,14 +87,20 @@ def summarise_sheet(sheet: Sheet, earlier: pd.DataFrame, later: pd.DataFrame) ->
 
 
 def states_of_sheet(
-    sheet: Sheet, earlier: pd.DataFrame, later: pd.DataFrame, *, draws: Draws, seed: int
+    sheet: Sheet,
+    questions: pd.DataFrame,
+    earlier: pd.DataFrame,
+    later: pd.DataFrame,
+    *,
+    draws: Draws,
+    seed: int,
 ) -> pd.DataFrame:
     """Return question_id, with its state by the judge and by a person (-1: not labelled).
 
     There is a row for each question that both checkpoints answered. The state is 2 × (earlier
     answer correct) + (later answer correct), see `persistcal.judge.correction`.
     """
-    joined = _both(earlier, later)
+    joined = _both(questions, earlier, later)
     filled = _read_entries(sheet, joined.set_index("question_id"))
     names = filled["question_id"]
     if (foreign := ~names.isin(_draw(joined, draws, seed))).any():
@@ -124,8 +119,19 @@ def states_of_sheet(
     )
 
 
-def _both(earlier: pd.DataFrame, later: pd.DataFrame) -> pd.DataFrame:
-    return earlier.merge(later, on="question_id", suffixes=("_earlier", "_later"))
+def _both(questions: pd.DataFrame, earlier: pd.DataFrame, later: pd.DataFrame) -> pd.DataFrame:
+    """Return the answers to the questions of both checkpoints, and what a sheet shows."""
+    both = earlier.merge(later, on="question_id", suffixes=("_earlier", "_later"))
+    asked = questions.set_index("question_id").loc[both["question_id"]]
+    references = [
+        " | ".join([*usual, *_elsewhere(truths)])
+        for usual, truths in zip(asked["references"], asked["truths"], strict=True)
+    ]
+    return both.assign(
+        question=asked["question"].to_numpy(),
+        references=references,
+        **{f"{side}_answer": both[f"answer_{side}"] for side in ANSWERS},
+    )
 
 
 def _draw(joined: pd.DataFrame, draws: Draws, seed: int) -> list[str]:
@@ -146,14 +152,14 @@ def _draw(joined: pd.DataFrame, draws: Draws, seed: int) -> list[str]:
 
 
 def _read_entries(sheet: Sheet, joined: pd.DataFrame) -> pd.DataFrame:
-    """Return question_id and each entry as 1, 0 or NaN; refuse a sheet of other answers.
+    """Return question_id and each entry as 1, 0 or NaN; refuse a sheet of other texts.
 
-    `joined` has the present answers of both checkpoints by question_id.
+    `joined` has what a sheet of today shows by question_id.
     """
     rows = find_rows(sheet, "question_id", set(joined.index))
     for name, row in rows.items():
-        for side in ANSWERS:
-            check_shown(sheet, row, f"{side}_answer", joined.at[name, f"answer_{side}"])
+        for column in GIVEN[1:]:
+            check_shown(sheet, row, column, joined.at[name, column])
     entries = pd.DataFrame(
         [[read_mark(sheet, row, name) for name in ENTRIES] for row in rows.values()],
         columns=ENTRIES,

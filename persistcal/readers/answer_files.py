@@ -18,6 +18,7 @@ from persistcal.store.user_files import (
     columns_of,
     kind_of,
     name_files_in_errors,
+    paths_of,
     read_file,
 )
 
@@ -83,11 +84,12 @@ def is_inspect_log(file: str) -> bool:
 def columns_and_scores(file: str, known_names: Collection[str]) -> tuple[list[str], bool]:
     """Return the columns of a file, and whether it is a log that scores given options."""
     rows = read_file(file, known_names=known_names) if kind_of(file) in JSON else None
-    columns = columns_of(file, known_names=known_names) if rows is None else [*map(str, rows)]
-    if not set(columns) >= harness_logs.LM_EVAL_KEYS:
-        return columns, set(columns) >= harness_logs.OLMES_KEYS
+    columns = columns_of(file, known_names=known_names) if rows is None else paths_of(rows)
+    logged = {name.partition(".")[0] for name in columns}
+    if not logged >= harness_logs.LM_EVAL_KEYS:
+        return columns, logged >= harness_logs.OLMES_KEYS
     log = read_file(file, known_names=known_names) if rows is None else rows
-    return columns, harness_logs.scores_options(log)
+    return [*map(str, log)], harness_logs.scores_options(log)
 
 
 def read_options(

@@ -70,9 +70,11 @@ SUBJECT = (
 )
 RIGHT = (
     *("is_correct", "correctness", "accuracy", "acc", "right", "hit", "label"),
-    *("grade", "passed", "pass", "is_right", "score"),
+    *("grade", "passed", "pass", "is_right", "success", "exact_match", "em", "score"),
 )
-ASKED = FileColumn("question", "text", synonyms=("prompt", "input", "query"), of=QUESTION)
+ASKED = FileColumn(
+    "question", "text", synonyms=("query", "prompt", "input", "problem"), of=QUESTION
+)
 SPLIT = FileColumn("split", "split", needed=False, of=QUESTION)
 
 PREDICTIONS = FileTable(
@@ -85,7 +87,7 @@ PREDICTIONS = FileTable(
         FileColumn(
             "confidence",
             "share",
-            synonyms=("conf", "prob", "probability", "p_true", "score", "certainty"),
+            synonyms=("conf", "prob", "probability", "p_true", "certainty"),
         ),
         FileColumn(
             "correct",
@@ -104,13 +106,19 @@ ANSWERS = FileTable(
         FileColumn(
             "references",
             "texts",
-            synonyms=("reference", "target", "gold", "ground_truth", "reference_answer"),
+            synonyms=(
+                *("reference", "target", "gold", "ground_truth", "reference_answer"),
+                *("expected_answer", "expected", "ideal"),
+            ),
             of=QUESTION,
         ),
         FileColumn(
             "answer",
             "reply",
-            synonyms=("response", "prediction", "output", "completion", "generation"),
+            synonyms=(
+                *("predicted_answer", "response", "prediction", "output", "completion"),
+                *("generation", "model_response"),
+            ),
         ),
         FileColumn("sample", "whole", needed=False, all_or_none=True),
         FileColumn("logprob", "logprob", needed=False, all_or_none=True),
@@ -149,6 +157,7 @@ NAMES = tuple(column.name for column in SUBJECT)
 
 # Words in names of columns in which a high value is a low confidence
 UNCERTAINTIES = {"uncertainty", "doubt", "entropy", "perplexity", "error", "risk", "variance"}
+VALUES = ("raw", "text", "content", "value")  # last names of nested fields that say nothing
 # Words that say what a column is, whatever else is in its name
 CLEAR = {
     "confidence": {"confidence", "conf", "probability", "prob", "certainty"},
@@ -171,6 +180,12 @@ class Hint(NamedTuple):
             if value := getattr(self, name):
                 options.append(f"--{name} {shlex.quote(value)}")
         return " ".join(options)
+
+    def with_text_as_id(self) -> "Hint":
+        """Return the options by which the question's text is its id, if an id was guessed."""
+        text = self.columns.get("question", "question")
+        given = {"question_id": text} if "question_id" in self.columns else {}
+        return self._replace(columns={**self.columns, **given})
 
     def join(self, further: "Hint") -> "Hint":
         """Return the options of both, where the first ones stay."""
@@ -267,15 +282,13 @@ def guess_columns(
     doubts: list[str] = []
     for name in lacking:
         free = [column for column in spare if column not in guesses.values()]
-        by_plain_name = {plain_name(column.rpartition(".")[2]): column for column in free[::-1]}
-        by_plain_name |= {plain_name(column): column for column in free[::-1]}
-        likely = [
-            by_plain_name[s] for s in (name, *SYNONYMS.get(name, ())) if s in by_plain_name
-        ]
+        called = {word: c for n in (3, 2, 1) for c in free[::-1] for word in _calls(c)[:n][-1:]}
+        likely = [called[s] for s in (name, *SYNONYMS.get(name, ())) if s in called]
         likely += [
             column
             for column in free
-            if CLEAR.get(name, set()) & _words(column) and not _words(column) & UNCERTAINTIES
+            if (words := _words(column)) & CLEAR.get(name, set())
+            and ("confidence" in words or not words & UNCERTAINTIES)
         ]
         fitting = [column for column in dict.fromkeys(likely) if fits(name, column)]
         if fitting:
@@ -294,6 +307,17 @@ def guess_columns(
         texts += [column for column in spare if plain_name(column) in ("question", "prompt")]
         guesses |= {"question_id": texts[0]} if texts else {}
     return Hint(guesses, doubts[0] if doubts else "")
+
+
+def _calls(column: str) -> list[str]:
+    """Return what a column can be called, as `output.raw` is an output; the best name first.
+
+    >>> _calls("output.raw"), _calls("results.Answers")
+    (['output_raw', 'output', 'output'], ['results_answers', 'answers', 'answer'])
+    """
+    *first, last = column.split(".")
+    part = plain_name(first[0] if first and last in VALUES else last)
+    return [plain_name(column).replace(".", "_"), part, part.removesuffix("s")]
 
 
 def _words(name: str) -> set[str]:

@@ -183,14 +183,19 @@ class PredictionTables:
                 f"persistcal metrics)."
                 f"{versions}"
             )
-        for rows in self.predictions.values():
-            sets = [set(i.unique()) for _, i in rows.groupby("checkpoint")["question_id"]]
-            if any(first & second for first, second in combinations(sets, 2)):
-                return
-        raise ValueError(
-            "No two checkpoints of a model answered a question in common; write question_id in "
-            "one way at all checkpoints."
+        if not self.has_common():
+            raise ValueError(
+                "No two checkpoints of a model answered a question in common; write "
+                "question_id in one way at all checkpoints."
+            )
+
+    def has_common(self) -> bool:
+        """Return whether two checkpoints of a model answered a question in common."""
+        of_rows = (
+            rows.groupby("checkpoint")["question_id"] for rows in self.predictions.values()
         )
+        sets = ([set(ids.unique()) for _, ids in grouped] for grouped in of_rows)
+        return any(a & b for several in sets for a, b in combinations(several, 2))
 
     def assumptions(self, settings: EvaluationSettings) -> list[str]:
         """Return sentences on the order of the checkpoints, the files and the contrast sets."""

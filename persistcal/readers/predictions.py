@@ -3,6 +3,7 @@
 import logging
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from itertools import product
 from typing import Any
 
@@ -33,7 +34,10 @@ LABELS_ONLY = {"confidence": "0", "estimator": NO_CONFIDENCE}
 NUMERIC = ("seed", "confidence", "correct", "ask")
 NARROW = "narrow"  # attribute: estimators whose confidences were float32
 KEY = ["checkpoint", "question_id", "train_dataset", "estimator", "seed", "ask"]
+RUN = ["train_dataset", "estimator", "seed"]
+FEW, MOST_SLIPS = 0.1, 20  # share of rows and number of names that can be slips
 CONTENT = ["question_id", "train_dataset", "estimator", "seed", "confidence", "correct"]
+GIVE_LABEL = "give 0 or 1, or nothing if it was not attempted, and --missing drop"
 WORTH = ("confidence", "correct")  # columns with missing values if a caller allows it
 
 
@@ -238,7 +242,7 @@ def _numbers(
     for name, wrong, remedy in (
         ("seed", ~((seed == np.floor(seed)) & (np.abs(seed) < 2**53)), "give a whole number"),
         ("confidence", ~scale.holds(confidence), f"give a number in {shown_scale}"),
-        ("correct", ~((correct == 0) | (correct == 1)), "give 0 or 1"),
+        ("correct", ~((correct == 0) | (correct == 1)), GIVE_LABEL),
     ):
         wrong = wrong & ~missing.get(f"no_{name}", np.zeros(len(row), bool))
         values = batch.column(name).filter(pa.array(wrong))[:3].to_pylist()
@@ -336,10 +340,52 @@ def check_predictions(
 
 
 def check_spelling(rows: pd.DataFrame) -> None:
-    """Refuse question ids that differ in spelling between checkpoints or models."""
+    """Refuse question ids that differ in spelling between checkpoints or models, and slips.
+
+    A slip is only named if all estimators judged the same answers nevertheless.
+    """
     for dataset, part in rows.groupby("dataset", sort=False, observed=True):
         if error := spelling_error(part):
             raise UserTableError(f"{dataset}: {error}")
+    if slip := _find_slip(rows):
+        answers = rows.groupby(["model", "dataset", "ask", "checkpoint"], observed=True)
+        runs = rows.groupby(
+            ["model", "dataset", "ask", "checkpoint", *RUN], observed=True, as_index=False
+        ).size()
+        sizes = runs.groupby(["model", "dataset", "ask", "checkpoint"], observed=True)["size"]
+        n_runs = sizes.size().groupby(["model", "dataset", "ask"], observed=True).nunique()
+        n_asked = answers["question_id"].nunique()
+        if (n_runs > 1).any() or (sizes.min() != n_asked).any():
+            raise UserTableError(slip)
+        log.warning("%s", slip)
+
+
+def _find_slip(rows: pd.DataFrame) -> str:
+    """Return a question about a rare name that is nearly that of other rows, or "".
+
+    The other name lacks just these rows.
+    """
+    whole = ["model", "dataset", "checkpoint", "question_id", *RUN, "ask"]
+    for column in ("model", "dataset", "checkpoint", "estimator", "question_id"):
+        counts = rows[column].value_counts()
+        counts, few_of = counts[counts > 0], FEW
+        if column == "question_id":  # all others have the same number of rows
+            counts, few_of = counts[counts < counts.max()], 0.5
+        rare = [name for name in counts.index if counts[name] <= few_of * counts.max()]
+        for name in rare if len(rare) <= MOST_SLIPS else ():
+            usual = {str(n): n for n in counts.index if counts[n] > counts[name]}
+            key = [other for other in whole if other != column]
+            for near in get_close_matches(str(name), list(usual), 1, 0.8):
+                few = rows[rows[column] == name]
+                same = few.merge(rows[rows[column] == usual[near]], on=key)
+                if same.empty:
+                    many = counts[usual[near]]
+                    return (
+                        f"a new {column} {str(name)!r} ({counts[name]:,} rows, first row "
+                        f"{few['row'].iloc[0]}); is it a slip of {near!r} ({many:,} rows)? "
+                        "Correct it, or name it differently"
+                    )
+    return ""
 
 
 def imported_answers(predictions: pd.DataFrame) -> pd.DataFrame:

@@ -24,6 +24,7 @@ from persistcal.store.user_files import (
 _SAMPLE = re.compile(r"\d{1,18}", re.ASCII)  # fits into a column of int64
 # Without the underscores, and the digits of other scripts, that Python's float takes
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
+SEVERAL_IDS = "have several ids"
 ROUNDING = 1e-5  # tolerance for a sum of log-probabilities above 0
 
 
@@ -240,7 +241,7 @@ def check_ids(asked: pd.DataFrame, same: Sequence[str]) -> None:
     if (is_repeated := asked.duplicated(key)).any():
         one = asked[is_repeated].iloc[0]
         raise refuse(
-            f"{is_repeated.sum()} questions of {one['dataset']} have several ids, so that they "
+            f"{is_repeated.sum()} questions of {one['dataset']} {SEVERAL_IDS}, so that they "
             f"would count several times, the first is {one['question']!r}",
             asked[(asked[key] == one[key]).all(axis=1)],
             "question_id",

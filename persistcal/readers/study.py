@@ -15,6 +15,7 @@ import pyarrow as pa
 from persistcal.answers.halves import HALVINGS
 from persistcal.evaluation.predictions import NO_CONFIDENCE
 from persistcal.evaluation.settings import EvaluationSettings
+from persistcal.questions.labels import parse_label
 from persistcal.readers import columns as tables
 from persistcal.readers import predictions as own_predictions
 from persistcal.readers.answer_files import (
@@ -54,7 +55,7 @@ from persistcal.readers.predictions import (
 )
 from persistcal.readers.rating import rate_answers, rate_options
 from persistcal.readers.reading import ANSWERS, OPTIONS, PREDICTIONS, USUAL, Reading
-from persistcal.readers.rules import RepeatedError
+from persistcal.readers.rules import SEVERAL_IDS, RepeatedError, as_label
 from persistcal.readers.scales import (
     PROBABILITIES,
     explain_scale,
@@ -73,10 +74,10 @@ from persistcal.store import artifacts
 from persistcal.store.files import sha256
 from persistcal.store.user_files import (
     TABLES,
-    TRUTHS,
     UserTableError,
     kind_of,
     name_files_in_errors,
+    paths_of,
     plain_name,
     read_batches,
     with_paths,
@@ -134,12 +135,17 @@ def _try_hint(
             scale = replace(scale, is_uncertainty=True)
         logging.disable(logging.WARNING)
         try:
-            _read_asks(files, replace(reading, columns=columns, scale=scale))
-            return UserTableError(error.problem, hint)
+            study = _read_asks(files, replace(reading, columns=columns, scale=scale))
+            if len(files) == 1 or study.has_common() or hint == hint.with_text_as_id():
+                return UserTableError(error.problem, hint)
+            hint = hint.with_text_as_id()
         except ValueError as next_error:
             further = getattr(next_error, "hint", None)
-            if isinstance(further, Hint) and hint.join(further) != hint:
-                hint = hint.join(further)
+            further = hint.join(further) if isinstance(further, Hint) else hint
+            if SEVERAL_IDS in str(next_error):
+                further = hint.with_text_as_id()
+            if further != hint:
+                hint = further
                 continue
             return UserTableError(f"{error.problem}; {hint} does not suffice: {next_error}")
         finally:
@@ -264,7 +270,8 @@ def _kind_and_columns(file: str, reading: Reading) -> tuple[str, set[str]]:
                 "columns there, with commas between them."
             )
         hint = _guess_kind(columns, present, matched, _fits(file))
-        if hint != Hint() or not {"confidence", "correct", "label"} & columns:
+        is_hinted = "answer" in hint.columns or (hint != Hint() and "confidence" not in columns)
+        if is_hinted or not {"confidence", "correct", "label"} & columns:
             with name_files_in_errors(file):
                 raise lacking_error(
                     "has neither the columns 'confidence' and 'correct' of predictions nor "
@@ -288,15 +295,19 @@ def _guess_kind(
     matched: Mapping[str, str],
     fits: Callable[[str, str], bool],
 ) -> Hint:
-    """Return the options by which a file is one of predictions, or else of answers."""
+    """Return the options by which a file is one of predictions, of answers or of labels."""
     spare = [name for name in present if name not in matched]
+    has_labels = bool({"correct", "label"} & {*columns})
     for table, needed in (
         (tables.PREDICTIONS, ("confidence", "correct")),
         (tables.ANSWERS, ("answer",)),
+        (tables.PREDICTIONS, ("correct",)),
     ):
         lacking = [n for n in table.names if n in tables.SYNONYMS and n not in columns]
-        if needed != ("answer",) or {"correct", "label"} & {*columns}:
-            lacking = [name for name in lacking if name != "references"]
+        if needed == ("answer",) and has_labels:
+            lacking = [name for name in lacking if name not in ("references", "correct")]
+        if needed == ("correct",):
+            spare = [name for name in present if matched.get(name, "label") == "label"]
         hint = guess_columns(lacking, spare, matched, fits)
         found = {*columns, *hint.columns, *(["confidence"] if hint.uncertainty else [])}
         if found >= {*needed}:
@@ -311,7 +322,7 @@ def _fits(file: str) -> Callable[[str, str], bool]:
         if name not in ("confidence", "uncertainty", "correct"):
             return True
         values = [v for v in _column_values(file, column) if not is_missing(v)]
-        kinds = {value: str(value).strip().lower() in TRUTHS for value in dict.fromkeys(values)}
+        kinds = {v: bool(as_label(v) or parse_label(str(v))) for v in dict.fromkeys(values)}
         share = sum(map(kinds.__getitem__, values)) / max(len(values), 1)
         if name == "correct":
             return share > LEAST_TRUTHS
@@ -749,7 +760,8 @@ def _prepare_answers(
 ) -> pd.DataFrame:
     """Return the known columns of a file of answers; labels can be 1 and 0 in `correct`."""
     columns, is_labelled = dict(reading.columns), source.is_labelled
-    rows = with_paths(rows, columns.values())
+    rows = with_paths(rows, {*(paths := paths_of(rows)), *columns.values()})
+    rows = rows[list(dict.fromkeys([*paths, *(c for c in columns.values() if c in rows)]))]
     if not is_labelled:
         unread = match_columns([*map(str, rows)], {"correct", "label"}, columns)
         rows = rows.drop(columns=list(unread))

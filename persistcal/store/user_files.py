@@ -39,6 +39,7 @@ TABLES, JSON = (".csv", ".tsv"), (".jsonl", ".ndjson", ".json")  # kinds of text
 FORMATS = "give .csv, .tsv, .jsonl, .json or .parquet"
 EMPTY = "is empty; give a heading and a row for each answer"
 GZIP = b"\x1f\x8b"  # first bytes of a compressed file
+FIRST_ROWS = 100  # that show what is in nested objects
 LONGEST_SHOWN = 80  # characters of a value in a message
 LEAST_FLOAT32 = 1e-3  # smaller numbers do not show whether they were float32
 DIGITS = {"float16": 3, "float32": 6}  # significant decimal digits of these types
@@ -114,6 +115,29 @@ def read_rows(
     raise ValueError(f"files of kind {kind!r} are not read; {FORMATS}")
 
 
+def leaf_paths(values: Mapping[Any, object], start: str = "") -> list[str]:
+    """Return the paths of the values in nested objects.
+
+    >>> leaf_paths({"id": 1, "output": {"raw": "Rome", "n": [1]}})
+    ['id', 'output.raw', 'output.n']
+    """
+    return [
+        path
+        for name, value in values.items()
+        for path in (
+            leaf_paths(value, f"{start}{name}.")
+            if isinstance(value, Mapping) and value
+            else [f"{start}{name}"]
+        )
+    ]
+
+
+def paths_of(rows: pd.DataFrame) -> list[str]:
+    """Return the names of columns; those of nested objects are the paths in the first rows."""
+    first = rows.head(FIRST_ROWS).to_dict("records")
+    return list(dict.fromkeys(path for row in first for path in leaf_paths(row)))
+
+
 def with_paths(rows: pd.DataFrame, paths: Collection[str]) -> pd.DataFrame:
     """Return nested rows with the values of `paths`, such as ``output.raw`` or ``scores.0``."""
     nested: dict[str, pd.Series] = {}
@@ -140,7 +164,8 @@ def columns_of(path: str, *, known_names: Collection[str]) -> list[str]:
     if kind in TABLES:
         return _heading(path, known_names).names
     if kind == ".parquet":
-        return _checked_names(pq.read_schema(path).names, known_names)
+        _checked_names(pq.read_schema(path).names, known_names)
+        return leaf_paths(_nested(pq.read_schema(path)))
     return list(read_file(path, known_names=known_names).columns)
 
 
@@ -252,11 +277,15 @@ def read_batches(
     kind = kind_of(path)
     if kind == ".parquet":
         with pq.ParquetFile(path) as file:
-            chosen = choose(_checked_names(file.schema_arrow.names, known_names))
-            yield from _renamed(file.iter_batches(BATCH, columns=list(chosen)), chosen)
+            _checked_names(file.schema_arrow.names, known_names)
+            chosen = choose(leaf_paths(_nested(file.schema_arrow)))
+            for batch in file.iter_batches(BATCH, columns=list(chosen)):
+                columns = [_column_at(batch, name) for name in chosen]
+                yield pa.RecordBatch.from_arrays(columns, names=list(chosen.values()))
     elif kind in JSON:
         rows = read_file(path, known_names=known_names)
-        chosen = choose(list(rows.columns))
+        chosen = choose(paths_of(rows))
+        rows = with_paths(rows, chosen)
         texts = [
             pa.array([_as_text(v, name) for v in rows[name]], pa.string()) for name in chosen
         ]
@@ -286,6 +315,18 @@ def read_batches(
             raise
     else:
         raise ValueError(f"files of kind {kind!r} are not read; {FORMATS}")
+
+
+def _nested(fields: Iterable[pa.Field]) -> dict[str, object]:
+    return {f.name: _nested(f.type) if pa.types.is_struct(f.type) else None for f in fields}
+
+
+def _column_at(batch: pa.RecordBatch, path: str) -> pa.Array:
+    """Return a column of a batch, or a field within it."""
+    if path in batch.schema.names:
+        return batch.column(path)
+    first, *parts = path.split(".")
+    return pc.struct_field(batch.column(first), parts)
 
 
 def _without_blank_rows(batch: pa.RecordBatch) -> pa.RecordBatch:

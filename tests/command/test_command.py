@@ -328,6 +328,8 @@ def test_columns_can_be_renamed_and_unknown_columns_are_ignored(
     ("heading", "words", "message"),
     [
         ("question_id,confidence,hits", "",
+         "column 'correct' is missing; give --columns correct=hits if these are meant"),
+        ("question_id,confidence,seen", "",
          "column 'correct' is missing; add it to every row, or name the column that holds it"),
         ("question_id,confidence", "", "column 'correct' is missing; add it to every row"),
         ("question_id,confidence,correct", "confidence=conf",

@@ -377,10 +377,11 @@ def test_a_sheet_hides_the_labels_and_certifies_with_a_persons(tmp_path, capsys)
     assert len(sheet) == 60 and sheet["correct"].isna().all()
     assert set(sheet["earlier_answer"]) == {"red", "green"}
     sheet["correct"] = (sheet["later_answer"] == "red").astype(int)
-    moved = sheet.assign(later_answer=sorted(sheet["later_answer"]))
-    moved.to_csv(out / "filled.csv", index=False)
-    assert run("threshold", *files, *words, "--labels", out / "filled.csv") == 1
-    assert "has the later_answer" in capsys.readouterr().err
+    for column in ("later_answer", "question"):  # that alone was sorted
+        moved = sheet.assign(**{column: sorted(sheet[column])})
+        moved.to_csv(out / "filled.csv", index=False)
+        assert run("threshold", *files, *words, "--labels", out / "filled.csv") == 1
+        assert f"has the {column}" in capsys.readouterr().err
     sheet.to_csv(out / "filled.csv", index=False)
     assert run("threshold", *files, *words, "--labels", out / "filled.csv") == 0
     assert capsys.readouterr().out.startswith("60 labels certify 35 % precision on the 120")

@@ -384,6 +384,105 @@ def test_the_printed_options_read_answers_with_other_names(tmp_path, capsys):
 # Missing values
 
 
+def export_of(layout, n, answer, is_right):
+    """Return a row of an answer as a tool exports it."""
+    question, right = f"Where is place {n}?", int(is_right)
+    return {
+        "promptfoo": {
+            **{"id": f"{n}-{answer}", "provider": {"id": "openai:gpt", "label": ""}},
+            **{"vars": {"question": question}, "response": {"output": answer, "cached": False}},
+            **{"score": right, "gradingResult": {"pass": is_right, "score": right}},
+        },
+        "lighteval": {
+            "doc": {"query": question, "choices": [f"A{n}"], "gold_index": [0], "id": str(n)},
+            "metric": {"exact_match": float(right)},
+            "model_response": {"text": [answer], "input": f"Q: {question}"},
+        },
+        "uqlm": {
+            **{"prompt": question, "response": answer, "sampled_responses": [answer, "x"]},
+            **{"noncontradiction": 0.5, "response_correct": is_right},
+        },
+        "NeMo Evaluator": {
+            **{"problem": question, "expected_answer": f"A{n}", "generation": f"So {answer}"},
+            **{"predicted_answer": answer, "symbolic_correct": is_right},
+        },
+        "Every Eval Ever": {
+            **{"sample_id": str(n), "input": {"raw": question, "reference": [f"A{n}"]}},
+            **{
+                "output": {"raw": [answer]},
+                "evaluation": {"score": 1.0, "is_correct": is_right},
+            },
+        },
+        "labels": {"prompt": question, "label": right},
+        "samples": {
+            **{"question": question, "target": [f"A{n}"], "responses": [answer, answer, "x"]},
+        },
+        "perplexity": {
+            **{"question_id": n, "logit_perplexity_confidence": 0.5 + n / 100},
+            **{"passed": is_right, "score": right},
+        },
+    }[layout]
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        *("promptfoo", "lighteval", "uqlm", "NeMo Evaluator", "Every Eval Ever", "labels"),
+        *("samples", "perplexity"),
+    ],
+)
+def test_the_printed_options_read_exports_of_other_tools(tmp_path, layout, capsys):
+    """The answers to 24 and to 32 of 40 questions are right."""
+    for name, n_right in (("v1", 24), ("v2", 32)):
+        answers = [(n, f"A{n}" if n < n_right else f"B{n}{name}") for n in range(40)]
+        rows = [export_of(layout, n, text, n < n_right) for n, text in answers]
+        lines = [json.dumps(row) + "\n" for row in rows]
+        (tmp_path / f"{name}.jsonl").write_text("".join(lines))
+    files = [str(tmp_path / f"{name}.jsonl") for name in ("v1", "v2")]
+    with pytest.raises(UserTableError, match=r"give --columns .* if these") as refused:
+        read_study(files)
+    options = shlex.split(re.search(r"give (--.*) if these are meant", str(refused.value))[1])
+    assert not {"--uncertainty", "confidence=score"} & {*options}
+    columns = dict(word.split("=") for word in options[1:])
+    study = read_study(files, Reading(columns=columns))
+    right = study.answers.groupby("checkpoint")["correct"].agg(["sum", "size"])
+    assert right.to_numpy().tolist() == [[24, 40], [32, 40]]
+    if layout == "samples":
+        rated = study.predictions["model", "dataset", "self_consistency"]
+        assert set(rated["confidence"].round(3)) == {0.667}
+    if layout == "perplexity":
+        assert columns["confidence"] == "logit_perplexity_confidence"
+
+
+@pytest.mark.parametrize("column", ["model", "dataset", "estimator", "question_id"])
+def test_a_wrong_cell_is_named_with_its_row_and_the_name_that_is_meant(
+    predictions, tmp_path, column
+):
+    predictions = predictions.replace({"m1": "model1"})
+    other = predictions.assign(estimator="other", confidence=predictions["confidence"][::-1])
+    rows = pd.concat([predictions, other], ignore_index=True)
+    usual = rows.loc[44, column]
+    slip = f"{usual[:-1]}_{usual[-1]}"
+    rows.loc[44, column] = slip
+    message = (
+        f"own.csv: a new {column} '{slip}' (1 rows, first row 45); is it a slip of '{usual}'"
+    )
+    with pytest.raises(UserTableError, match=re.escape(message)):
+        read_study([write(tmp_path, rows, "csv")])
+
+
+def test_a_label_of_an_answer_that_was_not_attempted_has_a_remedy(predictions, tmp_path):
+    rows = predictions.assign(correct=predictions["correct"].astype(object))
+    rows.loc[3, "correct"] = "NOT_ATTEMPTED"
+    with pytest.raises(
+        UserTableError, match=r"row 4: 'NOT_ATTEMPTED'.* nothing .*--missing drop"
+    ):
+        read_study([write(tmp_path, rows, "csv")])
+    rows.loc[3, "correct"] = ""
+    study = read_study([write(tmp_path, rows, "csv")], Reading(missing="drop"))
+    assert len(study.answers) == 79
+
+
 @pytest.mark.parametrize("column", ["confidence", "correct"])
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
 def test_missing_values_of_predictions_are_refused_replaced_or_left_out(

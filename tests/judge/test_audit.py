@@ -102,9 +102,9 @@ def filled_sheet():
 
 
 def test_a_filled_sheet_is_summarised_as_agreement_by_group(tmp_path):
-    rows = summarise_sheet(saved_sheet(filled_sheet(), tmp_path), *answer_tables()).set_index(
-        ["group", "measure"]
-    )
+    rows = summarise_sheet(
+        saved_sheet(filled_sheet(), tmp_path), questions(), *answer_tables()
+    ).set_index(["group", "measure"])
     counts = {key: (row["count"], row["n"]) for key, row in rows.iterrows()}
 
     assert counts == {
@@ -142,6 +142,14 @@ def test_shares_have_wilson_intervals_and_are_undefined_without_answers():
         (lambda s: s.assign(earlier_correct="", later_correct=""), "no answer of the sheet"),
         (lambda s: s.assign(later_answer="x"), "row 2 has the later_answer 'x', and now"),
         (
+            lambda s: s.assign(question=s["question"].sort_values().to_numpy()),
+            "has the question .*, and now",
+        ),
+        (
+            lambda s: s.assign(references=s["references"].sort_values().to_numpy()),
+            "has the references .*, and now",
+        ),
+        (
             lambda s: s.assign(question_id="q99"),
             "row 2 has the question_id 'q99', which",
         ),
@@ -150,8 +158,8 @@ def test_shares_have_wilson_intervals_and_are_undefined_without_answers():
 )
 def test_a_wrong_sheet_is_refused_with_its_file_and_row(change, message, tmp_path):
     sheet = saved_sheet(change(filled_sheet()), tmp_path)
-    with pytest.raises(ValueError, match=rf"filled\.csv: {message}"):
-        summarise_sheet(sheet, *answer_tables())
+    with pytest.raises(ValueError, match=rf"filled\.csv: .*{message}"):
+        summarise_sheet(sheet, questions(), *answer_tables())
 
 
 ANSWERS = ["answers/early", "answers/late"]
@@ -164,8 +172,9 @@ def draw(seed):
 
 
 def summarise(sheet):
-    files = {"sheet": sheet, "answers": ANSWERS}, {"agreements": "agreements.csv"}
-    execute(summarise_audit, Job(*files, settings={}, threads=1))
+    inputs = {"sheet": sheet, "questions": "questions", "answers": ANSWERS}
+    outputs = {"agreements": "agreements.csv"}
+    execute(summarise_audit, Job(inputs, outputs, settings={}, threads=1))
 
 
 def test_the_rules_draw_and_summarise_a_sheet_and_never_replace_a_filled_sheet(

@@ -185,21 +185,22 @@ def audited_study():
         is_right = sheet["question_id"].map(table.set_index("question_id")["correct"])
         sheet[f"{name}_correct"] = np.where(is_right, "yes", "no")
     sheet.loc[::7, "later_correct"] = "no"
-    return rows, predictions, sheet
+    return [questions, *rows], predictions, sheet
 
 
 def test_the_rule_corrects_results_by_a_filled_sheet(tmp_path):
-    rows, predictions, sheet = audited_study()
-    sheet.to_csv(tmp_path / "filled.csv", index=False)
+    (questions, *rows), predictions, sheet = audited_study()
+    filled = str(tmp_path / "filled.csv")
+    sheet.to_csv(filled, index=False)
     settings = {"checkpoints": CHECKPOINTS[:2], "draws": DRAWS, "seed": 5}
-    corrected = correct_results(str(tmp_path / "filled.csv"), rows, predictions, **settings)
+    corrected = correct_results(filled, questions, rows, predictions, **settings)
     assert set(corrected["n_audited"]) == {37}
     assert set(corrected["n_questions"]) == {200}
     assert corrected.set_index(["estimator", "metric"]).loc[("own", "auc"), "corrected"] > 0
 
-    sheet[:3].to_csv(tmp_path / "filled.csv", index=False)
+    sheet[:3].to_csv(filled, index=False)
     with pytest.raises(AuditError, match=r"filled.csv: \d of \d+ contrast questions .*10"):
-        correct_results(str(tmp_path / "filled.csv"), rows, predictions, **settings)
+        correct_results(filled, questions, rows, predictions, **settings)
 
 
 @pytest.mark.parametrize("checkpoints", [CHECKPOINTS, CHECKPOINTS[:1]], ids=["all", "one"])

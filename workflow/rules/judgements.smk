@@ -64,6 +64,7 @@ if AUDIT["filled"]:
     rule summarise_audit:
         input:
             sheet=AUDIT["filled"],
+            questions=paths.questions,
             answers=files_of_job(study.checkpoints_audited, paths.answers, split="test"),
         output:
             agreements=f"{RESULTS}/audit_agreements/{{model}}/{{dataset}}.csv",
@@ -79,6 +80,7 @@ if AUDIT["filled"]:
     rule correct_results:
         input:
             sheet=AUDIT["filled"],
+            questions=paths.questions,
             answers=files_of_job(study.checkpoints_audited, paths.answers, split="test"),
             predictions=files_of_job(inputs.predictions),
         output:

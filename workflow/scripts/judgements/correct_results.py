@@ -2,13 +2,14 @@
 
 from persistcal.judge import correction
 from persistcal.judge.audit import GIVEN, TO_FILL, AuditError, Draws, states_of_sheet
-from persistcal.store.artifacts import Answers, Corrections, Predictions
+from persistcal.store.artifacts import Answers, Corrections, Predictions, Questions
 from persistcal.store.jobs import log, run
 from persistcal.store.sheets import read_drawn
 
 
 def correct_results(
     sheet: str,
+    questions: Questions,
     answers: list[Answers],
     predictions: Predictions,
     *,
@@ -22,7 +23,7 @@ def correct_results(
     """
     earlier, later = (rows[rows["split"] == "test"] for rows in answers)
     filled = read_drawn(sheet, [*GIVEN, *TO_FILL])
-    states = states_of_sheet(filled, earlier, later, draws=draws, seed=seed)
+    states = states_of_sheet(filled, questions, earlier, later, draws=draws, seed=seed)
     try:
         rows = correction.correct_results(states, predictions, checkpoints)
     except AuditError as error:
