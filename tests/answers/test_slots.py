@@ -132,6 +132,32 @@ def test_steps_have_fixed_addresses_one_graph_per_bucket_and_few_waits(graphs, m
     assert len({tuple(places) for n, _, places in steps if n == 4}) == 1
 
 
+def test_a_step_is_traced_whole_and_never_again_for_the_same_bucket(graphs, monkeypatch):
+    """A wait or a shape that depends on numbers would break the graph, which is refused."""
+    traced, sizes = [], []
+
+    def record(module, _):
+        traced.append(module)
+        return module.forward
+
+    traced_step = torch.compile(
+        queue.RunningBatch.step, backend=record, fullgraph=True, dynamic=False
+    )
+
+    def run(_, size, addresses, step):
+        sizes.append((size, addresses))
+        traced_step(step.__self__)
+        return True
+
+    monkeypatch.setattr(queue.Graphs, "run", run)
+    torch.compiler.reset()
+    answers = decode(tiny_model(), max_new_tokens=6)
+    # Python's state of a batch is another one before its first step than afterwards.
+    assert len(traced) <= 2 * len(set(sizes)) < len(sizes)
+    monkeypatch.undo()
+    assert_same_answers(answers, decode(tiny_model(), max_new_tokens=6))
+
+
 @pytest.mark.parametrize("problem", ["waits for the GPU", "cannot be captured"])
 def test_a_model_whose_steps_cannot_be_graphs_decodes_without(
     problem, graphs, monkeypatch, caplog
