@@ -294,6 +294,7 @@ class Comparison:
             inputs.labels,
             checkpoints=[],
             tables=list(self._printed_tables()),
+            slices=inputs.slices,
             **further,
         )
         return gather(made, self._shown, self.aligned)

@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypedDict, Unpack
 
 import numpy as np
 import pandas as pd
@@ -28,6 +29,7 @@ from persistcal.evaluation.pipeline import (
     make_claims,
 )
 from persistcal.evaluation.settings import EvaluationSettings, Pairs
+from persistcal.evaluation.slices import find_slices, make_slices
 from persistcal.evaluation.smooth_ece import smooth_ece as weighted_smooth_ece
 from persistcal.judge.run import count_same_answers
 from persistcal.readers.inputs import (
@@ -39,6 +41,13 @@ from persistcal.readers.inputs import (
 )
 from persistcal.readers.study import read_predictions
 from persistcal.store import artifacts
+
+
+class VerdictOptions(TypedDict, total=False):
+    """Further options of `compare`, about the verdict."""
+
+    margin: Mapping[str, float]
+    by: Sequence[str]
 
 
 def evaluate(
@@ -124,7 +133,7 @@ def compare(
     n_replicates: int = 10_000,
     seed: int = 17,
     greedy: bool = False,
-    margin: Mapping[str, float] | None = None,
+    **verdict: Unpack[VerdictOptions],
 ) -> Comparison:
     """Compare estimators by a paired bootstrap over questions, and checkpoints with each other.
 
@@ -150,6 +159,8 @@ def compare(
     margin : mapping of str to float, optional
         The largest fall of accuracy, and difference of mean confidence and accuracy, that count
         as none: {"accuracy": 0.01, "calibration": 0.02} unless given.
+    by : sequence of str, optional
+        Columns such as a topic, by which the questions are sliced.
 
     Returns
     -------
@@ -172,10 +183,15 @@ def compare(
         min_direction=min_direction,
         n_replicates=n_replicates,
         seed=seed,
-        margin=margin,
+        margin=verdict.get("margin"),
     )
     inputs = read_predictions(
-        predictions, checkpoints, settings, labels_only=True, greedy=greedy
+        predictions,
+        checkpoints,
+        settings,
+        labels_only=True,
+        greedy=greedy,
+        by=verdict.get("by", ()),
     )
     if greedy:
         inputs.declare_greedy()
@@ -231,6 +247,9 @@ def compare_inputs(
 
     by_dataset = dict.fromkeys((dataset for _, dataset, _ in inputs.predictions), settings)
     aligned = align_inputs(inputs, settings)
+    if inputs.slices is not None:
+        for (_, dataset), data in aligned.items():  # refuses before the bootstrap
+            find_slices(inputs.slices, dataset, data, settings)
     files = {subject: iter(data.by_file()) for subject, data in aligned.items()}
     results, subjects = [], []
     for model, dataset, name in inputs.predictions:
@@ -274,6 +293,9 @@ def compare_inputs(
         tables["thresholds"],
         by_dataset,
     )
+    if inputs.slices is not None:
+        sliced = make_slices(aligned, inputs.slices, tables["thresholds"], by_dataset)
+        found = pd.concat([found, sliced], ignore_index=True)
     add("findings", found)
     return Comparison(inputs, settings, tables, drawn, aligned)
 

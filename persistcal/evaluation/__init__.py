@@ -31,6 +31,7 @@ replicates: the samples of all metrics and estimators, and the table that keeps 
 runs: one run of an estimator on the answers that a metric is about
 samples: one number on the data, on replicates and by seed, and its intervals
 selective: selective prediction: risk–coverage curve, AURC, AUGRC and PRR
+slices: slices of the questions, such as topics: each question of the verdict within each
 settings: the settings of an evaluation, in one record that imports nothing
 significance: intervals of all metrics, and tests of estimators, all at once
 smooth_ece: SmoothECE with automatic bandwidth, for many weightings of answers at once

@@ -18,9 +18,10 @@ from persistcal.evaluation import claims as words
 from persistcal.evaluation.aligned import DECIMALS, Aligned, Subject
 from persistcal.evaluation.blocks import Member
 from persistcal.evaluation.contrast import ContrastSet
+from persistcal.evaluation.distributions import normal_quantile
 from persistcal.evaluation.gaps import CalibrationGap, measure_gaps
 from persistcal.evaluation.predictions import ABSENT, AnswerArrays
-from persistcal.evaluation.proportions import compare_accuracies
+from persistcal.evaluation.proportions import clustered_reach, compare_accuracies
 from persistcal.evaluation.reliability import N_DRAWS, checkpoint_calibration
 from persistcal.evaluation.samples import LEVEL
 from persistcal.evaluation.settings import MARGINS, EvaluationSettings
@@ -108,7 +109,7 @@ def make_findings(
         found = about_update(
             answers, sets, update, settings[dataset], _of(claims, place), of_pair
         )
-        tables.append(pd.DataFrame(found).assign(**place, **pair))
+        tables.append(pd.DataFrame(found).assign(**place, **pair, slice=""))
     if not tables:
         return artifacts.empty(artifacts.FINDINGS)
     return pd.concat(tables, ignore_index=True)[artifacts.FINDINGS.schema.names]
@@ -202,11 +203,13 @@ def accuracy_finding(
     groups: NDArray[np.intp],
     tested: Rows = (),
     margin: float = MARGINS[ACCURACY],
+    n_compared: int = 1,
 ) -> Finding:
     """Return whether the accuracy holds between two checkpoints, (2, n_questions).
 
     `tested` is the row of STATES, whose interval and test know groups. The mark is about one
-    pair of checkpoints, which the study names, so neither is adjusted.
+    pair of checkpoints, which the study names, so neither is adjusted, but for the slices of
+    questions that are `n_compared`.
     """
     earlier, later = ends
     known = ends[:, (ends != ABSENT).all(axis=0)]
@@ -218,11 +221,18 @@ def accuracy_finding(
     }
     if not known.size:
         return Finding(ACCURACY, NONE, "", evidence=evidence)
-    test = compare_accuracies(*known)
-    if evidence["has_groups"]:
+    z = normal_quantile(1 - LEVEL / 2 / n_compared)
+    test = compare_accuracies(known[0], known[1], z)
+    test = test._replace(p_value=min(1.0, test.p_value * n_compared))
+    if evidence["has_groups"] and tested:
         for row in tested:
             low, high, p_value = (float(row[name]) for name in (*_ENDS, "p_value"))
             test = test._replace(lower=low, upper=high, p_value=p_value)
+    elif evidence["has_groups"]:
+        shared = groups[(ends != ABSENT).all(axis=0)]
+        reach = clustered_reach(known[1] - known[0], shared, 1 - LEVEL / n_compared)
+        low, high = test.difference - reach, test.difference + reach
+        test = test._replace(lower=low, upper=high, p_value=np.nan)
     elif test.p_value >= LEVEL:  # the exact test does not exclude 0, so the interval does not
         test = test._replace(lower=min(test.lower, 0.0), upper=max(test.upper, 0.0))
     mark, word = accuracy_mark(test.lower, test.upper, margin)
@@ -300,10 +310,13 @@ def calibration_finding(
     n_seeds: int,
     settings: EvaluationSettings,
     n_compared: int = 1,
+    *,
+    is_slice: bool = False,
 ) -> Finding:
     """Return whether an estimator is calibrated at the later checkpoint, with its bias.
 
-    The mark is adjusted for `n_compared` estimators, as the intervals of the gaps are.
+    The mark is adjusted for `n_compared` estimators, as the intervals of the gaps are. In a
+    slice SmoothECE is tested only where the mark needs it.
     """
     answered = answers.correct != ABSENT
 
@@ -315,6 +328,8 @@ def calibration_finding(
     margin, bias = settings.margin[CALIBRATION], gaps[0]
     is_beyond = any(gap.is_beyond(margin) for gap in gaps)
     n_draws = max(N_DRAWS, _DRAWS_PER_TEST * n_compared) if is_beyond else N_DRAWS
+    if is_slice and not is_beyond:
+        n_draws = 1
     later = checkpoint_calibration(*at(update[1]), seed=settings.seed, n_draws=n_draws)
     evidence = later._asdict() | {
         "n_seeds": n_seeds,
@@ -323,7 +338,7 @@ def calibration_finding(
         "gaps": [list(gap) for gap in gaps],
     }
     mark, word = calibration_mark(evidence, margin)
-    if mark == NO:
+    if mark == NO and not is_slice:
         earlier = checkpoint_calibration(*at(update[0]), seed=settings.seed)
         evidence["earlier"] = [earlier.value, earlier.noise_floor]
     return Finding(

@@ -60,6 +60,7 @@ class Ruling(NamedTuple):
     value: float
     lower: float
     upper: float
+    slice: str = ""
 
 
 class Gate(NamedTuple):
@@ -117,6 +118,8 @@ def close_gate(
 ) -> Gate:
     """Apply a policy to the rows of FINDINGS of each model and dataset.
 
+    A slice of questions can fail; what it leaves open is left to all questions.
+
     Parameters
     ----------
     findings : DataFrame
@@ -132,8 +135,9 @@ def close_gate(
     """
     place = ["model", "dataset", "earlier", "later"]
     further, rulings = dict(by_dataset or {}), []
-    for names, rows in findings.groupby(place, sort=False):
+    for names, group in findings.groupby(place, sort=False):
         model, dataset, earlier, later = map(str, names)
+        rows, slices = (group[group["slice"].eq("") == whole] for whole in (True, False))
         for key, limit in {**policy, **further.pop(dataset, {})}.items():
             chosen = rows[rows["question"] == KEYS[key]]
             if key != ACCURACY:
@@ -144,6 +148,14 @@ def close_gate(
                 pair = (model, dataset, earlier, later, name)
                 numbers = (_word(one), one.value, one.lower, one.upper)
                 rulings.append(Ruling(*pair, key, limit, _rule(one, key, limit), *numbers))
+            for row in slices[slices["question"] == KEYS[key]].to_dict("records"):
+                one, name = read_finding(row), str(row["estimator"])
+                is_used = not estimators or name in {"", *estimators}
+                if is_used and _rule(one, key, limit) == FAIL:
+                    numbers = (_word(one), one.value, one.lower, one.upper)
+                    pair = (model, dataset, earlier, later, name)
+                    ruling = Ruling(*pair, key, limit, FAIL, *numbers)
+                    rulings.append(ruling._replace(slice=str(row["slice"])))
     absent = [(*names, f"only {name}", policy) for names, name in (alone or {}).items()]
     gone = {dataset for _, dataset, *_ in absent}
     absent += [("", d, NO_DATA, limits) for d, limits in further.items() if d not in gone]
@@ -200,4 +212,5 @@ def findings_of_thresholds(thresholds: pd.DataFrame, predictions: pd.DataFrame) 
             pair = {name: seeds[0][name] for name in ("earlier", "later")}
             row = to_row(names, (*place, *names) not in rated, threshold_finding(seeds))
             rows.append({"model": place[0], "dataset": place[1], **pair, **row})
-    return pd.DataFrame(rows, columns=artifacts.FINDINGS.schema.names)
+    table = pd.DataFrame(rows).assign(slice="") if rows else None
+    return artifacts.empty(artifacts.FINDINGS) if table is None else table

@@ -6,13 +6,20 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from persistcal.evaluation.distributions import Z, beta_quantile, binomial_cdf
+from persistcal.evaluation.distributions import (
+    Z,
+    beta_quantile,
+    binomial_cdf,
+    student_quantile,
+)
 
 DECIMALS = 12  # equal values can differ by rounding in later decimals
 
 
-def wilson(share: ArrayLike, n: ArrayLike) -> tuple[NDArray, NDArray]:
+def wilson(share: ArrayLike, n: ArrayLike, z: float = Z) -> tuple[NDArray, NDArray]:
     """Return the ends of the 95 % Wilson score interval of shares of n questions.
+
+    The interval reaches `z` standard errors.
 
     References
     ----------
@@ -25,9 +32,9 @@ def wilson(share: ArrayLike, n: ArrayLike) -> tuple[NDArray, NDArray]:
     [0.596, 0.982]
     """
     p, size = np.asarray(share, float), np.asarray(n, float)
-    centre = p + Z**2 / (2 * size)
-    reach = Z * np.sqrt(p * (1 - p) / size + Z**2 / (4 * size**2))
-    scale = 1 + Z**2 / size
+    centre = p + z**2 / (2 * size)
+    reach = z * np.sqrt(p * (1 - p) / size + z**2 / (4 * size**2))
+    scale = 1 + z**2 / size
     return np.maximum(0, centre - reach) / scale, np.minimum(scale, centre + reach) / scale
 
 
@@ -54,8 +61,10 @@ class StateDifference(NamedTuple):
     p_value: float
 
 
-def compare_accuracies(earlier: ArrayLike, later: ArrayLike) -> StateDifference:
+def compare_accuracies(earlier: ArrayLike, later: ArrayLike, z: float = Z) -> StateDifference:
     """Compare two accuracies on the same questions, at least one.
+
+    The interval reaches `z` standard errors.
 
     The interval of later − earlier is Newcombe's hybrid score interval for paired data
     (method 10) [2]_. The p-value is McNemar's exact one, from a fair coin for each changed
@@ -88,7 +97,7 @@ def compare_accuracies(earlier: ArrayLike, later: ArrayLike) -> StateDifference:
     agreement = max(product - n / 2, 0) if product > 0 else product
     spread = (n_both + lost) * (gained + n_neither) * (n_both + gained) * (lost + n_neither)
     phi = agreement / math.sqrt(spread) if spread else 0.0  # an integer above 2⁶⁴, too
-    (low1, high1), (low2, high2) = wilson(p1, n), wilson(p2, n)
+    (low1, high1), (low2, high2) = wilson(p1, n, z), wilson(p2, n, z)
 
     def reach(share: float, bound: float) -> float:
         return float(np.sqrt(max(0.0, share**2 - 2 * phi * share * bound + bound**2)))
@@ -102,6 +111,23 @@ def compare_accuracies(earlier: ArrayLike, later: ArrayLike) -> StateDifference:
         p2 - p1 + reach(float(high2) - p2, p1 - float(low1)),
         min(1.0, 2 * float(binomial_cdf(min(lost, gained), changed, 0.5))),
     )
+
+
+def clustered_reach(values: ArrayLike, groups: ArrayLike, level: float) -> float:
+    """Return the half-width of the interval of a mean of values that are alike within groups.
+
+    Two groups of two equal values, 1 and 0: a standard error of √(½² + ½²) / 2 × √(2 / (2 − 1))
+    times Student's quantile with one degree of freedom, 1
+
+    >>> round(clustered_reach([1, 1, 0, 0], [0, 0, 1, 1], 0.5), 3)
+    0.5
+    """
+    of = np.asarray(values, float)
+    _, group = np.unique(groups, return_inverse=True)
+    sums = np.bincount(group, of - of.mean())
+    freedom = max(1, len(sums) - 1)
+    error = np.sqrt((sums**2).sum() * len(sums) / freedom) / len(of)
+    return float(error * student_quantile((1 + level) / 2, freedom))
 
 
 def two_sided_p(replicates: NDArray[np.float64]) -> float:

@@ -15,6 +15,7 @@ rating: answers of files, grouped, labelled and rated, or the options of multipl
 reading: the options for reading files, from which the command derives its own
 rules: what a value is, and what rows have in common
 scales: confidences on other scales, in words, as uncertainty, or missing
+slices: the columns by which a user slices the questions
 study: users' files as tables for an evaluation
 versions: the files of each version, and names of checkpoints
 """

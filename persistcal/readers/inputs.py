@@ -93,6 +93,7 @@ class PredictionTables:
     labels: pd.DataFrame = field(default_factory=lambda: stack([], artifacts.LABELS))
     notes: list[str] = field(default_factory=list)
     digests: dict[str, str] = field(default_factory=dict, init=False)  # SHA-256 of files
+    slices: pd.DataFrame | None = field(default=None, init=False)  # of questions, by column
     is_greedy: bool = field(default=False, init=False)  # known or declared to be deterministic
     samples_differ: bool = field(default=False, init=False)  # answers to one question do
 

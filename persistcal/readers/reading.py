@@ -90,6 +90,13 @@ class Reading:
         "counts as a missing confidence.",
         kinds=[PREDICTIONS, ANSWERS],
     )
+    by: Sequence[str] = _option(
+        (),
+        "Columns of the files, such as topic: the verdict also has each slice of questions.",
+        kinds=[PREDICTIONS, ANSWERS],
+        is_for_logs=False,
+        metavar="COLUMN…",
+    )
     pool: bool = _option(False, "All logs of a folder are one dataset.", is_flag=True)
     scorer: str | None = _option(
         None, "Scorer of Inspect whose score is the label.", kinds=[ANSWERS]

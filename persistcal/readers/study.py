@@ -63,6 +63,7 @@ from persistcal.readers.scales import (
     missing_error,
     parse_scale,
 )
+from persistcal.readers.slices import USED, check_by, read_slices, slice_names
 from persistcal.readers.versions import (
     VersionFile,
     explain_tasks,
@@ -231,6 +232,7 @@ def _read_asked(files: Sequence[str], reading: Reading) -> PredictionTables:
             last = versions[arguments[-1]]
             sources = [s._replace(is_labelled=s.file not in last) for s in sources]
         study = read[kind](sources, unnamed, reading)
+        study.slices = read_slices(sources, reading) if reading.by else None
     except ValueError as error:
         if remedy := explain_tasks(arguments):
             raise UserTableError(f"{error}{remedy}") from error
@@ -496,10 +498,11 @@ def read_predictions(
     *,
     labels_only: bool = False,
     greedy: bool = False,
+    by: Sequence[str] = (),
 ) -> PredictionTables:
     """Return a notebook's predictions as tables, of all checkpoints unless some are given.
 
-    With `labels_only`, the column confidence can be missing.
+    With `labels_only`, the column confidence can be missing. `by` names columns of slices.
     """
     names = [] if checkpoints is None else checkpoint_names(checkpoints)
     if names:
@@ -510,6 +513,12 @@ def read_predictions(
         narrow = collected.attrs.get(own_predictions.NARROW, ())
         rows = own_predictions.settle_rows(collected, narrow=narrow)
         study = _prediction_tables(rows, may_be_equal=True, greedy=greedy)
+        if by:
+            check_by(by, [str(name) for name in predictions if name not in USED])
+            named = predictions.assign(
+                **{n: v for n, v in DEFAULTS.items() if n == "dataset" and n not in predictions}
+            )
+            study.slices = slice_names(named, by)
     for model, present in study.checkpoints.items():
         study.checkpoints[model] = list(dict.fromkeys([*names, *present]))
         check_pairs(settings.pairs, study.checkpoints[model])
@@ -577,7 +586,7 @@ def _prediction_batches(
     def choose(present: Sequence[str]) -> dict[str, str]:
         optional = [*defaults, *tables.PREDICTIONS.optional]
         chosen = choose_columns(present, needed, optional, reading.columns, _fits(source.file))
-        ignored.extend(name for name in present if name not in chosen)
+        ignored.extend(name for name in present if name not in {*chosen, *reading.by})
         given = reading.columns.values()
         matched.update({g: n for g, n in chosen.items() if g != n and g not in given})
         unread = {"correct"} & set(defaults)
@@ -779,7 +788,7 @@ def _prepare_answers(
         needed.remove("references")  # labels are in the file or in a sheet
         optional.append("references")
     chosen = choose_columns([*map(str, rows)], needed, optional, columns, _fits(source.file))
-    ignored.extend(str(name) for name in rows if name not in chosen)
+    ignored.extend(str(name) for name in rows if name not in {*chosen, *reading.by})
     given = columns.values()
     matched.update({g: n for g, n in chosen.items() if g != n and g not in given})
     renamed = one_per_sample(rows[list(chosen)].rename(columns=chosen))

@@ -6,7 +6,7 @@ has a line (`answer_to`) and a sentence.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import ceil, log10
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -23,6 +23,7 @@ from persistcal.evaluation.gaps import CalibrationGap
 from persistcal.evaluation.gate import FAIL, PASS, Gate, Ruling
 from persistcal.evaluation.knowledge import CHANCE, KNEW, KNOWS, STATISTICS
 from persistcal.evaluation.samples import LEVEL
+from persistcal.evaluation.slices import worst_slices
 from persistcal.evaluation.thresholds import BROKEN, KEPT, UNDECIDED
 from persistcal.report.layout import Names
 
@@ -573,6 +574,43 @@ def _labels_to_decide(found: Finding) -> str:
     )
 
 
+def slice_label(row: Mapping[Any, Any]) -> str:
+    """Return the name of a slice with the accuracies in it, from a row of FINDINGS."""
+    found = findings.read_finding(row)
+    text = "" if found.mark == findings.NONE else f" {_accuracy_line(found)[0].split(', ')[0]}"
+    return f"{row['slice']}{text} {MARKS[found.mark].sign}"
+
+
+def slice_answer(row: Mapping[Any, Any]) -> Answer:
+    """Return a finding about a slice as a line of the verdict shows it."""
+    found = findings.read_finding(row)
+    text = ""
+    if found.value == found.value:
+        if found.question == THRESHOLD:
+            ends = f"[{100 * found.lower:.0f}, {100 * found.upper:.0f}]"
+            text = f"{percent(found.value)} right {ends}"
+        else:
+            line = _accuracy_line if found.question == ACCURACY else _calibration_line
+            text = line(found)[0].partition(" (SmoothECE")[0]
+    return Answer(MARKS[found.mark].sign, found.word, *found[3:6], text)
+
+
+def slice_lines(rows: Sequence[Mapping[Any, Any]], labels: Mapping[str, str]) -> list[str]:
+    """Return a sentence per question on the slice in which a test shows most."""
+    tested = {row["slice"] for row in rows if row["mark"] != findings.NONE}
+    if not rows:
+        return []
+    lines = []
+    for row in worst_slices(rows):
+        answer, name = slice_answer(row), labels.get(row["estimator"], row["estimator"])
+        of = f" of {name}" if name else ""
+        lines.append(
+            f"{row['slice']} {answer.mark} {row['question']}{of} {answer.word}: {answer.text}"
+        )
+    n = f"{len(tested)} slice{'' if len(tested) == 1 else 's'} at once"
+    return [*lines, f"tested: {n}"] if lines else [f"no test shows a worse one; tested: {n}"]
+
+
 def gate_line(gate: Gate) -> str:
     """Return the verdict of a release gate in one line, what fails first."""
     parts = []
@@ -590,7 +628,8 @@ _LIMITS = {ACCURACY: "at least {}", CALIBRATION: "within {}", THRESHOLD: "target
 def _ruling(ruling: Ruling, several: bool) -> str:
     """Return a ruling in a few words, with its interval and limit."""
     name = ruling.key + (f" of {ruling.estimator}" if ruling.estimator else "")
-    text = f"{f'{ruling.dataset} ' if several else ''}{name} ({ruling.word}"
+    name = " ".join(filter(None, (ruling.dataset * several, ruling.slice, name)))
+    text = f"{name} ({ruling.word}"
     if ruling.lower == ruling.lower and ruling.key in _LIMITS:
         limit = _LIMITS[ruling.key].format(short(float(ruling.limit)))
         ends = short_interval(ruling.lower, ruling.upper)

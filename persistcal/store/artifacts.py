@@ -488,9 +488,10 @@ Thresholds = Annotated[pd.DataFrame, THRESHOLDS]
 FINDINGS = Table.parse(
     "findings",
     "make_findings",
-    "model! dataset! earlier! later! train_dataset! estimator! question! baseline:flag mark "
-    "word value?:real lower?:real upper?:real basis next evidence",
+    "model! dataset! earlier! later! slice! train_dataset! estimator! question! baseline:flag "
+    "mark word value?:real lower?:real upper?:real basis next evidence",
     path_columns="model dataset",
+    slice="column and value of the questions, such as topic=law, or empty for all questions",
     question="accuracy, following, calibration or threshold",
     baseline="whether the confidence is the same for all questions of a checkpoint",
     mark="yes, no, open (the data cannot tell) or none (nothing to test)",

@@ -21,7 +21,7 @@ def row_of(
     """Return a row of FINDINGS about an estimator (about accuracy: about none)."""
     found = Finding(question, mark, word, *interval, evidence=numbers)
     member = ("d", "" if question == "accuracy" else name)
-    place = {"model": "m", "dataset": "d", "earlier": "v1", "later": "v2"}
+    place = {"model": "m", "dataset": "d", "earlier": "v1", "later": "v2", "slice": ""}
     return {**place, **to_row(member, base, found)}
 
 

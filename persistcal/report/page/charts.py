@@ -316,6 +316,8 @@ def pack(part: Part, chosen: NDArray[np.intp], words: dict[str, int]) -> dict[st
     }
     if part.texts is not None:
         packed |= _texts(part.texts, ids, part.checkpoints, words)
+    if part.slices:
+        packed["category"] = [_number_of(part.slices[i], words) for i in chosen]
     return packed
 
 

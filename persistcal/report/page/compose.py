@@ -30,7 +30,14 @@ from persistcal.report.grid import lay_out
 from persistcal.report.page import charts, overview, tables
 from persistcal.report.page.contents import Contents, Part, Shown
 from persistcal.report.page.verdict import Verdict, chance_of, verdicts
-from persistcal.report.phrases import MARKS, MEANING, as_number, exact_percent, short
+from persistcal.report.phrases import (
+    MARKS,
+    MEANING,
+    as_number,
+    exact_percent,
+    short,
+    slice_answer,
+)
 from persistcal.store.provenance import package_versions
 from persistcal.store.tables import TableFiles
 
@@ -221,6 +228,10 @@ def _first_screens(
                 "headline": verdict.headline,
                 "title": "" if verdict.title == "model · dataset" else verdict.title,
                 "rows": rows,
+                "slices": [
+                    (row["slice"], row["question"], row["estimator"], slice_answer(row))
+                    for row in verdict.slices
+                ],
                 "part": number,
                 "earlier": verdict.update.earlier_name,
                 "later": verdict.update.later_name,

@@ -1,8 +1,8 @@
 """Everything that the page shows of a study, gathered from its tables."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,6 +18,7 @@ from persistcal.evaluation.replicates import Replicates, from_table
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.models.checkpoint import Checkpoint
 from persistcal.report.layout import Description, DisplayNames, Names
+from persistcal.report.phrases import slice_label
 from persistcal.store import artifacts
 from persistcal.store.tables import TableFiles
 
@@ -66,6 +67,7 @@ class StudyTables:
     variance: artifacts.Correlations
     headroom: artifacts.Headroom
     similarity: artifacts.WeightSimilarities
+    slices: pd.DataFrame | None = None  # of questions: dataset, question_id, and columns
 
 
 class Texts(NamedTuple):
@@ -126,6 +128,7 @@ class Part(NamedTuple):
     pairs: list[ContrastSet]
     texts: Texts | None
     order: tuple[str, ...]
+    slices: Sequence[str] = ()  # of each question, as the page's filter shows it
 
     @property
     def members(self) -> dict[Member, list[NDArray[np.float64]]]:
@@ -182,6 +185,7 @@ class Found(NamedTuple):
     update: Update
     findings: Mapping[str, Mapping[Member, Finding]]
     baselines: frozenset[Member]  # the same confidence for all questions
+    slices: Sequence[Mapping[Hashable, Any]] = ()  # rows of FINDINGS
 
     @property
     def accuracy(self) -> Finding:
@@ -191,6 +195,9 @@ class Found(NamedTuple):
 
 def _found(rows: pd.DataFrame, part: Part, stages: Mapping[str, Stage]) -> Found | None:
     """Return the rows of FINDINGS about a part as records."""
+    is_slice = rows["slice"] != ""
+    slices = rows[is_slice].to_dict("records")
+    rows = rows[~is_slice]
     if rows.empty:
         return None
     names = rows["earlier"].iloc[0], rows["later"].iloc[0]
@@ -201,7 +208,24 @@ def _found(rows: pd.DataFrame, part: Part, stages: Mapping[str, Stage]) -> Found
         member = row["train_dataset"], row["estimator"]
         found.setdefault(row["question"], {})[member] = read_finding(row)
     same = rows.loc[rows["baseline"], ["train_dataset", "estimator"]]
-    return Found(update, found, frozenset(same.itertuples(index=False, name=None)))
+    baselines = frozenset(same.itertuples(index=False, name=None))
+    return Found(update, found, baselines, slices)
+
+
+def _slice_labels(made: StudyTables, part: Part, found: Found | None) -> list[str]:
+    """Return the slices of each question, with the accuracies in them."""
+    if made.slices is None or found is None:
+        return []
+    about = {
+        row["slice"]: slice_label(row) for row in found.slices if row["question"] == ACCURACY
+    }
+    names = made.slices[made.slices["dataset"] == part.subject.dataset]
+    names = names.set_index("question_id").drop(columns="dataset")
+    names = names.reindex(part.answers.questions).fillna("")
+    rows = names.to_dict("records")
+    return [
+        "; ".join(about.get(f"{c}={v}", f"{c}={v}") for c, v in row.items()) for row in rows
+    ]
 
 
 class Contents(NamedTuple):
@@ -250,6 +274,7 @@ def gather(
         replicates.append(from_table(_of(made.replicates, model=model, dataset=dataset)))
         of_part = _of(made.findings, model=model, dataset=dataset)
         found.append(_found(of_part, parts[-1], shown.checkpoints[model]))
+        parts[-1] = parts[-1]._replace(slices=_slice_labels(made, parts[-1], found[-1]))
     estimators = list(dict.fromkeys(e for part in parts for _, e in part.members))
     main = [name for name in shown.main if name in estimators] or estimators
     stages = {part.subject.model: shown.checkpoints[part.subject.model] for part in parts}

@@ -5,8 +5,8 @@ calibrated at the later checkpoint, and does a threshold keep its precision? Its
 numbers are those of the table FINDINGS.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from persistcal.evaluation.blocks import Member
 from persistcal.evaluation.claims import DECLARED, EXAMPLES, SAMPLES
 from persistcal.evaluation.findings import CALIBRATION, FOLLOWING, NONE, THRESHOLD
 from persistcal.report.page.contents import Contents, Found, Part, Update
-from persistcal.report.phrases import Answer, answer_to
+from persistcal.report.phrases import Answer, answer_to, slice_lines
 
 MOST_NAMED = 4  # estimators in a clause of the headline
 UNRATED = "no confidence differs between questions"
@@ -58,6 +58,8 @@ class Verdict(NamedTuple):
     rows: list[Rated]
     target: float | None  # precision of the thresholds, if there are any
     chance: str  # meaning of the line of chance
+    slices: Sequence[Mapping[Hashable, Any]] = ()  # rows of FINDINGS
+    worst: Sequence[str] = ()  # sentences on slices
 
     @property
     def headline(self) -> str:
@@ -130,6 +132,8 @@ def _verdict(study: Contents, part: Part, found: Found) -> Verdict:
         rows,
         next(iter(targets), None),
         chance_of(found),
+        found.slices,
+        slice_lines(found.slices, study.labels["estimators"]),
     )
 
 

@@ -15,6 +15,7 @@ from persistcal.report.phrases import (
     as_number,
     exact_percent,
     short,
+    slice_answer,
 )
 
 WIDTH = 100  # characters
@@ -42,6 +43,8 @@ def verdict_text(verdict: Verdict, files: str) -> str:
         marks = fill("  ".join(f"{m}\xa0{meaning}" for m, meaning in MEANING.items()), WIDTH)
         marks = marks.replace("\xa0", " ")
         lines += ["", *_table(verdict), "", headline, marks]
+    for start, line in zip(["slices", "", "", ""], verdict.worst, strict=False):
+        lines.append(_folded(f"{start:<12} {line}"))
     steps = [f"Next: {next_step(verdict, files)}"]
     if words := {r.follows.word for r in rated if r.follows and r.follows.next == ASK_TWICE}:
         declare = ", or say by --greedy that no answer differs by chance"
@@ -137,6 +140,11 @@ def verdict_record(verdict: Verdict, files: str) -> dict[str, Any]:
         "accuracy": _record(verdict.accuracy),
         "precision": verdict.target,
         "next": next_step(verdict, files),
+        "slices": [
+            {"slice": row["slice"], "question": row["question"], "estimator": row["estimator"]}
+            | (_record(slice_answer(row)) or {})
+            for row in verdict.slices
+        ],
         "estimators": [
             {
                 "estimator": row.member[1],
