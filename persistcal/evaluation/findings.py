@@ -40,7 +40,8 @@ OVER, UNDER = "over-confident", "under-confident"
 UNCALIBRATED, NO_ERROR = "not calibrated", "no error shown"
 NO_THRESHOLD = "none"
 
-KEEP, LABEL, ASK_TWICE = "keep", "label", "ask twice"  # next steps
+KEEP, LABEL = "keep", "label"  # next steps
+ASK_TWICE, ASK_AFRESH = "ask twice", "ask without copies"
 DEFAULT_LABELS = 200  # answers to label if the number that decides is unknown
 
 _FOLLOWING_MARKS = {
@@ -278,6 +279,7 @@ def following_finding(claim: Claim, moves: Mapping[str, Any]) -> Finding:
     }
     mark, basis = _FOLLOWING_MARKS.get(word, OPEN), moved["basis"]
     next_step = ASK_TWICE if mark == WITH_LABELS else ""
+    next_step = ASK_AFRESH if basis == words.COPIES else next_step
     value, lower, upper = evidence["statistics"]["moved"]
     return Finding(FOLLOWING, mark, word, value, lower, upper, basis, next_step, evidence)
 

@@ -86,8 +86,12 @@ def _check_two(first: pd.DataFrame, second: pd.DataFrame, *, greedy: bool) -> No
     if copies and not (greedy and copies == checkpoints):
         raise UserTableError(
             f"two asks of checkpoint {copies[0]!r} are copies: every confidence and label is "
-            "equal; ask it again without a cache and with another seed, or say that the "
-            "answers are greedy (--greedy)"
+            "equal; ask it again without a cache and with another seed, or "
+            + (
+                "leave the second ask out"
+                if differing
+                else "say that the answers are greedy (--greedy)"
+            )
         )
 
 

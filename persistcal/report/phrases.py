@@ -210,6 +210,8 @@ def answer_to(found: Finding) -> Answer:
             word += f" ({found.evidence['n_same']} of {found.evidence['n_seeds']} seeds)"
     text, brief = _LINES[found.question](found)
     why = _REASONS.get(found.word, "")
+    if found.next == findings.ASK_AFRESH:
+        why = _repeats(found)
     return Answer(mark, word, *found[3:6], text, brief, found.next, clause, why)
 
 

@@ -503,7 +503,7 @@ FINDINGS = Table.parse(
     lower="ends of the interval on which the mark rests, or over seeds",
     upper="ends of the interval on which the mark rests, or over seeds",
     basis="what a word on following rests on: cross, other examples, one ask or samples",
-    next="keep (the threshold), label (answers), ask twice, or empty",
+    next="keep (the threshold), label (answers), ask twice, ask without copies, or empty",
     evidence="JSON of the other numbers in texts on this question",
 )
 Findings = Annotated[pd.DataFrame, FINDINGS]

@@ -1,4 +1,4 @@
-"""Names of models, checkpoints, estimators, datasets and files are no data."""
+"""Names of models, checkpoints, estimators, datasets and files change no number."""
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,7 @@ LISTS = {"significance": "block", "min_contrast": "kept"}  # columns of several 
 
 
 def numbers_of(compared, names):
-    """Return the rows of all tables with their first names, in an order of their own."""
+    """Return the rows of all tables, sorted, with the first names."""
     first = {new: old for old, new in names.items()}
     made = {}
     for name, table in compared.tables.items():
@@ -39,8 +39,8 @@ def test_a_frame_with_other_names_and_another_order_has_the_same_numbers():
     renamed = rows.sample(frac=1, random_state=0).replace(NEW)
     states = [NEW[name] for name in CHECKPOINTS]
     usual = persistcal.compare(rows, CHECKPOINTS, **SETTINGS)
-    other = persistcal.compare(renamed, states, **SETTINGS)
-    assert_same(numbers_of(other, NEW), numbers_of(usual, {}))
+    changed = persistcal.compare(renamed, states, **SETTINGS)
+    assert_same(numbers_of(changed, NEW), numbers_of(usual, {}))
 
 
 def test_files_of_samples_with_other_names_and_another_order_have_the_same_numbers(

@@ -108,8 +108,8 @@ def false_claims():
         percent(asks.query("halvings > 0")["followed"]),
     )
     yield "the same: *moved* alone", percent(asks.query("halvings > 0")["moved"])
-    again = read("asked_again")
-    two = again.query("asks == 'two'")
+    second_asks = read("asked_again")
+    two = second_asks.query("asks == 'two'")
     yield (
         "nothing changed, 30 or 60 % of a second ask copied: *followed*",
         percent(two.query("world == 'unchanged' and copied > 0")["followed"]),
@@ -118,7 +118,7 @@ def false_claims():
         "an honest second ask is taken for copies",
         percent(two.query("copied == 0")["copies"]),
     )
-    part = again.query("asks == 'part' and world == 'unchanged'")
+    part = second_asks.query("asks == 'part' and world == 'unchanged'")
     yield (
         "nothing changed, 0 to 30 % flip, 50 or 200 answers asked again: *followed*",
         percent(part["followed"]),
@@ -177,8 +177,8 @@ def power():
     part = read("asked_again").query("asks == 'part' and world != 'unchanged' and n == 300")
     for flips in (0.0, 0.02):
         name = "*followed*, 30 % changed, 300 questions, 50 and 200 asked again, "
-        said = f"{flips:.0%} flip".replace("%", " %") if flips else "none flips"
-        yield name + said, in_order(part[part["flips"] == flips]["followed"])
+        ending = f"{flips:.0%} flip".replace("%", " %") if flips else "none flips"
+        yield name + ending, in_order(part[part["flips"] == flips]["followed"])
     control = read("controls").query("of_knowledge > 0")
     yield (
         "next to a control: Δ_K or AUC_K of .5 or 1",

@@ -7,6 +7,8 @@ import pandas as pd
 import pytest
 from command_line import run
 
+from benchmarks.asked_again import CHANGED, ask_twice
+from benchmarks.knew_moved_knows import StateWorld, draw_answers
 from persistcal.readers.reading import Reading
 from persistcal.readers.study import read_study
 
@@ -186,8 +188,8 @@ def test_a_copy_is_a_second_ask_of_greedy_answers_only(asks, capsys):
 
 def test_asks_in_several_files_are_one_set_of_asks(asks):
     for k, ask in enumerate("ab", start=1):
-        both = pd.concat(pd.read_csv(f"{version}{ask}.csv") for version in ("v1", "v2"))
-        both.assign(ask=k).to_csv(f"{ask}.csv", index=False)
+        versions = pd.concat(pd.read_csv(f"{name}{ask}.csv") for name in ("v1", "v2"))
+        versions.assign(ask=k).to_csv(f"{ask}.csv", index=False)
     rows = read_study(["a.csv", "b.csv"], Reading()).all_predictions
     assert rows["ask"].value_counts().to_dict() == {0: 160, 1: 160}
     second = pd.read_csv("b.csv")
@@ -199,3 +201,41 @@ def test_a_version_whose_second_ask_is_its_first_in_another_order_is_refused(ask
     files = ("v1a.csv", "v2a.csv", "--again", "v1b.csv", "v2b.csv")
     assert run("compare", *files) == 1
     assert "two asks of checkpoint 'v2' are copies" in capsys.readouterr().err
+
+
+WORDS = {
+    "own": "followed, if no answer flips by itself (declared)",
+    "constant": "lost its knowledge",
+    "random": "lost its knowledge",
+    "shuffled": "lost its knowledge",
+}
+
+
+def test_only_a_later_confidence_that_knows_is_said_to_have_followed(tmp_path, monkeypatch):
+    """The estimators rate the same answers, and differ in the later confidence only."""
+    monkeypatch.chdir(tmp_path)
+    rows = []
+    for later in WORDS:
+        world = StateWorld(later, later=later, weight=2.0, noise=(1.0, 0.1))
+        labels, stated = draw_answers(world, 1000, np.random.default_rng(4))
+        for k, version in enumerate(("v1", "v2")):
+            answers = {"question_id": np.arange(1000), "correct": labels[k]}
+            answers |= {"checkpoint": version, "confidence": stated[k], "estimator": later}
+            rows.append(pd.DataFrame(answers))
+    pd.concat(rows).to_csv("rows.csv", index=False)
+    assert run("compare", "rows.csv", "--greedy", "--replicates", 200) == 0
+    claims = pd.read_csv("comparison/claims.csv").query("metric == 'moved'")
+    assert dict(zip(claims["estimator"], claims["word"], strict=True)) == WORDS
+
+
+def test_a_partly_copied_second_ask_is_named_as_such(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rows = ask_twice(CHANGED, np.random.default_rng(0), n=600, copied=0.6)
+    for (version, ask), part in rows.groupby(["checkpoint", "ask"]):
+        part.drop(columns="ask").to_csv(f"{version}{'ab'[ask]}.csv", index=False)
+    files = ("v1a.csv", "v2a.csv", "--again", "v1b.csv", "v2b.csv", "--replicates", 200)
+    assert run("compare", *files, "--verbose") == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "moved with the labels" in text and "Ask again without a cache" in text
+    assert "ask twice" not in text
+    assert "so a part seems copied" in text and "in two asks of a version, 0 %" in text

@@ -97,7 +97,7 @@ def test_a_version_that_only_flips_by_chance_has_not_followed_next_to_a_part_ask
 
     words = [draw(SAME, number)["word"] for number in range(10)]
     assert set(words) <= {"not shown", "too few changed questions"}
-    found = draw(FOLLOWER, 0)
-    assert (found["basis"], found["repeated"]) == ("control", n_again)
-    assert found["by_chance"] > 0.5
-    assert (found["word"] == "followed") == (flips < 0.3)
+    claimed = draw(FOLLOWER, 0)
+    assert (claimed["basis"], claimed["repeated"]) == ("control", n_again)
+    assert claimed["by_chance"] > 0.5
+    assert (claimed["word"] == "followed") == (flips < 0.3)

@@ -4,7 +4,7 @@ from textwrap import fill, wrap
 from typing import Any
 
 from persistcal.evaluation.claims import IF_DECLARED
-from persistcal.evaluation.findings import ASK_TWICE, KEEP
+from persistcal.evaluation.findings import ASK_AFRESH, ASK_TWICE, KEEP
 from persistcal.evaluation.gate import Gate
 from persistcal.report.page.verdict import Rated, Verdict
 from persistcal.report.phrases import (
@@ -52,6 +52,8 @@ def verdict_text(verdict: Verdict, files: str) -> str:
             "Flips can be chance. To learn whether confidence followed, ask twice and give the "
             f"second answers with --again{'' if words == {IF_DECLARED} else declare}."
         )
+    if copied := [r.follows.why for r in rated if r.follows and r.follows.next == ASK_AFRESH]:
+        steps.append(f"{copied[0]}. Ask again without a cache and with another seed.")
     return "\n".join([*lines, "", *(fill(step, WIDTH) for step in steps)])
 
 
