@@ -65,7 +65,7 @@ def bare_environment(folder, wheel):
 BARE_RUN = """
 import contextlib, importlib.util, inspect, io, json, sys
 
-absent = ["torch", "transformers", "snakemake", "yaml", "openai", "httpx2", "study"]
+absent = ["torch", "transformers", "snakemake", "openai", "httpx2", "study"]
 found = [name for name in absent if importlib.util.find_spec(name)]
 
 from importlib.metadata import entry_points
