@@ -14,10 +14,12 @@ from contextlib import contextmanager
 from dataclasses import fields, replace
 from math import isnan
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from persistcal import __version__
 from persistcal.evaluation.settings import MIN_REPLICATES, EvaluationSettings
 from persistcal.readers.reading import Reading
 
@@ -286,6 +288,7 @@ def _pairs(words: Sequence[str]) -> Any:  # noqa: ANN401
     context_settings={"show_default": True},
     help="Does a language model's confidence follow its knowledge as the knowledge changes?",
 )
+@click.version_option(__version__, prog_name="persistcal")
 def app() -> None:
     """Parse the words before the command's name."""
 
@@ -355,7 +358,7 @@ def compare(
             text += f"\n{comparison.summary()}"
         click.echo(f"{text}\nPage: {report}\nTables: {', '.join(paths)}")
         if closed:
-            click.echo(gate_line(closed))
+            click.echo(_folded(gate_line(closed)))
     _end(closed, fail_if)
 
 
@@ -557,9 +560,12 @@ def threshold(
     if fail_if:
         from persistcal.api.gate import versions_alone
         from persistcal.evaluation.gate import THRESHOLD, close_gate, findings_of_thresholds
+        from persistcal.report.phrases import gate_line
 
         found = findings_of_thresholds(checked.tables["thresholds"], inputs.all_predictions)
-        _end(close_gate(found, {THRESHOLD: precision}, alone=versions_alone(inputs)), fail_if)
+        closed = close_gate(found, {THRESHOLD: precision}, alone=versions_alone(inputs))
+        click.echo(_folded(gate_line(closed)))
+        _end(closed, fail_if)
 
 
 @app.command(
@@ -620,12 +626,14 @@ def _exit_code(gate: "Gate | None", fail_if: str | None) -> int:
     return 0 if gate is None or is_lenient else gate.exit_code
 
 
-def _end(gate: "Gate | None", fail_if: str | None) -> None:
-    """End the command with the exit code of a gate, and list what is undecided."""
-    from persistcal.report.phrases import open_questions
+def _folded(text: str) -> str:
+    from persistcal.report.page.verdict_text import WIDTH
 
-    for line in open_questions(gate) if gate and fail_if != "broken" else ():
-        click.echo(line, err=True)
+    return fill(text, WIDTH, subsequent_indent="  ")
+
+
+def _end(gate: "Gate | None", fail_if: str | None) -> None:
+    """End the command with the exit code of a gate."""
     if code := _exit_code(gate, fail_if):
         raise click.exceptions.Exit(code)
 

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from html import escape
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -105,6 +106,10 @@ class Comparison:
         texts = [verdict_text(verdict, files) for verdict in self._verdicts]
         notes = "\n".join(self.inputs.assumptions(self.settings))
         return "\n\n".join([*texts, notes])
+
+    def _repr_html_(self) -> str:
+        """Return the verdict as a notebook shows it."""
+        return f"<pre>{escape(self.verdict())}</pre>"
 
     def verdict_record(self, files: str = "…", gate: Gate | None = None) -> dict[str, Any]:
         """Return the verdict, and what a release gate says, as values for JSON.

@@ -360,6 +360,23 @@ def calibration_mark(evidence: Mapping[str, Any], margin: float) -> tuple[str, s
     return NO, UNCALIBRATED  # the means are close and explain nothing
 
 
+def deciding_gap(evidence: Mapping[str, Any], margin: float) -> CalibrationGap:
+    """Return the gap on which a mark of calibration rests: of all answers, or the largest.
+
+    The gap of all answers decides if it is itself beyond the margin or undecided, and if all
+    gaps are within it.
+    """
+    gaps = [CalibrationGap(*numbers) for numbers in evidence["gaps"]]
+    mark, word = calibration_mark(evidence, margin)
+    if mark == YES or (mark == NO and word != UNCALIBRATED):
+        return gaps[0]
+    if mark == OPEN and not gaps[0].is_within(margin):
+        return gaps[0]
+    if mark == NO:
+        gaps = [gap for gap in gaps if gap.is_beyond(margin)]
+    return max(gaps, key=lambda gap: max(-gap.lower, gap.upper))
+
+
 def by_estimator(thresholds: pd.DataFrame) -> list[list[dict[Any, Any]]]:
     """Return the rows of THRESHOLDS of each pair and estimator, its seeds together."""
     key = ["earlier", "later", "train_dataset", "estimator"]

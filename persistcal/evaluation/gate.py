@@ -23,6 +23,7 @@ from persistcal.evaluation.findings import (
     accuracy_mark,
     by_estimator,
     calibration_mark,
+    deciding_gap,
     read_finding,
     threshold_finding,
     to_row,
@@ -146,13 +147,13 @@ def close_gate(
             found = [(str(row["estimator"]), read_finding(row)) for row in records]
             for name, one in found or [("", Finding(KEYS[key], NONE, UNRATED))]:
                 pair = (model, dataset, earlier, later, name)
-                numbers = (_word(one), one.value, one.lower, one.upper)
+                numbers = (_word(one), *_numbers(one, key, limit))
                 rulings.append(Ruling(*pair, key, limit, _rule(one, key, limit), *numbers))
             for row in slices[slices["question"] == KEYS[key]].to_dict("records"):
                 one, name = read_finding(row), str(row["estimator"])
                 is_used = not estimators or name in {"", *estimators}
                 if is_used and _rule(one, key, limit) == FAIL:
-                    numbers = (_word(one), one.value, one.lower, one.upper)
+                    numbers = (_word(one), *_numbers(one, key, limit))
                     pair = (model, dataset, earlier, later, name)
                     ruling = Ruling(*pair, key, limit, FAIL, *numbers)
                     rulings.append(ruling._replace(slice=str(row["slice"])))
@@ -182,6 +183,14 @@ def _word(found: Finding) -> str:
     return found.word or NO_DATA
 
 
+def _numbers(found: Finding, key: str, limit: Limit) -> tuple[float, float, float]:
+    """Return the number and the interval that decide."""
+    if key == CALIBRATION and found.mark != NONE:
+        gap = deciding_gap(found.evidence, float(limit))
+        return gap.value, gap.lower, gap.upper
+    return found.value, found.lower, found.upper
+
+
 def _rule(found: Finding, key: str, limit: Limit) -> str:
     """Return pass, fail or undecided for one finding."""
     mark = found.mark
@@ -191,8 +200,6 @@ def _rule(found: Finding, key: str, limit: Limit) -> str:
         mark, _ = accuracy_mark(found.lower, found.upper, -float(limit))
     elif key == CALIBRATION:
         mark, _ = calibration_mark(found.evidence, float(limit))
-    elif key == CONFIDENCE and mark == NO and found.word != words.AGAINST:
-        return UNDECIDED
     return {YES: PASS, NO: FAIL}.get(mark, UNDECIDED)
 
 

@@ -4,7 +4,7 @@
 has a line (`answer_to`) and a sentence.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from math import ceil, log10
 from typing import Any, NamedTuple
 
@@ -19,7 +19,6 @@ from persistcal.evaluation.findings import (
     THRESHOLD,
     Finding,
 )
-from persistcal.evaluation.gaps import CalibrationGap
 from persistcal.evaluation.gate import FAIL, PASS, Gate, Ruling
 from persistcal.evaluation.knowledge import CHANCE, KNEW, KNOWS, STATISTICS
 from persistcal.evaluation.samples import LEVEL
@@ -245,12 +244,8 @@ def _statistic(found: Finding, name: str) -> str:
 
 def _calibration_line(found: Finding) -> tuple[str, str]:
     tested = found.evidence
-    gap, where = CalibrationGap(*tested["gaps"][0]), "says"
-    if found.word == findings.UNCALIBRATED:
-        # The means are close and explain nothing; one group by confidence does
-        parts = [CalibrationGap(*numbers) for numbers in tested["gaps"]]
-        beyond = [part for part in parts if part.is_beyond(tested["margin"])]
-        gap, where = max(beyond, key=lambda part: abs(part.value)), "at"
+    gap = findings.deciding_gap(tested, tested["margin"])
+    where = "says" if list(gap) == list(tested["gaps"][0]) else "at"
     brief = f"{where} {short(gap.confidence)}, right {short(gap.accuracy)}"
     ends = short_interval(gap.lower, gap.upper)
     smece = f"SmoothECE {short(tested['value'])}, noise floor {short(tested['noise_floor'])}"
@@ -616,7 +611,7 @@ def slice_lines(rows: Sequence[Mapping[Any, Any]], labels: Mapping[str, str]) ->
 def gate_line(gate: Gate) -> str:
     """Return the verdict of a release gate in one line, what fails first."""
     parts = []
-    several = len({ruling[:2] for ruling in gate.rulings}) > 1
+    several = [n for n in PLACE if len({getattr(one, n) for one in gate.rulings} - {""}) > 1]
     for result, verb in ((FAIL, "failed"), (UNDECIDED, "undecided"), (PASS, "passed")):
         ruled = [ruling for ruling in gate.rulings if ruling.result == result]
         if ruled:
@@ -624,31 +619,22 @@ def gate_line(gate: Gate) -> str:
     return f"Gate: {gate.result}; {'; '.join(parts)}." if parts else f"Gate: {gate.result}."
 
 
+PLACE = ("model", "dataset", "earlier", "later")
 _LIMITS = {ACCURACY: "at least {}", CALIBRATION: "within {}", THRESHOLD: "target {}"}
 
 
-def _ruling(ruling: Ruling, several: bool) -> str:
+def _ruling(ruling: Ruling, several: Collection[str]) -> str:
     """Return a ruling in a few words, with its interval and limit."""
     name = ruling.key + (f" of {ruling.estimator}" if ruling.estimator else "")
-    name = " ".join(filter(None, (ruling.dataset * several, ruling.slice, name)))
+    pair = " → ".join(getattr(ruling, end) for end in PLACE[2:] if {*PLACE[2:]} & {*several})
+    place = [getattr(ruling, end) for end in PLACE[:2] if end in several]
+    name = " ".join(filter(None, (*place, pair.strip(" →"), ruling.slice, name)))
     text = f"{name} ({ruling.word}"
     if ruling.lower == ruling.lower and ruling.key in _LIMITS:
         limit = _LIMITS[ruling.key].format(short(float(ruling.limit)))
         ends = short_interval(ruling.lower, ruling.upper)
         text += f", {short(ruling.value)} {ends}, {limit}"
     return f"{text})"
-
-
-def open_questions(gate: Gate) -> list[str]:
-    """Return a line per question that a gate leaves undecided, with the reason."""
-    lines = []
-    for one in gate.rulings:
-        if one.result == UNDECIDED:
-            pair = f"{one.earlier} → {one.later}" if one.earlier else ""
-            place = ", ".join(filter(None, (one.model, one.dataset, pair)))
-            name = one.key + (f" of {one.estimator}" if one.estimator else "")
-            lines.append(f"No verdict: {place}, {name}: {one.word}.")
-    return lines
 
 
 def possible_errors(verdicts: Iterable[object]) -> list[str]:

@@ -50,7 +50,8 @@ CALIBRATION = row_of("calibration", "open", **gaps((-0.04, 0.03), (0.0, 0.045)))
         ),
         (row_of("following", "yes", "followed"), {"confidence": "followed"}, "pass"),
         (row_of("following", "no", "moved against"), {"confidence": "followed"}, "fail"),
-        (row_of("following", "no", "did not move"), {"confidence": "followed"}, "undecided"),
+        (row_of("following", "no", "did not move"), {"confidence": "followed"}, "fail"),
+        (row_of("following", "open", "not shown"), {"confidence": "followed"}, "undecided"),
         (
             row_of("following", "with the labels", "moved with the labels"),
             {"confidence": "followed"},
@@ -114,10 +115,10 @@ def test_policies_without_meaning_are_refused_with_an_example(policy):
 def update(tmp_path_factory):
     """Write two versions: 2,000 answers, calibrated before and over-confident after."""
     folder, rng = tmp_path_factory.mktemp("gate"), np.random.default_rng(0)
-    said, paths = rng.uniform(0.5, 1, 2000), []
+    stated, paths = rng.uniform(0.5, 1, 2000), []
     for name, bias in (("v1", 0.0), ("v2", 0.2)):
-        right = (rng.random(2000) < said - bias).astype(int)
-        rows = {"question_id": np.arange(2000), "confidence": said.round(3), "correct": right}
+        right = (rng.random(2000) < stated - bias).astype(int)
+        rows = {"question_id": np.arange(2000), "confidence": stated.round(3), "correct": right}
         paths.append(folder / f"{name}.csv")
         pd.DataFrame(rows).to_csv(paths[-1], index=False)
     return paths
@@ -126,11 +127,27 @@ def update(tmp_path_factory):
 QUICK = ("--replicates", 200)
 
 
+def last_line(capsys):
+    """Return the line of the gate, which is folded at the width of a terminal."""
+    output = capsys.readouterr()
+    assert "undecided" not in output.err
+    *_, last = output.out.split("\nGate: ")
+    assert max(map(len, last.splitlines())) <= 100
+    return "Gate: " + " ".join(last.split())
+
+
+def test_the_printed_gap_of_a_calibration_is_the_one_that_decides():
+    """The mean is within .05, and a group by confidence can be beyond."""
+    wide = row_of("calibration", "open", **gaps((-0.045, 0.03), (-0.02, 0.08)))
+    [ruling] = close_gate(pd.DataFrame([wide]), {"calibration": 0.05}).rulings
+    assert (ruling.result, ruling.lower, ruling.upper) == ("undecided", -0.02, 0.08)
+
+
 def test_the_gate_is_the_last_line_and_in_the_json_and_on_the_page(update, tmp_path, capsys):
     rules = ("--gate", "accuracy=-0.02", "calibration=0.05", "threshold=0.8")
     words = ("compare", *update, "--out", tmp_path / "out", *QUICK, *rules)
     assert run(*words) == 3
-    last = capsys.readouterr().out.splitlines()[-1]
+    last = last_line(capsys)
     assert last.startswith("Gate: fail; failed: accuracy (falls, −.")
     assert "], at least −.020), calibration of confidence (over-confident, .2" in last
     assert last in (tmp_path / "out/report/index.html").read_text()
@@ -152,9 +169,9 @@ def test_a_policy_in_a_file_is_the_policy_in_words(update, tmp_path, capsys):
     words = ("compare", *update, "--out", tmp_path / "out", *QUICK)
     path.write_text("accuracy: -0.3\ndatasets: {dataset: {calibration: 0.3}}\n")
     assert run(*words, "--policy", path) == 0
-    last = capsys.readouterr().out.splitlines()[-1]
+    last = last_line(capsys)
     assert run(*words, "--gate", "accuracy=-0.3", "calibration=.3") == 0
-    assert capsys.readouterr().out.splitlines()[-1] == last
+    assert last_line(capsys) == last
     for text, problem in (
         ("accuracy", "has no keys"),
         ("a: [", "is no YAML file"),

@@ -25,18 +25,18 @@ def two_versions(folder, n=400, gain=0.1, **columns):
 
 @pytest.mark.parametrize("gain", [0.0, 0.03, 0.2])
 def test_labels_alone_give_mcnemars_test_and_a_bootstraps_interval(tmp_path, capsys, gain):
-    paths, (before, after) = two_versions(tmp_path, gain=gain)
+    paths, (first, second) = two_versions(tmp_path, gain=gain)
     assert run("compare", *paths, "--out", tmp_path / "out", "--json") == 0
     [verdict] = json.loads(capsys.readouterr().out)["verdicts"]
-    gained, lost = int((after > before).sum()), int((after < before).sum())
+    gained, lost = int((second > first).sum()), int((second < first).sum())
     assert (verdict["gained"], verdict["lost"], verdict["estimators"]) == (gained, lost, [])
     rows = pd.read_csv(tmp_path / "out" / "findings.csv")
     [row] = rows.to_dict("records")
     exact = binomtest(lost, gained + lost).pvalue
     assert json.loads(row["evidence"])["p_value"] == pytest.approx(exact)
-    assert row["value"] == pytest.approx(after.mean() - before.mean())
+    assert row["value"] == pytest.approx(second.mean() - first.mean())
     drawn = np.random.default_rng(0).integers(0, 400, (4000, 400))
-    means = (after - before)[drawn].mean(axis=1)
+    means = (second - first)[drawn].mean(axis=1)
     ends = np.quantile(means, [0.025, 0.975])
     assert [row["lower"], row["upper"]] == pytest.approx(ends, abs=0.012)
 
@@ -60,10 +60,11 @@ def test_a_notebook_compares_labels_as_the_command_does(tmp_path):
         for path, correct in zip(paths, labels, strict=True)
     ]
     comparison = persistcal.compare(pd.concat(rows))
+    assert comparison._repr_html_().startswith("<pre>v1 → v2, 400 questions, ")
     assert run("compare", *paths, "--out", tmp_path / "out") == 0
     given = pd.read_csv(tmp_path / "out" / "findings.csv")
-    [here] = comparison.tables["findings"].to_dict("records")
-    assert here["lower"] == pytest.approx(given["lower"].item())
+    [noted] = comparison.tables["findings"].to_dict("records")
+    assert noted["lower"] == pytest.approx(given["lower"].item())
     with pytest.raises(ValueError, match="'confidence' is missing"):
         persistcal.evaluate(pd.concat(rows))
 

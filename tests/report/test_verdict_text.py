@@ -80,7 +80,8 @@ def test_a_table_fits_a_terminal_and_names_keep_all_their_words():
     ("word", "labels_to_decide", "step"),
     [
         ("broken", 0.0, "label 200 answers of v2 (the old threshold is broken"),
-        ("undecided", 340.0, "label 340 answers of v2 (the verdict on the threshold is open)"),
+        ("undecided", 290.0, "label 290 answers of v2 (the verdict on the threshold is open)"),
+        ("undecided", 2416.0, "label 300 answers of v2"),  # all that there are
         ("undecided", np.inf, "label 200 answers of v2"),
         ("", np.nan, "label 200 answers of v2 (no old threshold is sure"),
     ],

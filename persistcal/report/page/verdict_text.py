@@ -113,7 +113,7 @@ def next_step(verdict: Verdict, files: str) -> str:
         instead = "" if best is rated[0] else f"choose {best.label}; "
         cut = " to ".join(ends)
         return f"{instead}nothing to label: the threshold {cut} of {best.label} can stay."
-    best, n = rated[0], rated[0].n_labels
+    best, n = rated[0], min(rated[0].n_labels, verdict.n_questions)
     command = f"persistcal threshold {files} --precision {verdict.target:g} --sheet {n}"
     why = best.threshold.why if best.threshold else ""
     return f"label {n:,} answers of {verdict.update.later_name} ({why}): {command}"
