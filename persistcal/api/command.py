@@ -815,9 +815,23 @@ def _bar(length: int) -> "Iterator[Step]":
         click.echo(err=True)
 
 
+def _once() -> "Callable[[logging.LogRecord], bool]":
+    """Return a filter of messages that were printed before."""
+    printed: set[str] = set()
+
+    def is_new(record: logging.LogRecord) -> bool:
+        n, text = len(printed), record.getMessage()
+        printed.add(text)
+        return len(printed) > n
+
+    return is_new
+
+
 def main(words: Sequence[str] | None = None) -> None:
     """Run the command line, or `words`; invalid input ends it with one sentence."""
-    logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
+    handler = logging.StreamHandler(sys.stderr)
+    handler.addFilter(_once())
+    logging.basicConfig(level=logging.WARNING, format="%(message)s", handlers=[handler])
     try:
         app(words)
     except Exception as error:

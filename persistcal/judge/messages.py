@@ -238,7 +238,7 @@ def read_reply(
 
 def _of_chat(parsed: dict[str, Any]) -> tuple[Any, Any, bool]:
     """Return the text of a chat completion, its refusal, and whether a filter ended it."""
-    choice = parsed["choices"][0]
+    choice = sorted(parsed["choices"], key=lambda choice: choice.get("index", 0))[0]
     message, finish = choice["message"], choice.get("finish_reason")
     return message.get("content"), message.get("refusal"), finish == "content_filter"
 

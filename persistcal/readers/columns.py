@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from difflib import get_close_matches
 from typing import NamedTuple
 
-from persistcal.store.user_files import UserTableError, plain_name
+from persistcal.store.user_files import UserTableError, list_names, plain_name
 
 QUESTION = ("dataset", "question_id")
 
@@ -237,7 +237,7 @@ def choose_columns(
             )
         if given_column not in present:
             raise UserTableError(
-                f"{option}: it has no {given_column!r}, but {', '.join(present)}"
+                f"{option}: it has no {given_column!r}, but {list_names(present)}"
             )
         if column in present and column != given_column:
             raise UserTableError(

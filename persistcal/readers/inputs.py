@@ -25,6 +25,7 @@ from persistcal.store import artifacts
 
 log = logging.getLogger(__name__)
 
+FEW_GROUPS = 30
 SUBJECT = ["model", "dataset"]
 IMPORTED = ""  # in place of an estimator: all estimators of given predictions together
 
@@ -204,7 +205,20 @@ class PredictionTables:
         return [
             f"Checkpoints in order, {'; '.join(orders)}.",
             *self.notes,
+            *self._few_groups(),
             f"Contrast sets of fewer than {settings.min_contrast} questions are left out.",
+        ]
+
+    def _few_groups(self) -> list[str]:
+        """Return a sentence on each dataset with so few groups that intervals are unsure."""
+        rows = self.all_predictions.drop_duplicates(["dataset", "question_id"])
+        counts = rows.groupby("dataset", sort=False)[["group", "question_id"]].nunique()
+        return [
+            f"The {n:,} questions of {dataset} are in {groups} groups, each of which counts as "
+            f"one: intervals of fewer than {FEW_GROUPS} groups are too narrow. If the groups "
+            "are categories, leave the column group out."
+            for dataset, groups, n in counts.itertuples()
+            if 1 < groups < min(FEW_GROUPS, n)
         ]
 
 

@@ -55,7 +55,7 @@ from persistcal.readers.predictions import (
 )
 from persistcal.readers.rating import rate_answers, rate_options
 from persistcal.readers.reading import ANSWERS, OPTIONS, PREDICTIONS, USUAL, Reading
-from persistcal.readers.rules import SEVERAL_IDS, RepeatedError, as_label
+from persistcal.readers.rules import SEVERAL_IDS, RepeatedError, as_label, content_of
 from persistcal.readers.scales import (
     PROBABILITIES,
     explain_scale,
@@ -77,6 +77,7 @@ from persistcal.store.user_files import (
     TABLES,
     UserTableError,
     kind_of,
+    list_names,
     name_files_in_errors,
     paths_of,
     plain_name,
@@ -263,7 +264,7 @@ def _kind_and_columns(file: str, reading: Reading) -> tuple[str, set[str]]:
     if is_open and not has_answers and not {"confidence", "correct"} <= columns:
         if absent := sorted({*reading.columns.values()} - {*present}):
             raise ValueError(
-                f"{file}: has no column {absent[0]!r}, but {', '.join(present)}; correct the "
+                f"{file}: has no column {absent[0]!r}, but {list_names(present)}; correct the "
                 "name in --columns or --uncertainty."
             )
         if len(present) == 1 and kind_of(file) in TABLES:
@@ -390,7 +391,7 @@ def _note_matched(matched: Mapping[str, str]) -> list[str]:
 def _note_ignored(ignored: Sequence[str]) -> list[str]:
     if not ignored:
         return []
-    names = ", ".join(name or "(no name)" for name in dict.fromkeys(ignored))
+    names = list_names(ignored)
     log.warning("Ignored columns: %s", names)
     return [f"Ignored columns: {names}."]
 
@@ -408,6 +409,21 @@ def _check_names(
                     f"{source.checkpoint!r}, and {file} has another checkpoint of this name; "
                     "add the column, or rename the file."
                 )
+
+
+def _check_datasets(sources: Sequence[VersionFile], frames: Sequence[pd.DataFrame]) -> None:
+    """Refuse two files of a folder with the same questions and labels, as of two estimators."""
+    first: dict[tuple[str, tuple[int, int]], VersionFile] = {}
+    several = len({source.dataset for source in sources}) > 1
+    for source, rows in zip(sources, frames, strict=True) if several else ():
+        content = content_of(rows[["question_id", "correct"]].astype(str).drop_duplicates())
+        other = first.setdefault((source.checkpoint, content), source)
+        if other.dataset != source.dataset and rows["correct"].nunique() > 1:
+            raise ValueError(
+                f"{source.file}: has the questions and labels of {other.file}, and each file "
+                "of a folder is a dataset; if the files are of two estimators, join them into "
+                "one with the column estimator."
+            )
 
 
 def _read_predictions(
@@ -433,6 +449,7 @@ def _read_predictions(
             frame["row"] = [f"{row} of {source.file}" for row in frame["row"]]
         frames.append(_pooled(frame, source).astype({"question_id": "category"}))
     _check_names(sources, unnamed, frames)
+    _check_datasets(sources, frames)
     lacking = [bool((frame["estimator"] == NO_CONFIDENCE).all()) for frame in frames]
     if any(lacking) and not all(lacking):
         bare, rated = (files[lacking.index(lacks)] for lacks in (True, False))

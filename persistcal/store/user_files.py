@@ -40,6 +40,7 @@ FORMATS = "give .csv, .tsv, .jsonl, .json or .parquet"
 EMPTY = "is empty; give a heading and a row for each answer"
 GZIP = b"\x1f\x8b"  # first bytes of a compressed file
 FIRST_ROWS = 100  # that show what is in nested objects
+MOST_NAMES = 30  # that a message lists
 LONGEST_SHOWN = 80  # characters of a value in a message
 LEAST_FLOAT32 = 1e-3  # smaller numbers do not show whether they were float32
 DIGITS = {"float16": 3, "float32": 6}  # significant decimal digits of these types
@@ -552,6 +553,13 @@ def cut(value: object) -> str:
     """Return a value for a message, of at most `LONGEST_SHOWN` characters."""
     text = repr(value)
     return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 1]}…"
+
+
+def list_names(names: Iterable[object]) -> str:
+    """Return names for a message, at most `MOST_NAMES` of them."""
+    listed = [str(name)[:LONGEST_SHOWN] or "(no name)" for name in dict.fromkeys(names)]
+    more = len(listed) - MOST_NAMES
+    return ", ".join(listed[:MOST_NAMES]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def first_rows(rows: pd.DataFrame, column: str | None) -> str:

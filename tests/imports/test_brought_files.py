@@ -273,6 +273,15 @@ def test_a_long_value_is_cut_in_a_message(predictions, tmp_path):
     assert len(str(error.value)) < 500
 
 
+def test_many_columns_are_not_all_listed(predictions, tmp_path):
+    others = pd.DataFrame(0, predictions.index, [f"column {n}" for n in range(3000)])
+    path = write(tmp_path, pd.concat([predictions, others], axis=1), "parquet")
+    [note] = read_study([path]).notes
+    assert note.startswith("Ignored columns: column 0, ") and note.endswith("and 2,970 more.")
+    with pytest.raises(ValueError, match=r"it has no 'nothing', but .* more"):
+        read_study([path], Reading(columns={"confidence": "nothing"}))
+
+
 def test_words_are_read_as_the_confidences_of_a_file(predictions, tmp_path, capsys):
     words = np.where(predictions["confidence"] < 0.5, "Low", "high")
     path = write(tmp_path, predictions.assign(confidence=words), "csv")
@@ -469,6 +478,36 @@ def test_a_wrong_cell_is_named_with_its_row_and_the_name_that_is_meant(
     )
     with pytest.raises(UserTableError, match=re.escape(message)):
         read_study([write(tmp_path, rows, "csv")])
+
+
+def test_few_groups_are_named(predictions):
+    """Groups of two questions are twenty groups, and single questions are none."""
+    sizes = {2: 1, 1: 0}
+    for size, n_notes in sizes.items():
+        number = predictions["question_id"].str[1:].astype(int)
+        rows = predictions.assign(group=(number // size).astype(str))
+        study = read_predictions(rows, None, EvaluationSettings())
+        notes = [note for note in study.assumptions(EvaluationSettings()) if "groups" in note]
+        assert len(notes) == n_notes
+        assert all("40 questions of quiz are in 20 groups" in note for note in notes)
+
+
+def test_a_folder_with_a_file_per_estimator_is_no_folder_of_datasets(predictions, tmp_path):
+    rows = predictions.drop(columns=["model", "dataset", "checkpoint", "estimator"])
+    for version, part in (("v1", rows[:40]), ("v2", rows[40:])):
+        (tmp_path / version).mkdir()
+        for name, confidence in (("a", part["confidence"]), ("b", 1 - part["confidence"])):
+            write(tmp_path / version, part.assign(confidence=confidence), "csv", name)
+    folders = [str(tmp_path / version) for version in ("v1", "v2")]
+    message = (
+        "b.csv: has the questions and labels of .*a.csv.* join them into one with the column"
+    )
+    with pytest.raises(ValueError, match=message):
+        read_study(folders)
+    for folder in folders:  # other labels, other datasets
+        other = pd.read_csv(f"{folder}/b.csv")
+        other.assign(correct=1 - other["correct"]).to_csv(f"{folder}/b.csv", index=False)
+    assert len(read_study(folders).predictions) == 2
 
 
 def test_a_label_of_an_answer_that_was_not_attempted_has_a_remedy(predictions, tmp_path):

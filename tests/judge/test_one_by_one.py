@@ -195,6 +195,13 @@ def test_a_judge_that_never_gives_a_label_is_stopped_early(fake, backend):
     assert fake.ask(answers, backend=backend) == "RW" * 30
 
 
+def test_the_label_is_that_of_the_choice_with_index_0(fake):
+    other = {**completion("INCORRECT")["choices"][0], "index": 1}
+    reply = completion("CORRECT")
+    fake.replies["wrong 1"] = {**reply, "choices": [other, *reply["choices"]]}
+    assert fake.ask(candidates(2)) == "RR"
+
+
 # People
 
 
