@@ -36,7 +36,7 @@ SAVE_EVERY_S = 60.0  # at most this much work is lost, and short jobs write noth
 SECONDS = 10.0  # between lines, and before the first
 LINE = "{desc}: {n_fmt} of {total_fmt} ({percentage:.0f} %), {rate_noinv_fmt}, {remaining} left"
 SEAL = "sha256"
-FILES_MADE = ("seeds", "training_of")  # settings that decide which files a job makes
+FILES_MADE = ("training_of",)  # settings that decide which files a job makes
 
 
 class Snapshot(NamedTuple):

@@ -504,6 +504,29 @@ def read_trained(job: Job, made_from: str) -> dict[int, Trained]:
     return trained if len(trained) < len(job.settings["training_of"]) else {}
 
 
+class Seeds(NamedTuple):
+    """The seeds of a job's adapters, the trained ones among them, and the saved work."""
+
+    numbers: list[int]
+    trained: dict[int, Trained]
+    progress: Progress | None
+
+    @classmethod
+    @contextmanager
+    def of_job(cls, job: Job) -> Iterator["Seeds"]:
+        """Yield the seeds of a job; only rank 0 of several knows the trained ones."""
+        with Progress.of_job(job) as progress:
+            trained = read_trained(job, progress.key) if progress else {}
+            yield cls([of["seed"] for of in job.settings["training_of"]], trained, progress)
+
+    @property
+    def missing(self) -> list[int]:
+        """The seeds that all ranks train."""
+        flags = torch.tensor([float(seed not in self.trained) for seed in self.numbers])
+        copy_from_first([flags])
+        return [seed for seed, flag in zip(self.numbers, flags.tolist(), strict=True) if flag]
+
+
 def adapter_files(
     adapter: Adapter, *, rank: int, alpha: int, base_model: str, made_from: str = ""
 ) -> dict[str, bytes]:

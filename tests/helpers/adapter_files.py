@@ -69,5 +69,5 @@ def training_job(folder, names, to, seeds=SEEDS, **changes):
         "training": [str(to / f"seed{seed}/training.parquet") for seed in seeds],
     }
     training_of = [{"seed": seed} for seed in seeds]
-    settings = {**labels, **records, "seeds": seeds, "training_of": training_of, **changes}
+    settings = {**labels, **records, "training_of": training_of, **changes}
     return Job(inputs, outputs, settings, threads=1)

@@ -9,6 +9,7 @@ import torch
 from adapter_files import write_checkpoints
 from jobs import NAMES, adapters_job, scores_job
 from records import write_record
+from safetensors.torch import load_file
 from tiny_models import tiny_model
 
 from persistcal.models.load import compute_in_float32, load_model
@@ -62,7 +63,9 @@ def test_jobs_with_weights_in_bfloat16_train_and_score_as_in_float32(tmp_path):
         adapters_job(tmp_path, adapter, dtype=training_dtype, epochs=1, batch_size=9)
         scores_job(tmp_path, tmp_path / "scores.parquet", dtype=training_dtype)
         scores = artifacts.read(tmp_path / "scores.parquet", artifacts.SCORES)
-        results[dtype, training_dtype] = adapter.read_bytes(), scores["confidence"].to_numpy()
+        tensors = [tensor.flatten() for _, tensor in sorted(load_file(adapter).items())]
+        weights = torch.cat(tensors).numpy().tobytes()
+        results[dtype, training_dtype] = weights, scores["confidence"].to_numpy()
     weights, scores = results["float32", "stored"]
 
     assert results["bfloat16", "float32"][0] == weights != results["bfloat16", "stored"][0]

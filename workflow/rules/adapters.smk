@@ -51,7 +51,6 @@ for recipe in study.recipes:
                 "batch_size": settings["batch_size"],
                 "micro_batch": settings["micro_batch"],
             },
-            seeds=without_rerun(settings["seeds"]),
             training_of=without_rerun([{"seed": seed} for seed in settings["seeds"]]),
         script:
             "../scripts/adapters/train_adapters.py"

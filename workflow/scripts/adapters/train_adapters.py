@@ -3,7 +3,6 @@
 from typing import Any
 
 import pandas as pd
-import torch
 
 from persistcal.confidence.verbalised import digit_tokens
 from persistcal.models import load
@@ -11,8 +10,7 @@ from persistcal.models.checkpoint import ADAPTER, ADAPTER_CONFIG, Checkpoint
 from persistcal.models.load import check_alike
 from persistcal.questions.question_list import asked_by
 from persistcal.store.artifacts import Clusters, Labels, Questions, Training
-from persistcal.store.jobs import Job, log
-from persistcal.store.progress import Progress
+from persistcal.store.jobs import log
 from persistcal.training import ranks, train
 from persistcal.training.data import Plan, recipe_data, training_ids
 from persistcal.training.launch import run_on_ranks
@@ -28,9 +26,7 @@ def train_adapters(
     plan: Plan,
     design: train.Design,
     optimisation: train.Optimisation,
-    seeds: list[int],
-    job: Job,
-    progress: Progress | None = None,
+    seeds: train.Seeds,
 ) -> tuple[list[bytes], list[bytes], Training]:
     """Return weights, config and history of one adapter per seed, trained jointly.
 
@@ -62,11 +58,9 @@ def train_adapters(
         device=gpu,
     )
     ids = training_ids(asked_by(questions, None))
-    made_from = progress.key if progress else ""
-    trained = train.read_trained(job, made_from)
-    missing = torch.tensor([float(seed not in trained) for seed in seeds])
-    ranks.copy_from_first([missing])
-    for seed in [seed for seed, lacks in zip(seeds, missing.tolist(), strict=True) if lacks]:
+    made_from = seeds.progress.key if seeds.progress else ""
+    trained, missing = seeds.trained, seeds.missing
+    for seed in missing:
         chosen: dict[str, Any] = {"data": plan.data, "labels": plan.labels, "seed": seed}
         seen: dict[str, Any] = {}
         for names, dataset_files in read:
@@ -74,7 +68,7 @@ def train_adapters(
             seen |= {name: data[name] for name in names}
         seen = {name: seen[name] for name in plan.checkpoints}
         history = train.train_adapter(
-            trainee, seen, ids, optimisation, seed=seed, work=progress
+            trainee, seen, ids, optimisation, seed=seed, work=seeds.progress
         )
         files = adapter_files(
             trainee.adapter,
@@ -84,11 +78,15 @@ def train_adapters(
             made_from=made_from,
         )
         trained[seed] = train.Trained(files[ADAPTER], files[ADAPTER_CONFIG], history)
-    if kept := len(seeds) - int(missing.sum()):
-        log.info("%d of %d adapters were there already", kept, len(seeds))
+    if len(missing) < len(seeds.numbers):
+        log.info(
+            "%d of %d adapters were there already",
+            len(seeds.numbers) - len(missing),
+            len(seeds.numbers),
+        )
     made = [
         trained[seed]._replace(history=trained[seed].history.assign(seed=seed))
-        for seed in seeds
+        for seed in seeds.numbers
         if seed in trained
     ]
     weights, configs, histories = zip(*made, strict=True)
