@@ -137,11 +137,15 @@ class Bootstrap:
 
         They are keyed by its confidences in the changed questions: names have no effect.
         """
-        asked = np.unique(np.concatenate([of.changed for of in sets]))
-        stated = np.array(self.answers.estimators[member])[:, :, asked].round(KEY_DECIMALS)
-        counts = str([tuple(of.counts[1:]) for of in sets]).encode()
+        runs = np.array(self.answers.estimators[member])
+        stated = [runs[:, [[of.earlier], [of.later]], of.changed] for of in sets]
+        content = [
+            np.ascontiguousarray(part).tobytes()
+            for of, rated in zip(sets, stated, strict=True)
+            for part in (of.gained, of.lost, rated.round(KEY_DECIMALS))
+        ]
         return draws.pseudo_weights(
-            [counts, asked.tobytes(), stated.tobytes()],
+            content,
             self.n_replicates,
             seed=self.settings.seed,
             expected=expected,
