@@ -6,6 +6,7 @@ invalid command.
 
 import json
 import logging
+import os
 import sys
 import tempfile
 import time
@@ -149,6 +150,10 @@ GATE = _shared(
         "confidence=followed: exits with 3 if an interval is surely outside, and with 4 if one "
         "is not surely inside or missing.",
     ),
+    click.option(
+        "--markdown", help="File of the verdict as Markdown; a job's summary has it, too."
+    ),
+    click.option("--junit", help="File of the gate's rules as JUnit test cases."),
     click.option("--policy", help="A YAML file with these rules, and others by dataset."),
     click.option(
         "--gate-estimator",
@@ -335,6 +340,9 @@ def compare(
     _check_out(out, out)
     _check_replaced(out, [*files, *options["again"]])
     rules = _rules(gate, policy, fail_if, options)
+    markdown, junit = (options.pop(name) for name in ("markdown", "junit"))
+    if junit and not rules:
+        raise click.BadParameter("--junit is for a gate; give --gate, too.")
     settings = _settings(options)
     paths: list[str] = []
     comparison, page, closed = _compare(
@@ -348,6 +356,7 @@ def compare(
     report = str(Path(out, "report", "index.html"))
     write_whole(report, page)
     code = _exit_code(closed, fail_if)
+    _write_gate(comparison, closed, markdown, junit)
     if as_json:
         record = comparison.verdict_record(" ".join(files), closed)
         written = {"exit_code": code, "page": report, "tables": paths}
@@ -624,6 +633,23 @@ def _exit_code(gate: "Gate | None", fail_if: str | None) -> int:
     """Return the exit code of a gate; `--fail-if broken` lets open questions pass."""
     is_lenient = fail_if == "broken" and gate is not None and gate.result == "undecided"
     return 0 if gate is None or is_lenient else gate.exit_code
+
+
+def _write_gate(
+    comparison: "Comparison", gate: "Gate | None", markdown: str | None, junit: str | None
+) -> None:
+    """Write the verdict for a pipeline: to files, and to the summary of a GitHub job."""
+    from persistcal.report.gate_files import as_junit, as_markdown
+    from persistcal.store.files import write_whole
+
+    text = as_markdown(comparison.verdict(), gate)
+    if markdown:
+        write_whole(markdown, text)
+    if (summary := os.environ.get("GITHUB_STEP_SUMMARY")) and (markdown or gate):
+        with Path(summary).open("a", encoding="utf-8") as file:
+            file.write(text)
+    if junit and gate:
+        write_whole(junit, as_junit(gate))
 
 
 def _folded(text: str) -> str:

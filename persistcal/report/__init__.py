@@ -8,6 +8,7 @@ change_views: tables and figures of changes: between checkpoints, by kind, after
 curves: curves of confidence and thresholds, before and after an update
 drawing: style, looks of estimators, panels, markers and legends of all figures
 figures: figures of metrics and accuracies over estimators, checkpoints and their distance
+gate_files: a release gate as Markdown and JUnit
 grid: the cells of a table of results, their marks, and their layout
 latex: tables as LaTeX
 layout: the columns of a table of results, and the estimators that it compares

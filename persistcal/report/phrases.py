@@ -615,7 +615,7 @@ def gate_line(gate: Gate) -> str:
     for result, verb in ((FAIL, "failed"), (UNDECIDED, "undecided"), (PASS, "passed")):
         ruled = [ruling for ruling in gate.rulings if ruling.result == result]
         if ruled:
-            parts.append(f"{verb}: {', '.join(_ruling(one, several) for one in ruled)}")
+            parts.append(f"{verb}: {', '.join(ruling_text(one, several) for one in ruled)}")
     return f"Gate: {gate.result}; {'; '.join(parts)}." if parts else f"Gate: {gate.result}."
 
 
@@ -623,7 +623,7 @@ PLACE = ("model", "dataset", "earlier", "later")
 _LIMITS = {ACCURACY: "at least {}", CALIBRATION: "within {}", THRESHOLD: "target {}"}
 
 
-def _ruling(ruling: Ruling, several: Collection[str]) -> str:
+def ruling_text(ruling: Ruling, several: Collection[str] = PLACE[:2]) -> str:
     """Return a ruling in a few words, with its interval and limit."""
     name = ruling.key + (f" of {ruling.estimator}" if ruling.estimator else "")
     pair = " → ".join(getattr(ruling, end) for end in PLACE[2:] if {*PLACE[2:]} & {*several})

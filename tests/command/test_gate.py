@@ -3,6 +3,7 @@
 import hashlib
 import json
 from importlib.resources import files
+from xml.etree import ElementTree
 
 import jsonschema
 import numpy as np
@@ -162,6 +163,27 @@ def test_the_gate_is_the_last_line_and_in_the_json_and_on_the_page(update, tmp_p
     rules = {(r["key"], r["result"]) for r in record["gate"]["rules"]}
     assert rules == {("accuracy", "fail"), ("calibration", "fail"), ("threshold", "fail")}
     assert record["verdicts"][0]["next"].startswith("label ")
+
+
+def test_pipelines_get_the_gate_as_markdown_and_junit(update, tmp_path, monkeypatch, capsys):
+    summary = tmp_path / "summary.md"
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    written = ("--markdown", tmp_path / "gate.md", "--junit", tmp_path / "gate.xml")
+    words = ("compare", *update, "--out", tmp_path / "out", *QUICK, *written)
+    assert run(*words) == 2
+    assert "--junit is for a gate" in capsys.readouterr().err
+    assert run(*words, "--gate", "accuracy=-0.02", "calibration=0.2") == 3
+    text = (tmp_path / "gate.md").read_text()
+    assert text == summary.read_text()
+    assert "**Gate: fail**" in text and "| ❌ fail | accuracy (falls, −.2" in text.replace(
+        "model dataset ", ""
+    )
+    suite = ElementTree.parse(tmp_path / "gate.xml").getroot()
+    assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
+    assert {case.get("name"): [part.tag for part in case] for case in suite} == {
+        "accuracy": ["failure"],
+        "calibration confidence": ["skipped"],
+    }
 
 
 def test_a_policy_in_a_file_is_the_policy_in_words(update, tmp_path, capsys):
