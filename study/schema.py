@@ -183,6 +183,6 @@ def _sentence(error: jsonschema.ValidationError) -> str:
         )
     if remedy := schema.get("$comment"):
         return f"config: {key} is {error.instance!r}, but {remedy}"
-    return f"config: {key} is {error.instance!r}, but {error.message}." + (
-        f" It means: {meaning}" if meaning else ""
-    )
+    problem = "which it cannot be" if error.validator == "oneOf" else f"but {error.message}"
+    about = f" It means: {meaning}" if meaning else ""
+    return f"config: {key} is {error.instance!r}, {problem}.{about}"

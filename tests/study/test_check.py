@@ -122,6 +122,8 @@ training: {answers: 1}
 > training\.answers is no longer a key; rename it to n_answers
 estimators: {oracle: {recipe: {answers: 1}}}
 > estimators\.oracle\.recipe\.answers is no longer a key; rename it to n_answers
+training: {micro_batch: all}
+> training\.micro_batch is 'all', which it cannot be\. It means: Candidate answers
 training: {precision: float32}
 > training\.precision is no longer a key; rename it to dtype
 judge: {labels: {not correct: incorrect, NOT_CORRECT: correct}}
