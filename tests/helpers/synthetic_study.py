@@ -219,7 +219,7 @@ def spread_over_places(invented):
     of_pair = checked.thresholds.query("earlier == 'c2' and later == 'c4'")
     rows = []
     for place, of_place in of_pair.groupby(["model", "dataset"], sort=False):
-        labels_of_place = dict(zip(("model", "dataset"), place, strict=True))
+        labels_of_place = dict(zip(("model", "dataset"), place, strict=True)) | {"slice": ""}
         for seeds in by_estimator(of_place):
             member = seeds[0]["train_dataset"], seeds[0]["estimator"]
             row = to_row(member, False, threshold_finding(seeds))
