@@ -15,7 +15,6 @@ from contextlib import contextmanager
 from dataclasses import fields, replace
 from math import isnan
 from pathlib import Path
-from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -334,6 +333,7 @@ def compare(
     threshold_cells.csv, confident_regressions.csv, selective.csv, findings.csv and
     report/index.html.
     """
+    from persistcal.report.page.verdict_text import fold_line
     from persistcal.report.phrases import gate_line
     from persistcal.store.files import write_whole
 
@@ -367,7 +367,7 @@ def compare(
             text += f"\n{comparison.summary()}"
         click.echo(f"{text}\nPage: {report}\nTables: {', '.join(paths)}")
         if closed:
-            click.echo(_folded(gate_line(closed)))
+            click.echo(fold_line(gate_line(closed), indent=2))
     _end(closed, fail_if)
 
 
@@ -569,11 +569,12 @@ def threshold(
     if fail_if:
         from persistcal.api.gate import versions_alone
         from persistcal.evaluation.gate import THRESHOLD, close_gate, findings_of_thresholds
+        from persistcal.report.page.verdict_text import fold_line
         from persistcal.report.phrases import gate_line
 
         found = findings_of_thresholds(checked.tables["thresholds"], inputs.all_predictions)
         closed = close_gate(found, {THRESHOLD: precision}, alone=versions_alone(inputs))
-        click.echo(_folded(gate_line(closed)))
+        click.echo(fold_line(gate_line(closed), indent=2))
         _end(closed, fail_if)
 
 
@@ -642,20 +643,15 @@ def _write_gate(
     from persistcal.report.gate_files import as_junit, as_markdown
     from persistcal.store.files import write_whole
 
-    text = as_markdown(comparison.verdict(), gate)
-    if markdown:
-        write_whole(markdown, text)
-    if (summary := os.environ.get("GITHUB_STEP_SUMMARY")) and (markdown or gate):
-        with Path(summary).open("a", encoding="utf-8") as file:
-            file.write(text)
+    if markdown or gate:
+        text = as_markdown(comparison.verdict(), gate)
+        if markdown:
+            write_whole(markdown, text)
+        if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
+            with Path(summary).open("a", encoding="utf-8") as file:
+                file.write(text)
     if junit and gate:
         write_whole(junit, as_junit(gate))
-
-
-def _folded(text: str) -> str:
-    from persistcal.report.page.verdict_text import WIDTH
-
-    return fill(text, WIDTH, subsequent_indent="  ")
 
 
 def _end(gate: "Gate | None", fail_if: str | None) -> None:

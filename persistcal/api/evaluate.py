@@ -247,9 +247,12 @@ def compare_inputs(
 
     by_dataset = dict.fromkeys((dataset for _, dataset, _ in inputs.predictions), settings)
     aligned = align_inputs(inputs, settings)
-    if inputs.slices is not None:
-        for (_, dataset), data in aligned.items():  # refuses before the bootstrap
-            find_slices(inputs.slices, dataset, data, settings)
+    slices = {}
+    if inputs.slices is not None:  # refused before the bootstrap
+        slices = {
+            subject: find_slices(inputs.slices, subject[1], data, settings)
+            for subject, data in aligned.items()
+        }
     files = {subject: iter(data.by_file()) for subject, data in aligned.items()}
     results, subjects = [], []
     for model, dataset, name in inputs.predictions:
@@ -293,8 +296,8 @@ def compare_inputs(
         tables["thresholds"],
         by_dataset,
     )
-    if inputs.slices is not None:
-        sliced = make_slices(aligned, inputs.slices, tables["thresholds"], by_dataset)
+    if slices:
+        sliced = make_slices(aligned, slices, tables["thresholds"], by_dataset)
         found = pd.concat([found, sliced], ignore_index=True)
     add("findings", found)
     return Comparison(inputs, settings, tables, drawn, aligned)

@@ -105,7 +105,8 @@ class Bootstrap:
         plain = {n: among[n] for n in chosen if METRICS[n].draws == "questions"}
         largest = max((of.pair.counts.changed for of in sets), default=0)
         if plain and sets:
-            for block in self._blocks(len(self.answers.questions) + 2 * largest + 2_000):
+            each = len(self.answers.questions) + 2 * largest + 2_000
+            for block in blocks(self.n_replicates, each):
                 found = self._mean(sets, plain, partial(self._counts_of, block))
                 for name, of_runs in found.items():
                     drawn[name][:, block.start : block.stop] = of_runs
@@ -121,7 +122,7 @@ class Bootstrap:
         drawn = {name: np.full(self._shape, np.nan) for name in values}
         plain = [name for name in values if METRICS[name].has_interval]
         each = len(self.answers.questions) + sum(part.size for part in parts) + 2_000
-        for block in self._blocks(each):
+        for block in blocks(self.n_replicates, each):
             counts = pool(partial(self._counts_of, block), parts)
             for name, of_runs in compute("full", runs, counts, chosen=plain).items():
                 drawn[name][:, block.start : block.stop] = of_runs
@@ -158,9 +159,6 @@ class Bootstrap:
     def _counts_of(self, block: range, part: Component) -> Counts:
         return self.counts(part.questions, block)
 
-    def _blocks(self, bytes_each: int) -> list[range]:
-        return blocks(self.n_replicates, bytes_each)
-
     def _mean(
         self,
         sets: Sequence[RatedSet],
@@ -189,7 +187,7 @@ class Bootstrap:
             expected: {m: self.pseudo(m, pairs, expected) for m in answers.rows}
             for expected in {METRICS[name].pseudo for name in metrics}
         }
-        for block in self._blocks(8 * (3 * len(asked) + 2 * largest)):
+        for block in blocks(self.n_replicates, 8 * (3 * len(asked) + 2 * largest)):
             columns = slice(block.start, block.stop)
             weights = self.weights(asked, block)
             of_block = {

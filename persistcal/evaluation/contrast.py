@@ -184,12 +184,20 @@ def contrast_sets(
     sets = []
     for earlier, later in choose_pairs(settings.pairs, checkpoints):
         first, second = correct[earlier], correct[later]
-        gained, lost, stayed_wrong, stayed_right = (
+        kinds = [
             np.flatnonzero((first == before) & (second == after)) for before, after in CORRECT
-        )
-        kept = len(gained) + len(lost) >= settings.min_contrast
-        sets.append(ContrastSet(earlier, later, gained, lost, stayed_wrong, stayed_right, kept))
+        ]
+        sets.append(_make_set(earlier, later, kinds, settings))
     return sets
+
+
+def _make_set(
+    earlier: int, later: int, kinds: Sequence[Positions], settings: EvaluationSettings
+) -> ContrastSet:
+    """Return the contrast set of two checkpoints from its four lists of questions."""
+    gained, lost, stayed_wrong, stayed_right = kinds
+    kept = len(gained) + len(lost) >= settings.min_contrast
+    return ContrastSet(earlier, later, gained, lost, stayed_wrong, stayed_right, kept)
 
 
 def read_sets(
@@ -215,9 +223,7 @@ def read_sets(
                     f"The contrast set of {row['earlier']} and {row['later']} has other labels "
                     "than the predictions; run list_contrast_sets and join_labels again."
                 )
-        gained, lost, stayed_wrong, stayed_right = kinds
-        kept = len(gained) + len(lost) >= settings.min_contrast
-        sets.append(ContrastSet(earlier, later, gained, lost, stayed_wrong, stayed_right, kept))
+        sets.append(_make_set(earlier, later, kinds, settings))
     return sets
 
 

@@ -13,8 +13,8 @@ pseudo-questions:
 - Each direction has two pseudo-questions with weights from Gamma(1/2): in one the confidence
   follows the change by the largest possible amount, in the other it moves against the change by
   the same amount. For signs without ties and one pair this is Jeffreys' interval of the share
-  of each direction [2]_. Each estimator has separate weights, which depend on its name and the
-  seed. Its training seeds and all pairs share the weights.
+  of each direction [2]_. Each estimator has separate weights, which depend on its confidences
+  and the seed. Its training seeds and all pairs share the weights.
 - The mean over n questions of a direction is spread by :math:`\sqrt{(n + 2) / n}` about its
   centre, because the pseudo-questions reduce its variance to the variance over n + 2 questions.
 

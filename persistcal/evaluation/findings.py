@@ -19,7 +19,7 @@ from persistcal.evaluation.aligned import DECIMALS, Aligned, Subject
 from persistcal.evaluation.blocks import Member
 from persistcal.evaluation.contrast import ContrastSet
 from persistcal.evaluation.distributions import normal_quantile
-from persistcal.evaluation.gaps import CalibrationGap, measure_gaps
+from persistcal.evaluation.gaps import CalibrationGap, measure_gaps, measure_share
 from persistcal.evaluation.predictions import ABSENT, AnswerArrays
 from persistcal.evaluation.proportions import clustered_reach, compare_accuracies
 from persistcal.evaluation.reliability import N_DRAWS, checkpoint_calibration
@@ -38,7 +38,7 @@ FALLS, SLIPS = "falls", "falls, perhaps by less than the margin"
 CALIBRATED = "calibrated"
 OVER, UNDER = "over-confident", "under-confident"
 UNCALIBRATED, NO_ERROR = "not calibrated", "no error shown"
-NO_THRESHOLD = "none"
+NO_THRESHOLD, FEW_QUESTIONS = "none", "too few questions"
 
 KEEP, LABEL = "keep", "label"  # next steps
 ASK_TWICE, ASK_AFRESH = "ask twice", "ask without copies"
@@ -157,15 +157,12 @@ def about_update(
     tested = states[is_tested].to_dict("records")
     accuracy = accuracy_finding(ends, answers.groups, tested, settings.margin[ACCURACY])
     rows = [to_row(("", ""), False, accuracy)]
-    constant = {
-        member: all(is_constant(run[k]) for run in runs for k in update)
-        for member, runs in answers.estimators.items()
-    }
+    constant = find_constant(answers, update)
     n_compared = max(1, sum(not same for same in constant.values()))
     for member, runs in answers.estimators.items():
         claim = claim_of(claims, member)
         moves = shared | _moves(runs, ends, update) if claim else {}
-        n_seeds = len({s.seed for s in answers.confidence if s.member == member} - {0})
+        n_seeds = answers.n_seeds(member)
         for found in (
             following_finding(claim, moves),
             calibration_finding(answers, runs, update, n_seeds, settings, n_compared),
@@ -191,6 +188,14 @@ def read_finding(row: Mapping[Any, Any]) -> Finding:
     """Return a row of FINDINGS as a record."""
     evidence = json.loads(row["evidence"].replace("null", "NaN"))
     return Finding(**{n: row[n] for n in Finding._fields} | {"evidence": evidence})
+
+
+def find_constant(answers: AnswerArrays, update: tuple[int, int]) -> dict[Member, bool]:
+    """Return whether each estimator has one confidence for all questions of a checkpoint."""
+    return {
+        member: all(is_constant(run[k]) for run in runs for k in update)
+        for member, runs in answers.estimators.items()
+    }
 
 
 def is_constant(confidence: NDArray[np.float64]) -> bool:
@@ -421,3 +426,29 @@ def threshold_finding(seeds: Rows) -> Finding:
         next=KEEP if mark == YES else LABEL,
         evidence=evidence,
     )
+
+
+def threshold_in_slice(
+    seeds: Rows,
+    runs: Sequence[NDArray[np.float64]],
+    ends: NDArray[np.int8],
+    groups: NDArray[np.intp],
+    n_compared: int,
+) -> Finding:
+    """Return whether the old thresholds keep their precision in a slice of the questions."""
+    target, level = float(seeds[0]["target"]), 1 - LEVEL / n_compared / len(seeds)
+    right, shares, verdicts = ends[1] == 1, [], []
+    for row, confidence in zip(seeds, runs, strict=True):
+        is_above = confidence >= row["threshold"]
+        if not is_above.any():
+            continue
+        share, low, high = measure_share(right[is_above], groups[is_above], level)
+        shares.append((share, low, high))
+        verdicts.append(KEPT if low >= target else BROKEN if high < target else UNDECIDED)
+    if len(shares) < len(seeds):
+        return Finding(THRESHOLD, NONE, FEW_QUESTIONS, evidence={"target": target})
+    worst = rank_verdicts(verdicts)
+    values, lower, upper = np.array(shares).T
+    numbers = (float(values.mean()), float(lower.min()), float(upper.max()))
+    evidence = {"target": target, "n_questions": len(right)}
+    return Finding(THRESHOLD, _THRESHOLD_MARKS[worst], worst, *numbers, evidence=evidence)

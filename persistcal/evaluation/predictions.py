@@ -256,6 +256,10 @@ class AnswerArrays(NamedTuple):
             runs.setdefault(series.member, []).append(run)
         return runs
 
+    def n_seeds(self, member: tuple[str, str]) -> int:
+        """Return the number of an estimator's training seeds, 0 if it is not trained."""
+        return len({s.seed for s in self.confidence if s.member == member} - {0})
+
 
 def _refuse(rows: pd.DataFrame, problem: str, remedy: str) -> PredictionsError:
     columns = ["checkpoint", "question_id", "estimator", "seed", "confidence", "correct"]

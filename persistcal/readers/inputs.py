@@ -29,9 +29,14 @@ FEW_GROUPS = 30
 SUBJECT = ["model", "dataset"]
 IMPORTED = ""  # in place of an estimator: all estimators of given predictions together
 
-LEFT_OUT = re.compile(r"Left out[^:]*: (?P<n>[\d,]+) (?P<what>.*)\.")
+_LEFT_OUT = re.compile(r"Left out[^:]*: (?P<n>[\d,]+) (?P<what>.*)\.")
 
 Key = tuple[str, str, str]  # model, dataset, estimator
+
+
+def describe_left_out(n: int, what: str, where: str = "") -> str:
+    """Return the note that some rows or questions are left out, which `left_out` counts."""
+    return f"Left out{where}: {n:,} {what}."
 
 
 def make_settings(
@@ -154,7 +159,7 @@ class PredictionTables:
     @property
     def left_out(self) -> dict[str, int]:
         """How many rows or questions are left out, by what they are, from the notes."""
-        found = (LEFT_OUT.fullmatch(note) for note in self.notes)
+        found = (_LEFT_OUT.fullmatch(note) for note in self.notes)
         return {one["what"]: int(one["n"].replace(",", "")) for one in found if one}
 
     def subjects(self) -> list[dict[str, str]]:

@@ -43,6 +43,7 @@ from persistcal.readers.inputs import (
     check_spellings,
     checkpoint_names,
     checkpoints_by_model,
+    describe_left_out,
     distinct_rows,
     select_rows,
     stack,
@@ -561,7 +562,7 @@ def _complete(rows: pd.DataFrame, missing: str | None) -> tuple[pd.DataFrame, li
     if left_out.all():
         raise UserTableError("no answer has a confidence and a label; nothing is left to read")
     n_answers = len(answers[left_out].unique())
-    note = f"Left out: {n_answers:,} answers without a confidence or a label."
+    note = describe_left_out(n_answers, "answers without a confidence or a label")
     return kept[~left_out].reset_index(drop=True), [note]
 
 
@@ -596,11 +597,12 @@ def _prediction_batches(
     defaults = {**DEFAULTS, "checkpoint": source.checkpoint, "dataset": source.dataset}
     if not source.is_labelled:
         defaults["correct"] = "0"
-    if "confidence" not in _kind_and_columns(source.file, reading)[1]:
-        defaults |= LABELS_ONLY
-    needed = [name for name in tables.PREDICTIONS.needed if name not in defaults]
 
     def choose(present: Sequence[str]) -> dict[str, str]:
+        known = match_columns(present, KNOWN, reading.columns)
+        if "confidence" not in {*present, *known.values(), *reading.columns}:
+            defaults.update(LABELS_ONLY)
+        needed = [name for name in tables.PREDICTIONS.needed if name not in defaults]
         optional = [*defaults, *tables.PREDICTIONS.optional]
         chosen = choose_columns(present, needed, optional, reading.columns, _fits(source.file))
         ignored.extend(name for name in present if name not in {*chosen, *reading.by})
@@ -703,7 +705,8 @@ def _labelled(rows: pd.DataFrame, missing: str | None) -> tuple[pd.DataFrame, li
     questions = pd.MultiIndex.from_frame(rows[["dataset", "question_id"]])
     left_out = questions.isin(questions[lacking])
     n = len(questions[left_out].unique())
-    note = f"Left out: {n:,} questions with {lacking.sum():,} answers without a label."
+    what = f"questions with {lacking.sum():,} answers without a label"
+    note = describe_left_out(n, what)
     return rows[~left_out].reset_index(drop=True), [note]
 
 
@@ -727,7 +730,7 @@ def _without_errors(
         for name in failed[source.file]
     }
     left_out = pd.MultiIndex.from_frame(rows[["dataset", "question_id"]]).isin(ids)
-    notes.append(f"Left out at all versions: {len(ids):,} of these questions.")
+    notes.append(describe_left_out(len(ids), "of these questions", " at all versions"))
     return rows[~left_out].reset_index(drop=True), notes
 
 
@@ -772,7 +775,8 @@ def _test_rows(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     if not is_test.any():
         raise UserTableError("no row has the split test; only these are evaluated")
     n_skipped = int((~is_test).sum())
-    skipped = f"Left out: {n_skipped:,} answers of the split train, which is not evaluated."
+    what = "answers of the split train, which is not evaluated"
+    skipped = describe_left_out(n_skipped, what)
     return rows[is_test], [skipped] if n_skipped else []
 
 

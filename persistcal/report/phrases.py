@@ -266,7 +266,7 @@ def _threshold_line(found: Finding) -> tuple[str, str]:
     earlier, later = (percent(means[f"{end}_coverage"]) for end in ("earlier", "later"))
     right, earlier = percent(found.value), earlier.removesuffix(" %")
     text = (
-        f"{right} right [{100 * found.lower:.0f}, {100 * found.upper:.0f}]; answers "
+        f"{right} right {_percents(found)}; answers "
         f"{earlier} → {later} of questions; {broke} confident "
         f"{'answer' if broke == '1' else 'answers'} broke"
     )
@@ -283,6 +283,10 @@ _LINES: Mapping[str, Callable[[Finding], tuple[str, str]]] = {
 
 def _interval(found: Finding) -> str:
     return short_interval(found.lower, found.upper)
+
+
+def _percents(found: Finding) -> str:
+    return f"[{100 * found.lower:.0f}, {100 * found.upper:.0f}]"
 
 
 def accuracy_sentence(found: Finding, earlier: str, later: str) -> str:
@@ -537,7 +541,7 @@ def reached(found: Finding) -> str:
     if len(values) == 1:
         if np.isnan(values[0]):
             return "no answer"
-        return f"{percent(values[0])} [{100 * found.lower:.0f}, {100 * found.upper:.0f}]"
+        return f"{percent(values[0])} {_percents(found)}"
     low, high = percent(np.nanmin(values)), percent(np.nanmax(values))
     return low if low == high else f"{low.removesuffix(' %')} to {high}"
 
@@ -584,8 +588,7 @@ def slice_answer(row: Mapping[Any, Any]) -> Answer:
     text = ""
     if found.value == found.value:
         if found.question == THRESHOLD:
-            ends = f"[{100 * found.lower:.0f}, {100 * found.upper:.0f}]"
-            text = f"{percent(found.value)} right {ends}"
+            text = f"{percent(found.value)} right {_percents(found)}"
         else:
             line = _accuracy_line if found.question == ACCURACY else _calibration_line
             text = line(found)[0].partition(" (SmoothECE")[0]

@@ -16,6 +16,7 @@ from persistcal.evaluation.findings import ACCURACY, Finding, read_finding
 from persistcal.evaluation.predictions import ABSENT, AnswerArrays
 from persistcal.evaluation.replicates import Replicates, from_table
 from persistcal.evaluation.settings import EvaluationSettings
+from persistcal.evaluation.slices import slice_values
 from persistcal.models.checkpoint import Checkpoint
 from persistcal.report.layout import Description, DisplayNames, Names
 from persistcal.report.phrases import slice_label
@@ -219,12 +220,10 @@ def _slice_labels(made: StudyTables, part: Part, found: Found | None) -> list[st
     about = {
         row["slice"]: slice_label(row) for row in found.slices if row["question"] == ACCURACY
     }
-    names = made.slices[made.slices["dataset"] == part.subject.dataset]
-    names = names.set_index("question_id").drop(columns="dataset")
-    names = names.reindex(part.answers.questions).fillna("")
-    rows = names.to_dict("records")
+    values = slice_values(made.slices, part.subject.dataset, part.answers.questions)
     return [
-        "; ".join(about.get(f"{c}={v}", f"{c}={v}") for c, v in row.items()) for row in rows
+        "; ".join(about.get(f"{c}={v}", f"{c}={v}") for c, v in row.items())
+        for row in values.to_dict("records")
     ]
 
 

@@ -34,7 +34,7 @@ def verdict_text(verdict: Verdict, files: str) -> str:
     ]
     rated = [row for row in verdict.rows if not row.is_baseline]
     if len(rated) == 1:
-        lines += map(_folded, _four_lines(rated[0], update.later_name))
+        lines += map(fold_line, _four_lines(rated[0], update.later_name))
     elif not rated:
         names = "confidence", "calibration", "threshold"
         lines += [f"{name:<12} {NONE} no confidence" for name in names]
@@ -44,7 +44,7 @@ def verdict_text(verdict: Verdict, files: str) -> str:
         marks = marks.replace("\xa0", " ")
         lines += ["", *_table(verdict), "", headline, marks]
     for start, line in zip(["slices", "", "", ""], verdict.worst, strict=False):
-        lines.append(_folded(f"{start:<12} {line}"))
+        lines.append(fold_line(f"{start:<12} {line}"))
     steps = [f"Next: {next_step(verdict, files)}"]
     if words := {r.follows.word for r in rated if r.follows and r.follows.next == ASK_TWICE}:
         declare = ", or say by --greedy that no answer differs by chance"
@@ -57,8 +57,9 @@ def verdict_text(verdict: Verdict, files: str) -> str:
     return "\n".join([*lines, "", *(fill(step, WIDTH) for step in steps)])
 
 
-def _folded(line: str) -> str:
-    return fill(line, WIDTH, subsequent_indent=" " * 13)
+def fold_line(line: str, indent: int = 13) -> str:
+    """Return a line in the width of the verdict; what does not fit is indented."""
+    return fill(line, WIDTH, subsequent_indent=" " * indent)
 
 
 def _four_lines(row: Rated, later: str) -> list[str]:
