@@ -35,7 +35,7 @@ CODES = {PASS: 0, FAIL: 3, UNDECIDED: 4}
 CONFIDENCE = "confidence"  # the key about following, whose only limit is FOLLOWED
 KEYS = {ACCURACY: ACCURACY, CALIBRATION: CALIBRATION, THRESHOLD: THRESHOLD}
 KEYS |= {CONFIDENCE: FOLLOWING}
-NO_DATA, NAN = "no data", float("nan")
+NO_DATA = "no data"
 UNRATED = "no confidence that differs between questions"
 
 Limit = float | str
@@ -135,41 +135,44 @@ def close_gate(
         The only checkpoint of a model and dataset without a pair.
     """
     place = ["model", "dataset", "earlier", "later"]
-    further, rulings = dict(by_dataset or {}), []
+    further, rulings = by_dataset or {}, []
     for names, group in findings.groupby(place, sort=False):
         model, dataset, earlier, later = map(str, names)
-        rows, slices = (group[group["slice"].eq("") == whole] for whole in (True, False))
-        for key, limit in {**policy, **further.pop(dataset, {})}.items():
-            chosen = rows[rows["question"] == KEYS[key]]
-            if key != ACCURACY:
-                chosen = chosen[_in_use(chosen, estimators)]
-            records = chosen.to_dict("records")
-            found = [(str(row["estimator"]), read_finding(row)) for row in records]
-            for name, one in found or [("", Finding(KEYS[key], NONE, UNRATED))]:
-                pair = (model, dataset, earlier, later, name)
-                numbers = (_word(one), *_numbers(one, key, limit))
-                rulings.append(Ruling(*pair, key, limit, _rule(one, key, limit), *numbers))
-            for row in slices[slices["question"] == KEYS[key]].to_dict("records"):
-                one, name = read_finding(row), str(row["estimator"])
-                is_used = not estimators or name in {"", *estimators}
-                if is_used and _rule(one, key, limit) == FAIL:
-                    numbers = (_word(one), *_numbers(one, key, limit))
-                    pair = (model, dataset, earlier, later, name)
-                    ruling = Ruling(*pair, key, limit, FAIL, *numbers)
-                    rulings.append(ruling._replace(slice=str(row["slice"])))
-    absent = [(*names, f"only {name}", policy) for names, name in (alone or {}).items()]
-    gone = {dataset for _, dataset, *_ in absent}
-    absent += [("", d, NO_DATA, limits) for d, limits in further.items() if d not in gone]
+        pair, rows = (model, dataset, earlier, later), group[_in_use(group, estimators)]
+        for key, limit in {**policy, **further.get(dataset, {})}.items():
+            ruled = [
+                _ruling(pair, read_finding(row), key, limit)._replace(
+                    estimator=str(row["estimator"]), slice=str(row["slice"])
+                )
+                for row in rows[rows["question"] == KEYS[key]].to_dict("records")
+            ]
+            unrated = _ruling(pair, Finding(KEYS[key], NONE, UNRATED), key, limit)
+            rulings += [ruling for ruling in ruled if not ruling.slice] or [unrated]
+            rulings += [one for one in ruled if one.slice and one.result == FAIL]
+    absent: list[tuple[str, str, str, Policy]] = [
+        (model, dataset, f"only {name}", {**policy, **further.get(dataset, {})})
+        for (model, dataset), name in (alone or {}).items()
+    ]
+    ruled_on = {*findings["dataset"], *(dataset for _, dataset, *_ in absent)}
+    absent += [("", d, NO_DATA, limits) for d, limits in further.items() if d not in ruled_on]
     for model, dataset, why, limits in absent:
         rulings += [
-            Ruling(model, dataset, "", "", "", key, limit, UNDECIDED, why, NAN, NAN, NAN)
+            _ruling((model, dataset, "", ""), Finding(KEYS[key], NONE, why), key, limit)
             for key, limit in limits.items()
         ]
     return Gate(rulings)
 
 
 def _in_use(rows: pd.DataFrame, estimators: Sequence[str]) -> pd.Series:
-    return rows["estimator"].isin(estimators) if estimators else ~rows["baseline"].astype(bool)
+    """Return which rows are about the estimators in use, or about none."""
+    if estimators:
+        return rows["estimator"].isin(["", *estimators])
+    return ~rows["baseline"].astype(bool)
+
+
+def _ruling(pair: tuple[str, str, str, str], found: Finding, key: str, limit: Limit) -> Ruling:
+    numbers = (_word(found), *_numbers(found, key, limit))
+    return Ruling(*pair, "", key, limit, _rule(found, key, limit), *numbers)
 
 
 def _word(found: Finding) -> str:

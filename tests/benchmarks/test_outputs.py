@@ -90,49 +90,35 @@ def false_claims():
     )
     yield "the same: *followed*", percent(knows_nothing["followed"])
     limit = worlds["world"] == LIMIT
-    true_worlds = worlds[
-        ~worlds["follows"] & ~limit & ~worlds["world"].str.contains("samples?")
-    ]
-    yield "one state, difficulty or a copy: *followed*", percent(true_worlds["followed"])
+    is_sampled = worlds["world"].str.contains("samples?")
+    other_worlds = worlds[~worlds["follows"] & ~limit & ~is_sampled]
+    yield "one state, difficulty or a copy: *followed*", percent(other_worlds["followed"])
     yield (
         "own state, then difficulty, gained questions easier (the known limit): *followed*",
         percent(worlds[limit]["followed"]),
     )
     asks = worlds[worlds["world"].str.endswith("nothing changed")]
-    yield (
-        "nothing changed, one sampled ask: all five tests",
-        percent(asks.query("halvings == 0")["all_five"]),
-    )
-    yield (
-        "nothing changed, cross-asked: *followed*",
-        percent(asks.query("halvings > 0")["followed"]),
-    )
-    yield "the same: *moved* alone", percent(asks.query("halvings > 0")["moved"])
+    single, crossed = asks.query("halvings == 0"), asks.query("halvings > 0")
+    yield "nothing changed, one sampled ask: all five tests", percent(single["all_five"])
+    yield "nothing changed, cross-asked: *followed*", percent(crossed["followed"])
+    yield "the same: *moved* alone", percent(crossed["moved"])
     second_asks = read("asked_again")
     two = second_asks.query("asks == 'two'")
-    yield (
-        "nothing changed, 30 or 60 % of a second ask copied: *followed*",
-        percent(two.query("world == 'unchanged' and copied > 0")["followed"]),
-    )
-    yield (
-        "an honest second ask is taken for copies",
-        percent(two.query("copied == 0")["copies"]),
-    )
+    honest, copied = two.query("copied == 0"), two.query("world == 'unchanged' and copied > 0")
+    rate = percent(copied["followed"])
+    yield "nothing changed, 30 or 60 % of a second ask copied: *followed*", rate
+    yield "an honest second ask is taken for copies", percent(honest["copies"])
     part = second_asks.query("asks == 'part' and world == 'unchanged'")
     yield (
         "nothing changed, 0 to 30 % flip, 50 or 200 answers asked again: *followed*",
         percent(part["followed"]),
     )
     control = read("controls").query("of_knowledge == 0")
-    yield (
-        "next to a control: *followed*, by Δ_K or AUC_K",
-        percent(control["delta"], control["auc"]),
-    )
+    flips = control["delta"], control["auc"]
+    yield "next to a control: *followed*, by Δ_K or AUC_K", percent(*flips)
     grouped = read("groups")
-    yield (
-        "*moved*, for 400 questions in groups that share a fact",
-        percent(grouped["moved_ignored"]),
-    )
+    moved = percent(grouped["moved_ignored"])
+    yield "*moved*, for 400 questions in groups that share a fact", moved
     yield "the same with the column `group`", percent(grouped["moved_given"])
     yield (
         "not calibrated, for 400 questions in groups",

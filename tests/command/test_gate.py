@@ -100,6 +100,22 @@ def test_limits_of_a_dataset_replace_those_of_all():
     assert close_gate(rows, {}, by_dataset={"f": {"accuracy": 0.0}}).result == "undecided"
 
 
+def test_limits_of_a_dataset_are_those_of_all_its_models():
+    rows = pd.DataFrame([ACCURACY, ACCURACY | {"model": "n"}])
+    gate = close_gate(rows, {"accuracy": -0.03}, by_dataset={"d": {"accuracy": 0.02}})
+    assert [(ruling.model, ruling.limit) for ruling in gate.rulings] == [
+        ("m", 0.02),
+        ("n", 0.02),
+    ]
+
+
+def test_limits_of_a_dataset_with_a_single_version_stay_open():
+    limits = {"d": {"accuracy": -0.03}, "e": {"accuracy": -0.03}}
+    rows, alone = pd.DataFrame([ACCURACY]), {("m", "e"): "v1"}
+    gate = close_gate(rows, {}, by_dataset=limits, alone=alone)
+    assert [ruling.result for ruling in gate.rulings] == ["pass", "undecided"]
+
+
 @pytest.mark.parametrize(
     "policy",
     [
