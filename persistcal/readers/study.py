@@ -580,9 +580,9 @@ def _select_estimators(rows: pd.DataFrame, estimators: Sequence[str]) -> pd.Data
     """Return the rows of the chosen estimators, or all rows if none is chosen."""
     given = rows["estimator"].astype(str)
     if missing := [name for name in estimators if name not in set(given)]:
-        raise ValueError(
-            f"there is no estimator {missing[0]!r}; choose from {', '.join(sorted(set(given)))}"
-        )
+        known = ", ".join(sorted({*given} - {NO_CONFIDENCE}))
+        remedy = f"choose from {known}" if known else "add the column confidence"
+        raise ValueError(f"there is no estimator {missing[0]!r}; {remedy}")
     return rows[given.isin(estimators)].reset_index(drop=True) if estimators else rows
 
 

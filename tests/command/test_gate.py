@@ -110,9 +110,8 @@ def test_limits_of_a_dataset_are_those_of_all_its_models():
 
 
 def test_limits_of_a_dataset_with_a_single_version_stay_open():
-    limits = {"d": {"accuracy": -0.03}, "e": {"accuracy": -0.03}}
-    rows, alone = pd.DataFrame([ACCURACY]), {("m", "e"): "v1"}
-    gate = close_gate(rows, {}, by_dataset=limits, alone=alone)
+    limits, alone = {name: {"accuracy": -0.03} for name in "de"}, {("m", "e"): "v1"}
+    gate = close_gate(pd.DataFrame([ACCURACY]), {}, by_dataset=limits, alone=alone)
     assert [ruling.result for ruling in gate.rulings] == ["pass", "undecided"]
 
 

@@ -30,14 +30,12 @@ def test_labels_alone_give_mcnemars_test_and_a_bootstraps_interval(tmp_path, cap
     [verdict] = json.loads(capsys.readouterr().out)["verdicts"]
     gained, lost = int((second > first).sum()), int((second < first).sum())
     assert (verdict["gained"], verdict["lost"], verdict["estimators"]) == (gained, lost, [])
-    rows = pd.read_csv(tmp_path / "out" / "findings.csv")
-    [row] = rows.to_dict("records")
+    [row] = pd.read_csv(tmp_path / "out" / "findings.csv").to_dict("records")
     exact = binomtest(lost, gained + lost).pvalue
     assert json.loads(row["evidence"])["p_value"] == pytest.approx(exact)
     assert row["value"] == pytest.approx(second.mean() - first.mean())
     drawn = np.random.default_rng(0).integers(0, 400, (4000, 400))
-    means = (second - first)[drawn].mean(axis=1)
-    ends = np.quantile(means, [0.025, 0.975])
+    ends = np.quantile((second - first)[drawn].mean(axis=1), [0.025, 0.975])
     assert [row["lower"], row["upper"]] == pytest.approx(ends, abs=0.012)
 
 
@@ -48,9 +46,12 @@ def test_the_verdict_and_the_page_say_that_there_is_no_confidence(tmp_path, caps
     for name in ("confidence", "calibration", "threshold"):
         assert f"{name:<12} – no confidence\n" in text
     assert "Labels only: accuracies are compared" in text
+    assert "Next: add the column confidence to the files" in text
     page = (tmp_path / "out" / "report" / "index.html").read_text()
     assert "No confidence is given, so only the accuracy is compared." in page
     assert pd.read_csv(tmp_path / "out" / "metrics.csv").empty
+    assert run("compare", *paths, "--estimator", "own") == 1
+    assert "no estimator 'own'; add the column confidence" in capsys.readouterr().err
 
 
 def test_a_notebook_compares_labels_as_the_command_does(tmp_path):

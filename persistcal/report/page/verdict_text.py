@@ -102,6 +102,8 @@ def _table(verdict: Verdict) -> list[str]:
 def next_step(verdict: Verdict, files: str) -> str:
     """Return the next step after the update."""
     rated = [row for row in verdict.rows if row.threshold]
+    if not verdict.rows:
+        return "add the column confidence to the files; labels alone say nothing about it."
     if not rated:
         return (
             "give a confidence that differs between questions, such as --estimator "
