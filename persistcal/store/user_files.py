@@ -186,11 +186,11 @@ def _decode(content: bytes, *, whole: bool = True) -> str:
 
 def _checked_names(names: list[str], known_names: Collection[str]) -> list[str]:
     """Return the names of columns; refuse a known name that is there twice, in any case."""
-    expected = set(map(plain_name, known_names))
-    for name, count in Counter(map(plain_name, names)).items():
-        same = [given for given in names if plain_name(given) == name]
-        if count > 1 and name in expected and len(set(same)) < count:
-            raise ValueError(f"column {same[0]!r} is there twice; keep one")
+    repeated = {plain_name(name) for name, count in Counter(names).items() if count > 1}
+    repeated &= set(map(plain_name, known_names))
+    for name in names:
+        if plain_name(name) in repeated:
+            raise ValueError(f"column {name!r} is there twice; keep one")
     return names
 
 
