@@ -41,9 +41,8 @@ class Paths:
         self.verified = f"{results}/verified/{{verifier}}/{{model}}/{{dataset}}.parquet"
         self.verifier_adapter = f"{results}/verifiers/{{verifier}}/adapter.json"
 
-        rated = f"{answered}/{{estimator}}/{{split}}"
-        self.confidences = f"{results}/confidences/{rated}.parquet"
         evaluated = "{model}/{dataset}/{estimator}.parquet"
+        self.confidences = f"{results}/confidences/{evaluated}"
         self.predictions = f"{results}/predictions/{evaluated}"
         self.unsaid = f"{results}/unsaid/{evaluated}"
         self.metrics = f"{results}/metrics/{evaluated}"

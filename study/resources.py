@@ -4,8 +4,7 @@ Runtime is a constant for each rule, and memory one for each GPU. A further atte
 much again as the first one: the profile's `retries` submit a new job.
 """
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from math import ceil
 from typing import Any, NamedTuple
 
@@ -48,33 +47,8 @@ MINUTES = {
     "rate_at_checkpoint": USUAL,
     "measure_variance": USUAL,
 }
-# Rules of a job for each model, which names them if a study has several
-RULES_OF_MODELS = ("estimate_confidences", "gather_confidences", "read_confidences")
 NO_MODEL = ("fetch_checkpoint", "judge_answers")
 ASKED_OF_SERVERS = {"sample_from_server": "samples", "ask_server": "confidences"}
-
-
-def name_of_model(rule: str, model: str, models: Sequence[str]) -> str:
-    """Return the name of the rule of a model, an identifier that no other model shares.
-
-    >>> name_of_model("gather", "a-b", ["a-b"]), name_of_model("gather", "a-b", ["a-b", "c"])
-    ('gather', 'gather_a_b')
-    >>> [name_of_model("gather", model, ["a-b", "a.b"]) for model in ("a-b", "a.b")]
-    ['gather_a_b_0', 'gather_a_b_1']
-    """
-    words = [re.sub(r"\W", "_", name) for name in models]
-    number = models.index(model)
-    shared = [f"_{number}"] if words.count(words[number]) > 1 else []
-    return rule if len(models) == 1 else "".join([rule, "_", words[number], *shared])
-
-
-def shared_name(rule: str) -> str:
-    """Return the name of a rule without the model, if each model has one.
-
-    >>> shared_name("estimate_confidences_olmo3_7b"), shared_name("train_oracle")
-    ('estimate_confidences', 'train_oracle')
-    """
-    return next((name for name in RULES_OF_MODELS if rule.startswith(name)), rule)
 
 
 class Request(NamedTuple):
@@ -140,7 +114,7 @@ class JobResources:
 
     def row(self, rule: str, job: Wildcards) -> str:
         """Return the key of a rule in `MINUTES`: all rules that train adapters share one."""
-        name = shared_name(self.names.get(rule, rule))
+        name = self.names.get(rule, rule)
         return "train_adapters" if name == f"train_{job.get('recipe')}" else name
 
     def size(self, model: str) -> float:

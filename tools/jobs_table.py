@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-from study.resources import MINUTES, shared_name
+from study.resources import MINUTES
 from tools.estimate_cost import jobs_of
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -26,8 +26,7 @@ def jobs_table(plans: Mapping[str, str]) -> str:
     counts = {}
     for target in TARGETS:
         rules = (
-            re.sub(r"^train_\w+", "train_adapters", shared_name(job.rule))
-            for job in jobs_of(plans[target])
+            re.sub(r"^train_\w+", "train_adapters", job.rule) for job in jobs_of(plans[target])
         )
         counts[target] = Counter(rule for rule in rules if rule in MINUTES)
     lines = [

@@ -1,14 +1,12 @@
 """Convert Snakemake's graph of rules, from standard input, into the graph of docs/dag.md.
 
-The rules of all recipes become one box, as do those of all models. Targets are left out, and
+The rules of all recipes become one box. Targets are left out, and
 colours show the needs of a rule in the page's lists. `make rulegraph` runs it.
 """
 
 import re
 import sys
 from pathlib import Path
-
-from study.resources import shared_name
 
 PAGE = Path(__file__).parents[1] / "docs" / "dag.md"
 COLOURS = {"GPU": "#f6c9b0", "network": "#bcd9ee", "CPU": "#e9e9e4"}
@@ -22,15 +20,15 @@ node [shape=box, style="rounded,filled", penwidth=0, fontname=sans, fontsize=11,
 edge [color="#77777f", arrowsize=0.6]"""
 
 
-def box_of(rule: str) -> str:
-    """Return the name of the box of `rule`."""
-    return "train_{recipe}" if rule.startswith("train_") else shared_name(rule)
-
-
 def needs_of(page: str) -> dict[str, str]:
     """Return the boxes of the page's lists, with their needs."""
     items = re.findall(r"^- \*\*(\w+)\*\*: (.*(?:\n  .*)*)", page, flags=re.MULTILINE)
     return {box: need for need, text in items for box in re.findall(r"`([\w{}]+)`", text)}
+
+
+def box_of(rule: str) -> str:
+    """Return the name of the box of `rule`."""
+    return "train_{recipe}" if rule.startswith("train_") else rule
 
 
 def as_dot(rule_graph: str, needs: dict[str, str]) -> str:

@@ -235,7 +235,7 @@ Unsaid = Annotated[pd.DataFrame, UNSAID]
 CONFIDENCES = Table.parse(
     "confidences",
     "estimate_confidences, gather_confidences or read_confidences",
-    "model@ checkpoint@ dataset@ estimator@ split@ question_id! train_dataset! seed!:int "
+    "model@ dataset@ estimator@ checkpoint! split! question_id! train_dataset! seed!:int "
     "confidence:real",
 )
 Confidences = Annotated[pd.DataFrame, CONFIDENCES]

@@ -267,10 +267,9 @@ def test_the_estimators_script_reads_the_inputs_of_its_rule(tmp_path, monkeypatc
     estimation |= {"earlier": ["k"], "evaluation": ["m", "n"]}
     inputs["rated"] = inputs["clusters"][1:]
     settings = {**place, "estimator": "mine", "estimation": {**estimation, "equivalence": {}}}
-    settings["confidences_of"] = [{"checkpoint": name, "split": "test"} for name in "mn"]
-    outputs = {"confidences": ["of_m", "of_n"]}
+    outputs = {"confidences": "rated"}
     execute(estimate_confidences, Job(inputs, outputs, settings, 1))
-    rows = artifacts.read_files(["of_m", "of_n"], artifacts.CONFIDENCES)
+    rows = artifacts.read_files("rated", artifacts.CONFIDENCES)
     assert rows["confidence"].tolist() == [0.7, 0.6, 0.4, 1.0, 0.2]
 
 

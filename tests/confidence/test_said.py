@@ -180,7 +180,7 @@ def rated(function, replies, **changes):
         AnswerTables(QUESTIONS, *tables, replies=of_each({"m": table})),
         estimation=Estimation(**settings),
     )
-    artifacts.check(rows.drop(columns=["checkpoint", "split"]), artifacts.CONFIDENCES, "")
+    artifacts.check(rows, artifacts.CONFIDENCES, "")
     artifacts.check(counts, artifacts.UNSAID, "")
     return rows["confidence"].tolist(), counts.to_dict("records")
 

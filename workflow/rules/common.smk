@@ -18,10 +18,8 @@ from study.preflight import preflight
 from study.record import read_pins
 from study.resources import (
     MINUTES,
-    RULES_OF_MODELS,
     JobResources,
     memory_to_resample,
-    name_of_model,
 )
 from study.schema import ConfigError, without_defaults
 from study.study import IMPORTED, Study
@@ -170,33 +168,10 @@ def with_seeds(name, settings):
     return expand(pattern, seed=settings["seeds"], allow_missing=True)
 
 
-def rated_at_each(model):
-    """The confidences in the answers of each evaluated checkpoint of `model`."""
-    rows = answers_rated(model)
-    return [
-        p for row in rows for p in expand(paths.confidences, **row, allow_missing=True)
-    ]
-
-
-def answers_rated(model):
-    """Checkpoint and split of each file of `rated_at_each`; halves can be empty."""
-    names, splits = study.evaluation(model), ("test", *study.further_asks)
-    return [{"checkpoint": c, "split": split} for split in splits for c in names]
-
-
-def rule_of_model(rule, model):
-    """The name of a rule that each model of a study has."""
-    return name_of_model(rule, model, MODELS)
-
-
 # A module can rename its rules; resources follow from the original name of a rule.
 NAMED = {
     workflow.modifier.avail_rulename(name): name
-    for name in [
-        *MINUTES,
-        *(f"train_{recipe}" for recipe in study.recipes),
-        *(rule_of_model(rule, model) for rule in RULES_OF_MODELS for model in MODELS),
-    ]
+    for name in [*MINUTES, *(f"train_{recipe}" for recipe in study.recipes)]
 }
 resources = JobResources(study, NAMED)
 ON_GPU = {name: resources.request_of(name) for name in ("gpu", "mem_mb", "runtime")}

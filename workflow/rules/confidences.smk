@@ -1,8 +1,6 @@
 """Rate every answer, and join the labels: adapters, verifiers, estimators -> predictions.
 
-No confidence in an answer depends on its label. The jobs that rate the answers of all
-checkpoints of a model write a file for each. Outputs cannot depend on wildcards, so there
-is a rule for each model.
+No confidence in an answer depends on its label.
 """
 
 ESTIMATORS = config["estimators"]
@@ -206,91 +204,79 @@ if study.served:
             "../scripts/confidences/ask_server.py"
 
 
-for model in MODELS:
+rule gather_confidences:
+    input:
+        scores=files_of_job(study.scores_needed, paths.scores),
+        answers=files_of_job(study.answers_labelled, paths.answers),
+    output:
+        confidences=paths.confidences,
+    log:
+        f"{LOGS}/gather_confidences/{{model}}/{{dataset}}/{{estimator}}.log",
+    wildcard_constraints:
+        estimator=one_of(GATHERED),
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        uses=settings_of_job(study.score_sources),
+        posthoc=lookup("{estimator}/posthoc", within=ESTIMATORS, default=None),
+    script:
+        "../scripts/confidences/gather_confidences.py"
 
-    rule:
-        name:
-            rule_of_model("gather_confidences", model)
-        input:
-            scores=files_of_job(study.scores_needed, paths.scores),
-            answers=files_of_job(study.answers_labelled, paths.answers),
-        output:
-            confidences=rated_at_each(model),
-        log:
-            f"{LOGS}/gather_confidences/{{model}}/{{dataset}}/{{estimator}}.log",
-        wildcard_constraints:
-            model=re.escape(model),
-            estimator=one_of(GATHERED),
-        conda:
-            "../../envs/cpu.yaml"
-        params:
-            confidences_of=answers_rated(model),
-            uses=settings_of_job(study.score_sources),
-            posthoc=lookup("{estimator}/posthoc", within=ESTIMATORS, default=None),
-        script:
-            "../scripts/confidences/gather_confidences.py"
 
-    rule:
-        name:
-            rule_of_model("estimate_confidences", model)
-        input:
-            unpack(files_of_job(inputs.further_files)),
-            beams=files_of_job(study.answers_read, paths.beams),
-            clusters=files_of_job(study.answers_read, paths.clusters),
-            rated=files_of_job(study.answers_rated, paths.clusters),
-            answers=files_of_job(study.answers_labelled, paths.answers),
-        output:
-            confidences=rated_at_each(model),
-        log:
-            f"{LOGS}/estimate_confidences/{{model}}/{{dataset}}/{{estimator}}.log",
-        benchmark:
-            f"{LOGS}/estimate_confidences/{{model}}/{{dataset}}/{{estimator}}.tsv"
-        wildcard_constraints:
-            model=re.escape(model),
-            estimator=one_of(e for e in ESTIMATORS if e not in [*GATHERED, *VERBAL]),
-        conda:
-            "../../envs/gpu.yaml"
-        resources:
-            **ON_GPU,
-        params:
-            confidences_of=answers_rated(model),
-            estimation=settings_of_job(inputs.estimation_of_all),
-            code=settings_of_job(inputs.estimator_digest),
-        script:
-            "../scripts/confidences/estimate_confidences.py"
+rule estimate_confidences:
+    input:
+        unpack(files_of_job(inputs.further_files)),
+        beams=files_of_job(study.answers_read, paths.beams),
+        clusters=files_of_job(study.answers_read, paths.clusters),
+        rated=files_of_job(study.answers_rated, paths.clusters),
+        answers=files_of_job(study.answers_labelled, paths.answers),
+    output:
+        confidences=paths.confidences,
+    log:
+        f"{LOGS}/estimate_confidences/{{model}}/{{dataset}}/{{estimator}}.log",
+    benchmark:
+        f"{LOGS}/estimate_confidences/{{model}}/{{dataset}}/{{estimator}}.tsv"
+    wildcard_constraints:
+        estimator=one_of(e for e in ESTIMATORS if e not in [*GATHERED, *VERBAL]),
+    conda:
+        "../../envs/gpu.yaml"
+    resources:
+        **ON_GPU,
+    params:
+        estimation=settings_of_job(inputs.estimation_of_all),
+        code=settings_of_job(inputs.estimator_digest),
+    script:
+        "../scripts/confidences/estimate_confidences.py"
 
-    rule:
-        name:
-            rule_of_model("read_confidences", model)
-        input:
-            questions=paths.questions,
-            beams=files_of_job(study.answers_read, paths.beams),
-            clusters=files_of_job(study.answers_read, paths.clusters),
-            rated=files_of_job(study.answers_rated, paths.clusters),
-            answers=files_of_job(study.answers_labelled, paths.answers),
-            replies=files_of_job(inputs.replies_read),
-        output:
-            confidences=rated_at_each(model),
-            unsaid=paths.unsaid,
-        log:
-            f"{LOGS}/read_confidences/{{model}}/{{dataset}}/{{estimator}}.log",
-        wildcard_constraints:
-            model=re.escape(model),
-            estimator=one_of(VERBAL),
-        conda:
-            "../../envs/cpu.yaml"
-        params:
-            confidences_of=answers_rated(model),
-            estimation=settings_of_job(inputs.estimation_of_all),
-            code=settings_of_job(inputs.estimator_digest),
-        script:
-            "../scripts/confidences/read_confidences.py"
+
+rule read_confidences:
+    input:
+        questions=paths.questions,
+        beams=files_of_job(study.answers_read, paths.beams),
+        clusters=files_of_job(study.answers_read, paths.clusters),
+        rated=files_of_job(study.answers_rated, paths.clusters),
+        answers=files_of_job(study.answers_labelled, paths.answers),
+        replies=files_of_job(inputs.replies_read),
+    output:
+        confidences=paths.confidences,
+        unsaid=paths.unsaid,
+    log:
+        f"{LOGS}/read_confidences/{{model}}/{{dataset}}/{{estimator}}.log",
+    wildcard_constraints:
+        estimator=one_of(VERBAL),
+    conda:
+        "../../envs/cpu.yaml"
+    params:
+        estimation=settings_of_job(inputs.estimation_of_all),
+        code=settings_of_job(inputs.estimator_digest),
+    script:
+        "../scripts/confidences/read_confidences.py"
 
 
 rule join_labels:
     input:
         questions=paths.questions,
-        confidences=files_of_job(study.rated_at_each, paths.confidences),
+        confidences=paths.confidences,
         answers=files_of_job(study.rated_at_each, paths.answers),
     output:
         predictions=paths.predictions,
