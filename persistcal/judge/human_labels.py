@@ -13,7 +13,7 @@ from persistcal.judge.messages import Candidate, candidate_id, candidate_of
 from persistcal.questions.labels import LABELS, parse_label
 from persistcal.store.files import write_whole
 from persistcal.store.replies import append_rows, hold_lock, parse_rows, read_lines
-from persistcal.store.sheets import Sheet, append_to_sheet, read_sheet
+from persistcal.store.sheets import Sheet, SheetRow, append_to_sheet, check_shown, read_sheet
 
 log = logging.getLogger(__name__)
 
@@ -55,14 +55,21 @@ def _read(path: str) -> Sheet:
     return sheet._replace(rows=[row for row in sheet.rows if row.number not in unread])
 
 
-def read_human_labels(path: str) -> dict[str, str]:
-    """Return the labels that a person gave, by the id of the candidate; refuse unclear ones."""
+def read_human_labels(
+    path: str, candidates: Mapping[str, Candidate] | None = None
+) -> dict[str, str]:
+    """Return the labels that a person gave, by the id of the candidate; refuse unclear ones.
+
+    The texts in a row must be those of its candidate, if it is among `candidates`.
+    """
     labels: dict[str, str] = {}
     sheet = _read(path)
     for row in sheet.rows:
         number, given = row.cells["id"], row.cells["label"].strip()
         if not given:
             continue
+        if candidate := (candidates or {}).get(number):
+            _check_texts(sheet, row, candidate)
         label = parse_label(given)
         if label is None:
             raise sheet.refuse(
@@ -74,6 +81,16 @@ def read_human_labels(path: str) -> dict[str, str]:
                 f"gives {number} a second label, {label!r} after {labels[number]!r}; keep one.",
             )
     return labels
+
+
+def _check_texts(sheet: Sheet, row: SheetRow, candidate: Candidate) -> None:
+    """Refuse a row in which a person read other texts, as after one column was sorted."""
+    question, references, answer = candidate
+    texts = {"question": question, "references": " | ".join(references), "answer": answer}
+    for name, text in texts.items():
+        if row.cells.get(name, "").strip():  # a person can write an id and a label alone
+            remedy = "delete the row and run again, and it is listed anew"
+            check_shown(sheet, row, name, text, remedy)
 
 
 def note_consulted(

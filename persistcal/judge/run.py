@@ -57,8 +57,8 @@ def judge_candidates(
     if they are `in_batches`.
     """
     queue = f"{folder}/queue.csv"
-    human = read_human_labels(queue)
     distinct = {candidate_id(candidate): candidate for candidate in candidates}
+    human = read_human_labels(queue, distinct)
     requests = {
         key: (body, group)
         for key, (body, group) in requests_about(distinct.values(), settings).items()
@@ -104,8 +104,11 @@ def correct_labels(
 
     `noted` is as for `judge_candidates`.
     """
-    human = read_human_labels(f"{folder}/queue.csv")
-    numbers = [candidate_id(candidate_of(*row)) for row in rows]
+    candidates = [candidate_of(*row) for row in rows]
+    numbers = [candidate_id(candidate) for candidate in candidates]
+    human = read_human_labels(
+        f"{folder}/queue.csv", dict(zip(numbers, candidates, strict=True))
+    )
     note_consulted(noted, {n: human[n] for n in numbers if n in human}, numbers)
     return [
         (human[number], "human") if number in human else label

@@ -17,7 +17,8 @@ import pandas as pd
 
 from persistcal.questions.labels import CORRECT, INCORRECT
 from persistcal.readers.rules import number_of
-from persistcal.store.user_files import UserTableError, cut, read_file
+from persistcal.store.sheets import cut
+from persistcal.store.user_files import UserTableError, read_file
 
 log = logging.getLogger(__name__)
 

@@ -21,6 +21,7 @@ log = logging.getLogger(__name__)
 DRAWN_FROM = "drawn_from"  # column with the digest of the answers that were drawn
 ZIP = b"PK\x03\x04"  # first bytes of Excel's own files
 LONGEST_CELL = 5_000  # characters; spreadsheets take 32,767
+LONGEST_SHOWN = 80  # characters of a value in a message
 REDRAW = (
     "draw the sheet again into another folder, import this column as text, and copy the entries"
 )
@@ -87,6 +88,12 @@ def unescape_formula(text: str) -> str:
     """Return the text behind a cell of `escape_formula`."""
     is_escaped = text.startswith("'") and text.lstrip("'").startswith(FORMULA)
     return text[1:] if is_escaped else text
+
+
+def cut(value: object) -> str:
+    """Return a value for a message, of at most `LONGEST_SHOWN` characters."""
+    text = repr(value)
+    return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 1]}…"
 
 
 def as_cell(text: str) -> str:
@@ -215,12 +222,15 @@ def check_source(sheet: Sheet, source: str, remedy: str) -> None:
             raise sheet.refuse(row, f"was drawn from other data; {remedy}.")
 
 
-def check_shown(sheet: Sheet, row: SheetRow, column: str, current: object) -> None:
-    """Refuse a row that shows another text than the `current` one, but for white space."""
+def check_shown(
+    sheet: Sheet, row: SheetRow, column: str, current: object, remedy: str = "draw a new sheet"
+) -> None:
+    """Refuse a row with another text than the `current` one, or another number."""
     shown, text = row.cells[column], _text(current)
-    if shown.split() not in (text.split(), _cell(text).split()):
+    is_same_number = _number(text) is not None and _number(shown) == _number(text)
+    if not is_same_number and shown.split() not in (text.split(), _cell(text).split()):
         raise sheet.refuse(
-            row, f"has the {column} {shown!r}, and now it is {text!r}; draw a new sheet."
+            row, f"has the {column} {cut(shown)}, and now it is {cut(text)}; {remedy}."
         )
 
 

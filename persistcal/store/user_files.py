@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from persistcal.store.files import sha256
 from persistcal.store.replies import LONGEST_FIELD
-from persistcal.store.sheets import MARKS
+from persistcal.store.sheets import LONGEST_SHOWN, MARKS, cut
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +41,6 @@ EMPTY = "is empty; give a heading and a row for each answer"
 GZIP = b"\x1f\x8b"  # first bytes of a compressed file
 FIRST_ROWS = 100  # that show what is in nested objects
 MOST_NAMES = 30  # that a message lists
-LONGEST_SHOWN = 80  # characters of a value in a message
 LEAST_FLOAT32 = 1e-3  # smaller numbers do not show whether they were float32
 DIGITS = {"float16": 3, "float32": 6}  # significant decimal digits of these types
 # Labels in files
@@ -547,12 +546,6 @@ def check_columns(
             raise UserTableError(f"column {name!r} is missing; {missing}")
     if twice := [name for name, count in Counter(names).items() if count > 1]:
         raise UserTableError(f"column {twice[0]!r} is there twice; keep one")
-
-
-def cut(value: object) -> str:
-    """Return a value for a message, of at most `LONGEST_SHOWN` characters."""
-    text = repr(value)
-    return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 1]}…"
 
 
 def list_names(names: Iterable[object]) -> str:

@@ -10,7 +10,7 @@ from judge_server import candidates, completion
 from persistcal.judge.human_labels import Unresolved, append_unresolved, read_human_labels
 from persistcal.judge.messages import Replies, Reply, candidate_id, candidate_of
 from persistcal.store.replies import SPENDING, Ledger, append_rows, parse_rows, read_lines
-from persistcal.store.sheets import SheetError
+from persistcal.store.sheets import SheetError, write_sheet
 
 # The queue
 
@@ -55,6 +55,25 @@ def test_wrong_labels_in_a_queue_are_refused_with_their_row(tmp_path, content, m
         read_human_labels(tmp_path / "queue.csv")
 
 
+def test_a_label_in_a_queue_of_which_a_column_was_sorted_is_refused(fake, tmp_path):
+    queue = tmp_path / "queue.csv"
+    pair = [candidate_of(f"Year {i}?", [f"1.{i}0", "x"], f"a{i}") for i in (1, 2)]
+    known = {candidate_id(candidate): candidate for candidate in pair}
+    append_unresolved(queue, [Unresolved(candidate, "", "") for candidate in pair])
+    rows = [{**row, "label": "correct"} for row in fake.waiting]
+    ids_alone = [{name: row[name] for name in ("id", "label")} for row in rows]
+
+    def read(rows):
+        queue.write_bytes(write_sheet(list(rows[0]), rows))
+        return read_human_labels(queue, known)
+
+    assert len(read(rows[::-1])) == len(read(ids_alone)) == 2
+    for column in ("question", "references", "answer"):
+        moved = [{**rows[i], column: rows[1 - i][column]} for i in (0, 1)]
+        with pytest.raises(SheetError, match=f"row 2 has the {column} .*; delete the row"):
+            read(moved)
+
+
 def test_a_queue_cut_at_any_byte_stops_no_job_and_keeps_all_complete_rows(tmp_path):
     queue = tmp_path / "queue.csv"
     pair = [candidate_of(f"Qü, {i}?", ['a "b"', "c"], f"d{i}") for i in range(2)]
@@ -86,7 +105,7 @@ def test_very_long_texts_in_a_queue_stop_no_job(fake, tmp_path):
     assert fake.ask([long], max_cost=99) == "?"
     assert max(map(len, (tmp_path / "queue.csv").read_text().split(","))) < 32_767
     with (tmp_path / "queue.csv").open("a") as file:  # longer than a person would write
-        file.write(f"correct,{'q' * 200_000},,,,,{candidate_id(long)}\r\n")
+        file.write(f"correct,{'Q' * 200_000},,,,,{candidate_id(long)}\r\n")
     assert fake.ask([long]) == "r"
 
 
