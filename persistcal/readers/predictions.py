@@ -363,27 +363,31 @@ def check_spelling(rows: pd.DataFrame) -> None:
 def _find_slip(rows: pd.DataFrame) -> str:
     """Return a question about a rare name that is nearly that of other rows, or "".
 
-    The other name lacks just these rows.
+    The other name lacks just these rows; models, datasets and questions must also look alike.
     """
     whole = ["model", "dataset", "checkpoint", "question_id", *RUN, "ask"]
-    for column in ("model", "dataset", "checkpoint", "estimator", "question_id"):
+    for column in ("model", "dataset", "checkpoint", "estimator", "seed", "question_id"):
         counts = rows[column].value_counts()
         counts, few_of = counts[counts > 0], FEW
         if column == "question_id":  # all others have the same number of rows
             counts, few_of = counts[counts < counts.max()], 0.5
         rare = [name for name in counts.index if counts[name] <= few_of * counts.max()]
+        has_any_name = column in ("checkpoint", "estimator", "seed")
+        key = [other for other in whole if other != column]
+        run = [other for other in key if other != "question_id"]
         for name in rare if len(rare) <= MOST_SLIPS else ():
+            few = rows[rows[column] == name]
             usual = {str(n): n for n in counts.index if counts[n] > counts[name]}
-            key = [other for other in whole if other != column]
-            for near in get_close_matches(str(name), list(usual), 1, 0.8):
-                few = rows[rows[column] == name]
-                same = few.merge(rows[rows[column] == usual[near]], on=key)
-                if same.empty:
-                    many = counts[usual[near]]
+            n, likeness = (len(usual) or 1, 0.0) if has_any_name else (1, 0.8)
+            for near in get_close_matches(str(name), list(usual), n, likeness):
+                many = rows[rows[column] == usual[near]]
+                runs = many[run].drop_duplicates()
+                is_other = has_any_name and len(few.merge(runs, on=run)) < len(few)
+                if not is_other and few.merge(many, on=key).empty:
                     return (
-                        f"a new {column} {str(name)!r} ({counts[name]:,} rows, first row "
-                        f"{few['row'].iloc[0]}); is it a slip of {near!r} ({many:,} rows)? "
-                        "Correct it, or name it differently"
+                        f"a new {column} {str(name)!r} ({len(few):,} rows, first row "
+                        f"{few['row'].iloc[0]}); is it a slip of {near!r} ({len(many):,} "
+                        "rows)? Correct it, or name it differently"
                     )
     return ""
 

@@ -463,7 +463,9 @@ def test_the_printed_options_read_exports_of_other_tools(tmp_path, layout, capsy
         assert columns["confidence"] == "logit_perplexity_confidence"
 
 
-@pytest.mark.parametrize("column", ["model", "dataset", "estimator", "question_id"])
+@pytest.mark.parametrize(
+    "column", ["model", "dataset", "checkpoint", "estimator", "seed", "question_id"]
+)
 def test_a_wrong_cell_is_named_with_its_row_and_the_name_that_is_meant(
     predictions, tmp_path, column
 ):
@@ -471,7 +473,7 @@ def test_a_wrong_cell_is_named_with_its_row_and_the_name_that_is_meant(
     other = predictions.assign(estimator="other", confidence=predictions["confidence"][::-1])
     rows = pd.concat([predictions, other], ignore_index=True)
     usual = rows.loc[44, column]
-    slip = f"{usual[:-1]}_{usual[-1]}"
+    slip = 99 if column == "seed" else f"{usual[:-1]}_{usual[-1]}"
     rows.loc[44, column] = slip
     message = (
         f"own.csv: a new {column} '{slip}' (1 rows, first row 45); is it a slip of '{usual}'"
