@@ -687,8 +687,13 @@ def _plan_from_results(
     power.check_count("the number of questions that the study asked", asked)
     if difference is not None:
         power.check_share("difference", difference)
-    tests = artifacts.read_csv(Path(folder, "significance.csv"), artifacts.SIGNIFICANCE)
+    path = Path(folder, "significance.csv")
+    if not path.exists():
+        raise ValueError(f"{path}: there is no such file; give the folder --out of compare.")
+    tests = artifacts.read_csv(path, artifacts.SIGNIFICANCE)
     shown = tests[(tests["conditioning"] == "odds") & tests["lower_2_5pct"].notna()]
+    if shown.empty:
+        raise ValueError(f"{path}: compares no two estimators; leave --results out.")
     width = shown["upper_97_5pct"] - shown["lower_2_5pct"]
     errors = width / (2 * Z)  # from 95 % intervals
     for row, error in zip(shown.to_dict("records"), errors, strict=True):

@@ -1,6 +1,7 @@
 """Read files of predictions, answers or scored options as the tables of an evaluation."""
 
 import logging
+import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -372,7 +373,7 @@ def _check_files(files: Sequence[str], reading: Reading) -> None:
             raise ValueError(f"{file}: there is no such file; correct its name.")
         if not Path(file).is_file():
             raise ValueError(f"{file}: is a folder or a pipe; give a file, or - for stdin.")
-    if len(set(files)) < len(files):
+    if len({*map(os.path.realpath, files)}) < len(files):
         raise ValueError(f"{', '.join(files)}: a file is given twice; name each once.")
     given = {" ".join(name.split()) for name in reading.names} - {""}
     if reading.names and len(given) != len(files):

@@ -253,6 +253,8 @@ def read_mark(sheet: Sheet, row: SheetRow, column: str) -> int | None:
 
 def find_rows(sheet: Sheet, column: str, known_names: Collection[str]) -> dict[str, SheetRow]:
     """Return the rows by the id in a column; refuse repeated and unknown ids."""
+    if not sheet.rows:
+        raise SheetError(f"{sheet.path}: is empty; move it away and draw it again.")
     rows: dict[str, SheetRow] = {}
     as_written = {_cell(name).strip(): name for name in known_names}
     for row in sheet.rows:

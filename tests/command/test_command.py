@@ -524,7 +524,7 @@ def test_a_file_named_like_a_checkpoint_of_another_file_is_refused(tmp_path, cap
     [
         ("compare nowhere.csv", 1, "nowhere.csv: there is no such file"),
         ("compare a.csv answers.csv", 1, "only answers or only predictions"),
-        ("compare a.csv a.csv", 1, "given twice"),
+        ("compare a.csv ./a.csv", 1, "given twice"),
         ("compare a.csv --labels log", 1, "labels has no meaning"),
         ("compare answers.csv --estimator perplexity", 1, "needs the logprob"),
         ("compare nested.jsonl", 1, "column 'seed' holds [\"0\"] in a row; give one"),

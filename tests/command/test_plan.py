@@ -52,6 +52,9 @@ def test_a_plan_from_a_small_study_scales_its_simultaneous_interval(tmp_path, ca
     # Questions for 0.14: 100 (2.8416 x 0.05 / 0.14)² = 103.
     line = capsys.readouterr().out.splitlines()[1]
     assert line == "m d contrast AUC, a − b: 0.071; questions for 0.14: 103"
+    write_csv(table[:0], str(tmp_path / "significance.csv"), SIGNIFICANCE)
+    assert plan(f"--questions 400 --results {tmp_path} 100") == 1
+    assert "compares no two estimators; leave --results out" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -60,7 +63,7 @@ def test_a_plan_from_a_small_study_scales_its_simultaneous_interval(tmp_path, ca
         ("--questions 100 --accuracy 0.1 --changed 45 45", 1, "guess other changes"),
         ("--questions 100 --agreement 1.5", 1, "agreement is 1.5; give a number between 0"),
         ("--questions 100 --difference 0", 1, "difference is 0; give a number between"),
-        ("--questions 100 --results nowhere 100", 1, "nowhere/significance.csv"),
+        ("--questions 100 --results nowhere 100", 1, "give the folder --out of compare"),
         ("--questions 100 --results nowhere -5", 1, "asked is -5; give a whole number"),
         ("--questions 100 --results here", 2, "2 arguments"),
         ("--questions 1", 2, "--questions"),

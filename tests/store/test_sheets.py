@@ -199,6 +199,9 @@ def test_a_damaged_sheet_is_refused(tmp_path, content, message):
     (tmp_path / "s.csv").write_bytes(content)
     with pytest.raises(SheetError, match=rf"s\.csv:? {message}"):
         read_drawn(str(tmp_path / "s.csv"), DRAWN)
+    (tmp_path / "s.csv").write_bytes(b"")
+    with pytest.raises(SheetError, match=r"s\.csv: is empty; move it away"):
+        find_rows(read_drawn(str(tmp_path / "s.csv"), DRAWN), "id", ["a"])
 
 
 @given(st.lists(st.text(st.characters(codec="utf-8")), min_size=1, max_size=4))
