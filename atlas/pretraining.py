@@ -199,7 +199,7 @@ class Pretrained(NamedTuple):
         folder = str(Path(weights).parent)
         model = load_model(folder, dtype="float32").requires_grad_(True)
         made = _content(local_checkpoint(folder))
-        moments = read_sealed(Path(folder, OPTIMIZER), made)
+        moments, _ = read_sealed(Path(folder, OPTIMIZER), made)
         return cls(model, load_tokenizer(folder), moments)
 
     def save(self, folder: FilePath) -> Checkpoint:

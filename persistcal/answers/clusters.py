@@ -17,10 +17,7 @@ from persistcal.answers.equivalence import (
     identical,
     nothing,
 )
-from persistcal.questions.labels import (
-    CORRECT,
-    normalise,
-)
+from persistcal.questions.labels import CORRECT, normalise
 from persistcal.questions.splits import split_of_questions
 from persistcal.store import artifacts
 

@@ -1,6 +1,5 @@
 """Ask a natural-language-inference model whether one answer entails another."""
 
-import hashlib
 import json
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,7 +19,7 @@ from persistcal.models.checkpoint import Checkpoint
 from persistcal.models.hub import fetch_checked
 from persistcal.models.load import build_empty, load_whole, pick_device, without_progress_bars
 from persistcal.store import artifacts
-from persistcal.store.files import FilePath
+from persistcal.store.files import FilePath, digest
 
 log = logging.getLogger(__name__)
 
@@ -144,8 +143,8 @@ def open_cache(
     checkpoint = Checkpoint.read(record)
     model = EntailmentModel(fetch_checked(checkpoint), batch_size=batch_size, dtype=dtype)
     asked = [checkpoint.weights, PREMISE, HYPOTHESIS, dtype]
-    digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:16]
-    folder = Path(record).parent / digest / dataset
+    name = digest([json.dumps(asked, sort_keys=True)])[:16]
+    folder = Path(record).parent / name / dataset
     return EntailmentCache(folder, model, questions=questions, answers=answers)
 
 
@@ -206,6 +205,6 @@ class EntailmentCache(AbstractContextManager["EntailmentCache"]):
         if not self._new:
             return
         part = pd.DataFrame(sorted(self._new), columns=artifacts.ENTAILMENTS.schema.names)
-        name = hashlib.sha256(repr(sorted(self._new)).encode()).hexdigest()[:32]
+        name = digest([repr(sorted(self._new))])[:32]
         artifacts.write(part, Path(self._folder, f"{name}.parquet"), artifacts.ENTAILMENTS)
         self._new = []

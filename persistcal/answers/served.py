@@ -2,9 +2,7 @@
 
 import bisect
 import datetime
-import hashlib
 import itertools
-import json
 import logging
 import math
 import re
@@ -22,6 +20,7 @@ from persistcal.server.spending import (
     BadReplyError,
     Body,
     Budget,
+    Patience,
     ServerError,
     ask_at_once,
     endpoint_of,
@@ -34,6 +33,7 @@ from persistcal.store.replies import (
     hold_lock,
     parse_rows,
     read_lines,
+    request_digest,
 )
 
 log = logging.getLogger(__name__)
@@ -111,16 +111,11 @@ def sample_requests(question: Body, served: Served, draws: SampleDraws) -> dict[
     requests = {}
     for first in range(0, draws.n_samples, served.samples_per_request):
         n = min(served.samples_per_request, draws.n_samples - first)
-        seed = int(_digest([draws.seed, question, first])[:8], 16) >> 1
+        seed = int(request_digest([draws.seed, question, first])[:8], 16) >> 1
         body = {**fields, "seed": seed, "n": n if n > 1 else None, **served.request}
         body = {name: value for name, value in body.items() if value is not None}
-        requests[_digest([served.base_url, body, first])] = body
+        requests[request_digest([served.base_url, body, first])] = body
     return requests
-
-
-def _digest(value: object) -> str:
-    text = json.dumps(value, ensure_ascii=False, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def read_samples(reply: Any, body: Body, served: Served, section: str) -> SampleReply:  # noqa: ANN401
@@ -222,23 +217,18 @@ def _spelled(token: Any) -> bytes:  # noqa: ANN401
 
 
 @dataclass(frozen=True)
-class Reach:
-    """The address of a model behind an API, and limits of the cost.
+class Reach(Patience):
+    """How to reach a model behind an API, and limits of the cost.
 
-    `section` is the model's section in the config. Prices are per million tokens.
-    `concurrency` and the ceilings apply to all jobs of the study together.
+    `section` is the model's section in the config. Prices are per million tokens. The ceilings
+    apply to all jobs of the study together.
     """
 
     section: str
-    concurrency: int
-    timeout_s: float
-    retries: int
     max_requests: int
     max_cost: float | None = None
     price_input: float = 0
     price_output: float = 0
-    api_key_env: str = "OPENAI_API_KEY"
-    first_wait_s: float = 1
 
 
 class SampleReplies:
@@ -305,6 +295,28 @@ class SampleReplies:
         timestamp = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         row = [timestamp, self._asked, *stated]
         append_rows(self._list, [row] if Path(self._list).exists() else [ANSWERED_BY, row])
+
+
+def samples_of_questions(
+    questions: Mapping[str, Body],
+    served: Served,
+    draws: SampleDraws,
+    reach: Reach,
+    *,
+    folder: str,
+    replies: str,
+) -> dict[str, list[ServedSample]]:
+    """Return the samples of each question, see `sample_requests` and `ask_for_samples`."""
+    requests = {name: sample_requests(body, served, draws) for name, body in questions.items()}
+    samples = ask_for_samples(
+        {key: body for of_question in requests.values() for key, body in of_question.items()},
+        served,
+        reach,
+        folder=folder,
+        replies=replies,
+        api_key=reach.api_key,
+    )
+    return {name: [s for key in keys for s in samples[key]] for name, keys in requests.items()}
 
 
 def ask_for_samples(

@@ -1,6 +1,5 @@
 """Ask a checkpoint, loaded or served, how sure it is of its answers."""
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -8,13 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from persistcal.answers.clusters import take_predictions
-from persistcal.answers.served import (
-    Reach,
-    SampleDraws,
-    Served,
-    ask_for_samples,
-    sample_requests,
-)
+from persistcal.answers.served import Reach, SampleDraws, Served, samples_of_questions
 from persistcal.models.prompts import chat_prompt, chat_turns, confidence_prompt
 from persistcal.questions.templates import check_fields
 
@@ -83,17 +76,12 @@ def replies_of_server(
     draws = SampleDraws(
         *(settings.n_samples, settings.temperature, 1.0, settings.seed), settings.max_new_tokens
     )
-    texts = [{"messages": chat_turns(p)} if settings.chat else {"prompt": p} for p in prompts]
-    requests = [sample_requests(body, served, draws) for body in texts]
-    values = ask_for_samples(
-        {key: body for of_one in requests for key, body in of_one.items()},
-        served,
-        reach,
-        folder=folder,
-        replies=kept,
-        api_key=os.environ.get(reach.api_key_env, "").strip(),
-    )
-    return [[s.text for key in of_one for s in values[key]] for of_one in requests]
+    bodies = {
+        str(number): {"messages": chat_turns(text)} if settings.chat else {"prompt": text}
+        for number, text in enumerate(prompts)
+    }
+    samples = samples_of_questions(bodies, served, draws, reach, folder=folder, replies=kept)
+    return [[sample.text for sample in of_prompt] for of_prompt in samples.values()]
 
 
 def ask_about_answers(

@@ -2,7 +2,6 @@
 
 import contextlib
 import importlib
-import importlib.util
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -29,6 +28,7 @@ from persistcal.models.checkpoint import Checkpoint
 from persistcal.questions.question_list import asked_by
 from persistcal.questions.splits import FURTHER_ASKS
 from persistcal.store import artifacts
+from persistcal.store.code import function_of
 
 log = logging.getLogger(__name__)
 
@@ -229,13 +229,11 @@ def find_estimator(function: str, family: str = "") -> Estimator:
     """Return the function in a user's file, or in a family of the project's estimators."""
     name = Path(function).stem
     if function.endswith(".py"):
-        spec = importlib.util.spec_from_file_location(name, function)
-        assert spec and spec.loader, function
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
+        estimator = function_of(function)
     else:
         module = importlib.import_module(f"persistcal.confidence.estimators.{family}")
-    if not callable(estimator := getattr(module, name, None)):
+        estimator = getattr(module, name, None)
+    if not callable(estimator):
         raise ValueError(f"{function}: define a function {name}(answers, evidence) in it.")
     return estimator
 

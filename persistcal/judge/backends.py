@@ -4,7 +4,6 @@ A class with the decorator `backend` is a back end. The schema and the rules rea
 attributes. A study imports this module, so packages are imported only inside the methods.
 """
 
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -93,7 +92,6 @@ class ServerBackend(Backend):
         from persistcal.judge.run import judge_candidates
 
         settings = JudgeSettings(**self.settings)
-        key = os.environ.get(settings.api_key_env, "")
         candidates = [candidate_of(*row) for row in rows]
         if not candidates:
             return []
@@ -102,7 +100,7 @@ class ServerBackend(Backend):
             self.folder,
             settings,
             noted=self.noted,
-            api_key=key,
+            api_key=settings.api_key,
             in_batches=self.in_batches,
         )
 

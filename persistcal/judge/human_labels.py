@@ -3,7 +3,6 @@
 Rules import this module when the Snakefile is parsed, so it needs no other package.
 """
 
-import hashlib
 import logging
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import NamedTuple
 
 from persistcal.judge.messages import Candidate, candidate_id, candidate_of
 from persistcal.questions.labels import LABELS, parse_label
-from persistcal.store.files import write_whole
+from persistcal.store.files import digest, write_whole
 from persistcal.store.replies import append_rows, hold_lock, parse_rows, read_lines
 from persistcal.store.sheets import Sheet, SheetRow, append_to_sheet, check_shown, read_sheet
 
@@ -148,7 +147,7 @@ def human_labels_digest(path: str, noted: str, *, stop: bool = False) -> str:
         for number, label in current.items()
         if label != noted_before[number] or (stop and not label)
     )
-    return hashlib.sha256(repr(changed).encode()).hexdigest()[:16] if changed else ""
+    return digest([repr(changed)])[:16] if changed else ""
 
 
 def append_unresolved(path: str, waiting: Iterable[Unresolved]) -> int:

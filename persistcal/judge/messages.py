@@ -1,6 +1,5 @@
 """Requests to a judge model and its replies, as plain data."""
 
-import hashlib
 import json
 import logging
 import re
@@ -23,9 +22,10 @@ from persistcal.server.spending import (
     BadReplyError,
     Body,
     Budget,
+    Patience,
     messages_of,
 )
-from persistcal.store.replies import ReplyCache
+from persistcal.store.replies import ReplyCache, request_digest
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ ENOUGH_TO_TELL = 20  # replies: when none of the first so many has a label, none
 
 
 @dataclass(frozen=True)
-class JudgeSettings:
+class JudgeSettings(Patience):
     """The section ``judge`` of a config, and the text of the prompt; prices per 10⁶ tokens."""
 
     backend: str  # openai or openai_batch
@@ -47,14 +47,9 @@ class JudgeSettings:
     max_cost: float
     price_input: float
     price_output: float
-    api_key_env: str = "OPENAI_API_KEY"  # the environment variable with the key
     request: Mapping[str, Any] = field(default_factory=dict)  # a field with None is left out
-    concurrency: int = 16  # requests on their way at once, over all jobs
-    timeout_s: float = 60
-    retries: int = 8
     poll_s: float = 60
     batch_requests: int = 50_000  # in the largest batch
-    first_wait_s: float = 1
     endpoint: str = "chat"  # or responses
     together: bool = False  # all candidates of a question in one request
     labels: Words = field(default_factory=lambda: OWN_WORDS)  # by the words of a reply
@@ -85,14 +80,9 @@ def candidate_of(question: str, references: Iterable[str], answer: str) -> Candi
     return Candidate(question, tuple(dict.fromkeys(references)), " ".join(answer.split()))
 
 
-def _digest(value: object) -> str:
-    text = json.dumps(value, ensure_ascii=False, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
-
-
 def candidate_id(candidate: Candidate) -> str:
     """Identify `candidate` whichever judge is asked: 32 hexadecimal digits."""
-    return _digest(list(candidate))
+    return request_digest(list(candidate))
 
 
 def request_key(body: Body, together: int | None = None) -> str:
@@ -101,7 +91,7 @@ def request_key(body: Body, together: int | None = None) -> str:
     The key of a request about several candidates `together` ends with their number, so
     that each job that reads its reply expects the right number of labels.
     """
-    return _digest(body) if together is None else f"{_digest(body)}-{together}"
+    return request_digest(body) + ("" if together is None else f"-{together}")
 
 
 def asked_together(key: str) -> int | None:

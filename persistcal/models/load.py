@@ -453,7 +453,7 @@ def load_adapter(
     """Put the adapter in `folder` into `model`, in place, for inference."""
     check_adapter_config(folder)
     path = str(Path(folder, ADAPTER))
-    tensors = read_sealed(path, Path(folder, ADAPTER_CONFIG).read_text(encoding="utf-8"))
+    tensors, _ = read_sealed(path, Path(folder, ADAPTER_CONFIG).read_text(encoding="utf-8"))
     check_finite(tensors.items(), path)
     with warnings.catch_warnings():
         # peft asks transformers for an attribute under the name that it had before

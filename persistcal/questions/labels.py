@@ -88,16 +88,13 @@ def _spelling(text: str) -> Spelling:
     # Composed letters are words for the patterns, and combining marks are not.
     words = unicodedata.normalize("NFD", _words(unicodedata.normalize("NFC", _marked(plain))))
     letters = re.findall(r"[^\u0300-\u036f][\u0300-\u036f]*", words)
-    bare = [letter[0] if _is_accented(letter[0]) else letter for letter in letters]
+    # Marks on other letters than Latin and Greek ones are no accents.
+    is_accented = [unicodedata.name(c[0], "").startswith(("LATIN", "GREEK")) for c in letters]
+    bare = [c[0] if has else c for c, has in zip(letters, is_accented, strict=True)]
     marks = [
         letter[len(bare_letter) :] for letter, bare_letter in zip(letters, bare, strict=True)
     ]
     return Spelling("".join(bare), tuple(marks))
-
-
-def _is_accented(character: str) -> bool:
-    """Return whether marks on a character are accents, as on Latin and Greek letters."""
-    return unicodedata.name(character, "").startswith(("LATIN", "GREEK"))
 
 
 def _marked(decomposed: str) -> str:
@@ -119,7 +116,10 @@ def _words(plain: str) -> str:
     plain = MINUS.sub(lambda m: m[0] if m[1] else "-".translate(MEANT), plain)
     for meant in (CHARGE, PLUS_SHARP, FINAL_A):
         plain = meant.sub(lambda m: m[0].translate(MEANT), plain)
-    words = "".join(" " if _is_punctuation(c) else c for c in plain).split()
+    words = "".join(
+        " " if c in string.punctuation or unicodedata.category(c)[0] == "P" else c
+        for c in plain
+    ).split()
     kept = [word for word in words if word not in ARTICLES]
     return " ".join(kept or words).translate(AS_WRITTEN)
 
@@ -179,10 +179,6 @@ def _fullest(spellings: Sequence[Spelling]) -> list[Spelling]:
         for one in spellings
         if not any(one != other and _leaves_out(one, other) for other in spellings)
     ]
-
-
-def _is_punctuation(character: str) -> bool:
-    return character in string.punctuation or unicodedata.category(character)[0] == "P"
 
 
 def _as_written(text: str) -> str:

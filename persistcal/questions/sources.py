@@ -393,7 +393,11 @@ def split_truths(rows: pd.DataFrame, known_names: Collection[str]) -> pd.DataFra
             )
         several = value if isinstance(value, dict) else {DEFAULT: value}
         # A parquet file gives a row the keys of all others, without a value.
-        given = {key: value for key, value in several.items() if _is_there(value)}
+        given = {
+            key: value
+            for key, value in several.items()
+            if isinstance(value, list | tuple | np.ndarray) or not pd.isna(value)
+        }
         if not given.get(DEFAULT) and isinstance(value, dict):
             raise UserTableError(
                 f"column 'answers' of row {row} has no {DEFAULT!r}; give what is true at all "
@@ -413,12 +417,6 @@ def split_truths(rows: pd.DataFrame, known_names: Collection[str]) -> pd.DataFra
         references.append(read.pop(DEFAULT, []))
         truths.append(json.dumps(read, ensure_ascii=False) if read else None)
     return pd.DataFrame({"references": references, "truths": truths}, dtype=object)
-
-
-def _is_there(value: object) -> bool:
-    return isinstance(value, list | tuple | np.ndarray) or (
-        value is not None and value == value
-    )
 
 
 def _load(repo: str, name: str, splits: Sequence[str], revision: str) -> "list[Dataset]":

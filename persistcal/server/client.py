@@ -14,7 +14,7 @@ import urllib.parse
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from itertools import groupby
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import httpx2
 import openai
@@ -30,6 +30,7 @@ from persistcal.server.spending import (
     BadReplyError,
     Bookings,
     NoReplyError,
+    Patience,
     ServerError,
     UnreadableError,
 )
@@ -185,26 +186,6 @@ def _call_within(longest_s: float, function: Callable[[], Result]) -> Result:
         if outcome.done():
             raise
         raise NoReplyError(f"no whole reply within {longest_s:g} s") from None
-
-
-class Patience(Protocol):
-    """Settings for reaching a server, from its section of the config."""
-
-    @property
-    def timeout_s(self) -> float:
-        """Longest wait for a complete reply."""
-
-    @property
-    def retries(self) -> int:
-        """Number of retries after the first failure."""
-
-    @property
-    def first_wait_s(self) -> float:
-        """Wait before the first retry; it doubles up to a minute."""
-
-    @property
-    def api_key_env(self) -> str:
-        """Name of the environment variable that contains the key."""
 
 
 class ModelServer:

@@ -1,6 +1,7 @@
 """Send concurrent requests to OpenAI-compatible servers, and limit their cost; their errors."""
 
 import logging
+import os
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
@@ -21,6 +22,22 @@ LIMITS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
 
 Reply = TypeVar("Reply")
 Body = dict[str, Any]  # JSON of a request for a completion or a chat completion
+
+
+@dataclass(frozen=True, kw_only=True)
+class Patience:
+    """Settings for reaching a server, from its section of the config."""
+
+    timeout_s: float = 60  # longest wait for a complete reply
+    retries: int = 8  # after the first failure
+    first_wait_s: float = 1  # before the first retry; it doubles up to a minute
+    concurrency: int = 16  # requests on their way at once, over all jobs
+    api_key_env: str = "OPENAI_API_KEY"  # the environment variable with the key
+
+    @property
+    def api_key(self) -> str:
+        """The key, or an empty text."""
+        return os.environ.get(self.api_key_env, "").strip()
 
 
 class ServerError(RuntimeError):

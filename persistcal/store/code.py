@@ -2,12 +2,14 @@
 
 import ast
 import functools
+import importlib.util
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from persistcal.store.files import digest
 
@@ -22,13 +24,6 @@ def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
             yield from _statements(getattr(statement, name, []))
         for branch in (*getattr(statement, "handlers", []), *getattr(statement, "cases", [])):
             yield from _statements(branch.body)
-
-
-def _drop_docstrings(tree: ast.Module, statements: list[ast.stmt]) -> None:
-    documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-    for node in (tree, *statements):
-        if isinstance(node, documented) and ast.get_docstring(node, clean=False):
-            node.body = node.body[1:]
 
 
 def _imported(statements: list[ast.stmt], package: str) -> Iterator[str]:
@@ -81,7 +76,10 @@ def _read(path: Path, root: Path) -> tuple[str, list[str]]:
     tree = ast.parse(content, filename=str(path))
     statements = list(_statements(tree.body))
     imports = sorted(set(_imported(statements, package)))
-    _drop_docstrings(tree, statements)
+    documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    for node in (tree, *statements):
+        if isinstance(node, documented) and ast.get_docstring(node, clean=False):
+            node.body = node.body[1:]
     lines = [digest([ast.dump(tree)]), *imports]
     with suppress(OSError):  # a cache that cannot be written only costs time
         entry.parent.mkdir(parents=True, exist_ok=True)
@@ -130,6 +128,16 @@ def code_digest(script: Path, root: Path) -> str:
     for path in sorted(imported_files(script, root)):
         lines.append(f"{path.relative_to(root)} {_read(path, root)[0]}\n")
     return digest(lines)[:16]
+
+
+def function_of(file: str) -> Any:  # noqa: ANN401
+    """Run a Python file, and return its function of the same name, or None."""
+    name = Path(file).stem
+    spec = importlib.util.spec_from_file_location(name, file)
+    assert spec and spec.loader, file
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return getattr(module, name, None)
 
 
 def texts_digest(folder: Path) -> str:

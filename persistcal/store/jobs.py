@@ -5,7 +5,6 @@ Keyword-only parameters are the rule's params and wildcards. The return values a
 in order. Annotations determine how inputs are read and outputs are written.
 """
 
-import importlib.util
 import json
 import logging
 import os
@@ -22,6 +21,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 import pandas as pd
 
 from persistcal.store import artifacts, provenance
+from persistcal.store.code import function_of
 from persistcal.store.files import FilePath, digest, write_whole
 from persistcal.store.tables import PARAMETERS
 
@@ -129,13 +129,9 @@ def run_encoded(encoded: str) -> None:
     """Run the job that `run_with` describes."""
     script, log_path, job = json.loads(encoded)
     log_to(log_path)
-    name = Path(script).stem
-    spec = importlib.util.spec_from_file_location(name, script)
-    assert spec and spec.loader, script
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    function = function_of(script)
     provenance.log_maker()
-    execute(getattr(module, name), Job(**job))
+    execute(function, Job(**job))
 
 
 def execute(function: Callable[..., Any], job: Job) -> None:
@@ -174,7 +170,7 @@ def execute(function: Callable[..., Any], job: Job) -> None:
                 arguments[name] = _setting(kind, job.settings[name])
             elif not keyword and name in named:
                 arguments[name] = _read(kind, named[name], placed=job.placed)
-            elif not keyword and _is_record(kind):
+            elif not keyword and is_dataclass(kind) and not hasattr(kind, "read"):
                 arguments[name] = _read_each(kind, job.inputs, placed=job.placed)
             elif parameter.default is Parameter.empty:
                 lacking = "params or wildcards" if keyword else "inputs"
@@ -221,11 +217,6 @@ def _read_each(kind: Any, inputs: Mapping[str, Files], *, placed: bool) -> Any: 
         elif not optional:
             raise TypeError(f"{kind.__name__} needs {name!r}, which its rule's inputs lack.")
     return kind(**read)
-
-
-def _is_record(kind: Any) -> bool:  # noqa: ANN401
-    """Return whether a class has a field per input, and is not read from one file."""
-    return is_dataclass(kind) and not hasattr(kind, "read")
 
 
 def _write_all(returned: Any, result: Any, job: Job) -> None:  # noqa: ANN401

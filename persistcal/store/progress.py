@@ -1,4 +1,4 @@
-"""Progress of long jobs: saved parts, so that a killed job can continue, and lines of the log.
+"""Progress of long jobs: what an earlier run has made, to continue it, and lines of the log.
 
 The work files are in a hidden folder next to the output, and are deleted once the output
 exists. No rule declares the folder, because Snakemake deletes declared files of failed jobs.
@@ -8,18 +8,20 @@ The tensors are in safetensors files that contain a digest of the content.
 import json
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pandas as pd
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 from tqdm import tqdm
 
+from persistcal.store.artifacts import TRAINING, TableError, read
 from persistcal.store.files import (
     DamagedFileError,
     FilePath,
@@ -36,6 +38,7 @@ SAVE_EVERY_S = 60.0  # at most this much work is lost, and short jobs write noth
 SECONDS = 10.0  # between lines, and before the first
 LINE = "{desc}: {n_fmt} of {total_fmt} ({percentage:.0f} %), {rate_noinv_fmt}, {remaining} left"
 SEAL = "sha256"
+MADE_FROM = "made_from"  # in an adapter's metadata: digest of the inputs, settings and code
 FILES_MADE = ("training_of",)  # settings that decide which files a job makes
 
 
@@ -124,7 +127,7 @@ class Progress(AbstractContextManager["Progress"]):
         if not path.exists():
             return None
         try:
-            tensors, metadata = _read_sealed(path)
+            tensors, metadata = read_sealed(path)
             return Snapshot(tensors, json.loads(metadata["record"]))
         except (DamagedFileError, KeyError):
             log.warning("%s is damaged; its parts are computed again.", path)
@@ -197,22 +200,13 @@ def seal(
     return len(header).to_bytes(8, "little") + header + file[8 + length :]
 
 
-def read_sealed(path: FilePath, companion: str = "") -> dict[str, Tensor]:
-    """Return the tensors of a file of `seal`; raise DamagedFileError if it was changed since.
+def read_sealed(
+    path: FilePath, companion: str = ""
+) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Return tensors and metadata of a file of `seal`; refuse one that was changed since.
 
     Files of other programs have no digest and are not checked.
     """
-    return _read_sealed(path, companion)[0]
-
-
-def read_metadata(path: FilePath, companion: str = "") -> dict[str, str]:
-    """Return the metadata of a file of `seal`; raise DamagedFileError if it was changed."""
-    return _read_sealed(path, companion)[1]
-
-
-def _read_sealed(
-    path: FilePath, companion: str = ""
-) -> tuple[dict[str, Tensor], dict[str, str]]:
     try:
         with safe_open(path, framework="pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}
@@ -226,3 +220,45 @@ def _read_sealed(
             "made again."
         ) from error
     return tensors, metadata
+
+
+class Trained(NamedTuple):
+    """An adapter's files and the history of its training, of the table TRAINING."""
+
+    weights: bytes
+    config: bytes
+    history: pd.DataFrame
+
+
+def read_trained(job: Job, made_from: str) -> dict[int, Trained]:
+    """Return the outputs of the job that were made of the same inputs, by seed.
+
+    If the outputs of all seeds are there, all are made again, and none is returned.
+    """
+    trained = {}
+    files = [job.outputs.get(name, []) for name in ("adapters", "configs", "training")]
+    for (weights, config, history), of in zip(
+        zip(*files, strict=True), job.settings["training_of"], strict=bool(job.outputs)
+    ):
+        with suppress(OSError, DamagedFileError, TableError):
+            text = Path(config).read_text(encoding="utf-8")
+            if read_sealed(weights, text)[1].get(MADE_FROM) == made_from:
+                rows = read(history, TRAINING)
+                trained[of["seed"]] = Trained(Path(weights).read_bytes(), text.encode(), rows)
+    return trained if len(trained) < len(job.settings["training_of"]) else {}
+
+
+class Seeds(NamedTuple):
+    """The seeds of a job's adapters, the trained ones among them, and the saved work."""
+
+    numbers: list[int]
+    trained: dict[int, Trained]
+    progress: Progress | None
+
+    @classmethod
+    @contextmanager
+    def of_job(cls, job: Job) -> Iterator["Seeds"]:
+        """Yield the seeds of a job; only rank 0 of several knows the trained ones."""
+        with Progress.of_job(job) as progress:
+            trained = read_trained(job, progress.key) if progress else {}
+            yield cls([of["seed"] for of in job.settings["training_of"]], trained, progress)

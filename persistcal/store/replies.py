@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
-from persistcal.store.files import FilePath, append_lines, write_whole
+from persistcal.store.files import FilePath, append_lines, digest, write_whole
 
 log = logging.getLogger(__name__)
 
@@ -26,12 +26,10 @@ LONGEST_FIELD = 2**31 - 1  # the csv module's default is 128 KiB
 
 def append_rows(path: FilePath, rows: Iterable[Sequence[Any]], *, delimiter: str = ",") -> None:
     """Append `rows` as `append_lines` does; line breaks inside a field become spaces."""
-
-    def in_one_line(field: object) -> object:
-        return " ".join(field.splitlines()) if isinstance(field, str) else field
-
     text = io.StringIO(newline="")
-    csv.writer(text, delimiter=delimiter).writerows(map(in_one_line, row) for row in rows)
+    csv.writer(text, delimiter=delimiter).writerows(
+        [" ".join(f.splitlines()) if isinstance(f, str) else f for f in row] for row in rows
+    )
     append_lines(path, text.getvalue().encode("utf-8"))
 
 
@@ -114,6 +112,11 @@ def hold_lock(lock: FilePath, *, waiting: str = "Waiting for another job.") -> I
         yield
     finally:
         held.release()
+
+
+def request_digest(value: object) -> str:
+    """Return a digest of a request or a part of it, as 32 hexadecimal digits."""
+    return digest([json.dumps(value, ensure_ascii=False, sort_keys=True)])[:32]
 
 
 class ReplyCache:

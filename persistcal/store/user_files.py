@@ -237,15 +237,6 @@ def _heading(path: str, known_names: Collection[str]) -> Heading:
     return Heading(delimiter, _checked_names(names, known_names), int(named != text))
 
 
-def _check_quotes(path: str, delimiter: str) -> None:
-    """Refuse a CSV file with wrong quotes, because later rows would be part of a value.
-
-    Only a line with an odd number of quotes can continue in the next line.
-    """
-    if any(line.count(b'"') % 2 for line in _raw_lines(path)):
-        _check_lines(path, delimiter)
-
-
 def _raw_lines(path: str) -> Iterator[bytes]:
     """Yield the lines of a file, which can end as on any system."""
     rest = b""
@@ -293,7 +284,10 @@ def read_batches(
     elif kind in TABLES:
         delimiter, columns, skipped = _heading(path, known_names)
         chosen = choose(columns)
-        _check_quotes(path, delimiter)
+        # Wrong quotes would make later rows part of a value. Only a line with an odd number of
+        # quotes can continue in the next line.
+        if any(line.count(b'"') % 2 for line in _raw_lines(path)):
+            _check_lines(path, delimiter)
         try:
             with pyarrow.csv.open_csv(
                 path,
@@ -309,7 +303,8 @@ def read_batches(
                     include_columns=list(chosen),
                 ),
             ) as reader:
-                yield from _renamed(map(_without_blank_rows, reader), chosen)
+                for batch in map(_without_blank_rows, reader):
+                    yield batch.rename_columns([chosen[n] for n in batch.schema.names])
         except pa.ArrowInvalid:
             _check_lines(path, delimiter)  # names the line
             raise
@@ -337,13 +332,6 @@ def _without_blank_rows(batch: pa.RecordBatch) -> pa.RecordBatch:
             return batch
         is_blank &= pc.equal(pc.utf8_trim_whitespace(column), "").to_numpy(False)
     return batch.filter(pa.array(~is_blank))
-
-
-def _renamed(
-    batches: Iterable[pa.RecordBatch], names: Mapping[str, str]
-) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        yield batch.rename_columns([names[name] for name in batch.schema.names])
 
 
 def _as_text(value: object, name: object) -> str | None:

@@ -11,9 +11,8 @@ import logging
 import math
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
@@ -40,10 +39,8 @@ from persistcal.models.batches import free_memory
 from persistcal.models.checkpoint import ADAPTER, ADAPTER_CONFIG
 from persistcal.models.packing import pack_prompts
 from persistcal.models.sizes import TRAINED_ON_CPU, candidates_at_once, shape_of
-from persistcal.store.artifacts import TRAINING, TableError, read
-from persistcal.store.files import DamagedFileError
-from persistcal.store.jobs import Job, is_full
-from persistcal.store.progress import Pace, Progress, Snapshot, read_metadata, seal
+from persistcal.store.jobs import is_full
+from persistcal.store.progress import MADE_FROM, Pace, Progress, Seeds, Snapshot, seal
 from persistcal.training.data import (
     Questions,
     TrainingQuestion,
@@ -55,7 +52,6 @@ from persistcal.training.ranks import check_equal, copy_from_first, index, sum_o
 log = logging.getLogger(__name__)
 
 MAX_GRADIENT_NORM = 1.0
-MADE_FROM = "made_from"  # in an adapter's metadata: digest of the inputs, settings and code
 MOMENTS = ("exp_avg", "exp_avg_sq")  # of AdamW
 # cuDNN's attention had gradients that were not finite on one generation of GPUs.
 ATTENTION = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
@@ -478,53 +474,11 @@ def _restore(
     return n_steps, rows, micro_batch
 
 
-class Trained(NamedTuple):
-    """An adapter's files and the history of its training, of the table TRAINING."""
-
-    weights: bytes
-    config: bytes
-    history: pd.DataFrame
-
-
-def read_trained(job: Job, made_from: str) -> dict[int, Trained]:
-    """Return the outputs of the job that were made of the same inputs, by seed.
-
-    If the outputs of all seeds are there, all are made again, and none is returned.
-    """
-    trained = {}
-    files = [job.outputs.get(name, []) for name in ("adapters", "configs", "training")]
-    for (weights, config, history), of in zip(
-        zip(*files, strict=True), job.settings["training_of"], strict=bool(job.outputs)
-    ):
-        with suppress(OSError, DamagedFileError, TableError):
-            text = Path(config).read_text(encoding="utf-8")
-            if read_metadata(weights, text).get(MADE_FROM) == made_from:
-                rows = read(history, TRAINING)
-                trained[of["seed"]] = Trained(Path(weights).read_bytes(), text.encode(), rows)
-    return trained if len(trained) < len(job.settings["training_of"]) else {}
-
-
-class Seeds(NamedTuple):
-    """The seeds of a job's adapters, the trained ones among them, and the saved work."""
-
-    numbers: list[int]
-    trained: dict[int, Trained]
-    progress: Progress | None
-
-    @classmethod
-    @contextmanager
-    def of_job(cls, job: Job) -> Iterator["Seeds"]:
-        """Yield the seeds of a job; only rank 0 of several knows the trained ones."""
-        with Progress.of_job(job) as progress:
-            trained = read_trained(job, progress.key) if progress else {}
-            yield cls([of["seed"] for of in job.settings["training_of"]], trained, progress)
-
-    @property
-    def missing(self) -> list[int]:
-        """The seeds that all ranks train."""
-        flags = torch.tensor([float(seed not in self.trained) for seed in self.numbers])
-        copy_from_first([flags])
-        return [seed for seed, flag in zip(self.numbers, flags.tolist(), strict=True) if flag]
+def missing_seeds(seeds: Seeds) -> list[int]:
+    """Return the seeds that all ranks train."""
+    flags = torch.tensor([float(seed not in seeds.trained) for seed in seeds.numbers])
+    copy_from_first([flags])
+    return [seed for seed, flag in zip(seeds.numbers, flags.tolist(), strict=True) if flag]
 
 
 def adapter_files(

@@ -19,10 +19,9 @@ from train_adapters import train_adapters
 
 from persistcal.store import artifacts
 from persistcal.store.jobs import Job
-from persistcal.store.progress import Progress
+from persistcal.store.progress import Progress, read_trained
 from persistcal.training import ranks
 from persistcal.training.launch import _free_port, execute_on_ranks, launch
-from persistcal.training.train import read_trained
 
 pytestmark = pytest.mark.slow
 

@@ -4,14 +4,13 @@
 `persistcal.training.launch.execute_on_ranks` starts it and describes JOB.
 """
 
-import importlib.util
 import json
 import logging
 import os
 import platform
 import sys
-from pathlib import Path
 
+from persistcal.store.code import function_of
 from persistcal.store.jobs import Job, execute, explain
 from persistcal.training import launch
 
@@ -20,17 +19,14 @@ def run_rank(script: str, job: Job, timeout_min: float) -> None:
     """Join the other ranks and execute the function of `script`; rank 0 writes."""
     from persistcal.training import ranks  # and torch, when `read_srun` has been called
 
-    rank, name = os.environ["RANK"], Path(script).stem
-    logging.basicConfig(level=logging.INFO, format=f"rank {rank} %(levelname)s %(message)s")
-    spec = importlib.util.spec_from_file_location(name, script)
-    assert spec and spec.loader, script
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    form = f"rank {os.environ['RANK']} %(levelname)s %(message)s"
+    logging.basicConfig(level=logging.INFO, format=form)
+    function = function_of(script)
     try:
         ranks.join(timeout_min)
         node = os.environ.get("SLURMD_NODENAME", platform.node())
         logging.info("is one of %d, on %s", ranks.count(), node)
-        execute(getattr(module, name), ranks.own_part(job))
+        execute(function, ranks.own_part(job))
     except Exception as error:
         # Not raised: ranks that wait for this one would only add their own complaints.
         logging.exception("stops: %s", explain(error))

@@ -11,6 +11,7 @@ from persistcal.models.load import check_alike
 from persistcal.questions.question_list import asked_by
 from persistcal.store.artifacts import Clusters, Labels, Questions, Training
 from persistcal.store.jobs import log
+from persistcal.store.progress import Seeds, Trained
 from persistcal.training import ranks, train
 from persistcal.training.data import Plan, recipe_data, training_ids
 from persistcal.training.launch import run_on_ranks
@@ -26,7 +27,7 @@ def train_adapters(
     plan: Plan,
     design: train.Design,
     optimisation: train.Optimisation,
-    seeds: train.Seeds,
+    seeds: Seeds,
 ) -> tuple[list[bytes], list[bytes], Training]:
     """Return weights, config and history of one adapter per seed, trained jointly.
 
@@ -59,7 +60,7 @@ def train_adapters(
     )
     ids = training_ids(asked_by(questions, None))
     made_from = seeds.progress.key if seeds.progress else ""
-    trained, missing = seeds.trained, seeds.missing
+    trained, missing = seeds.trained, train.missing_seeds(seeds)
     for seed in missing:
         chosen: dict[str, Any] = {"data": plan.data, "labels": plan.labels, "seed": seed}
         seen: dict[str, Any] = {}
@@ -77,7 +78,7 @@ def train_adapters(
             base_model=checkpoints[-1].repo,
             made_from=made_from,
         )
-        trained[seed] = train.Trained(files[ADAPTER], files[ADAPTER_CONFIG], history)
+        trained[seed] = Trained(files[ADAPTER], files[ADAPTER_CONFIG], history)
     if len(missing) < len(seeds.numbers):
         log.info(
             "%d of %d adapters were there already",

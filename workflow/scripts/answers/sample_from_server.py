@@ -1,17 +1,9 @@
 """Answer the questions of a dataset with samples of a checkpoint behind an API."""
 
-import os
-
 import pandas as pd
 
 from persistcal.answers.options import has_options
-from persistcal.answers.served import (
-    Reach,
-    SampleDraws,
-    Served,
-    ask_for_samples,
-    sample_requests,
-)
+from persistcal.answers.served import Reach, SampleDraws, Served, samples_of_questions
 from persistcal.models.prompts import FewShot, few_shot_bodies
 from persistcal.store.artifacts import BEAMS, Beams, Questions
 from persistcal.store.jobs import run
@@ -40,22 +32,12 @@ def sample_from_server(
     questions = questions.sort_values("index")
     asked = questions[(questions["split"] == split) & ~questions["excluded"]]
     bodies = few_shot_bodies(questions, asked, few_shot)
-    requests = {
-        question_id: sample_requests(bodies[question_id], served, draws)
-        for question_id in asked["question_id"]
-    }
-    samples = ask_for_samples(
-        {key: body for prompt in requests.values() for key, body in prompt.items()},
-        served,
-        reach,
-        folder=folder,
-        replies=replies,
-        api_key=os.environ.get(reach.api_key_env, "").strip(),
-    )
+    bodies = {question_id: bodies[question_id] for question_id in asked["question_id"]}
+    samples = samples_of_questions(bodies, served, draws, reach, folder=folder, replies=replies)
     rows = [
         {"question_id": question_id, "beam": number, **sample._asdict()}
-        for question_id, keys in requests.items()
-        for number, sample in enumerate(sample for key in keys for sample in samples[key])
+        for question_id, of_question in samples.items()
+        for number, sample in enumerate(of_question)
     ]
     return pd.DataFrame(rows).reindex(columns=BEAMS.schema.names)
 
