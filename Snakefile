@@ -17,10 +17,9 @@ min_version("9.25")
 include: "workflow/rules/root.smk"
 
 
-from study.preflight import refuse_if_missing
+from study.preflight import at_end_of_dry_run, has_gpu, refuse_if_missing, too_much
 from study.record import config_to_record, pin_revisions, write_provenance, write_study
 from tools.end_of_run import end_of_run
-from tools.start_of_run import at_end_of_dry_run, has_gpu, too_much
 
 
 include: "workflow/rules/common.smk"

@@ -1,20 +1,22 @@
 """Start of a run: the cost of the jobs, and the files and keys that are missing.
 
 A dry run prints these lines last. A real run prints them before its first job, and stops if
-something is missing or too expensive.
+something is missing or too expensive. A plan for a cluster stops on a machine without a GPU.
 """
 
+import logging
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
 from snakemake.exceptions import WorkflowError
+from snakemake.logging import logger
 
 from persistcal.judge.messages import reply_limits
 from persistcal.server.spending import (
@@ -69,18 +71,49 @@ class Preflight(NamedTuple):
         return "\n".join([*self.lines, *marked])
 
 
-class JudgePlan(NamedTuple):
-    """Requests to the judge that a run can send, and costs in the currency of the prices.
+class Account(NamedTuple):
+    """Requests of a run to the servers of a section of the config, and what was paid before."""
 
-    `bound` and `likely_bound` count a token for 3 bytes and the longest reply, with all and
-    with five candidates to each question; `expected` counts tokens as in English.
-    """
+    section: str
+    requests: int  # that are not paid yet
+    paid: int
+    spent: float
 
-    requests: int
-    candidates: int
-    bound: float
-    likely_bound: float
-    expected: float
+    @classmethod
+    def of(cls, inputs: Inputs, section: str, wanted: float, done: float) -> "Account":
+        """Return the account of planned jobs that want so many requests.
+
+        The ledger's requests belong to the finished jobs first, which have `done` so many. A
+        planned job with replies that are kept, for example after an edit of code, asks for
+        nothing again.
+        """
+        paid, spent = Ledger(f"{inputs.paths.results}/{section}/spending.csv").total()
+        return cls(section, round(max(0, wanted - max(0, paid - done))), paid, spent)
+
+    def refusals(
+        self, limits: Mapping[str, Any], bound: float, arguments: Sequence[str], less: str = ""
+    ) -> list[str]:
+        """Return the reasons why requests that cost at most `bound` are above a ceiling.
+
+        `less` says how to ask for less.
+        """
+        own = "a file my.yaml and `--configfile my.yaml` to the command"
+        if any(argument.startswith("--configfile") for argument in arguments):
+            own = "your config"
+        ceiling, requests, refusals = limits["max_cost"], self.paid + self.requests, []
+        if requests > limits["max_requests"]:
+            refusals.append(
+                f"the requests are above {self.section}.max_requests "
+                f"{limits['max_requests']:,}; add the line "
+                f"`{self.section}: {{max_requests: {requests}}}` to {own}."
+            )
+        if ceiling is not None and not self.spent + bound <= ceiling:
+            enough = -(-int(self.spent + bound + 1) // 10) * 10
+            refusals.append(
+                f"the cost can be above {self.section}.max_cost, the ceiling; to allow it, add "
+                f"the line `{self.section}: {{max_cost: {enough}}}` to {own}{less}."
+            )
+        return refusals
 
 
 def request_cost(
@@ -97,75 +130,39 @@ def request_cost(
     return (tokens * judge["price_input"] + reply * judge["price_output"]) / 1e6
 
 
-def plan_judge(inputs: Inputs, planned: Jobs, finished: Jobs) -> JudgePlan:
-    """Return the requests of `planned` jobs, without requests that were paid before.
-
-    The ledger's requests belong to `finished` jobs first. A planned job with replies that are
-    kept, for example after an edit of code, asks for nothing again.
-    """
-    study, judge = inputs.study, inputs.config["judge"]
-    resources = JobResources(study)
-    wanted, done = (
-        sum(resources.judge_requests(rule, job) for rule, job in jobs)
-        for jobs in (planned, finished)
-    )
-    if not wanted:
-        return JudgePlan(0, 0, 0.0, 0.0, 0.0)
-    paid, _ = Ledger(f"{inputs.paths.results}/judge/spending.csv").total()
-    requests = max(0, wanted - max(0, paid - done))
-    prompt = inputs.label_settings()["prompt"]
-    most, likely = (
-        (resources.judged_candidates(), min(LIKELY_CANDIDATES, resources.judged_candidates()))
-        if judge.get("together")
-        else (1, 1)
-    )
-    return JudgePlan(
-        requests,
-        most,
-        requests * request_cost(judge, prompt, most),
-        requests * request_cost(judge, prompt, likely),
-        requests * request_cost(judge, prompt, likely, bound=False),
-    )
-
-
-def _own_config(arguments: Sequence[str]) -> str:
-    """Return the file that can change the config of a run with these `arguments`."""
-    if any(argument.startswith("--configfile") for argument in arguments):
-        return "your config"
-    return "a file my.yaml and `--configfile my.yaml` to the command"
-
-
 def judge_lines(
     inputs: Inputs, planned: Jobs, finished: Jobs, arguments: Sequence[str] = ()
 ) -> Preflight:
-    """Return the line on the judge's cost, and the reason if it is above a ceiling."""
-    plan, judge = plan_judge(inputs, planned, finished), inputs.config["judge"]
-    if not plan.requests:
+    """Return the line on the judge's cost, and the reasons why it cannot be asked.
+
+    The bound counts a token for 3 bytes, all candidates (and five) to each question, and the
+    longest reply. The expected cost counts tokens as in English.
+    """
+    resources, judge = JobResources(inputs.study), inputs.config["judge"]
+    wanted, done = (
+        sum(resources.judge_requests(*job) for job in jobs) for jobs in (planned, finished)
+    )
+    account = Account.of(inputs, "judge", wanted, done)
+    if not account.requests:
         return Preflight([], [])
-    paid, spent = Ledger(f"{inputs.paths.results}/judge/spending.csv").total()
+    prompt = inputs.label_settings()["prompt"]
+    most = resources.judged_candidates() if judge.get("together") else 1
+    likely = min(LIKELY_CANDIDATES, most)
+    bound, likely_bound, expected = (
+        account.requests * request_cost(judge, prompt, n, bound=is_bound)
+        for n, is_bound in ((most, True), (likely, True), (likely, False))
+    )
     money = judge.get("currency", "USD")
-    five = f" ({plan.likely_bound:,.0f} with five)" if plan.candidates > 5 else ""
+    five = f" ({likely_bound:,.0f} with five)" if most > 5 else ""
     line = (
-        f"Judge: {plan.requests:,} requests to {judge['model']} ({judge['backend']}), at most "
-        f"about {plan.bound:,.0f} {money} with {plan.candidates} candidates each{five}, about "
-        f"{plan.expected:,.0f} {money} expected; "
-        + (f"{spent:,.0f} {money} spent so far; " if paid else "")
+        f"Judge: {account.requests:,} requests to {judge['model']} ({judge['backend']}), at "
+        f"most about {bound:,.0f} {money} with {most} candidates each{five}, about "
+        f"{expected:,.0f} {money} expected; "
+        + (f"{account.spent:,.0f} {money} spent so far; " if account.paid else "")
         + f"ceiling {judge['max_cost']:,.0f} {money} (judge.max_cost)."
     )
-    refusals = []
-    if not spent + plan.bound <= judge["max_cost"]:
-        enough = -(-int(spent + plan.bound + 1) // 10) * 10
-        refusals.append(
-            "the judge's bound is above the ceiling. To allow it, add the line "
-            f"`judge: {{max_cost: {enough}}}` to {_own_config(arguments)}; "
-            "`judge: {clusters: needed}` judges only answers that are trained on or evaluated."
-        )
-    if paid + plan.requests > judge["max_requests"]:
-        refusals.append(
-            f"the judge's requests are above judge.max_requests {judge['max_requests']:,}; add "
-            f"the line `judge: {{max_requests: {paid + plan.requests}}}` to "
-            f"{_own_config(arguments)}."
-        )
+    less = "; `judge: {clusters: needed}` judges only answers that are trained on or evaluated"
+    refusals = account.refusals(judge, bound, arguments, less)
     if not os.environ.get(judge["api_key_env"], "").strip():
         refusals.append(
             f"the environment variable {judge['api_key_env']} is empty; put the judge's key "
@@ -178,46 +175,30 @@ def judge_lines(
 def api_lines(
     inputs: Inputs, planned: Jobs, finished: Jobs, arguments: Sequence[str] = ()
 ) -> Preflight:
-    """Return the line on the cost of checkpoints behind an API, and whether it is too high.
-
-    Requests that were paid before are left out as in `plan_judge`.
-    """
+    """Return the line on the cost of checkpoints behind an API, and whether it is too high."""
     resources, api = JobResources(inputs.study), inputs.config["api"]
-    wanted, done = (
-        [
-            (job, resources.server_use(rule, job))
-            for rule, job in jobs
-            if rule in ASKED_OF_SERVERS
-        ]
+    planned, finished = (
+        [(rule, job) for rule, job in jobs if rule in ASKED_OF_SERVERS]
         for jobs in (planned, finished)
     )
-    if not wanted:
+    if not planned:
         return Preflight([], [])
-    asked = ", ".join(sorted({f"{job['model']}/{job['checkpoint']}" for job, _ in wanted}))
-    total = sum(use.requests for _, use in wanted)
+    asked = ", ".join(sorted({f"{job['model']}/{job['checkpoint']}" for _, job in planned}))
+    wanted, done = (
+        [resources.server_use(*job) for job in jobs] for jobs in (planned, finished)
+    )
+    total = sum(use.requests for use in wanted)
     if not total:  # a file of questions
         return Preflight([f"API: requests to {asked}, as many as the questions need."], [])
-    paid, spent = Ledger(f"{inputs.paths.results}/api/spending.csv").total()
-    requests = round(max(0, total - max(0, paid - sum(use.requests for _, use in done))))
-    cost = sum(use.cost for _, use in wanted) * requests / total
+    account = Account.of(inputs, "api", total, sum(use.requests for use in done))
+    cost = sum(use.cost for use in wanted) * account.requests / total
     limit = "none" if api["max_cost"] is None else f"{api['max_cost']:,.0f}"
     line = (
-        f"API: {requests:,} requests to {asked}, at most about {cost:,.2f} in the currency of "
-        f"the prices; {spent:,.2f} spent so far; ceiling {limit} (api.max_cost)."
+        f"API: {account.requests:,} requests to {asked}, at most about {cost:,.2f} in the "
+        f"currency of the prices; {account.spent:,.2f} spent so far; ceiling {limit} "
+        "(api.max_cost)."
     )
-    refusals = []
-    if paid + requests > api["max_requests"]:
-        refusals.append(
-            f"the requests are above api.max_requests {api['max_requests']:,}; add the line "
-            f"`api: {{max_requests: {paid + requests}}}` to {_own_config(arguments)}."
-        )
-    if api["max_cost"] is not None and spent + cost > api["max_cost"]:
-        enough = -(-int(spent + cost + 1) // 10) * 10
-        refusals.append(
-            "the cost of the API is above the ceiling; to allow it, add the line "
-            f"`api: {{max_cost: {enough}}}` to {_own_config(arguments)}."
-        )
-    return Preflight([line], refusals)
+    return Preflight([line], account.refusals(api, cost, arguments))
 
 
 def file_lines(study: Study, planned: Jobs) -> Preflight:
@@ -245,12 +226,10 @@ def file_lines(study: Study, planned: Jobs) -> Preflight:
 
 def download_lines(study: Study, planned: Jobs) -> Preflight:
     """Return the line on downloads and disk, with the repositories and the Hub's token."""
-    resources = JobResources(study)
-    fetched = [job for rule, job in planned if rule == "fetch_checkpoint"]
-    downloads = sum(resources.gigabytes("fetch_checkpoint", job) for job in fetched)
-    if not downloads:
+    cost = JobResources(study).cost(planned)
+    if not (downloads := cost.downloads):
         return Preflight([], [])
-    total = sum(resources.gigabytes(rule, job) for rule, job in planned)
+    fetched = [job for rule, job in planned if rule == "fetch_checkpoint"]
     states = (study.state(job["model"], job["checkpoint"]) for job in fetched)
     repos = sorted({str(state.get("repo")) for state in states})
     home = Path(os.environ.get("HF_HOME", "~/.cache/huggingface")).expanduser()
@@ -262,8 +241,8 @@ def download_lines(study: Study, planned: Jobs) -> Preflight:
     return Preflight(
         [
             f"Downloads: {downloads:,.0f} GB of {', '.join(repos)}{stored}; with results "
-            f"{total:,.0f} GB of disk; {free:,.0f} GB are free in {disk}"
-            + ("." if total - cached <= free else TOO_LITTLE),
+            f"{cost.gigabytes:,.0f} GB of disk; {free:,.0f} GB are free in {disk}"
+            + ("." if cost.gigabytes - cached <= free else TOO_LITTLE),
             "HF_TOKEN is set."
             if has_token
             else "HF_TOKEN is not set; only gated repositories need it.",
@@ -408,3 +387,36 @@ def refuse_if_missing(report: Preflight) -> None:
     if report.refusals:
         reasons = "\n".join(f"- {reason}" for reason in report.refusals)
         raise WorkflowError(f"Nothing has started:\n{reasons}")
+
+
+def at_end_of_dry_run(report: Callable[[], str]) -> None:
+    """Append a report to Snakemake's last message of a dry run, for which it has no hook."""
+
+    def add_report(record: logging.LogRecord) -> bool:
+        if str(record.msg).startswith("This was a dry-run") and (text := report()):
+            record.msg = f"{record.msg}\n\n{text}"
+        return True
+
+    logger.addFilter(add_report)
+
+
+def has_gpu() -> bool:
+    """Return whether a driver of NVIDIA's or AMD's GPUs is loaded here."""
+    return any(Path(path).exists() for path in ("/dev/nvidiactl", "/dev/kfd"))
+
+
+def too_much(config: Mapping[str, Any], jobs: Iterable[tuple[str, Mapping[str, str]]]) -> str:
+    """Return two lines about what `jobs` need, or nothing if none of them needs a GPU.
+
+    Each job is the name of its rule and its wildcards.
+    """
+    needed = JobResources(Study(dict(config))).cost(jobs)
+    if not needed.on_gpu:
+        return ""
+    return (
+        f"Of {needed.jobs} jobs {needed.on_gpu} need a GPU, and this machine has none; they "
+        f"download {needed.downloads:.0f} GB and send {needed.requests:,} paid "
+        "requests. Nothing has started.\n"
+        "`make demo` is the study for a laptop; `--profile slurm` runs this one on a cluster, "
+        "and `--resources gpu=1` starts it here."
+    )

@@ -1,13 +1,25 @@
-"""Resources that jobs request from a cluster, and requests and disk that a study takes.
+"""The price list of jobs: requests to a cluster and to servers, disk, and GPU memory.
 
-Runtime is a constant for each rule, and memory one for each GPU. A further attempt requests as
-much again as the first one: the profile's `retries` submit a new job.
+Runtime is a constant for each rule, and main memory one for each GPU. A further attempt
+requests as much again as the first one: the profile's `retries` submit a new job. GPU memory is
+computed from the shapes of models. Prompts are taken to be long there: twice the tokens of a
+usual question and candidate. Batches that do not fit are halved when they run, so that a job
+needs only its least.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from math import ceil
 from typing import Any, NamedTuple
 
+from persistcal.models.sizes import (
+    BYTES_PER_WEIGHT,
+    DecoderShape,
+    answers_at_once,
+    decoding_bytes,
+    fit_together,
+    scoring_bytes,
+    training_bytes,
+)
 from persistcal.questions.splits import FURTHER_ASKS, split_of_questions
 from study.checkpoints import PRICES, Config
 from study.study import Study
@@ -18,8 +30,9 @@ LONG, USUAL, ON_CPU = 720, 240, 60  # minutes: jobs that train, other GPU jobs, 
 CPU_MB = 8000  # a decoding and training model of 135 million weights took 7.2 GB
 MB_PER_GPU_GB = 600  # main memory, through which a model is loaded
 ACTIVATIONS_GB = 20  # in addition to a model's weights: keys and values, gradients
-BYTES_PER_WEIGHT = 2  # bfloat16, on disk too
 ENTAILMENT_WEIGHTS = 0.2e9
+# DeBERTa base in float32, which compares pairs of a question and two answers
+ENTAILMENT_SHAPE = DecoderShape(768, 3072, 12, 12, 128_100, gated=False, tied=True)
 BYTES_PER_QUESTION = 1000  # beams, clusters and labels of one checkpoint
 BYTES_PER_SCORE = 20
 ADAPTER_BYTES_PER_WEIGHT = 0.00125  # per weight of the model and rank of the adapter
@@ -31,6 +44,7 @@ QUESTION_TOKENS = 45
 CANDIDATE_TOKENS = 15  # a candidate answer and the text after it
 EXAMPLE_TOKENS = 30  # a question and its answer in a few-shot prompt
 REQUEST_TOKENS = 120  # for a confidence, in words, around question and answer
+LONG_QUESTION, LONG_PROMPT = 2 * QUESTION_TOKENS, 2 * (QUESTION_TOKENS + CANDIDATE_TOKENS)
 
 # Minutes of each rule that runs a model, downloads one or asks a judge
 MINUTES = {
@@ -61,6 +75,33 @@ class Request(NamedTuple):
     nodes: int = 1  # machines, each with equally many of the ranks and of the GPUs
 
 
+class GpuMemory(NamedTuple):
+    """Gigabytes that a job takes on the GPU of a process."""
+
+    least: float = 0.0  # with batches of one question
+    full: float = 0.0  # whole batches
+
+
+class Cost(NamedTuple):
+    """What some jobs take together."""
+
+    jobs: int = 0
+    on_gpu: int = 0  # jobs that need a GPU
+    requests: int = 0  # to a paid judge, at most
+    gigabytes: float = 0.0  # of disk
+    downloads: float = 0.0  # gigabytes of checkpoints
+    memory: GpuMemory = GpuMemory()  # the largest
+
+    def __add__(self, other: "Cost") -> "Cost":  # type: ignore[override]
+        """Return the cost of the jobs of both."""
+        sums: Config = {
+            name: getattr(self, name) + getattr(other, name)
+            for name in ("jobs", "on_gpu", "requests", "gigabytes", "downloads")
+        }
+        memory = GpuMemory(*map(max, zip(self.memory, other.memory, strict=True)))
+        return Cost(**sums, memory=memory)
+
+
 class ServerUse(NamedTuple):
     """Requests to a server, tokens of prompts and (at most) of answers, and their cost."""
 
@@ -68,6 +109,13 @@ class ServerUse(NamedTuple):
     input_tokens: float = 0
     output_tokens: float = 0
     cost: float = 0.0
+
+
+def shape_of(entry: Mapping[str, Any]) -> DecoderShape | None:
+    """Return the shape of a model in the config's catalogue, if it has one."""
+    if not (sizes := entry.get("shape")):
+        return None
+    return DecoderShape(**sizes)
 
 
 def gpus_per_copy(weights: float, gpu_gb: float) -> int:
@@ -185,6 +233,16 @@ class JobResources:
 
     # Totals of a study
 
+    def cost(self, jobs: Iterable[tuple[str, Wildcards]]) -> Cost:
+        """Return what jobs take, each given as its rule and wildcards."""
+        total = Cost()
+        for rule, job in jobs:
+            gigabytes, memory = self.gigabytes(rule, job), self.memory(rule, job) or GpuMemory()
+            fetched = gigabytes if self.row(rule, job) == "fetch_checkpoint" else 0.0
+            on_gpu, requests = self.weights(rule, job) > 0, self.judge_requests(rule, job)
+            total += Cost(1, on_gpu, requests, gigabytes, fetched, memory)
+        return total
+
     def n_questions(self, dataset: str, *splits: str) -> int:
         """Return the number of questions of `splits`; files of questions count as none."""
         entry, splits = self.config["datasets"][dataset], tuple(map(split_of_questions, splits))
@@ -259,3 +317,70 @@ class JobResources:
         prices: Config = {key: api.get(key, 0) for key in PRICES}
         cost = (requests * prompt * prices[PRICES[0]] + answers * prices[PRICES[1]]) / 1e6
         return ServerUse(requests, requests * prompt, answers, cost)
+
+    def memory(self, rule: str, job: Wildcards) -> GpuMemory | None:
+        """Return the GPU memory of a job with one copy of the model, or None if it is unknown.
+
+        A model has to have a `shape`; jobs without a model on a GPU have none.
+        """
+        row, config = self.row(rule, job), self.config
+        if not (weights := self.weights(rule, job)):
+            return None
+        if weights == ENTAILMENT_WEIGHTS:
+            pairs = config["equivalence"]["batch_size"]
+            sizes = (scoring_bytes(ENTAILMENT_SHAPE, n * LONG_PROMPT) for n in (1, pairs))
+            return GpuMemory(*(2 * size / 1e9 for size in sizes))
+        verifier = config["verifiers"].get(job.get("verifier", ""), {})
+        model = verifier.get("model", job.get("model", ""))
+        shape = shape_of(config["models"].get(model, {}))
+        if shape is None:
+            return None
+        if row == "generate_beams":
+            decoding = config["decoding"]
+            lengths = {key: decoding[key] for key in ("n_beams", "max_new_tokens")}
+            memory = (0.0, decoding["memory_gb"])  # at least one question
+            sizes = (
+                decoding_bytes(shape, n_question=LONG_QUESTION, **lengths, memory_gb=gigabytes)
+                for gigabytes in memory
+            )
+        elif row == "train_adapters":
+            recipe = self.study.recipe(job["recipe"])
+            n_answers = recipe["n_answers"]
+            tokens = LONG_QUESTION + n_answers * (LONG_PROMPT - LONG_QUESTION)  # per question
+            at_once = recipe["micro_batch"]  # auto: all questions of a step, if they fit
+            whole = recipe["batch_size"] if at_once == "auto" else at_once // n_answers
+            questions = (1, max(1, whole))
+            rank = recipe["rank"]
+            sizes = (training_bytes(shape, n * tokens, lora_rank=rank) for n in questions)
+        elif row in ("score_answers", "score_with_verifier"):
+            batch = verifier.get("batch_size", config["scoring"]["batch_size"])
+            batch = answers_at_once(shape, LONG_PROMPT) if batch == "auto" else batch
+            sizes = (scoring_bytes(shape, n * LONG_PROMPT) for n in (1, batch))
+        else:
+            return None
+        return GpuMemory(*(size / 1e9 for size in sizes))
+
+    def copies_on_one_gpu(self, rule: str, job: Wildcards) -> tuple[int, DecoderShape] | None:
+        """Return the copies of a joint training, and their shape, or None without a shape."""
+        if self.row(rule, job) != "train_adapters":
+            return None
+        shape = shape_of(self.config["models"][job["model"]])
+        copies = len(self.study.trained_on(job["model"], job["recipe"], job["trained_on"]))
+        return (copies, shape) if shape and copies > 1 else None
+
+
+def describe_copies(copies: int, shape: DecoderShape, gpu_gb: float, label: str) -> str:
+    """Return a sentence on how a joint training uses a single GPU of `gpu_gb`.
+
+    >>> shape = DecoderShape(2048, 11008, 36, 16, 128256, kv_heads=4, tied=True)
+    >>> describe_copies(4, shape, 24, "SmolLM3 3B")
+    'On one GPU of 24 GB, 4 copies of SmolLM3 3B (6.1 GB each) are in main memory, and one ...
+    """
+    weights_gb = shape.weight_bytes / 1e9
+    start = (
+        f"On one GPU of {gpu_gb:g} GB, {copies} copies of {label} ({weights_gb:.1f} GB each)"
+    )
+    if not fit_together(copies, weights_gb, gpu_gb):
+        return f"{start} are in main memory, and one at a time is on the GPU."
+    more = (copies - 1) * weights_gb
+    return f"{start} are on the GPU together, which adds {more:.1f} GB to the figures above."

@@ -2,15 +2,17 @@
 
 `python -m tools.estimate_cost [TARGET ...] [--configfile FILE ...]` takes the
 arguments of `snakemake`, makes a dry run and sums `study/resources.py` over its jobs. A second
-table has the requests to checkpoints behind an API.
+table has the requests to checkpoints behind an API. Without arguments
+`python -m tools.estimate_cost --page` writes the jobs of the paper's targets into
+docs/reproduce.md.
 """
 
 import argparse
 import re
 import subprocess
 import sys
-from collections import defaultdict
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,11 +21,24 @@ from snakemake.utils import update_config
 
 from persistcal.models.sizes import DecoderShape
 from study.config_files import limited, over_defaults
-from study.gpu_memory import GpuMemory, copies_on_one_gpu, describe_copies, gpu_memory
-from study.resources import ASKED_OF_SERVERS, MINUTES, JobResources, ServerUse
+from study.resources import (
+    ASKED_OF_SERVERS,
+    MINUTES,
+    Cost,
+    JobResources,
+    ServerUse,
+    describe_copies,
+)
 from study.study import Study
 
 ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "reproduce.md"
+TARGETS = {
+    "table": ["results/tables/oracle_vs_methods.tex"],
+    "study": ["study"],
+    "all": ["all", "--configfile", str(ROOT / "config" / "whole_paper.yaml")],
+}
+BEGIN, END = "<!-- jobs: written by tools/estimate_cost.py -->\n", "<!-- end of jobs -->"
 
 
 class PlannedJob(NamedTuple):
@@ -53,45 +68,22 @@ def jobs_of(dry_run: str) -> list[PlannedJob]:
     return jobs
 
 
-class Total(NamedTuple):
-    """Total cost of some jobs."""
-
-    jobs: float = 0
-    requests: float = 0.0
-    gigabytes: float = 0.0
-    memory: GpuMemory = GpuMemory()  # the largest
-
-    def __add__(self, other: "Total") -> "Total":  # type: ignore[override]
-        """Return the cost of the jobs of both."""
-        memory = GpuMemory(*map(max, zip(self.memory, other.memory, strict=True)))
-        return Total(
-            self.jobs + other.jobs,
-            self.requests + other.requests,
-            self.gigabytes + other.gigabytes,
-            memory,
-        )
-
-
-def total_costs(config: dict[str, Any], jobs: Iterable[PlannedJob]) -> dict[str, Total]:
+def total_costs(config: dict[str, Any], jobs: Iterable[PlannedJob]) -> dict[str, Cost]:
     """Return the cost of `jobs` by rule."""
-    totals, resources = dict.fromkeys(MINUTES, Total()), JobResources(Study(config))
-    for job in jobs:
-        wildcards = dict(job.wildcards)
-        if (row := resources.row(job.rule, wildcards)) in MINUTES:
-            requests = resources.judge_requests(job.rule, wildcards)
-            gigabytes = resources.gigabytes(job.rule, wildcards)
-            memory = gpu_memory(resources, job.rule, wildcards) or GpuMemory()
-            totals[row] += Total(1, requests, gigabytes, memory)
-    return totals
+    resources = JobResources(Study(config))
+    by_row: dict[str, list[tuple[str, dict[str, str]]]] = {rule: [] for rule in MINUTES}
+    for rule, wildcards in jobs:
+        by_row.get(resources.row(rule, dict(wildcards)), []).append((rule, dict(wildcards)))
+    return {row: resources.cost(jobs) for row, jobs in by_row.items()}
 
 
-def as_table(totals: dict[str, Total]) -> str:
+def as_table(totals: dict[str, Cost]) -> str:
     """Return the rules that have jobs as a Markdown table, with a last line for all of them."""
     lines = [
         "| rule | jobs | judge requests | disk (GB) | GPU (GB), least | with full batches |",
         "|---|--:|--:|--:|--:|--:|",
     ]
-    total = sum(totals.values(), start=Total())
+    total = sum(totals.values(), start=Cost())
     lines += [
         f"| {rule} | {row.jobs} | {row.requests:,.0f} | {row.gigabytes:,.1f} | "
         + " | ".join(f"{gigabytes:,.1f}" if gigabytes else "" for gigabytes in row.memory)
@@ -104,17 +96,15 @@ def as_table(totals: dict[str, Total]) -> str:
 
 def notes(config: dict[str, Any], jobs: Iterable[PlannedJob]) -> list[str]:
     """Return sentences on downloads, and on joint trainings on a single GPU."""
-    resources, gigabytes = JobResources(Study(config)), 0.0
+    resources = JobResources(Study(config))
+    planned = [(rule, dict(wildcards)) for rule, wildcards in jobs]
     copies: dict[str, tuple[int, DecoderShape]] = {}  # the most of each model
-    for job in jobs:
-        wildcards = dict(job.wildcards)
-        if job.rule == "fetch_checkpoint":
-            gigabytes += resources.gigabytes(job.rule, wildcards)
-        if together := copies_on_one_gpu(resources, job.rule, wildcards):
+    for rule, wildcards in planned:
+        if together := resources.copies_on_one_gpu(rule, wildcards):
             label = config["models"][wildcards["model"]].get("label", wildcards["model"])
             copies[label] = max(together, copies.get(label, together))
     lines = ["GPU memory is per process, with one copy of a model, for models with a `shape`."]
-    if gigabytes:
+    if gigabytes := resources.cost(planned).downloads:
         lines.insert(0, f"Downloads of checkpoints: {gigabytes:,.1f} GB.")
     return lines + [
         describe_copies(*together, config["gpu_gb"], label)
@@ -146,6 +136,31 @@ def api_table(config: dict[str, Any], jobs: Iterable[PlannedJob]) -> str:
         for (place, kind), row in [*totals.items(), (("all", ""), total)]
     ]
     return "\n".join(lines)
+
+
+def jobs_table(plans: Mapping[str, list[PlannedJob]]) -> str:
+    """Return the jobs that need a GPU, a download or the judge, of `TARGETS`."""
+    counts = {
+        target: Counter(re.sub(r"^train_\w+", "train_adapters", job.rule) for job in jobs)
+        for target, jobs in plans.items()
+    }
+    lines = [
+        "| rule | `oracle_vs_methods.tex` | default target | whole paper |",
+        "|---|--:|--:|--:|",
+    ]
+    for rule in MINUTES:
+        if counts["all"][rule]:
+            numbers = " | ".join(f"{counts[target][rule]:,}" for target in TARGETS)
+            lines.append(f"| `{rule}` | {numbers} |")
+    return "\n".join(lines) + "\n"
+
+
+def write_page() -> None:
+    """Plan the paper's targets, and write their jobs into the page."""
+    table = jobs_table({target: _dry_run(words) for target, words in TARGETS.items()})
+    text = PAGE.read_text(encoding="utf-8")
+    head, tail = text[: text.index(BEGIN) + len(BEGIN)], text[text.index(END) :]
+    PAGE.write_text(head + table + tail, encoding="utf-8")
 
 
 def _dry_run(arguments: list[str]) -> list[PlannedJob]:
@@ -180,4 +195,4 @@ def main(arguments: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    write_page() if sys.argv[1:] == ["--page"] else main(sys.argv[1:])

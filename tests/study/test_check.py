@@ -537,7 +537,7 @@ def test_the_snakefile_imports_only_snakemakes_dependencies():
     code = """
 import sys
 import study.check, study.config_files, study.inputs, study.preflight, reproduce.released
-import tools.end_of_run, tools.start_of_run
+import tools.end_of_run
 print({"numpy", "pandas", "pyarrow", "scipy", "torch"} & set(sys.modules))
 """
     assert python("-c", code, folder=ROOT).strip() == "set()"

@@ -7,8 +7,7 @@ from workflow_runs import ROOT
 
 from persistcal.models.sizes import question_bytes
 from study.config_files import over_defaults
-from study.gpu_memory import describe_copies, gpu_memory, shape_of
-from study.resources import JobResources
+from study.resources import JobResources, describe_copies, shape_of
 from study.study import Study
 
 ONE_GPU = over_defaults(
@@ -38,7 +37,7 @@ def test_the_shape_of_a_model_agrees_with_its_number_of_parameters(model):
 
 def test_decoding_needs_the_weights_and_the_cache_of_a_batch(resources):
     job = {**SMOLLM3, "checkpoint": "step1920000"}
-    memory = gpu_memory(resources, "generate_beams", job)
+    memory = resources.memory("generate_beams", job)
     shape = shape_of(MODELS["smollm3-3b"])
     # Cache: 90 tokens of a long question and 10 beams x 30 tokens, each with 2 x 36 x 4 x 128
     # numbers of two bytes. Logits: 10 beams, five copies in float32.
@@ -50,7 +49,7 @@ def test_decoding_needs_the_weights_and_the_cache_of_a_batch(resources):
 
 
 def test_training_needs_the_weights_the_activations_and_the_adapter(resources):
-    memory = gpu_memory(resources, "train_oracle", ORACLE)
+    memory = resources.memory("train_oracle", ORACLE)
     # 16 questions of 90 tokens and two candidates of 30: 2,400 tokens. Per layer and token
     # 48 x 2048 + 10 x 11008 bytes: 2,400 x 36 x 208,384 = 18.00 GB. 15.1 million weights of
     # the adapter of 16 bytes: 0.24 GB. Per layer: 2,400 x (16 x 2048 + 12 x 11008) = 0.40 GB
@@ -62,7 +61,7 @@ def test_a_model_without_a_shape_gets_no_estimate():
     models = {**ONE_GPU["models"], "smollm3-3b": {**ONE_GPU["models"]["smollm3-3b"]}}
     del models["smollm3-3b"]["shape"]
     resources = JobResources(Study({**ONE_GPU, "models": models}))
-    assert gpu_memory(resources, "train_oracle", ORACLE) is None
+    assert resources.memory("train_oracle", ORACLE) is None
 
 
 def test_copies_of_a_model_share_a_gpu_if_they_fit_three_quarters_of_it():

@@ -55,7 +55,7 @@ def test_the_papers_first_table_costs_less_than_the_ceiling_and_the_study_more(
     # + 9,961 test): 90,000 + 219,571
     assert "Judge: 309,571 requests to gpt-5.4 (openai_batch), at most" in lines["table"]
     assert "ceiling 500 USD" in lines["table"]
-    assert "above the ceiling" not in lines["table"]
+    assert "`judge: {max_cost" not in lines["table"]
     assert "bioasq" not in lines["table"].lower()
     # Plus 20 checkpoints x 2,719 questions of BioASQ and 9 x 9,961 test questions:
     # 309,571 + 54,380 + 89,649

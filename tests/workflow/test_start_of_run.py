@@ -8,7 +8,7 @@ import pytest
 import yaml
 from workflow_runs import ROOT, run, snakemake
 
-from tools.start_of_run import too_much
+from study.preflight import too_much
 
 BARE = "none"  # as without --profile
 OWN = [ROOT / "config" / "own_predictions.yaml"]
