@@ -333,7 +333,7 @@ def compare(
     threshold_cells.csv, confident_regressions.csv, selective.csv, findings.csv and
     report/index.html.
     """
-    from persistcal.report.page.verdict_text import fold_line
+    from persistcal.report.page.verdict import fold_line
     from persistcal.report.phrases import gate_line
     from persistcal.store.files import write_whole
 
@@ -520,8 +520,8 @@ def threshold(
     for each look at the labels.
     """
     from persistcal.api.thresholds import Relabelling, check_inputs, read_looks, read_texts
+    from persistcal.confidence.estimators.catalogue import OF_ANSWERS
     from persistcal.readers.inputs import make_settings
-    from persistcal.readers.rating import ESTIMATORS
 
     reading = _reading(**options)
     filled = None if reading.labels in (None, "log") else reading.labels
@@ -564,12 +564,12 @@ def threshold(
     settings = make_settings(n_replicates=n_replicates, precision=precision, delta=delta)
     checked = check_inputs(inputs, settings)
     paths = _write_tables(checked.tables, out)
-    click.echo("\n".join([checked.summary(ESTIMATORS), *inputs.notes]))
+    click.echo("\n".join([checked.summary(OF_ANSWERS), *inputs.notes]))
     click.echo(f"Tables: {', '.join(paths)}")
     if fail_if:
         from persistcal.api.gate import versions_alone
         from persistcal.evaluation.gate import THRESHOLD, close_gate, findings_of_thresholds
-        from persistcal.report.page.verdict_text import fold_line
+        from persistcal.report.page.verdict import fold_line
         from persistcal.report.phrases import gate_line
 
         found = findings_of_thresholds(checked.tables["thresholds"], inputs.all_predictions)

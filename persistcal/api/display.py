@@ -13,13 +13,13 @@ import pandas as pd
 import persistcal
 from persistcal.answers.options import has_options
 from persistcal.api.gate import versions_alone
+from persistcal.confidence.estimators.catalogue import OF_ANSWERS
 from persistcal.evaluation.aligned import Aligned
 from persistcal.evaluation.gate import Gate, check_policy, close_gate
 from persistcal.evaluation.metrics.registry import names as metric_names
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.judge.accuracy import accuracies
 from persistcal.readers.inputs import IMPORTED, SUBJECT, PredictionTables, stack
-from persistcal.readers.rating import ESTIMATORS
 from persistcal.report.catalogue import FIGURES
 from persistcal.report.change_views import states as table_of_states
 from persistcal.report.grid import BEST_SET, Cell, as_csv, fill_cells, lay_out
@@ -27,8 +27,13 @@ from persistcal.report.latex import results_table
 from persistcal.report.layout import Description
 from persistcal.report.page.compose import Origin, about, compose, summary
 from persistcal.report.page.contents import Contents, Shown, Stage, StudyTables, gather
-from persistcal.report.page.verdict import Verdict, verdicts
-from persistcal.report.page.verdict_text import gate_record, verdict_record, verdict_text
+from persistcal.report.page.verdict import (
+    Verdict,
+    gate_record,
+    verdict_record,
+    verdict_text,
+    verdicts,
+)
 from persistcal.report.phrases import gate_line
 from persistcal.report.tables import calibration, contrast_set_sizes
 from persistcal.store import artifacts
@@ -269,7 +274,7 @@ class Comparison:
         subjects = {
             f"{kind}s": {name: name for name in rows[kind].unique()} for kind in SUBJECT
         }
-        estimators = {name: ESTIMATORS.get(name, name) for name in rows["estimator"].unique()}
+        estimators = {name: OF_ANSWERS.get(name, name) for name in rows["estimator"].unique()}
         return {**subjects, "estimators": estimators}
 
     @property

@@ -31,7 +31,7 @@ from persistcal.evaluation.pipeline import (
 from persistcal.evaluation.settings import EvaluationSettings, Pairs
 from persistcal.evaluation.slices import find_slices, make_slices
 from persistcal.evaluation.smooth_ece import smooth_ece as weighted_smooth_ece
-from persistcal.judge.run import count_same_answers
+from persistcal.judge.accuracy import count_same_answers
 from persistcal.readers.inputs import (
     SUBJECT,
     PredictionTables,

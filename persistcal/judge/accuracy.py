@@ -1,10 +1,11 @@
-"""Accuracy of the checkpoints, and how often two of them agree."""
+"""Accuracy of the checkpoints, and how often two of them agree or give the same answer."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pandas as pd
 
 from persistcal.judge.audit import kappa
+from persistcal.questions.labels import normalise
 from persistcal.store.artifacts import ACCURACIES, AGREEMENTS
 
 
@@ -60,3 +61,56 @@ def measure_agreement(
             gone = first.sum(), second.sum(), (first & second).sum()
             rows.append((*pair, category, len(group), *gone, kappa(first, second)))
     return pd.DataFrame(rows, columns=AGREEMENTS.but("model", "dataset"))
+
+
+def same_answers(clusters: pd.DataFrame) -> Callable[[str, str], set[str] | None]:
+    """Return a function that finds questions with the same answer at two checkpoints.
+
+    Answers are the same if one checkpoint's cluster, made by the equivalence model, contains
+    the other's answer. No new comparisons are made, so some equal answers can be missed. The
+    function returns None for a checkpoint without `clusters`, which belong to one model and
+    dataset.
+
+    >>> first = {"question_id": ["q", "q"], "checkpoint": ["a", "b"], "cluster": [0, 0]}
+    >>> first = {**first, "answer": ["NYC", "n.y.c"], "members": [["NYC"], []]}
+    >>> same_answers(pd.DataFrame(first))("a", "b")
+    {'q'}
+    """
+    by_checkpoint: dict[str, dict[str, tuple[str, set[str]]]] = {}
+    first = clusters[clusters["cluster"] == 0]
+    columns = [first[name] for name in ("checkpoint", "question_id", "answer", "members")]
+    for checkpoint, question, answer, members in zip(*columns, strict=True):
+        meant = {normalise(text) for text in (answer, *members)}
+        by_checkpoint.setdefault(str(checkpoint), {})[question] = normalise(answer), meant
+
+    def same(earlier: str, later: str) -> set[str] | None:
+        if not {earlier, later} <= by_checkpoint.keys():
+            return None
+        first_said, second_said = by_checkpoint[earlier], by_checkpoint[later]
+        return {
+            question
+            for question in first_said.keys() & second_said.keys()
+            if first_said[question][0] in second_said[question][1]
+            or second_said[question][0] in first_said[question][1]
+        }
+
+    return same
+
+
+def count_same_answers(
+    sets: pd.DataFrame, answers: pd.DataFrame, clusters: pd.DataFrame
+) -> list[int | None]:
+    """Count the questions of each contrast set with two answers of the same meaning.
+
+    `sets` has columns earlier and later. The count is None for a checkpoint without clusters.
+    """
+    find_same = same_answers(clusters)
+    correct = answers.pivot(index="question_id", columns="checkpoint", values="correct")
+
+    def count(earlier: str, later: str) -> int | None:
+        if (questions := find_same(earlier, later)) is None:
+            return None
+        labels = correct.loc[correct.index.isin(questions), [earlier, later]].dropna()
+        return int((labels[earlier] != labels[later]).sum())
+
+    return [count(str(a), str(b)) for a, b in zip(sets["earlier"], sets["later"], strict=True)]

@@ -4,7 +4,6 @@ Modules
 -------
 answer_files: read a file of answers or scored options, in any of the known formats
 answers: imported answers, checked row by row and across rows, as tables
-asks: second asks of the same questions, and groups of questions, checked
 columns: columns of a user's file by the names of this project
 harness_logs: logs of lm-evaluation-harness, OLMES and olmo-eval in JSON lines
 inputs: settings and tables of an evaluation, from the predictions of a notebook
@@ -13,7 +12,7 @@ options: imported scored options, checked row by row, as tables
 predictions: imported predictions, checked row by row
 rating: answers of files, grouped, labelled and rated, or the options of multiple choice
 reading: the options for reading files, from which the command derives its own
-rules: what a value is, and what rows have in common
+rules: what a value is, what rows have in common, and second asks
 scales: confidences on other scales, in words, as uncertainty, or missing
 slices: the columns by which a user slices the questions
 study: users' files as tables for an evaluation

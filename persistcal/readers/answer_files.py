@@ -1,7 +1,6 @@
 """Read a file of imported answers or scored options in any supported format."""
 
-import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pandas as pd
@@ -13,18 +12,14 @@ from persistcal.readers.inspect_logs import inspect_rows
 from persistcal.readers.options import tidy_options
 from persistcal.readers.scales import Scale
 from persistcal.store.user_files import (
-    JSON,
     UserTableError,
-    columns_of,
-    kind_of,
+    is_inspect_log,
     name_files_in_errors,
-    paths_of,
     read_file,
 )
 
 # Keys of an entry that apply only to logs
 LOG_KEYS = {"labels", "filter", "requests", "scorer", "errored"}
-LOGS = (harness_logs.LM_EVAL_KEYS, harness_logs.OLMES_KEYS)  # columns of logs in JSON lines
 
 
 def read_answers(
@@ -71,25 +66,6 @@ def read_answers(
         tidy = tidy_answers(rows, file=Path(file).name if several else "", scale=scale)
         tidy.attrs |= {name: read[name] for name in ("failed", "greedy")}
         return tidy
-
-
-def is_inspect_log(file: str) -> bool:
-    """Return whether a file is a log of Inspect, which is `.eval` or one JSON object."""
-    if kind_of(file) != ".json" or not Path(file).is_file():
-        return kind_of(file) == ".eval"
-    with Path(file).open("rb") as opened:
-        return bool(re.match(rb'\s*\{\s*"version":\s*\d+,\s*"status"', opened.read(1000)))
-
-
-def columns_and_scores(file: str, known_names: Collection[str]) -> tuple[list[str], bool]:
-    """Return the columns of a file, and whether it is a log that scores given options."""
-    rows = read_file(file, known_names=known_names) if kind_of(file) in JSON else None
-    columns = columns_of(file, known_names=known_names) if rows is None else paths_of(rows)
-    logged = {name.partition(".")[0] for name in columns}
-    if not logged >= harness_logs.LM_EVAL_KEYS:
-        return columns, logged >= harness_logs.OLMES_KEYS
-    log = read_file(file, known_names=known_names) if rows is None else rows
-    return [*map(str, log)], harness_logs.scores_options(log)
 
 
 def read_options(

@@ -20,7 +20,7 @@ from persistcal.evaluation.settings import (
 )
 from persistcal.evaluation.thresholds import check_target
 from persistcal.questions.labels import one_form
-from persistcal.readers.asks import SECOND, check_asks, join_asks
+from persistcal.readers.rules import SECOND, check_asks, join_asks
 from persistcal.store import artifacts
 
 log = logging.getLogger(__name__)

@@ -15,9 +15,16 @@ from numpy.typing import NDArray
 
 from persistcal.evaluation.predictions import NO_CONFIDENCE, partly_shared, spelling_error
 from persistcal.questions.groups import check_groups
-from persistcal.readers.asks import FIRST, check_asks, number_asks, read_asks
 from persistcal.readers.columns import PREDICTIONS
-from persistcal.readers.rules import check_copies, check_one_row, content_of
+from persistcal.readers.rules import (
+    FIRST,
+    check_asks,
+    check_copies,
+    check_one_row,
+    content_of,
+    number_asks,
+    read_asks,
+)
 from persistcal.readers.scales import PROBABILITIES, Scale, is_missing, settle
 from persistcal.store import user_files
 from persistcal.store.artifacts import ANSWERS

@@ -11,8 +11,7 @@ from persistcal.confidence.estimate import (
     Estimation,
     estimate,
 )
-from persistcal.confidence.estimators.catalogue import ESTIMATORS as CATALOGUE
-from persistcal.confidence.estimators.catalogue import registration_of
+from persistcal.confidence.estimators.catalogue import OF_ANSWERS, registration_of
 from persistcal.confidence.evidence import check_needs
 from persistcal.confidence.predictions import RATED, join_predictions, with_groups
 from persistcal.confidence.registry import SEVERAL
@@ -44,12 +43,6 @@ from persistcal.readers.scales import missing_error
 from persistcal.store.artifacts import ANSWERS, BEAMS, CLUSTERS, LABELS, PREDICTIONS, QUESTIONS
 from persistcal.store.user_files import UserTableError
 
-# Display names of the estimators that need only the answers of the evaluated checkpoints
-ESTIMATORS = {
-    name: registration.label
-    for name, registration in CATALOGUE.items()
-    if registration.reads_answers_only
-}
 # Estimators by default, and estimators only for options
 USUAL = ("end_correct", "self_consistency", "semantic_entropy")
 OF_OPTIONS = ("option_probability", "option_margin", "option_entropy")
@@ -91,11 +84,11 @@ def rate_answers(
     distinct, needed = _requirements(checkpoints)
     check_answers(rows, checkpoints=distinct, needed=needed)
     questions, given = question_table(rows), label_table(rows)
-    check_stated(rows, ESTIMATORS)
+    check_stated(rows, OF_ANSWERS)
     stated = stated_names(rows)
     if is_deployed:
         _check_deployed(beam_rows, weighting)
-    choices = [name for name in ESTIMATORS if name not in OF_OPTIONS] + stated
+    choices = [name for name in OF_ANSWERS if name not in OF_OPTIONS] + stated
     functions = _functions(asked or [*USUAL, *stated], choices, stated)
     functions, left_out = _can_rate(
         functions, beam_rows, must=bool(asked), is_deployed=is_deployed
@@ -222,7 +215,7 @@ def rate_options(
         made.setdefault(table.name, []).append((part, subject))
     tables = {name: stack(parts, TABLES[name]) for name, parts in made.items()}
     beams = tables.pop("beams")
-    functions = _functions(asked or ["end_correct", *OF_OPTIONS], ESTIMATORS, [])
+    functions = _functions(asked or ["end_correct", *OF_OPTIONS], OF_ANSWERS, [])
     functions, left_out = _can_rate(functions, beams, must=bool(asked))
     notes = [
         f"Options are scored by their {SCORES[normalisation]}; the best one is the answer, and "

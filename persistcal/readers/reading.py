@@ -5,7 +5,7 @@ The command derives its options from the fields, so this module imports nothing 
 # ruff: noqa: RUF009  # fields are made by a function
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -137,28 +137,6 @@ class Reading:
         type=["none", "per_token", "per_character", "unconditional"],
     )
     is_unlabelled: bool = False  # whether the last version has no labels: a sheet is for them
-
-    def check_use(self, kind: str, file: str, *, is_log: bool) -> None:
-        """Refuse options that have no meaning for files of a kind, or for logs."""
-        for option in fields(self):
-            value, use = getattr(self, option.name), option.metadata
-            if not use or value in (option.default, {}) or value is None:
-                continue
-            if is_log and not use["is_for_logs"]:
-                described = f"is a log, so {flags_of(option.name, use)}"
-            elif kind not in use["kinds"]:
-                described = f"contains {kind}, so {flags_of(option.name, use)}"
-            else:
-                continue
-            raise ValueError(f"{file}: {described} has no meaning; leave it out.")
-
-
-def flags_of(name: str, use: Mapping[str, Any]) -> str:
-    """Return the options of a field, as a sentence lists them."""
-    *first, last = [
-        flag for flags in use["flags"] or [f"--{name}"] for flag in flags.split("/")
-    ]
-    return f"{', '.join(first)} or {last}" if first else last
 
 
 USUAL = Reading()

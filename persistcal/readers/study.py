@@ -4,10 +4,11 @@ import logging
 import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,14 +19,9 @@ from persistcal.evaluation.predictions import NO_CONFIDENCE
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.questions.labels import parse_label
 from persistcal.readers import columns as tables
+from persistcal.readers import harness_logs
 from persistcal.readers import predictions as own_predictions
-from persistcal.readers.answer_files import (
-    LOGS,
-    columns_and_scores,
-    is_inspect_log,
-    read_answers,
-    read_options,
-)
+from persistcal.readers.answer_files import read_answers, read_options
 from persistcal.readers.answers import GIVEN, name_stated, one_per_sample, settle_stated
 from persistcal.readers.columns import (
     KNOWN,
@@ -55,7 +51,6 @@ from persistcal.readers.predictions import (
     ScaleError,
     imported_answers,
 )
-from persistcal.readers.rating import rate_answers, rate_options
 from persistcal.readers.reading import ANSWERS, OPTIONS, PREDICTIONS, USUAL, Reading
 from persistcal.readers.rules import SEVERAL_IDS, RepeatedError, as_label, content_of
 from persistcal.readers.scales import (
@@ -76,14 +71,18 @@ from persistcal.readers.versions import (
 from persistcal.store import artifacts
 from persistcal.store.files import sha256
 from persistcal.store.user_files import (
+    JSON,
     TABLES,
     UserTableError,
+    columns_of,
+    is_inspect_log,
     kind_of,
     list_names,
     name_files_in_errors,
     paths_of,
     plain_name,
     read_batches,
+    read_file,
     with_paths,
 )
 
@@ -92,6 +91,7 @@ log = logging.getLogger(__name__)
 LIKE_A_GRADE = 0.99  # share of rows in which a confidence equals the label
 LEAST_GRADES = 20  # rows of an estimator that show it
 LEAST_TRUTHS = 0.5  # share of a column's values that are truth values, if it can be `correct`
+LOGS = (harness_logs.LM_EVAL_KEYS, harness_logs.OLMES_KEYS)  # columns of logs in JSON lines
 MOST_HINTS = 5  # refusals, one after the other, that are answered with an option
 
 
@@ -209,7 +209,7 @@ def _read_asked(files: Sequence[str], reading: Reading) -> PredictionTables:
         kind, columns = _kind_and_columns(file, reading)
         kinds.append(kind)
         is_log = not columns or any(keys <= columns for keys in LOGS)
-        reading.check_use(kind, file, is_log=is_log)
+        _check_use(reading, kind, file, is_log=is_log)
         if "checkpoint" not in columns:
             unnamed.append(file)
         elif reading.names:
@@ -258,7 +258,7 @@ def _kind_and_columns(file: str, reading: Reading) -> tuple[str, set[str]]:
     if is_inspect_log(file):
         return ANSWERS, set()
     with name_files_in_errors(file):
-        present, scores_options = columns_and_scores(file, names_known)
+        present, scores_options = _columns_and_scores(file, names_known)
     matched = match_columns(present, KNOWN, reading.columns)
     columns = {matched.get(name, name) for name in present} | reading.columns.keys()
     has_answers = bool({"answer", "option_logprobs", "doc_id"} & columns)
@@ -292,6 +292,40 @@ def _kind_and_columns(file: str, reading: Reading) -> tuple[str, set[str]]:
         return PREDICTIONS, columns
     is_scored = "option_logprobs" in columns or ("doc_id" in columns and scores_options)
     return OPTIONS if is_scored else ANSWERS, columns
+
+
+def _columns_and_scores(file: str, known_names: Collection[str]) -> tuple[list[str], bool]:
+    """Return the columns of a file, and whether it is a log that scores given options."""
+    rows = read_file(file, known_names=known_names) if kind_of(file) in JSON else None
+    columns = columns_of(file, known_names=known_names) if rows is None else paths_of(rows)
+    logged = {name.partition(".")[0] for name in columns}
+    if not logged >= harness_logs.LM_EVAL_KEYS:
+        return columns, logged >= harness_logs.OLMES_KEYS
+    log = read_file(file, known_names=known_names) if rows is None else rows
+    return [*map(str, log)], harness_logs.scores_options(log)
+
+
+def _check_use(reading: Reading, kind: str, file: str, *, is_log: bool) -> None:
+    """Refuse options that have no meaning for files of a kind, or for logs."""
+    for option in fields(reading):
+        value, use = getattr(reading, option.name), option.metadata
+        if not use or value in (option.default, {}) or value is None:
+            continue
+        if is_log and not use["is_for_logs"]:
+            described = f"is a log, so {_flags_of(option.name, use)}"
+        elif kind not in use["kinds"]:
+            described = f"contains {kind}, so {_flags_of(option.name, use)}"
+        else:
+            continue
+        raise ValueError(f"{file}: {described} has no meaning; leave it out.")
+
+
+def _flags_of(name: str, use: Mapping[str, Any]) -> str:
+    """Return the options of a field, as a sentence lists them."""
+    *first, last = [
+        flag for flags in use["flags"] or [f"--{name}"] for flag in flags.split("/")
+    ]
+    return f"{', '.join(first)} or {last}" if first else last
 
 
 def _guess_kind(
@@ -352,7 +386,7 @@ def _version_column(files: Sequence[str], given: Mapping[str, str]) -> dict[str,
         return {}
     models = []
     for file in files:
-        matched = match_columns(columns_and_scores(file, KNOWN)[0], KNOWN, {})
+        matched = match_columns(_columns_and_scores(file, KNOWN)[0], KNOWN, {})
         column = next((name for name, meaning in matched.items() if meaning == "model"), None)
         if column is None or "checkpoint" in matched.values():
             return {}
@@ -569,7 +603,7 @@ def _complete(rows: pd.DataFrame, missing: str | None) -> tuple[pd.DataFrame, li
 
 def _scale_error(error: ScaleError, file: str, reading: Reading) -> UserTableError:
     """Return the refusal of confidences on another scale, with the options that read them."""
-    present = columns_and_scores(file, {*KNOWN, *reading.columns.values()})[0]
+    present = _columns_and_scores(file, {*KNOWN, *reading.columns.values()})[0]
     named = match_columns(present, KNOWN, reading.columns)
     column = next(given for given, name in named.items() if name == "confidence")
     problem, scale = explain_scale(_column_values(file, column))
@@ -623,6 +657,8 @@ def _prediction_batches(
 def _read_answers(
     sources: Sequence[VersionFile], unnamed: Collection[str], reading: Reading
 ) -> PredictionTables:
+    from persistcal.readers.rating import rate_answers
+
     parts: list[pd.DataFrame] = []
     failed: dict[str, list[str]] = {}
     ignored: list[str] = []
@@ -738,6 +774,8 @@ def _without_errors(
 def _read_options(
     sources: Sequence[VersionFile], unnamed: Collection[str], reading: Reading
 ) -> PredictionTables:
+    from persistcal.readers.rating import rate_options
+
     parts: list[pd.DataFrame] = []
     normalisation, notes = reading.normalisation or "none", []
     matched: dict[str, str] = {}

@@ -5,9 +5,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from persistcal.readers.answer_files import is_inspect_log
 from persistcal.readers.predictions import DEFAULTS
-from persistcal.store.user_files import TABLES, kind_of
+from persistcal.store.user_files import TABLES, is_inspect_log, kind_of
 
 # The time in the name of a log of lm-evaluation-harness or Inspect
 STAMP = re.compile(

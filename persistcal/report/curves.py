@@ -9,15 +9,16 @@ from numpy.typing import NDArray
 from persistcal.evaluation.predictions import ABSENT, AnswerArrays, drop_noise
 from persistcal.evaluation.relabelling import curve_sizes, measure_label_curve
 from persistcal.evaluation.reliability import reliability
+from persistcal.evaluation.selective import risk_coverage
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.thresholds import (
     certified_candidates,
     one_per_group,
     select_threshold,
 )
-from persistcal.report.threshold_views import LEAST_ANSWERED
 
 CUTS = np.arange(51) / 50  # thresholds of a curve
+LEAST_ANSWERED = 10  # a risk or a precision of fewer answers is not drawn
 N_BINS = 20
 LEAST_SUPPORT = 3.0  # of a reliability curve: below, it shows the noise of one or two answers
 OFTEN = 0.8  # share of the sheets that certify a threshold, to name a number of labels
@@ -75,6 +76,18 @@ def shifts(runs: Runs, correct: Labels, earlier: int, later: int) -> dict[str, l
         name: [histogram([run[k] for run in runs], mask) for k in (earlier, later)]
         for name, mask in groups.items()
     }
+
+
+def mean_curve(runs: Runs, correct: Labels) -> tuple[Array, Array]:
+    """Return the coverages and the mean risks of several runs at one checkpoint.
+
+    `correct` is 0 or 1, or ABSENT for a question without an answer. The curve begins at ten
+    answers.
+    """
+    answered = correct != ABSENT
+    curves = [risk_coverage(run[answered], correct[answered] == 1) for run in runs]
+    shown = slice(LEAST_ANSWERED - 1, None)
+    return curves[0][0][shown], np.mean([risk for _, risk in curves], axis=0)[shown]
 
 
 def threshold_curve(runs: Runs, correct: Labels, k: int) -> Array:

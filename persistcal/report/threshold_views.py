@@ -9,9 +9,7 @@ from numpy.typing import NDArray
 
 from persistcal.evaluation.aligned import align
 from persistcal.evaluation.findings import threshold_finding
-from persistcal.evaluation.predictions import ABSENT
-from persistcal.evaluation.selective import risk_coverage
-from persistcal.report import drawing, latex
+from persistcal.report import curves, drawing, latex
 from persistcal.report.analysis_tables import chosen_rows, trained_name
 from persistcal.report.latex import MISSING, PLACE, Printed, escape
 from persistcal.report.layout import DisplayNames, Names, place_title
@@ -27,7 +25,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOST_CURVES = 5  # estimators in a panel
-LEAST_ANSWERED = 10  # a risk of fewer answers is not drawn
 
 
 def thresholds(
@@ -146,18 +143,5 @@ def _mean_curve(rows: pd.DataFrame) -> tuple[NDArray[np.float64], NDArray[np.flo
     if rows.empty:
         return np.empty(0), np.empty(0)
     answers = align(rows, [str(rows["checkpoint"].iloc[0])]).answers
-    return mean_curve([run[0] for run in answers.confidence.values()], answers.correct[0])
-
-
-def mean_curve(
-    runs: Sequence[NDArray[np.float64]], correct: NDArray
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the coverages and the mean risks of several runs at one checkpoint.
-
-    `correct` is 0 or 1, or ABSENT for a question without an answer. The curve begins at ten
-    answers.
-    """
-    answered = correct != ABSENT
-    curves = [risk_coverage(run[answered], correct[answered] == 1) for run in runs]
-    shown = slice(LEAST_ANSWERED - 1, None)
-    return curves[0][0][shown], np.mean([risk for _, risk in curves], axis=0)[shown]
+    runs = [run[0] for run in answers.confidence.values()]
+    return curves.mean_curve(runs, answers.correct[0])

@@ -82,6 +82,14 @@ def kind_of(path: str) -> str:
     return Path(path.removesuffix(".gz")).suffix.lower()
 
 
+def is_inspect_log(file: str) -> bool:
+    """Return whether a file is a log of Inspect, which is `.eval` or one JSON object."""
+    if kind_of(file) != ".json" or not Path(file).is_file():
+        return kind_of(file) == ".eval"
+    with Path(file).open("rb") as opened:
+        return bool(re.match(rb'\s*\{\s*"version":\s*\d+,\s*"status"', opened.read(1000)))
+
+
 def read_file(
     path: str, *, known_names: Collection[str], lists: Collection[str] = ()
 ) -> pd.DataFrame:

@@ -7,8 +7,14 @@ import pytest
 
 from persistcal.evaluation.findings import Finding, threshold_finding
 from persistcal.report.page.contents import Update
-from persistcal.report.page.verdict import Rated, Verdict
-from persistcal.report.page.verdict_text import WIDTH, next_step, verdict_record, verdict_text
+from persistcal.report.page.verdict import (
+    WIDTH,
+    Rated,
+    Verdict,
+    next_step,
+    verdict_record,
+    verdict_text,
+)
 from persistcal.report.phrases import Answer, answer_to
 from persistcal.store import artifacts
 

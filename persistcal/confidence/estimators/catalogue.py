@@ -119,6 +119,12 @@ ESTIMATORS = {
         "replies", "Said expression", required=("asks", "prompt", "scale"), may_lack=True
     ),
 }
+# Display names of the estimators that need only the answers of the evaluated checkpoints
+OF_ANSWERS = {
+    name: registration.label
+    for name, registration in ESTIMATORS.items()
+    if registration.reads_answers_only
+}
 
 
 def file_of(function: str) -> Path:

@@ -8,6 +8,5 @@ contents: the contents of the page, gathered from the study's tables, as arrays
 overview: the page's texts about a study
 sentences: sentences that compare estimators, and about the best ones after an update
 tables: the study's tables, for the page and the summary
-verdict: the verdict on an update: a mark, a word and a number for each question
-verdict_text: a verdict as lines for the terminal, and as a record for JSON
+verdict: the verdict on an update: a record for the page, lines for the terminal, JSON
 """

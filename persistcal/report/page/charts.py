@@ -21,7 +21,6 @@ from persistcal.questions.question_list import truths_of
 from persistcal.report import curves
 from persistcal.report.page.contents import Contents, Part, Texts, title_of
 from persistcal.report.phrases import as_number
-from persistcal.report.threshold_views import mean_curve
 
 N_REPLICATES = 200
 N_POINTS = 50  # of a risk–coverage curve
@@ -96,7 +95,7 @@ def risk_curves(part: Part) -> list[list[Curve]]:
     correct = part.answers.correct
     ends = (0, -1) if len(correct) > 1 else ()
     return [
-        [_thinned(*mean_curve([run[k] for run in runs], correct[k])) for k in ends]
+        [_thinned(*curves.mean_curve([run[k] for run in runs], correct[k])) for k in ends]
         for runs in part.members.values()
     ]
 

@@ -4,7 +4,7 @@ import pandas as pd
 
 from persistcal.evaluation.aligned import list_sets
 from persistcal.evaluation.settings import EvaluationSettings
-from persistcal.judge.run import count_same_answers
+from persistcal.judge.accuracy import count_same_answers
 from persistcal.store.artifacts import Answers, Clusters, ContrastMembers, ContrastQuestions
 from persistcal.store.jobs import log, run
 

@@ -8,7 +8,7 @@ from persistcal.confidence.confounds import count_references, rate_answers
 from persistcal.evaluation.aligned import align
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.subsets import margins, metrics_of_subsets
-from persistcal.judge.run import same_answers
+from persistcal.judge.accuracy import same_answers
 from persistcal.questions.labels import normalise_answer
 from persistcal.store.artifacts import (
     SUBSETS,
