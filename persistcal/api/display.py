@@ -21,7 +21,6 @@ from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.judge.accuracy import accuracies
 from persistcal.readers.inputs import IMPORTED, SUBJECT, PredictionTables, stack
 from persistcal.report.catalogue import FIGURES
-from persistcal.report.change_views import states as table_of_states
 from persistcal.report.grid import BEST_SET, Cell, as_csv, fill_cells, lay_out
 from persistcal.report.latex import results_table
 from persistcal.report.layout import Description
@@ -36,6 +35,7 @@ from persistcal.report.page.verdict import (
 )
 from persistcal.report.phrases import gate_line
 from persistcal.report.tables import calibration, contrast_set_sizes
+from persistcal.report.tables import states as table_of_states
 from persistcal.store import artifacts
 from persistcal.store.tables import TableFiles
 

@@ -2,12 +2,11 @@
 
 Modules
 -------
-analysis_tables: tables of the analyses, and of metrics on groups of questions, as LaTeX
+analysis_tables: tables of the analyses, groups of questions, changes and thresholds, as LaTeX
 catalogue: all figures and plain tables, with captions and settings; the Snakefile imports it
-change_views: tables and figures of changes: between checkpoints, by kind, after an audit
 curves: curves of confidence and thresholds, before and after an update
 drawing: style, looks of estimators, panels, markers and legends of all figures
-figures: figures of metrics and accuracies over estimators, checkpoints and their distance
+figures: figures of metrics and accuracies over estimators, checkpoints and changes
 gate_files: a release gate as Markdown and JUnit
 grid: the cells of a table of results, their marks, and their layout
 latex: tables as LaTeX
@@ -15,6 +14,5 @@ layout: the columns of a table of results, and the estimators that it compares
 page/: one HTML page with the results of a study and all answers
 phrases: words and numbers of findings, for the terminal, the page and notebooks
 tables: tables that compare no estimators: a function from rows to LaTeX and a CSV's rows
-threshold_views: thresholds as a release gate, as a table and as a figure
 update_figures: figures of confidence and thresholds before and after an update
 """

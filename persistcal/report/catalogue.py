@@ -32,7 +32,7 @@ class View(NamedTuple):
 FIGURES = (
     View(
         name="states",
-        function="change_views.states_figure",
+        function="figures.states_figure",
         artifact="states",
         label="states against each other",
         settings="checkpoints labels only",
@@ -45,7 +45,7 @@ FIGURES = (
     ),
     View(
         name="changes",
-        function="change_views.changes_figure",
+        function="figures.changes_figure",
         artifact="changes",
         label="kinds of change",
         settings="only labels",
@@ -112,7 +112,7 @@ FIGURES = (
     ),
     View(
         name="risk_coverage",
-        function="threshold_views.risk_coverage_figure",
+        function="update_figures.risk_coverage_figure",
         artifact="predictions",
         label="risk and coverage",
         settings="checkpoints labels only",
@@ -239,7 +239,7 @@ TABLES = (
     ),
     View(
         name="states",
-        function="change_views.states",
+        function="tables.states",
         artifact="states",
         settings="checkpoints labels",
         caption=(
@@ -249,21 +249,21 @@ TABLES = (
     ),
     View(
         name="corrections",
-        function="change_views.corrections",
+        function="analysis_tables.corrections",
         artifact="corrections",
         settings="checkpoints labels",
         caption="Numbers by the judge's labels, and corrected by a person's.",
     ),
     View(
         name="by_change",
-        function="change_views.by_change",
+        function="analysis_tables.by_change",
         artifact="changes",
         settings="only labels",
         caption=("Kinds of change, and whether confidence follows each, with 95 % intervals."),
     ),
     View(
         name="thresholds_by_change",
-        function="change_views.thresholds_by_change",
+        function="analysis_tables.thresholds_by_change",
         artifact="thresholds",
         files="threshold_changes",
         settings="changes controls only labels",
@@ -330,7 +330,7 @@ TABLES = (
     ),
     View(
         name="thresholds",
-        function="threshold_views.thresholds",
+        function="analysis_tables.thresholds",
         artifact="thresholds",
         settings="only checkpoints labels",
         caption=(

@@ -1,7 +1,7 @@
-"""Figures of a study: accuracy and metrics, and distance of checkpoints."""
+"""Figures of a study: accuracy, metrics, distance, states and kinds of change."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from itertools import cycle
 from typing import Any
 
@@ -11,12 +11,26 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
+from persistcal.evaluation.metrics.registry import METRICS
 from persistcal.report import drawing
-from persistcal.report.latex import PLACE
-from persistcal.report.layout import Names
-from persistcal.report.tables import Described, checkpoint_rows
+from persistcal.report.analysis_tables import (
+    CHANGE_METRICS,
+    OF_KNOWLEDGE_ENDS,
+    with_wider_intervals,
+)
+from persistcal.report.latex import ENDS, PAIR, PLACE
+from persistcal.report.layout import DisplayNames, Names, place_title
+from persistcal.report.tables import (
+    STATES_METRICS,
+    STATES_PLACE,
+    Described,
+    checkpoint_rows,
+    mean_rows,
+    pair_title,
+)
 
 EARLIER, EVALUATION = "#D81B60", "#1E88E5"  # the paper's colours
+_MOST_DRAWN = 7  # estimators in the figure of states; more look alike
 _UNITS = ((1e12, "trillion"), (1e9, "billion"), (1e6, "million"), (1e3, "thousand"))
 
 # Panels: the measure, its title, and its value for confidence that follows nothing
@@ -273,4 +287,137 @@ def distance_figure(pairs: pd.DataFrame, *, models: Names, estimators: Names) ->
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     handles = drawing.legend_handles(styles, estimators, markersize=4, linewidth=0.9)
     drawing.add_legend(figure, handles, columns=3)
+    return figure
+
+
+@drawing.house_style()
+def states_figure(
+    compared: pd.DataFrame,
+    *,
+    checkpoints: DisplayNames,
+    labels: DisplayNames,
+    only: Sequence[str],
+) -> Figure:
+    """Draw the differences of each pair of checkpoints: a row of panels per model and dataset.
+
+    The figure shows the first seven of the estimators `only`, or of all if none of them occurs.
+    """
+    rows = mean_rows(compared)
+    if rows.empty:
+        return drawing.only_text("No two checkpoints answered a question in common.")
+    estimators = [name for name in rows["estimator"].unique() if name]
+    chosen = [name for name in only if name in estimators] or estimators
+    drawn = drawing.in_legend_order(set(chosen), labels["estimators"])[:_MOST_DRAWN]
+    styles = drawing.looks(drawn)
+    places = list(rows.groupby(STATES_PLACE, sort=False))
+    height = 0.6 + 0.4 * max(group.groupby(PAIR).ngroups for _, group in places)
+    figure, panels = drawing.grid(
+        len(places), len(STATES_METRICS), width=2.2, height=height, share_y="row"
+    )
+    for panel, (place, group) in zip(panels, places, strict=True):
+        firsts = group.drop_duplicates(PAIR).to_dict("records")
+        positions = {(row["earlier"], row["later"]): i for i, row in enumerate(firsts)}
+        for axes, metric in zip(panel, STATES_METRICS, strict=True):
+            drawing.draw_reference(axes, 0, upright=True)
+            for name in [""] if metric == "accuracy" else drawn:
+                matching = group[(group["metric"] == metric) & (group["estimator"] == name)]
+                offset = (drawn.index(name) - (len(drawn) - 1) / 2) / 9 if name else 0.0
+                look: dict[str, Any] = {"color": drawing.GRAY, "marker": "o"}
+                if name:
+                    look = drawing.line_look(styles[name])
+                for row in matching.dropna(subset=["difference"]).to_dict("records"):
+                    y = positions[row["earlier"], row["later"]] + offset
+                    ends = [row[end] for end in ENDS]
+                    axes.plot(ends, [y, y], color=look["color"], linewidth=0.9, alpha=0.7)
+                    axes.plot([row["difference"]], [y], markersize=3.5, **look)
+            heading = METRICS[metric].heading if metric in METRICS else "Accuracy"
+            axes.set_xlabel(f"Difference of {heading}")
+        panel[0].set_yticks(
+            range(len(firsts)), [pair_title(row, checkpoints) for row in firsts]
+        )
+        panel[0].set_ylim(len(firsts) - 0.5, -0.5)
+        panel[0].set_title(place_title(place, labels), loc="left")
+    handles = drawing.legend_handles(styles, labels["estimators"], markersize=4)
+    drawing.add_legend(figure, handles, columns=4)
+    return figure
+
+
+def _with_distinct_markers(styles: Mapping[str, drawing.Look]) -> dict[str, drawing.Look]:
+    """Return styles with distinct markers, for print; families can share a marker."""
+    distinct: dict[str, drawing.Look] = {}
+    for name, look in styles.items():
+        taken = {used.marker for used in distinct.values()}
+        free = [marker for marker in drawing.MATPLOTLIB_MARKERS if marker not in taken]
+        marker = look.marker if look.marker in free or not free else free[0]
+        distinct[name] = look._replace(marker=marker)
+    return distinct
+
+
+def _draw_end_correct(axes: Axes, changes: Sequence[Mapping[Hashable, Any]]) -> None:
+    """Draw the contrast AUC of the end-correct baseline in each row of one pair."""
+    for row, change in enumerate(changes):
+        gained, lost = change["improvement"], change["regression"]
+        if change["n_pairs"] == 1 and gained + lost:
+            share = gained / (gained + lost)
+            look: dict[str, Any] = {"color": drawing.GRAY, "linewidth": 0.9}
+            axes.plot([share] * 2, [row - 0.5, row + 0.5], linestyle=(0, (4, 3)), **look)
+
+
+@drawing.house_style()
+def changes_figure(
+    measured: pd.DataFrame, *, only: Sequence[str], labels: DisplayNames
+) -> Figure:
+    """Draw metrics of each kind of change: a row per change, a marker per estimator.
+
+    For an estimator that was trained on several datasets, the first is drawn. The reference of
+    the contrast AUC, for a change of one pair, is the end-correct baseline: it follows nothing,
+    and its contrast AUC is the share of gained questions.
+    """
+    rows = with_wider_intervals(measured, only)
+    rows = rows.drop_duplicates([*PLACE, "change", "estimator", "metric"])
+    drawn = drawing.in_legend_order(set(rows["estimator"]), labels["estimators"])
+    styles = _with_distinct_markers(drawing.looks(drawn))
+    places = list(rows.groupby(PLACE, sort=False))
+    most = max(group["change"].nunique() for _, group in places)
+    height = 0.6 + most * (0.1 + 0.1 * len(drawn))
+    columns = [(metric, "value", ENDS) for metric in CHANGE_METRICS]
+    if rows["of_knowledge"].notna().any():
+        columns.append(("delta0_balanced", "of_knowledge", OF_KNOWLEDGE_ENDS))
+    figure, panels = drawing.grid(
+        len(places), len(columns), width=3.0, height=height, share_y="row"
+    )
+    for panel, (place, group) in zip(panels, places, strict=True):
+        changes = group.drop_duplicates("change").to_dict("records")
+        positions = {row["change"]: i for i, row in enumerate(changes)}
+        for axes, (metric, value, ends) in zip(panel, columns, strict=True):
+            is_value = value == "value"
+            if metric == "auc":
+                _draw_end_correct(axes, changes)
+            else:
+                reference = CHANGE_METRICS[metric] if is_value else 0.0
+                drawing.draw_reference(axes, reference, upright=True)
+            of_metric = group[group["metric"] == metric].dropna(subset=[value])
+            for row in of_metric.to_dict("records"):
+                style = styles[row["estimator"]]
+                nth = drawn.index(row["estimator"]) - (len(drawn) - 1) / 2
+                y = positions[row["change"]] + 0.8 * nth / max(1, len(drawn))
+                reach = [row[end] for end in ends]
+                axes.plot(reach, [y, y], color=style.light, linewidth=1.0, zorder=2)
+                drawing.draw_marker(axes, row[value], y, style, size=20)
+            for edge in range(1, len(changes)):
+                axes.axhline(edge - 0.5, color="#d0d0d0", linewidth=0.6, zorder=0)
+            axes.grid(visible=False, axis="y")
+            axes.set_xlabel(
+                f"Contrast-set {METRICS[metric].heading}"
+                if is_value
+                else "Δ_K, beyond chance flips"
+            )
+        counted = [f"{r['change']}\n+{r['improvement']} −{r['regression']}" for r in changes]
+        panel[0].set_yticks(range(len(changes)), counted)
+        panel[0].set_ylim(len(changes) - 0.5, -0.5)
+        panel[0].tick_params(axis="y", length=0)
+        if len(places) > 1:
+            panel[0].set_title(place_title(place, labels), loc="left")
+    handles = drawing.legend_handles(styles, labels["estimators"], markersize=5, linestyle="")
+    drawing.add_legend(figure, handles, columns=4)
     return figure

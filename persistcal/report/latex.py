@@ -18,6 +18,8 @@ PREAMBLE = r"% needs \usepackage{amsmath,amsfonts,booktabs,graphicx,xcolor}"
 MISSING = "--"
 PLACE = ["model", "dataset"]
 TRAINED = ["train_dataset", "estimator"]
+PAIR = ["earlier", "later"]
+ENDS = ["lower_2_5pct", "upper_97_5pct"]
 PARTLY = " (1/3): mean over one of three pairs of checkpoints, as the others do not define it."
 
 _GREEK = (

@@ -6,15 +6,19 @@ from typing import Any
 
 import pandas as pd
 
+from persistcal.evaluation.metrics.registry import names
 from persistcal.evaluation.proportions import wilson
+from persistcal.evaluation.samples import LEVEL
 from persistcal.report import latex
-from persistcal.report.latex import MISSING, Printed, escape, number
+from persistcal.report.latex import ENDS, MISSING, PAIR, Printed, escape, interval, number
 from persistcal.report.layout import DisplayNames, Names
 
 # `revision`, `label` and `tokens`, if known, by model and checkpoint, in order;
 # tokens seen in training are a number, or its digits as text
 Described = Mapping[str, Mapping[str, Mapping[str, Any]]]
 
+STATES_PLACE = ["model", "other_model", "dataset"]
+STATES_METRICS = ("accuracy", *names("full"))
 _UNITS = {12: "trillions", 9: "billions", 6: "millions", 3: "thousands"}
 _CATEGORY_COLUMNS = 3
 _EXAMPLES_PER_CATEGORY = 2
@@ -105,6 +109,59 @@ def square(model: str, heads: Sequence[str], rows: Sequence[str]) -> list[str]:
     """Return the tabular of a model, with a column per checkpoint."""
     head = [*latex.title(model, len(heads) + 1, ruled=True), latex.line(["", *heads])]
     return latex.tabular(f"l{'c' * len(heads)}", head, [rows])
+
+
+def mean_rows(states: pd.DataFrame) -> pd.DataFrame:
+    """Return the differences of accuracies, and of the estimators' means over seeds."""
+    return states[states["seed"].isin(["", "mean"])].drop(columns="seed")
+
+
+def pair_title(row: Mapping[Hashable, Any], checkpoints: DisplayNames) -> str:
+    """Return the printed names of the two checkpoints of a row."""
+    models = row["model"], row.get("other_model") or row["model"]
+    labels = [checkpoints.get(model, {}) for model in models]
+    return " → ".join(of.get(row[end], row[end]) for of, end in zip(labels, PAIR, strict=True))
+
+
+def states(
+    compared: pd.DataFrame, *, checkpoints: DisplayNames, labels: DisplayNames
+) -> Printed:
+    """Differences between two checkpoints, or two models, with their intervals."""
+
+    def difference(row: Mapping[Hashable, Any]) -> str:
+        value = number(row["difference"])
+        if row["lower_2_5pct"] != row["lower_2_5pct"]:
+            return value
+        value = rf"\textbf{{{value}}}" if row["p_holm"] < LEVEL else value
+        return f"{value} {interval(*(row[end] for end in ENDS))}"
+
+    def cells(records: list[dict[Hashable, Any]]) -> tuple[list[str], list[str]]:
+        name = records[0]["estimator"]
+        values = {row["metric"]: difference(row) for row in records}
+        own = [escape(labels["estimators"].get(name, name))]
+        own += [values.get(metric, "") for metric in STATES_METRICS]
+        return [escape(pair_title(records[0], checkpoints))], own
+
+    rows = mean_rows(compared)
+    heads = ["Checkpoints", "Estimator", "Accuracy", *map(latex.metric_head, names("full"))]
+    groups = latex.nested(
+        rows,
+        cells,
+        PAIR,
+        span=len(heads),
+        labels=labels,
+        place=STATES_PLACE,
+        inner=["estimator"],
+    )
+    caption = (
+        "Differences between two checkpoints on the questions that both answered, the later "
+        "one minus the earlier one, with 95 % intervals: accuracies, and AUC, Brier score and "
+        "SmoothECE (without an interval) of each estimator on all questions. Bold: told from "
+        "zero at 5 % (McNemar's exact test, or a bootstrap of groups if questions have groups; "
+        "paired bootstrap), adjusted by Holm's method for the pairs of a model."
+    )
+    body = latex.tabular(f"ll{'c' * len(STATES_METRICS)}", [latex.line(heads)], groups)
+    return Printed(latex.floating(body, caption=caption, label="states", shrink=True), rows)
 
 
 def unsaid(counts: pd.DataFrame, *, checkpoints: DisplayNames, labels: DisplayNames) -> Printed:

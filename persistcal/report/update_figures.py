@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -20,10 +21,11 @@ from persistcal.report.analysis_tables import chosen_rows
 from persistcal.report.latex import PLACE
 from persistcal.report.layout import DisplayNames, Names, place_title
 from persistcal.report.phrases import exact_percent
-from persistcal.report.threshold_views import MOST_CURVES
 
 N_REPLICATES = 200  # of a band
+MOST_CURVES = 5  # estimators in a panel
 _CERTIFIED: dict[str, Any] = {"facecolor": "#d8efe4", "linewidth": 0}
+_ONE = "There is only one checkpoint, so nothing changed."
 _DASHED = (0, (3, 2))  # lines of the first checkpoint
 _COLOURS = {"gained": "#1a8f63", "lost": "#cf4436", "unchanged": "#8b8f98"}
 
@@ -73,8 +75,16 @@ def _choose(
     return chosen
 
 
-def _panels(chosen: Sequence[_Chosen], labels: DisplayNames) -> tuple[Figure, list[_Panel]]:
+def _panels(
+    predictions: pd.DataFrame,
+    checkpoints: Mapping[str, Names],
+    labels: DisplayNames,
+    only: Sequence[str],
+) -> tuple[Figure, list[_Panel]]:
     """Return a figure with a row per model and dataset, and a panel per estimator."""
+    chosen = _choose(predictions, checkpoints, labels, only)
+    if not chosen:
+        return drawing.only_text(_ONE), []
     names = list(dict.fromkeys(chain.from_iterable(one.runs for one in chosen)))
     styles = drawing.looks(names)
     n_columns = max(len(one.runs) for one in chosen)
@@ -100,7 +110,7 @@ def _line(panel: _Panel, k: int, **look: Any) -> dict[str, Any]:  # noqa: ANN401
     return {"color": panel.style.light, "linewidth": 1.5, **style, **look}
 
 
-def _end_handles(panels: Sequence[_Panel]) -> list[Line2D]:
+def _end_handles(panels: Sequence[_Panel]) -> list[Artist]:
     """Return the legend's entries of both checkpoints, with their names if all share them."""
     named = {panel.ends for panel in panels}
     ends = next(iter(named)) if len(named) == 1 else ("first checkpoint", "last checkpoint")
@@ -109,9 +119,6 @@ def _end_handles(panels: Sequence[_Panel]) -> list[Line2D]:
         Line2D([], [], label=ends[0], linestyle=_DASHED, **look),
         Line2D([], [], label=ends[1], **look),
     ]
-
-
-_ONE = "There is only one checkpoint, so nothing changed."
 
 
 @drawing.house_style()
@@ -126,10 +133,9 @@ def reliability_figure(
 
     Accuracy is smoothed as in SmoothECE. The last checkpoint has a 95 % bootstrap band.
     """
-    chosen = _choose(predictions, checkpoints, labels, only)
-    if not chosen:
-        return drawing.only_text(_ONE)
-    figure, panels = _panels(chosen, labels)
+    figure, panels = _panels(predictions, checkpoints, labels, only)
+    if not panels:
+        return figure
     for panel in panels:
         panel.axes.plot(
             [0, 1], [0, 1], color=drawing.GRAY, linewidth=0.7, linestyle=(0, (4, 3))
@@ -167,10 +173,9 @@ def threshold_figure(
     labels of the last checkpoint certify are shaded. `threshold` has `precision` and `delta`.
     """
     settings = EvaluationSettings(precision=threshold["precision"], delta=threshold["delta"])
-    chosen = _choose(predictions, checkpoints, labels, only)
-    if not chosen:
-        return drawing.only_text(_ONE)
-    figure, panels = _panels(chosen, labels)
+    figure, panels = _panels(predictions, checkpoints, labels, only)
+    if not panels:
+        return figure
     for panel in panels:
         axes, answers, last = panel.axes, panel.answers, len(panel.answers.checkpoints) - 1
         certified = curves.certified_ranges(answers, panel.runs, last, settings)
@@ -188,7 +193,7 @@ def threshold_figure(
     panels[0].axes.set_ylabel("Share")
     look: dict[str, Any] = {"color": drawing.GRAY}
     target = exact_percent(settings.precision)
-    handles: list[Line2D | Patch] = [
+    handles = [
         *_end_handles(panels),
         Line2D([], [], label="precision (right answers)", linewidth=1.5, **look),
         Line2D([], [], label="coverage (answered questions)", linewidth=0.7, **look),
@@ -211,10 +216,9 @@ def shifts_figure(
 
     Confidence that follows knowledge moves right in gained and left in lost questions.
     """
-    chosen = _choose(predictions, checkpoints, labels, only)
-    if not chosen:
-        return drawing.only_text(_ONE)
-    figure, panels = _panels(chosen, labels)
+    figure, panels = _panels(predictions, checkpoints, labels, only)
+    if not panels:
+        return figure
     edges = np.arange(curves.N_BINS + 1) / curves.N_BINS
     for panel in panels:
         last, names = len(panel.answers.checkpoints) - 1, []
@@ -286,4 +290,62 @@ def label_curve_figure(
         line[0].set_ylabel(one.title if len(chosen) > 1 else "Share")
     handles = drawing.legend_handles(styles, labels["estimators"], markersize=4)
     drawing.add_legend(figure, handles, columns=3)
+    return figure
+
+
+@drawing.house_style()
+def risk_coverage_figure(
+    predictions: pd.DataFrame,
+    *,
+    checkpoints: Mapping[str, Names],
+    labels: DisplayNames,
+    only: Sequence[str],
+) -> Figure:
+    """Draw the risk–coverage curves of the first and the last checkpoint of each model.
+
+    The risk at coverage k / n is the share of wrong answers among the k most confident of n
+    answers, its expectation if confidences are equal, and the mean over seeds. `only` names the
+    estimators to draw: the first five if there are more, of all if none has a row.
+    """
+    rows = chosen_rows(predictions, only)
+    drawn = drawing.in_legend_order(set(rows["estimator"]), labels["estimators"])[:MOST_CURVES]
+    styles = drawing.looks(drawn)
+    places = list(rows.groupby(PLACE, sort=False))
+    n_columns = min(3, len(places))
+    figure, panels = drawing.grid(
+        -(-len(places) // n_columns), n_columns, width=2.9, height=2.5
+    )
+    axes_in_order = [axes for row in panels for axes in row]
+    for axes, (place, group) in zip(axes_in_order, places, strict=False):
+        names = list(checkpoints[str(place[0])])
+        for end, width, alpha in ((names[0], 0.9, 0.6), (names[-1], 1.7, 1.0)):
+            at_end = group[group["checkpoint"] == end]
+            for name in drawn:
+                rows_of_name = at_end[at_end["estimator"] == name]
+                if rows_of_name.empty:
+                    continue
+                answers = align(rows_of_name, [end]).answers
+                runs = [run[0] for run in answers.confidence.values()]
+                coverage, risk = curves.mean_curve(runs, answers.correct[0])
+                color = drawing.line_look(styles[name])["color"]
+                style = "-" if end == names[-1] else "--"
+                axes.plot(coverage, risk, style, color=color, linewidth=width, alpha=alpha)
+        axes.set_title(place_title(place, labels), loc="left")
+        axes.set_xlabel("Coverage")
+        axes.set_xlim(0, 1)
+        axes.set_ylim(bottom=0)
+    for axes in axes_in_order[len(places) :]:
+        axes.set_visible(False)
+    for row in panels:
+        row[0].set_ylabel("Risk (share of wrong answers)")
+    handles = drawing.legend_handles(styles, labels["estimators"], marker="", linestyle="-")
+    ends = [f"{end} checkpoint" for end in ("first", "last")]
+    if len(checkpoints) == 1:
+        [names] = ([*named.values()] for named in checkpoints.values())
+        ends = [f"{end}: {name}" for end, name in zip(ends, (names[0], names[-1]), strict=True)]
+    handles += [
+        Line2D([], [], color=drawing.GRAY, linestyle="--", linewidth=0.9, label=ends[0]),
+        Line2D([], [], color=drawing.GRAY, linestyle="-", linewidth=1.7, label=ends[1]),
+    ]
+    drawing.add_legend(figure, handles, columns=2 * n_columns)
     return figure

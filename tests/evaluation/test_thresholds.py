@@ -39,8 +39,9 @@ from persistcal.evaluation.thresholds import (
     explain_change,
     select_threshold,
 )
-from persistcal.report.threshold_views import mean_curve, risk_coverage_figure
-from persistcal.report.threshold_views import thresholds as threshold_table
+from persistcal.report.analysis_tables import thresholds as threshold_table
+from persistcal.report.curves import mean_curve
+from persistcal.report.update_figures import risk_coverage_figure
 from persistcal.store import artifacts
 
 

@@ -7,8 +7,10 @@ import pandas as pd
 import pytest
 from make_plain_table import make_plain_table
 
-from persistcal.report import change_views
-from persistcal.report.change_views import by_change, changes_figure, thresholds_by_change
+from persistcal.report import tables
+from persistcal.report.analysis_tables import by_change, thresholds_by_change
+from persistcal.report.catalogue import TABLES
+from persistcal.report.figures import changes_figure, states_figure
 from persistcal.report.page.contents import Stage
 from persistcal.report.page.overview import of_states
 from persistcal.store import artifacts
@@ -27,7 +29,8 @@ def print_table(name, table, rows, folder, **settings):
     """Return LaTeX and CSV of a table, for rows in a file."""
     path = str(folder / f"{table.name}.csv")
     artifacts.write_csv(rows, path, table)
-    entry = {"function": f"persistcal.report.change_views.{name}", "artifact": table.name}
+    [view] = [view for view in TABLES if view.name == name]
+    entry = {"function": view.path, "artifact": table.name}
     return make_plain_table([path], table={**entry, "settings": {"labels": LABELS, **settings}})
 
 
@@ -58,7 +61,7 @@ def test_differences_of_checkpoints_have_intervals_and_are_bold_if_significant(t
 
 
 def test_differences_of_accuracy_are_summarised_in_sentences():
-    rows = change_views.mean_rows(states())
+    rows = tables.mean_rows(states())
     more = [rows.iloc[:1].assign(earlier="y", later=name, p_holm=0.3) for name in "wv"]
     stages = {"m": {"x": Stage("40%", None), "y": Stage("50%", None)}}
     study = SimpleNamespace(stages=stages, labels=LABELS)
@@ -76,7 +79,7 @@ def test_differences_of_accuracy_are_summarised_in_sentences():
 
 def test_the_figure_of_checkpoints_shows_differences_with_intervals():
     settings = {"checkpoints": CHECKPOINTS, "labels": LABELS}
-    figure = change_views.states_figure(states(), only=["other"], **settings)
+    figure = states_figure(states(), only=["other"], **settings)
     accuracy, auc, *_ = figure.axes
     lines = [line.get_xydata().tolist() for line in accuracy.lines]
     assert lines == [[[0, 0], [0, 1]], [[0.05, 0], [0.2, 0]], [[0.125, 0]]]
@@ -84,16 +87,16 @@ def test_the_figure_of_checkpoints_shows_differences_with_intervals():
     assert [tick.get_text() for tick in accuracy.get_yticklabels()] == ["40% → 50%"]
     titles = [axes.get_title(loc="left") for axes in figure.axes[::4]]
     assert titles == ["Model m, R&D", "Model m → Model n, R&D"]
-    with_oracle = change_views.states_figure(states(), only=["oracle"], **settings)
+    with_oracle = states_figure(states(), only=["oracle"], **settings)
     assert [text.get_text() for text in with_oracle.legends[0].get_texts()] == ["Oracle"]
 
 
 def test_the_figure_without_two_comparable_checkpoints_explains_itself():
     no_states = artifacts.empty(artifacts.STATES)
     settings = {"checkpoints": {}, "labels": LABELS}
-    figure = change_views.states_figure(no_states, only=[], **settings)
+    figure = states_figure(no_states, only=[], **settings)
     assert figure.axes[0].get_title() == "No two checkpoints answered a question in common."
-    table = change_views.states(no_states, **settings)
+    table = tables.states(no_states, **settings)
     assert table.rows.empty and r"\bottomrule" in table.tex
 
 

@@ -12,7 +12,6 @@ from persistcal.evaluation.contrast import ContrastSet
 from persistcal.evaluation.findings import CALIBRATION, FOLLOWING, THRESHOLD
 from persistcal.evaluation.predictions import ABSENT, partly_shared, shared_by_models
 from persistcal.evaluation.samples import LEVEL
-from persistcal.report.change_views import pair_title
 from persistcal.report.layout import place_title
 from persistcal.report.page.contents import Contents, Part, StudyTables
 from persistcal.report.page.sentences import (
@@ -31,6 +30,7 @@ from persistcal.report.phrases import (
     short_interval,
     threshold_sentence,
 )
+from persistcal.report.tables import pair_title
 
 
 class Sentence(NamedTuple):
