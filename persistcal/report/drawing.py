@@ -168,7 +168,11 @@ def colour_and_marker(place: int) -> tuple[str, str]:
 def looks(estimators: Iterable[str]) -> dict[str, Look]:
     """Return the look of each of a study's estimators; their order decides variants."""
     names = list(dict.fromkeys(estimators))
-    families = {name: _family(name, names) for name in names}
+    families = {}
+    for name in names:  # the known method, or else the shortest estimator, that it begins with
+        known = [f for method, f in _FAMILIES.items() if f"{name}_".startswith(f"{method}_")]
+        others = [other for other in names if f"{name}_".startswith(f"{other}_")]
+        families[name] = min(known or others, key=len)
     styles = dict(_KNOWN)
     for family in families.values():
         if family not in styles:
@@ -186,16 +190,6 @@ def looks(estimators: Iterable[str]) -> dict[str, Look]:
             dash = _DASHES[(variant - 1) % len(_DASHES)]
         found[name] = Look(families[name], light, dark, marker_of, dash, variant)
     return {name: found[name] for name in names}
-
-
-def _family(name: str, names: list[str]) -> str:
-    """Return the known method, or else the shortest estimator, that `name` begins with."""
-    known = [family for method, family in _FAMILIES.items() if _begins_with(name, method)]
-    return min(known or [other for other in names if _begins_with(name, other)], key=len)
-
-
-def _begins_with(name: str, method: str) -> bool:
-    return f"{name}_".startswith(f"{method}_")
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from persistcal.evaluation.metrics.registry import METRICS
-from persistcal.report.grid import Cell, Grid, Row
+from persistcal.report.grid import Cell, Grid
 from persistcal.report.layout import DisplayNames, place_title
 
 PREAMBLE = r"% needs \usepackage{amsmath,amsfonts,booktabs,graphicx,xcolor}"
@@ -178,7 +178,10 @@ def results_table(grids: Sequence[Grid], *, caption: str, label: str) -> str:
         [
             *([r"\addlinespace[3pt]"] if place else []),
             *_headline(block.title, "" if place else _heading(grid, grids), width),
-            *(line([_name(row), *map(_text, row.cells)]) for row in block.rows),
+            *(
+                line([_SUB_ROW * row.indent + escape(row.label), *map(_text, row.cells)])
+                for row in block.rows
+            ),
         ]
         for grid in grids
         for place, block in enumerate(grid.blocks)
@@ -187,10 +190,6 @@ def results_table(grids: Sequence[Grid], *, caption: str, label: str) -> str:
     caption += PARTLY * any(cell.pairs for cell in cells)
     lines = tabular(f"l{'c' * width}", heads, blocks)
     return floating(lines, caption=caption, label=label, shrink=width > 6)
-
-
-def _name(row: Row) -> str:
-    return _SUB_ROW * row.indent + escape(row.label)
 
 
 def _text(cell: Cell) -> str:

@@ -218,7 +218,7 @@ def _accuracy_line(found: Finding) -> tuple[str, str]:
     if found.mark == findings.NONE:
         return "", ""
     ends = f"{short(found.evidence['earlier'])} → {short(found.evidence['later'])}"
-    return f"{ends}, by {short(found.value)} {_interval(found)}", ""
+    return f"{ends}, by {short(found.value)} {short_interval(found.lower, found.upper)}", ""
 
 
 def _following_line(found: Finding) -> tuple[str, str]:
@@ -228,12 +228,8 @@ def _following_line(found: Finding) -> tuple[str, str]:
         return "", ""
     name = found.evidence["lacking"]
     name = name if name in STATISTICS else "moved"
-    brief = f"{_name_of(name)} {_statistic(found, name)}"
+    brief = f"{STATISTICS[name].heading.lower()} {_statistic(found, name)}"
     return "" if found.word == words.TOO_FEW else f"{brief}; .5 is chance", brief
-
-
-def _name_of(statistic: str) -> str:
-    return STATISTICS[statistic].heading.lower()
 
 
 def _statistic(found: Finding, name: str) -> str:
@@ -281,10 +277,6 @@ _LINES: Mapping[str, Callable[[Finding], tuple[str, str]]] = {
 }
 
 
-def _interval(found: Finding) -> str:
-    return short_interval(found.lower, found.upper)
-
-
 def _percents(found: Finding) -> str:
     return f"[{100 * found.lower:.0f}, {100 * found.upper:.0f}]"
 
@@ -301,13 +293,14 @@ def accuracy_sentence(found: Finding, earlier: str, later: str) -> str:
         f"question{'' if gained == 1 else 's'} gained, {lost:,} lost. "
     )
     values = f"from {short(numbers['earlier'])} to {short(numbers['later'])}"
+    ends = short_interval(found.lower, found.upper)
     if found.word != findings.CAN_BE_CHANCE:
         size = short(abs(found.value) if found.word != findings.HOLDS else found.value)
-        return f"{text}Accuracy {found.word} {values}, by {size} {_interval(found)}."
+        return f"{text}Accuracy {found.word} {values}, by {size} {ends}."
     name = "bootstrap of groups" if numbers["has_groups"] else "McNemar's test"
     return (
         f"{text}Accuracy goes {values}; the difference of {short(found.value)} "
-        f"{_interval(found)} {found.word} ({name}, p = {short(numbers['p_value'])})."
+        f"{ends} {found.word} ({name}, p = {short(numbers['p_value'])})."
     )
 
 
@@ -443,7 +436,7 @@ def _reasons(found: Finding) -> str:
         name = lacking.removeprefix(f"{words.PLACEBO}: ")
         return f"a placebo ({name}) earns the word, too; {moved}"
     if lacking in STATISTICS:
-        failed = f"{_name_of(lacking)} {_statistic(found, lacking)}"
+        failed = f"{STATISTICS[lacking].heading.lower()} {_statistic(found, lacking)}"
         return failed if lacking == "moved" else f"{failed}, {moved}"
     before, after = (
         " and ".join(_statistic(found, name) for name in names) for names in (KNEW, KNOWS)
@@ -647,5 +640,5 @@ def possible_errors(verdicts: Iterable[object]) -> list[str]:
         return []
     return [
         f"Each of these {n_verdicts:,} verdicts is wrong with a probability of at most "
-        f"{chance(LEVEL)}: expect up to {LEVEL * n_verdicts:.2g} wrong ones among them."
+        f"{exact_percent(LEVEL)}: expect up to {LEVEL * n_verdicts:.2g} wrong ones among them."
     ]

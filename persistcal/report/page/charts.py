@@ -47,29 +47,20 @@ def calibration(part: Part, *, seed: int) -> list[list[dict[str, Any]]]:
         bootstrap_counts(part.answers.groups[mask], n_replicates=N_REPLICATES, seed=seed)
         for mask in answered
     ]
-    return [
-        [
-            _diagram([run[k, mask] for run in runs], correct[k, mask] == 1, counts[k])
-            for k, mask in enumerate(answered)
-        ]
-        for runs in part.members.values()
-    ]
-
-
-def _diagram(
-    runs: Runs, correct: NDArray[np.bool_], counts: NDArray[np.uint8]
-) -> dict[str, Any]:
-    smece, points = curves.reliability_curve(runs, correct, counts)
-    return {
-        "smece": round(smece, 4),
-        "points": points.round(3).tolist(),
-        "right": _rounded(curves.histogram(runs, correct)),
-        "wrong": _rounded(curves.histogram(runs, ~correct)),
-    }
-
-
-def _rounded(counts: NDArray[np.float64]) -> list[float]:
-    return counts.round(1).tolist()
+    diagrams: list[list[dict[str, Any]]] = []
+    for runs in part.members.values():
+        diagrams.append([])
+        for k, mask in enumerate(answered):
+            stated, right = [run[k, mask] for run in runs], correct[k, mask] == 1
+            smece, points = curves.reliability_curve(stated, right, counts[k])
+            diagram = {
+                "smece": round(smece, 4),
+                "points": points.round(3).tolist(),
+                "right": curves.histogram(stated, right).round(1).tolist(),
+                "wrong": curves.histogram(stated, ~right).round(1).tolist(),
+            }
+            diagrams[-1].append(diagram)
+    return diagrams
 
 
 def shifts(part: Part) -> list[list[dict[str, list[list[float]]]]]:
@@ -78,7 +69,7 @@ def shifts(part: Part) -> list[list[dict[str, list[list[float]]]]]:
     return [
         [
             {
-                kind: list(map(_rounded, both))
+                kind: [counts.round(1).tolist() for counts in both]
                 for kind, both in curves.shifts(runs, correct, p.earlier, p.later).items()
             }
             for p in part.pairs
@@ -94,10 +85,16 @@ def risk_curves(part: Part) -> list[list[Curve]]:
     """
     correct = part.answers.correct
     ends = (0, -1) if len(correct) > 1 else ()
-    return [
-        [_thinned(*curves.mean_curve([run[k] for run in runs], correct[k])) for k in ends]
-        for runs in part.members.values()
-    ]
+    drawn: list[list[Curve]] = []
+    for runs in part.members.values():
+        drawn.append([])
+        for k in ends:
+            points = np.column_stack(curves.mean_curve([run[k] for run in runs], correct[k]))
+            if len(points):
+                kept = np.linspace(0, len(points) - 1, min(len(points), N_POINTS)).round()
+                points = points[kept.astype(int)]
+            drawn[-1].append([[as_number(value) for value in point] for point in points])
+    return drawn
 
 
 def threshold_curves(
@@ -125,14 +122,6 @@ def threshold_curves(
                 "enough": curves.labels_that_certify(curve),
             }
     return shown
-
-
-def _thinned(coverage: NDArray[np.float64], risk: NDArray[np.float64]) -> Curve:
-    points = np.column_stack([coverage, risk])
-    if len(points):
-        kept = np.linspace(0, len(points) - 1, min(len(points), N_POINTS)).round()
-        points = points[kept.astype(int)]
-    return [[as_number(value) for value in point] for point in points]
 
 
 def flows(correct: NDArray[np.int8]) -> list[dict[str, int]]:
@@ -309,8 +298,7 @@ def pack(part: Part, chosen: NDArray[np.intp], words: dict[str, int]) -> dict[st
             "".join("-" if c == ABSENT else str(c) for c in row[chosen]) for row in part.correct
         ],
         "confidence": [
-            [_thousandths(row) for row in np.mean(runs, axis=0)[:, chosen]]
-            for runs in part.members.values()
+            _thousandths(np.mean(runs, axis=0)[:, chosen]) for runs in part.members.values()
         ],
     }
     if part.texts is not None:
@@ -320,8 +308,8 @@ def pack(part: Part, chosen: NDArray[np.intp], words: dict[str, int]) -> dict[st
     return packed
 
 
-def _thousandths(confidence: NDArray[np.float64]) -> list[int]:
-    return np.where(np.isnan(confidence), -1, np.round(1000 * confidence)).astype(int).tolist()
+def _thousandths(shares: NDArray[np.float64]) -> list[Any]:
+    return np.nan_to_num(np.round(1000 * shares), nan=-1).astype(int).tolist()
 
 
 def _texts(

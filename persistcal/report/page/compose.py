@@ -355,6 +355,16 @@ def _accuracy(study: Contents) -> list[dict[str, Any]]:
 def _part(part: Part, study: Contents, verdict: Verdict | None) -> dict[str, Any]:
     subject, stages = part.subject, study.stages[part.subject.model]
     roles = ["earlier"] * part.n_earlier + ["evaluation"] * len(part.answers.checkpoints)
+    thresholds: dict[str, Any] | None = None
+    if verdict:
+        selected = {row.member: row.thresholds for row in verdict.rows}
+        ends, target = verdict.update[:2], verdict.target
+        thresholds = {
+            "target": target,
+            "names": [verdict.update.earlier_name, verdict.update.later_name],
+            "selected": [selected.get(member, []) for member in part.members],
+            "estimators": charts.threshold_curves(part, ends, target),
+        }
     return {
         "key": f"{subject.model}/{subject.dataset}",
         "label": subject.title(study.labels),
@@ -391,21 +401,7 @@ def _part(part: Part, study: Contents, verdict: Verdict | None) -> dict[str, Any
         "update": list(verdict.update[:2]) if verdict else None,
         "broken": _broken(part, verdict),
         "risks": charts.risk_curves(part),
-        "thresholds": _threshold_data(part, verdict),
-    }
-
-
-def _threshold_data(part: Part, verdict: Verdict | None) -> dict[str, Any] | None:
-    """Return the curves of thresholds, and the thresholds that were selected."""
-    if verdict is None:
-        return None
-    update, target = verdict.update, verdict.target
-    selected = {row.member: row.thresholds for row in verdict.rows}
-    return {
-        "target": target,
-        "names": [update.earlier_name, update.later_name],
-        "selected": [list(selected.get(member, ())) for member in part.members],
-        "estimators": charts.threshold_curves(part, update[:2], target),
+        "thresholds": thresholds,
     }
 
 
@@ -443,9 +439,11 @@ def render(
     )
     script = "\n".join(_ASSETS.get_source(environment, name)[0] for name in _SCRIPTS)
     script = f"'use strict';\n(() => {{\n{script}\n}})();"
+    digests = [hashlib.sha256(text.encode()).digest() for text in (style, script)]
+    of_style, of_script = (f"sha256-{base64.b64encode(one).decode()}" for one in digests)
     policy = (
         "default-src 'none'; base-uri 'none'; form-action 'none'; "
-        f"style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
+        f"style-src '{of_style}'; script-src '{of_script}'; "
         "require-trusted-types-for 'script'; trusted-types 'none'"
     )
     return environment.get_template("page.html").render(
@@ -463,10 +461,6 @@ def family_classes(shown: Mapping[str, Look]) -> dict[str, str]:
     """Return the CSS class of each family of estimators."""
     families = dict.fromkeys(look.family for look in shown.values())
     return {family: f"f{place}" for place, family in enumerate(families)}
-
-
-def _digest(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def packed(data: Mapping[str, Any]) -> str:

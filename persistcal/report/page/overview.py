@@ -265,18 +265,15 @@ def counts(study: Contents) -> list[tuple[str, str]]:
     """Return the size of the study: numbers with their units."""
     parts = study.parts
     runs = [run for part in parts for run in part.answers.confidence.values()]  # of one ask
-
-    def plural(n: int, name: str) -> tuple[str, str]:
-        return f"{n:,}", name if n == 1 else f"{name}s"
-
-    return [
-        plural(len({p.subject.model for p in parts}), "model"),
-        plural(len({(p.subject.model, c) for p in parts for c in p.checkpoints}), "checkpoint"),
-        plural(len({p.subject.dataset for p in parts}), "dataset"),
-        plural(sum(len(p.answers.questions) for p in parts), "question"),
-        plural(len({e for p in parts for _, e in p.answers.estimators}), "estimator"),
-        plural(int(sum(np.sum(~np.isnan(run)) for run in runs)), "confidence"),
-    ]
+    sizes = {
+        "model": len({p.subject.model for p in parts}),
+        "checkpoint": len({(p.subject.model, c) for p in parts for c in p.checkpoints}),
+        "dataset": len({p.subject.dataset for p in parts}),
+        "question": sum(len(p.answers.questions) for p in parts),
+        "estimator": len({e for p in parts for _, e in p.answers.estimators}),
+        "confidence": int(sum(np.sum(~np.isnan(run)) for run in runs)),
+    }
+    return [(f"{n:,}", name if n == 1 else f"{name}s") for name, n in sizes.items()]
 
 
 def explorer_note(

@@ -25,6 +25,7 @@ from persistcal.report.phrases import (
     answer_to,
     as_number,
     exact_percent,
+    joined,
     short,
     slice_answer,
     slice_lines,
@@ -100,7 +101,7 @@ def _names(labels: Sequence[str]) -> str:
     shown = [f"“{label}”" if "," in label else label for label in labels[:MOST_NAMED]]
     if len(labels) > MOST_NAMED:
         shown.append(f"{len(labels) - MOST_NAMED} more")
-    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+    return joined(shown)
 
 
 def verdicts(study: Contents) -> list[Verdict | None]:
@@ -131,7 +132,8 @@ def _verdict(study: Contents, part: Part, found: Found) -> Verdict:
                     n_labels=numbers["n_labels"],
                 )
         rows.append(row)
-    rows.sort(key=lambda row: (row.is_baseline, -_or(row.follows, -1.0)))
+    follows = {row.member: row.follows.value if row.follows else np.nan for row in rows}
+    rows.sort(key=lambda row: (row.is_baseline, -np.nan_to_num(follows[row.member], nan=-1.0)))
     targets = [
         thresholds[member].evidence["target"] for member in members if member in thresholds
     ]
@@ -151,10 +153,6 @@ def _verdict(study: Contents, part: Part, found: Found) -> Verdict:
         found.slices,
         slice_lines(found.slices, study.labels["estimators"]),
     )
-
-
-def _or(answer: Answer | None, default: float) -> float:
-    return default if answer is None or np.isnan(answer.value) else answer.value
 
 
 def chance_of(found: Found | None) -> str:
