@@ -2,7 +2,7 @@
 
 import logging
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from itertools import product
 from typing import Any
@@ -93,8 +93,10 @@ def collect_rows(
             wanted = _wanted(codes, word_codes, checkpoints, datasets, skipped)
         part: dict[str, NDArray[Any]] = {name: codes[name][wanted] for name in NAMES}
         kept = batch.filter(pa.array(wanted))
-        numbers = _numbers(kept, row[wanted], scale, lenient) | _asks_and_groups(kept)
-        parts.append(part | {"row": row[wanted], **numbers})
+        part |= {"row": row[wanted], **_numbers(kept, row[wanted], scale, lenient)}
+        for name in {"ask", "group"} & {*kept.schema.names}:
+            part[name] = kept.column(name).to_pandas().to_numpy(object)
+        parts.append(part)
     for (kind, name), count in skipped.items():
         log.warning("Skipped %d rows of %s %r, which is not in the study", count, kind, name)
     if not sum(len(part["row"]) for part in parts):
@@ -113,6 +115,8 @@ def collect_rows(
             frame[name] = column
     frame["ask"] = read_asks(pd.Series(frame["ask"])) if "ask" in frame else np.int8(FIRST)
     if "group" in frame:
+        texts = ["" if text is None or text != text else str(text) for text in frame["group"]]
+        frame["group"] = np.array(texts, object)
         check_groups(frame["group"], frame["question_id"])
     rows = pd.DataFrame({"group": "", **frame}, copy=False)
     kind = batch.schema.field("confidence").type
@@ -177,29 +181,24 @@ def _arrow(column: pd.Series) -> pa.Array:
     return pa.array(words.where(column.notna()), from_pandas=True)
 
 
-def _asks_and_groups(batch: pa.RecordBatch) -> dict[str, NDArray[Any]]:
-    """Return the columns ask and group of a batch, if it has them."""
-    made: dict[str, NDArray[Any]] = {}
-    for name in ("ask", "group"):
-        if name in batch.schema.names:
-            values = batch.column(name).to_pandas().to_numpy(object)
-            made[name] = values
-    if "group" in made:
-        texts = ["" if text is None or text != text else str(text) for text in made["group"]]
-        made["group"] = np.array(texts, object)
-    return made
-
-
 def _codes(batch: pa.RecordBatch, name: str, word_codes: dict[str, int]) -> NDArray[np.int32]:
     """Return each word's index in `word_codes`, or -1 for a missing word; append new words."""
     # A training dataset that is not given is the dataset.
     column = batch.column(name if name in batch.schema.names else "dataset")
+
+    def code(word: str) -> int:
+        return word_codes.setdefault(word, len(word_codes)) if word else -1
+
+    return _by_word(column, code, -1).astype(np.int32)
+
+
+def _by_word(column: pa.Array, read: Callable[[str], Any], missing: object) -> NDArray[Any]:
+    """Return what `read` makes of each value as text, which reads each distinct text once."""
     if not pa.types.is_dictionary(column.type):
         column = column.cast(pa.string()).dictionary_encode()
-    words = column.dictionary.cast(pa.string()).to_pylist()
-    numbers = [word_codes.setdefault(word, len(word_codes)) if word else -1 for word in words]
-    indices = pc.fill_null(column.indices.cast(pa.int64()), len(words))
-    return np.array([*numbers, -1], dtype=np.int32)[indices.to_numpy(zero_copy_only=False)]
+    values = [read(word) for word in column.dictionary.cast(pa.string()).to_pylist()]
+    places = pc.fill_null(column.indices.cast(pa.int64()), len(values))
+    return np.array([*values, missing])[places.to_numpy(zero_copy_only=False)]
 
 
 def _wanted(
@@ -237,10 +236,7 @@ def _numbers(
     if pa.types.is_floating(label.type) or pa.types.is_integer(label.type):
         correct = _floats(label)
     else:
-        words: dict[str, int] = {}
-        codes = _codes(batch, "correct", words)
-        values = [TRUTHS.get(word.strip().lower(), np.nan) for word in words]
-        correct = np.array([*values, np.nan])[codes]
+        correct = _by_word(label, lambda word: TRUTHS.get(word.strip().lower(), np.nan), np.nan)
     missing = {
         f"no_{name}": _are_missing(batch.column(name)) if lenient else np.zeros(len(row), bool)
         for name in WORTH
@@ -271,10 +267,7 @@ def _on_scale(batch: pa.RecordBatch, scale: Scale) -> NDArray[np.float64]:
     unread = np.isnan(numbers) if not scale.words else np.ones(len(numbers), bool)
     if not unread.any() or pa.types.is_floating(column.type):
         return numbers
-    texts = column.filter(pa.array(unread)).cast(pa.string()).dictionary_encode()
-    values = [scale.number(text) for text in texts.dictionary.to_pylist()]
-    codes = pc.fill_null(texts.indices.cast(pa.int64()), len(values)).to_numpy()
-    numbers[unread] = np.array([*values, np.nan])[codes]
+    numbers[unread] = _by_word(column.filter(pa.array(unread)), scale.number, np.nan)
     return numbers
 
 
@@ -284,10 +277,7 @@ def _are_missing(column: pa.Array) -> NDArray[np.bool_]:
         return np.isnan(_floats(column))
     if pa.types.is_integer(column.type) or pa.types.is_boolean(column.type):
         return column.is_null().to_numpy(zero_copy_only=False)
-    words = column.cast(pa.string()).dictionary_encode()
-    is_empty = [is_missing(word) for word in words.dictionary.to_pylist()]
-    codes = pc.fill_null(words.indices.cast(pa.int64()), len(is_empty)).to_numpy()
-    return np.array([*is_empty, True])[codes]
+    return _by_word(column, is_missing, True)
 
 
 def _floats(column: pa.Array) -> NDArray[np.float64]:

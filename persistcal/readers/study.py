@@ -180,7 +180,11 @@ def _ask_again(
     names = list(dict.fromkeys(n for names in inputs.checkpoints.values() for n in names))
     has_names = bool(reading.names) or len(names) == len(files)
     if has_names and len(second_files) < len(files):
-        names = [_version_in(file, names) for file in second_files]
+        inside = ([n for n in names if n in Path(file).name] for file in second_files)
+        names = [
+            max(found, key=len, default=Path(file).stem)  # the longest version in its name
+            for file, found in zip(second_files, inside, strict=True)
+        ]
     named = replace(reading, names=names if has_names else ())
     try:
         second = _read_asked(second_files, named)
@@ -191,12 +195,6 @@ def _ask_again(
     with name_files_in_errors(*second_files):
         inputs.ask_again(second, second_files, greedy=bool(reading.greedy))
     return inputs
-
-
-def _version_in(file: str, names: Sequence[str]) -> str:
-    """Return the version that a file's name contains, the longest if several."""
-    inside = [name for name in names if name in Path(file).name]
-    return max(inside, key=len, default=Path(file).stem)
 
 
 def _read_asked(files: Sequence[str], reading: Reading) -> PredictionTables:
@@ -417,19 +415,16 @@ def _check_files(files: Sequence[str], reading: Reading) -> None:
         )
 
 
-def _note_matched(matched: Mapping[str, str]) -> list[str]:
-    if not matched:
-        return []
-    names = ", ".join(f"{given!r} is {name}" for given, name in matched.items())
-    return [f"Columns that differ only in case or spaces: {names}."]
-
-
-def _note_ignored(ignored: Sequence[str]) -> list[str]:
-    if not ignored:
-        return []
-    names = list_names(ignored)
-    log.warning("Ignored columns: %s", names)
-    return [f"Ignored columns: {names}."]
+def _note_columns(matched: Mapping[str, str], ignored: Sequence[str] = ()) -> list[str]:
+    """Return notes on columns that were matched by a similar name, or ignored."""
+    notes = []
+    if matched:
+        names = ", ".join(f"{given!r} is {name}" for given, name in matched.items())
+        notes.append(f"Columns that differ only in case or spaces: {names}.")
+    if ignored:
+        notes.append(f"Ignored columns: {list_names(ignored)}.")
+        log.warning("Ignored columns: %s", list_names(ignored))
+    return notes
 
 
 def _check_names(
@@ -512,7 +507,7 @@ def _read_predictions(
             )
             raise UserTableError(error.problem, hint if hint != Hint() else None) from None
     notes += [*(reading.scale or PROBABILITIES).describe()]
-    study.notes += [*notes, *_note_matched(matched), *_note_ignored(ignored)]
+    study.notes += [*notes, *_note_columns(matched, ignored)]
     return study
 
 
@@ -706,8 +701,7 @@ def _read_answers(
         *left_out,
         *errors,
         *scale.describe(),
-        *_note_matched(matched),
-        *_note_ignored(ignored),
+        *_note_columns(matched, ignored),
     ]
     return inputs
 
@@ -798,7 +792,7 @@ def _read_options(
     with name_files_in_errors(*(source.file for source in sources)):
         rows, left_out = _test_rows(pd.concat(parts, ignore_index=True))
         inputs = rate_options(rows, reading.estimators, normalisation=normalisation)
-    inputs.notes += [*notes, *left_out, *_note_matched(matched)]
+    inputs.notes += [*notes, *left_out, *_note_columns(matched)]
     return inputs
 
 
