@@ -149,10 +149,16 @@ if __name__ == "__main__":
     gc.disable()
     # Packages of some tests' studies; `warm_up` imports the packages of all studies.
     import datasets  # noqa: F401
+    import nbformat  # noqa: F401
     import openai  # noqa: F401
+    import requests  # noqa: F401
     import sentence_transformers  # noqa: F401
-    import snakemake.cli  # noqa: F401
+    import smart_open  # noqa: F401
+    import snakemake.cli
     import warm_up  # noqa: F401
+    import yte  # noqa: F401
+
+    snakemake.cli.get_argument_parser()  # finds the plugins
 
     listener = socket.socket(fileno=int(sys.argv[1]))
     fork_jobs.serve(listener, be)
