@@ -722,12 +722,17 @@ def _write_tables(tables: "Mapping[str, pd.DataFrame]", folder: str) -> list[str
 
 
 def _check_out(out: str, folder: str) -> None:
-    """Refuse an empty `--out`, and a folder that cannot be written, before files are read."""
-    from persistcal.store.files import check_writable
+    """Refuse an empty `--out`, and a folder that cannot be written, before files are read.
+
+    A folder `out` is written by this process alone until the command ends.
+    """
+    from persistcal.store.files import check_writable, one_writer
 
     if not out.strip():
         raise click.BadParameter("--out is empty; give a name.")
     check_writable(folder)
+    if folder == out:
+        click.get_current_context().with_resource(one_writer(folder))
 
 
 def _check_replaced(out: str, files: Sequence[str]) -> None:

@@ -1,6 +1,7 @@
 """Read files by path, write them as a whole or not at all, and compare their digests."""
 
 import errno
+import fcntl
 import hashlib
 import json
 import os
@@ -28,6 +29,31 @@ def check_writable(folder: FilePath) -> None:
     except OSError as error:
         error.filename = str(folder)
         raise
+
+
+@contextmanager
+def one_writer(folder: FilePath) -> Iterator[None]:
+    """Refuse a folder into which another process of this machine writes now.
+
+    The folder is made for this, and removed if it stays empty.
+    """
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(handle)
+        raise ValueError(
+            f"{folder}: another run writes into it; wait for its end, or give another --out."
+        ) from None
+    except OSError:
+        pass  # a file system without locks
+    try:
+        yield
+    finally:
+        os.close(handle)
+        with suppress(OSError):
+            Path(folder).rmdir()
 
 
 def delete(path: FilePath) -> None:

@@ -25,6 +25,7 @@ from persistcal.readers.inputs import make_settings
 from persistcal.readers.reading import Reading
 from persistcal.readers.study import read_study
 from persistcal.readers.versions import name_checkpoints
+from persistcal.store.files import one_writer
 
 ROOT = Path(__file__).parents[2]
 ANSWERS = ROOT / "config" / "example_answers.csv"
@@ -281,6 +282,11 @@ def test_an_output_folder_that_cannot_be_written_is_refused_before_reading(tmp_p
     path.write_text("question_id,confidence,correct\n1,x,1\n")
     assert run("compare", path, "--out", out) == 1
     assert f"persistcal: {out}: Not a directory" in capsys.readouterr().err
+    with one_writer(tmp_path / "out"):
+        for command in ("compare", "threshold", "label-curve"):
+            assert run(command, path, "--out", tmp_path / "out") == 1
+            assert "out: another run writes into it" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(
