@@ -22,6 +22,7 @@ from persistcal.evaluation.thresholds import (
     KEPT,
     UNDECIDED,
     check_threshold,
+    decide,
     select_threshold,
 )
 
@@ -124,6 +125,42 @@ def verdicts_of_pairs(
     return dict(zip(("wrong_kept", "wrong_broken"), 100 * counts / worlds, strict=True))
 
 
+def release_trains(
+    *, kept_label: float, drift: float, n: int, worlds: int, versions: int = 10
+) -> dict[str, float]:
+    """Return the shares of wrong "kept" among checks, and of trains with one or more.
+
+    The first version locks a threshold for .9, and each later one is checked by it. `drift` is
+    the fall of accuracy from a version to the next at each confidence; see `verdicts_of_pairs`.
+    """
+    rng = np.random.default_rng(5)
+    reference = np.sort(draw_confidence(rng, REFERENCE, None))
+    wrong, locked, trains = np.zeros(versions - 1), 0, 0
+    for _ in range(worlds):
+        stated = draw_confidence(rng, n, None)
+        labels = rng.random(n) < stated
+        selected = select_threshold(stated, labels, precision=0.9)
+        if selected is None:
+            continue
+        locked += 1
+        above = reference[np.searchsorted(reference, selected.threshold) :]
+        truth, found, is_above = above, [], stated >= selected.threshold
+        for version in range(1, versions):
+            later = np.maximum(0, stated - version * drift)
+            redrawn = rng.random(n) < later
+            stays = rng.random(n) < kept_label
+            labels = np.where(stays, labels, redrawn)
+            truth = kept_label * truth + (1 - kept_label) * np.maximum(
+                0, above - version * drift
+            )
+            verdict = decide(int(labels[is_above].sum()), int(is_above.sum()), 0.9)
+            found.append(verdict == KEPT and truth.mean() < 0.9)
+        wrong += found
+        trains += any(found)
+    rates = 100 * np.array([wrong.sum() / (versions - 1), wrong.max(), trains]) / max(locked, 1)
+    return dict(zip(("wrong_kept", "of_one_version", "of_a_train"), rates, strict=True))
+
+
 def certified(
     curve: Curve,
     *,
@@ -195,6 +232,12 @@ def _verdicts(worlds: int) -> Iterator[dict[str, object]]:
         yield key | verdicts_of_pairs(kept_label=stays, drift=drift, n=1_000, worlds=worlds)
 
 
+def _release_trains(worlds: int) -> Iterator[dict[str, object]]:
+    for stays, drift in product((0.0, 0.9, 1.0), (0.0, 0.005)):
+        key = {"labels_that_stay": round(100 * stays), "drift_percent": 100 * drift}
+        yield key | release_trains(kept_label=stays, drift=drift, n=1_000, worlds=worlds)
+
+
 def _few_labels(worlds: int) -> Iterator[dict[str, object]]:
     plans = [([n], True) for n in (60, 120, 250, 500)]
     plans += [([60, 120], True), ([60, 120, 250, 500], True), ([60, 90, 120, 250, 500], False)]
@@ -217,6 +260,7 @@ TABLES = {
     "thresholds": _thresholds,
     "transforms": _transforms,
     "verdicts": _verdicts,
+    "release_trains": _release_trains,
     "few_labels": _few_labels,
     "labels_to_decide": _labels_to_decide,
 }

@@ -9,6 +9,7 @@ checkpoints: checkpoints in memory: their answers, their confidence, and adapter
 command: the command `persistcal`: options, help and exit codes
 display: the result of a comparison: sentences, tables, figures and the page
 gate: a release gate: its policy, and what it says on a comparison
+locks: thresholds in a committed file, by which later versions are checked
 evaluate: evaluate predictions: metrics, bootstrap, tests and states; plan an evaluation
 thresholds: thresholds selected on one checkpoint, checked or certified on a later one
 """

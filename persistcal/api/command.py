@@ -7,17 +7,20 @@ invalid command.
 import json
 import logging
 import os
+import shlex
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, replace
+from itertools import chain
 from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from persistcal import __version__
 from persistcal.evaluation.settings import MIN_REPLICATES, EvaluationSettings
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
     from persistcal.evaluation.gate import Gate
     from persistcal.readers.inputs import PredictionTables
 
+NOT_FURTHER = {"files", "names", "again", "by", "greedy", "delta", "n_replicates"}
 PATIENCE = 5  # seconds without a word about a long step
 
 
@@ -358,11 +362,11 @@ def compare(
     code = _exit_code(closed, fail_if)
     _write_gate(comparison, closed, markdown, junit)
     if as_json:
-        record = comparison.verdict_record(" ".join(files), closed)
+        record = comparison.verdict_record(*_given(), gate=closed)
         written = {"exit_code": code, "page": report, "tables": paths}
         click.echo(json.dumps(record | written, indent=2, ensure_ascii=False))
     else:
-        text = comparison.verdict(" ".join(files))
+        text = comparison.verdict(*_given())
         if verbose:
             text += f"\n{comparison.summary()}"
         click.echo(f"{text}\nPage: {report}\nTables: {', '.join(paths)}")
@@ -480,6 +484,8 @@ def plan(
         "persistcal threshold v1.csv v2.csv --precision 0.9 --fail-if broken",
         "persistcal threshold v1.jsonl v2.jsonl --estimator self_consistency --sheet 100",
         "persistcal threshold v1.jsonl v2.jsonl --labels thresholds/sheet.csv",
+        "persistcal threshold v1.csv v2.csv --lock thresholds.json",
+        "persistcal threshold --check thresholds.json v3.csv",
     )
 )
 @PRECISION
@@ -493,6 +499,15 @@ def plan(
     metavar="N…",
     help="Write sheet.csv: so many later answers to label next. Several numbers are planned "
     "looks, which share --delta.",
+)
+@click.option(
+    "--lock", metavar="FILE", help="Write the thresholds to use with the last version."
+)
+@click.option(
+    "--check",
+    metavar="FILE",
+    help="Check the thresholds of a file from --lock, and end with 3 if one is broken, with 4 "
+    "if one is undecided.",
 )
 @click.option(
     "--texts",
@@ -517,12 +532,15 @@ def threshold(
     Each earlier checkpoint selects one. Into the folder `--out` go thresholds.csv,
     threshold_cells.csv, confident_regressions.csv and selective.csv. With `--labels sheet.csv`,
     a filled sheet, a threshold is certified on the later checkpoint, and looks.csv has a row
-    for each look at the labels.
+    for each look at the labels. With `--check` nothing is written.
     """
     from persistcal.api.thresholds import Relabelling, check_inputs, read_looks, read_texts
     from persistcal.confidence.estimators.catalogue import OF_ANSWERS
     from persistcal.readers.inputs import make_settings
+    from persistcal.report.page.verdict import fold_line
+    from persistcal.report.phrases import gate_line
 
+    lock, check = options.pop("lock"), options.pop("check")
     reading = _reading(**options)
     filled = None if reading.labels in (None, "log") else reading.labels
     if texts and not sheet:
@@ -532,6 +550,15 @@ def threshold(
             f"--sheet checks no threshold, so {'--fail-if' if fail_if else '--labels'} has no "
             "meaning; leave one out."
         )
+    if sum(map(bool, (sheet, filled, lock, check))) > 1:
+        raise click.BadParameter("--lock, --check, --sheet and --labels exclude each other.")
+    if check:
+        from persistcal.api.locks import check_lock
+
+        closed = check_lock(check, _read(files, reading), reading, make_settings())
+        click.echo(fold_line(gate_line(closed), indent=2))
+        _end(closed, fail_if)
+        return
     _check_out(out, out)
     _check_replaced(out, [*files, *options["again"]])
     if filled:
@@ -566,11 +593,16 @@ def threshold(
     paths = _write_tables(checked.tables, out)
     click.echo("\n".join([checked.summary(OF_ANSWERS), *inputs.notes]))
     click.echo(f"Tables: {', '.join(paths)}")
+    if lock:
+        from persistcal.api.locks import write_lock
+
+        is_locked, text = write_lock(lock, inputs, reading, settings, checked)
+        click.echo(fold_line(text, indent=2))
+        if not is_locked:
+            raise click.exceptions.Exit(4)
     if fail_if:
         from persistcal.api.gate import versions_alone
         from persistcal.evaluation.gate import THRESHOLD, close_gate, findings_of_thresholds
-        from persistcal.report.page.verdict import fold_line
-        from persistcal.report.phrases import gate_line
 
         found = findings_of_thresholds(checked.tables["thresholds"], inputs.all_predictions)
         closed = close_gate(found, {THRESHOLD: precision}, alone=versions_alone(inputs))
@@ -630,6 +662,29 @@ def _rules(
     return rules
 
 
+def _given() -> tuple[str, str]:
+    """Return words of this command for `threshold`: all, and those that read other answers."""
+    context = click.get_current_context()
+    known = {param.name for param in threshold.params} - {"out", "fail_if", "precision"}
+    words: dict[str, list[str]] = {"files": []}
+    for param in context.command.params:
+        value = context.params[name := str(param.name)]
+        if name in known and context.get_parameter_source(name) == ParameterSource.COMMANDLINE:
+            if isinstance(param, click.Argument):
+                words[name] = [*value]
+            elif isinstance(param, Words):
+                words[name] = [param.opts[0], *map(str, value)]
+            elif isinstance(value, bool):
+                words[name] = [(param.opts if value else param.secondary_opts)[0]]
+            else:
+                values = value if isinstance(value, tuple) else [value]
+                words[name] = [word for one in values for word in (param.opts[0], str(one))]
+    further = [words[name] for name in words if name not in NOT_FURTHER]
+    texts = (shlex.join(chain.from_iterable(part)) for part in (words.values(), further))
+    files, options = texts
+    return files, f" {options}" if options else ""
+
+
 def _exit_code(gate: "Gate | None", fail_if: str | None) -> int:
     """Return the exit code of a gate; `--fail-if broken` lets open questions pass."""
     is_lenient = fail_if == "broken" and gate is not None and gate.result == "undecided"
@@ -644,7 +699,7 @@ def _write_gate(
     from persistcal.store.files import write_whole
 
     if markdown or gate:
-        text = as_markdown(comparison.verdict(), gate)
+        text = as_markdown(comparison.verdict(*_given()), gate)
         if markdown:
             write_whole(markdown, text)
         if summary := os.environ.get("GITHUB_STEP_SUMMARY"):

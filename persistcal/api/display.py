@@ -27,6 +27,7 @@ from persistcal.report.layout import Description
 from persistcal.report.page.compose import Origin, about, compose, summary
 from persistcal.report.page.contents import Contents, Shown, Stage, StudyTables, gather
 from persistcal.report.page.verdict import (
+    Given,
     Verdict,
     gate_record,
     verdict_record,
@@ -103,12 +104,12 @@ class Comparison:
     replicates: pd.DataFrame
     aligned: Mapping[tuple[str, str], Aligned]
 
-    def verdict(self, files: str = "…") -> str:
+    def verdict(self, *given: str) -> str:
         """Return what changed, an answer per question and estimator, and what to do next.
 
-        `files` are the words of a command that reads the same files.
+        `given` are the words of a command that reads the same files, and its options.
         """
-        texts = [verdict_text(verdict, files) for verdict in self._verdicts]
+        texts = [verdict_text(verdict, Given(*given)) for verdict in self._verdicts]
         notes = "\n".join(self.inputs.assumptions(self.settings))
         return "\n\n".join([*texts, notes])
 
@@ -116,10 +117,10 @@ class Comparison:
         """Return the verdict as a notebook shows it."""
         return f"<pre>{escape(self.verdict())}</pre>"
 
-    def verdict_record(self, files: str = "…", gate: Gate | None = None) -> dict[str, Any]:
+    def verdict_record(self, *given: str, gate: Gate | None = None) -> dict[str, Any]:
         """Return the verdict, and what a release gate says, as values for JSON.
 
-        `files` are the words of a command that reads the same files.
+        `given` are as for `verdict`.
         """
         return {
             "schema_version": SCHEMA_VERSION,
@@ -127,7 +128,7 @@ class Comparison:
             "inputs": self.inputs.digests,
             "left_out": self.inputs.left_out,
             "gate": gate and gate_record(gate),
-            "verdicts": [verdict_record(verdict, files) for verdict in self._verdicts],
+            "verdicts": [verdict_record(one, Given(*given)) for one in self._verdicts],
         }
 
     def gate(

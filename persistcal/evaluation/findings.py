@@ -42,7 +42,6 @@ NO_THRESHOLD, FEW_QUESTIONS = "none", "too few questions"
 
 KEEP, LABEL = "keep", "label"  # next steps
 ASK_TWICE, ASK_AFRESH = "ask twice", "ask without copies"
-DEFAULT_LABELS = 200  # answers to label if the number that decides is unknown
 
 _FOLLOWING_MARKS = {
     words.FOLLOWED: YES,
@@ -395,15 +394,14 @@ def threshold_finding(seeds: Rows) -> Finding:
     """Return whether the thresholds of an estimator's seeds keep their precision."""
     first = seeds[0]
     selected = [row for row in seeds if row["verdict"]]
+    needed = [row["labels_to_decide"] for row in selected if row["verdict"] == UNDECIDED]
     evidence: dict[str, Any] = {
         **{name: first[name] for name in ("target", "delta", "n_questions")},
         "n_seeds": len(seeds),
         "least_abstention": float(np.mean([row["least_abstention"] for row in seeds])),
-        "labels_to_decide": float((selected or seeds)[0].get("labels_to_decide", np.nan)),
+        "labels_to_decide": float(max(needed, default=np.nan)),
         **{name: [row.get(name) for row in selected] for name in _BY_SEED},
     }
-    wanted = evidence["labels_to_decide"]
-    evidence["n_labels"] = round(wanted) if np.isfinite(wanted) and wanted else DEFAULT_LABELS
     if not selected:
         return Finding(THRESHOLD, NONE, NO_THRESHOLD, next=LABEL, evidence=evidence)
     verdict = rank_verdicts([row["verdict"] for row in selected])

@@ -247,12 +247,13 @@ def check_threshold(
     n, k = answered.n_answered, answered.n_correct
     if not n:
         return Check(answered, np.nan, np.nan, UNDECIDED, np.inf)
-    verdict = _verdict(k, n, precision)
+    verdict = decide(k, n, precision)
     needed = _labels_to_decide(k / n, n, precision) if verdict == UNDECIDED else 0.0
     return Check(answered, *exact_interval(k, n), verdict, needed)
 
 
-def _verdict(k: float, n: float, precision: float) -> str:
+def decide(k: float, n: float, precision: float) -> str:
+    """Return the verdict if k of n answers above the threshold are right."""
     lower, upper = exact_interval(k, n, level=1 - 2 * LEVEL)
     return KEPT if lower >= precision else BROKEN if upper < precision else UNDECIDED
 

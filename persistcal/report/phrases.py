@@ -103,9 +103,9 @@ BASES = {
     words.CONTROL: Basis("", "", " beyond chance flips"),
 }
 _REASONS = {
-    BROKEN: "the old threshold is broken, and labels certify a new one",
-    UNDECIDED: "the verdict on the threshold is open",
-    findings.NO_THRESHOLD: "no old threshold is sure, and labels can certify one",
+    BROKEN: "the old one is broken",
+    UNDECIDED: "no number of labels decides on the old one",
+    findings.NO_THRESHOLD: "no old one is sure",
 }
 
 

@@ -141,6 +141,10 @@ def false_claims():
     verdicts = read("verdicts")
     yield "*kept*", percent(verdicts["wrong_kept"])
     yield "*broken*", percent(verdicts["wrong_broken"])
+    trains = read("release_trains")
+    single = percent(trains["of_one_version"])
+    yield "a locked threshold is *kept* on one of nine later versions", single
+    yield "the same: on one or more of the nine", percent(trains["of_a_train"])
     sheets = read("few_labels").query("planned == 'yes'")
     assert set(sheets["allowed"]) == {10}
     yield (

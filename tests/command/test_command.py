@@ -640,7 +640,7 @@ def test_the_release_gate_of_compare_fails_if_a_threshold_is_undecided(update, c
     impossible = [*options[:-1], "0.999", "--fail-if", "undecided"]
     assert run("compare", file, *impossible) == 4  # no threshold reaches it
     assert run("compare", file, *impossible[:-1], "broken") == 0
-    assert "Next: label" in capsys.readouterr().out
+    assert "as no old one is sure:\n  persistcal threshold " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("patience", "shown"), [(0, True), (3600, False)])

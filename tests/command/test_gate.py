@@ -12,6 +12,7 @@ import pytest
 from command_line import run
 
 import persistcal
+from persistcal.api.gate import read_rules, rules_of_words
 from persistcal.evaluation.findings import Finding, to_row
 from persistcal.evaluation.gate import PolicyError, check_policy, close_gate
 
@@ -177,7 +178,7 @@ def test_the_gate_is_the_last_line_and_in_the_json_and_on_the_page(update, tmp_p
     jsonschema.validate(record, json.loads(schema))
     rules = {(r["key"], r["result"]) for r in record["gate"]["rules"]}
     assert rules == {("accuracy", "fail"), ("calibration", "fail"), ("threshold", "fail")}
-    assert record["verdicts"][0]["next"].startswith("label ")
+    assert record["verdicts"][0]["next"].startswith("let v2 select a threshold")
 
 
 def test_pipelines_get_the_gate_as_markdown_and_junit(update, tmp_path, monkeypatch, capsys):
@@ -204,11 +205,9 @@ def test_pipelines_get_the_gate_as_markdown_and_junit(update, tmp_path, monkeypa
 def test_a_policy_in_a_file_is_the_policy_in_words(update, tmp_path, capsys):
     path = tmp_path / "policy.yaml"
     words = ("compare", *update, "--out", tmp_path / "out", *QUICK)
-    path.write_text("accuracy: -0.3\ndatasets: {dataset: {calibration: 0.3}}\n")
-    assert run(*words, "--policy", path) == 0
-    last = last_line(capsys)
-    assert run(*words, "--gate", "accuracy=-0.3", "calibration=.3") == 0
-    assert last_line(capsys) == last
+    path.write_text("accuracy: -0.3\nthreshold: 0.8\ndatasets: {math: {accuracy: 0}}\n")
+    rules = rules_of_words(["accuracy=-0.3", "threshold"], 0.8)
+    assert read_rules(str(path)) == rules._replace(by_dataset={"math": {"accuracy": 0.0}})
     for text, problem in (
         ("accuracy", "has no keys"),
         ("a: [", "is no YAML file"),

@@ -9,6 +9,7 @@ from persistcal.evaluation.findings import Finding, threshold_finding
 from persistcal.report.page.contents import Update
 from persistcal.report.page.verdict import (
     WIDTH,
+    Given,
     Rated,
     Verdict,
     next_step,
@@ -44,7 +45,7 @@ def verdict(*rows):
 
 
 def test_the_verdict_on_one_estimator_has_a_line_for_each_question():
-    lines = verdict_text(verdict(rated("A", cuts={0: 0.6})), "v1 v2").splitlines()
+    lines = verdict_text(verdict(rated("A", cuts={0: 0.6})), Given("v1 v2")).splitlines()
     assert lines == [
         "m · quiz: v1 → v2, 300 questions, 77 gained, 35 lost",
         "",
@@ -59,7 +60,7 @@ def test_the_verdict_on_one_estimator_has_a_line_for_each_question():
 
 def test_several_estimators_are_rows_and_a_baseline_has_no_marks():
     rows = [rated("A", cuts={0: 0.6}), rated("Long name"), Rated(("quiz", "end"), "End")]
-    text = verdict_text(verdict(*rows), "v1 v2")
+    text = verdict_text(verdict(*rows), Given("v1 v2"))
     table = text.split("\n\n")[2].splitlines()
     assert [line.split("  ")[0] for line in table[2:]] == ["A", "Long name", "End"]
     assert len({line.index("✓") for line in table[2:4]}) == 1
@@ -74,7 +75,7 @@ def test_several_estimators_are_rows_and_a_baseline_has_no_marks():
 def test_a_table_fits_a_terminal_and_names_keep_all_their_words():
     name = "verbalised confidence after a chain of thought, calibrated"
     lines = verdict_text(
-        verdict(rated(name, cuts={0: 0.6}), rated("x" * 50)), "v1 v2"
+        verdict(rated(name, cuts={0: 0.6}), rated("x" * 50)), Given()
     ).splitlines()
     assert max(map(len, lines)) <= WIDTH
     table = [line.split("  ")[0] for line in lines[6:12]]  # the names, in three lines each
@@ -85,35 +86,45 @@ def test_a_table_fits_a_terminal_and_names_keep_all_their_words():
 @pytest.mark.parametrize(
     ("word", "labels_to_decide", "step"),
     [
-        ("broken", 0.0, "label 200 answers of v2 (the old threshold is broken"),
-        ("undecided", 290.0, "label 290 answers of v2 (the verdict on the threshold is open)"),
-        ("undecided", 2416.0, "label 300 answers of v2"),  # all that there are
-        ("undecided", np.inf, "label 200 answers of v2"),
-        ("", np.nan, "label 200 answers of v2 (no old threshold is sure"),
+        ("broken", 0.0, "let v2 select a threshold, as the old one is broken"),
+        (
+            "undecided",
+            2416.0,
+            "2,416 labelled answers of v2 above the threshold .600",
+        ),
+        ("undecided", np.inf, "let v2 select a threshold, as no number of labels decides"),
+        ("", np.nan, "let v2 select a threshold, as no old one is sure"),
     ],
 )
-def test_the_next_step_after_a_threshold_that_is_not_kept_is_labelling(
+def test_the_next_step_after_a_threshold_that_is_not_kept_decides_on_one(
     word, labels_to_decide, step
 ):
     seed = dict.fromkeys(artifacts.THRESHOLDS.schema.names, 0.6)
     seed |= {"verdict": word, "labels_to_decide": labels_to_decide}
     found = threshold_finding([seed])
-    row = rated("A", answer_to(found), n_labels=found.evidence["n_labels"])
-    advice = next_step(verdict(row), "v1.csv v2.csv")
+    numbers = found.evidence
+    row = rated("A", answer_to(found), n_labels=numbers["labels_to_decide"], cuts={0: 0.6})
+    row = row._replace(threshold_values=numbers.get("means"))
+    advice, lock, *check = next_step(
+        verdict(row), Given("v1.csv --columns a=b", " --columns a=b")
+    )
     assert advice.startswith(step)
-    n = step.split()[1]
-    assert advice.endswith(f"persistcal threshold v1.csv v2.csv --precision 0.8 --sheet {n}")
+    assert lock == (
+        "persistcal threshold v1.csv --columns a=b --precision 0.8 --lock thresholds.json"
+    )
+    text = "persistcal threshold --columns a=b --check thresholds.json new.csv"
+    assert check == ([text] if "2,416" in step else [])
 
 
 def test_the_next_step_is_another_estimator_if_its_threshold_is_kept():
     best = rated("A", Answer("✗", "broken"), cuts={0: 0.6})
-    advice = next_step(verdict(best, rated("B", cuts={1: 0.7, 2: 0.75})), "")
+    [advice] = next_step(verdict(best, rated("B", cuts={1: 0.7, 2: 0.75})), Given())
     assert advice.startswith("choose B; nothing to label: the threshold .700 to .750 of B")
 
 
 def test_a_verdict_in_json_has_null_for_missing_numbers():
     record = verdict_record(
-        verdict(rated("A", cuts={0: 0.6}), Rated(("quiz", "end"), "End")), "v1 v2"
+        verdict(rated("A", cuts={0: 0.6}), Rated(("quiz", "end"), "End")), Given()
     )
     first, last = json.loads(json.dumps(record, allow_nan=False))["estimators"]
     assert first["calibration"]["lower"] is None

@@ -6,6 +6,7 @@ numbers are those of the table FINDINGS.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
+from shlex import quote
 from textwrap import fill, wrap
 from typing import Any, NamedTuple
 
@@ -50,7 +51,7 @@ class Rated(NamedTuple):
     threshold: Answer | None = None
     threshold_values: Mapping[str, float] | None = None
     cuts: Mapping[int, float] = {}
-    n_labels: int = 0  # answers to label next
+    n_labels: float = np.nan  # labels above the threshold that decide, if any number does
 
     @property
     def is_baseline(self) -> bool:
@@ -129,7 +130,7 @@ def _verdict(study: Contents, part: Part, found: Found) -> Verdict:
                     threshold=answer_to(checked),
                     threshold_values=numbers.get("means"),
                     cuts=dict(zip(numbers["seed"], numbers["threshold"], strict=True)),
-                    n_labels=numbers["n_labels"],
+                    n_labels=numbers["labels_to_decide"],
                 )
         rows.append(row)
     follows = {row.member: row.follows.value if row.follows else np.nan for row in rows}
@@ -167,7 +168,14 @@ def chance_of(found: Found | None) -> str:
     return "about chance, as all share the other examples" if EXAMPLES in bases else "chance"
 
 
-def verdict_text(verdict: Verdict, files: str) -> str:
+class Given(NamedTuple):
+    """The words of a command that reads the same files, and those that read further answers."""
+
+    files: str = "…"
+    options: str = ""
+
+
+def verdict_text(verdict: Verdict, given: Given) -> str:
     """Return a line per question, or a table for several estimators, and the next step."""
     update, accuracy = verdict.update, verdict.accuracy
     place = "" if verdict.title == "model · dataset" else f"{verdict.title}: "
@@ -190,7 +198,9 @@ def verdict_text(verdict: Verdict, files: str) -> str:
         lines += ["", *_table(verdict), "", headline, marks]
     for start, line in zip(["slices", "", "", ""], verdict.worst, strict=False):
         lines.append(fold_line(f"{start:<12} {line}"))
-    steps = [f"Next: {next_step(verdict, files)}"]
+    step, *commands = next_step(verdict, given)
+    lines += ["", fill(f"Next: {step}", WIDTH), *(f"  {command}" for command in commands)]
+    steps = []
     if words := {
         r.follows.word for r in rated if r.follows and r.follows.next == findings.ASK_TWICE
     }:
@@ -203,7 +213,7 @@ def verdict_text(verdict: Verdict, files: str) -> str:
         r.follows.why for r in rated if r.follows and r.follows.next == findings.ASK_AFRESH
     ]:
         steps.append(f"{copied[0]}. Ask again without a cache and with another seed.")
-    return "\n".join([*lines, "", *(fill(step, WIDTH) for step in steps)])
+    return "\n".join([*lines, *(fill(step, WIDTH) for step in steps)])
 
 
 def fold_line(line: str, indent: int = 13) -> str:
@@ -248,27 +258,40 @@ def _table(verdict: Verdict) -> list[str]:
     return lines
 
 
-def next_step(verdict: Verdict, files: str) -> str:
-    """Return the next step after the update."""
+def next_step(verdict: Verdict, given: Given) -> list[str]:
+    """Return the next step after the update, and the commands that take it."""
     rated = [row for row in verdict.rows if row.threshold]
     if not verdict.rows:
-        return "add the column confidence to the files; labels alone say nothing about it."
+        return ["add the column confidence to the files; labels alone say nothing about it."]
     if not rated:
-        return (
+        return [
             "give a confidence that differs between questions, such as --estimator "
             "self_consistency for several answers to each question."
-        )
+        ]
     kept = [row for row in rated if row.threshold and row.threshold.next == findings.KEEP]
+    best = kept[0] if kept else rated[0]
+    cut = " to ".join(dict.fromkeys(short(end(best.thresholds or [0])) for end in (min, max)))
     if kept:
-        best = kept[0]
-        ends = dict.fromkeys(map(short, (min(best.thresholds), max(best.thresholds))))
         instead = "" if best is rated[0] else f"choose {best.label}; "
-        cut = " to ".join(ends)
-        return f"{instead}nothing to label: the threshold {cut} of {best.label} can stay."
-    best, n = rated[0], min(rated[0].n_labels, verdict.n_questions)
-    command = f"persistcal threshold {files} --precision {verdict.target:g} --sheet {n}"
+        return [f"{instead}nothing to label: the threshold {cut} of {best.label} can stay."]
+    later = verdict.update.later_name
+    chosen = f" --estimator {quote(best.member[1])}" if len(rated) > 1 else ""
+    chosen *= "--estimator" not in given.options
+    lock = f"persistcal threshold {given.files}{chosen} --precision {verdict.target:g}"
+    lock += " --lock thresholds.json"
+    if np.isfinite(best.n_labels):
+        coverage = (best.threshold_values or {})["later_coverage"]
+        return [
+            f"{best.n_labels:,.0f} labelled answers of {later} above the threshold {cut} of "
+            f"{best.label} would decide, and the files have "
+            f"{coverage * verdict.n_questions:,.0f}. Ask {later} about "
+            f"{best.n_labels / coverage:,.0f} new questions, write the labelled answers to "
+            "new.csv, and check the threshold there:",
+            lock,
+            f"persistcal threshold{given.options}{chosen} --check thresholds.json new.csv",
+        ]
     why = best.threshold.why if best.threshold else ""
-    return f"label {n:,} answers of {verdict.update.later_name} ({why}): {command}"
+    return [f"let {later} select a threshold, as {why}:", lock]
 
 
 def gate_record(gate: Gate) -> dict[str, Any]:
@@ -281,7 +304,7 @@ def gate_record(gate: Gate) -> dict[str, Any]:
     return {"result": gate.result, "rules": rulings}
 
 
-def verdict_record(verdict: Verdict, files: str) -> dict[str, Any]:
+def verdict_record(verdict: Verdict, given: Given) -> dict[str, Any]:
     """Return a verdict as values for JSON; missing numbers are null."""
     update = verdict.update
     return {
@@ -293,7 +316,7 @@ def verdict_record(verdict: Verdict, files: str) -> dict[str, Any]:
         "lost": verdict.lost,
         "accuracy": _record(verdict.accuracy),
         "precision": verdict.target,
-        "next": next_step(verdict, files),
+        "next": "\n".join(next_step(verdict, given)),
         "slices": [
             {"slice": row["slice"], "question": row["question"], "estimator": row["estimator"]}
             | (_record(slice_answer(row)) or {})
