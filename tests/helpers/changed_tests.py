@@ -129,9 +129,8 @@ class NotAffected(pytest.File):
 
     def collect(self):
         """Return an item per test function."""
-        for node in ast.walk(ast.parse(self.path.read_bytes())):
-            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
-                yield DroppedTest.from_parent(self, name=node.name)
+        for name in re.findall(r"^def (test_\w+)", self.path.read_text("utf-8"), re.MULTILINE):
+            yield DroppedTest.from_parent(self, name=name)
 
 
 class DroppedTest(pytest.Item):
