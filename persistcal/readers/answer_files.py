@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from persistcal.readers import harness_logs
-from persistcal.readers.answers import one_per_sample, tidy_answers
+from persistcal.readers.answers import one_per_sample, read_replies, tidy_answers
 from persistcal.readers.columns import ANSWERS, NAMES, OPTIONS
 from persistcal.readers.inspect_logs import inspect_rows
 from persistcal.readers.options import tidy_options
@@ -61,10 +61,12 @@ def read_answers(
         elif not is_inspect:
             rows = prepare(rows)
             rows = one_per_sample(rows) if "answer" in rows else rows
-        read = {"failed": [], "greedy": False, **rows.attrs}
+        if "answer" in rows:
+            rows = read_replies(rows, are_stated=bool(entry.get("stated")))
+        read = {"failed": [], "greedy": False, "says": False, **rows.attrs}
         rows = _named(rows, entry, used, defaults or {})
         tidy = tidy_answers(rows, file=Path(file).name if several else "", scale=scale)
-        tidy.attrs |= {name: read[name] for name in ("failed", "greedy")}
+        tidy.attrs |= {name: read[name] for name in ("failed", "greedy", "says")}
         return tidy
 
 

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -39,6 +40,10 @@ ANSWER_SET = [*CHECKPOINT, "dataset"]
 GIVEN = "(labels are given)"  # in place of references
 UNEQUAL = 1e-3  # relative tolerance between logprob and the sum of token_logprobs
 MOST_MASS = 1.01  # sum of a question's beam probabilities, with room for rounding
+
+MOST_SAY = 0.5  # share of replies with a confidence, from which --stated is suggested
+_SAYS = re.compile(r"^\W*confidence\W+(\d+(?:\.\d+)?)\s*%", re.IGNORECASE | re.MULTILINE)
+_ANSWERS = re.compile(r"^\W*answer\W*:[* ]*(.+?)[* ]*$", re.IGNORECASE | re.MULTILINE)
 
 Needed = Mapping[str, Mapping[str, Mapping[str, str]]]  # user, by model, checkpoint and split
 
@@ -121,6 +126,32 @@ def one_per_sample(rows: pd.DataFrame) -> pd.DataFrame:
             made.append({"sample": sample, **row, **parts})
             numbers.append(number)
     return pd.DataFrame(made, index=pd.Index(numbers), dtype=object)
+
+
+def read_replies(rows: pd.DataFrame, *, are_stated: bool) -> pd.DataFrame:
+    """Return answers with the confidence that a reply states, if `are_stated`.
+
+    Humanity's Last Exam asks for lines “Answer: …” and “Confidence: 85%”. The attribute `says`
+    is whether most replies have the second, and none is read.
+    """
+    replies = rows["reply" if "reply" in rows else "answer"].map(str)
+    found = pd.to_numeric(replies.map(lambda text: (_SAYS.findall(text) or [None])[-1])) / 100
+    has_own = "confidence" in rows
+    answers = rows.drop(columns="reply", errors="ignore")
+    if are_stated:
+        if has_own or found.isna().all():
+            problem = (
+                "there is a column confidence" if has_own else "no reply says Confidence: 85%"
+            )
+            raise UserTableError(f"{problem}, so --stated has no meaning; leave it out")
+        lines = replies.map(lambda text: (_ANSWERS.findall(text) or [text])[-1])
+        is_reply = answers["answer"].map(str) == replies
+        answers = answers.assign(
+            answer=answers["answer"].where(~is_reply, lines), confidence=found.astype(object)
+        )
+    says = not are_stated and not has_own and bool(found.notna().mean() > MOST_SAY)
+    answers.attrs |= rows.attrs | {"says": says}
+    return answers
 
 
 def name_stated(column: str) -> str:

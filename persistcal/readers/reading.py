@@ -128,6 +128,12 @@ class Reading:
         metavar="N",
         type=int,
     )
+    stated: bool = _option(
+        False,
+        "Replies state a confidence as 'Confidence: 85%', as Humanity's Last Exam asks.",
+        kinds=[ANSWERS],
+        is_flag=True,
+    )
     normalisation: str | None = _option(
         None,
         "Score of the options of multiple choice: none (log-probability), per_token, "

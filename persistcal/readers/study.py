@@ -659,6 +659,7 @@ def _read_answers(
     ignored: list[str] = []
     matched: dict[str, str] = {}
     several, is_greedy, scale = len(sources) > 1, True, reading.scale or PROBABILITIES
+    says = False
     for source in sources:
         prepare = partial(
             _prepare_answers,
@@ -668,7 +669,7 @@ def _read_answers(
             matched=matched,
         )
         entry = {"file": source.file}
-        for name in ("labels", "filter", "scorer", "errored"):
+        for name in ("labels", "filter", "scorer", "errored", "stated"):
             entry |= {name: getattr(reading, name)} if getattr(reading, name) else {}
         defaults = _names_of(source)
         rows = read_answers(
@@ -676,6 +677,7 @@ def _read_answers(
         )
         failed[source.file] = rows.attrs.pop("failed")
         is_greedy &= rows.attrs.pop("greedy")
+        says |= rows.attrs.pop("says")
         rows["no_label"] &= source.is_labelled
         parts.append(_pooled(rows, source))
     _check_names(sources, unnamed, parts)
@@ -697,6 +699,7 @@ def _read_answers(
         inputs.is_greedy = True
         notes = ["Answers are greedy: the logs have the temperature 0.", *notes]
     inputs.notes += [
+        *["Most replies state a confidence (Confidence: 85%); --stated reads it."] * says,
         *notes,
         *left_out,
         *errors,

@@ -415,7 +415,10 @@ def export_of(layout, n, answer, is_right):
             **{"problem": question, "expected_answer": f"A{n}", "generation": f"So {answer}"},
             **{"predicted_answer": answer, "symbolic_correct": is_right},
         },
-        "Every Eval Ever": {
+        "Every Eval Ever": {  # version 0.3
+            **{"schema_version": "0.3.0", "evaluation_id": "e", "model_id": "org/model"},
+            **{"evaluation_name": "quiz", "interaction_type": "single_turn", "metadata": None},
+            "answer_attribution": [{"turn_idx": 0, "extracted_value": answer}],
             **{"sample_id": str(n), "input": {"raw": question, "reference": [f"A{n}"]}},
             **{
                 "output": {"raw": [answer]},

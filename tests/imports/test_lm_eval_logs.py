@@ -1,6 +1,7 @@
 """Sample logs of lm-evaluation-harness: answers and labels, and logs that are refused."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from own_rows import ONE as NAMED
 from own_rows import wanted, write_rows
 
 from persistcal.readers.answer_files import read_answers
+from persistcal.readers.reading import Reading
 from persistcal.readers.study import read_study
 from persistcal.store.user_files import UserTableError
 
@@ -177,3 +179,33 @@ def test_keys_of_logs_are_refused_for_other_files(tmp_path, key):
     path.write_text("question_id,question,references,answer\n1,Why?,so,so\n")
     with pytest.raises(UserTableError, match=f"is not a log with {next(iter(key))}; leave "):
         read_answers({"file": str(path), **NAMED, **key})
+
+
+@pytest.mark.parametrize("filtered", [None, "strict"])
+def test_confidences_that_replies_state_are_suggested_and_read(tmp_path, filtered):
+    """The form is that of Humanity's Last Exam; every fourth reply is cut off before it."""
+    for name, right in (("v1", 12), ("v2", 20)):
+        lines = []
+        for n in range(40):
+            reply = f"Explanation: 10% is low.\n**Answer:** Oslo {name}\nConfidence: {n + 50} %"
+            text = [[f"It is {name}"] if n % 4 == 3 else [reply]]
+            score = {"resps": text, "filtered_resps": [name], "exact_match": float(n < right)}
+            lines.append(line(n, filtered or "none", **score))
+        write_rows(tmp_path / f"{name}.jsonl", lines)
+    files = [str(tmp_path / f"{name}.jsonl") for name in ("v1", "v2")]
+    found = read_study(files, Reading(labels="log", filter=filtered))
+    assert sum("--stated reads it" in note for note in found.notes) == 1
+    reading = Reading(labels="log", filter=filtered, stated=True, missing="0.5")
+    study = read_study(files, replace(reading, estimators=["stated"]))
+    rows = study.predictions["model", "dataset", "stated"]
+    rows = (
+        rows[rows["checkpoint"] == "v1"].astype({"question_id": int}).sort_values("question_id")
+    )
+    expected = [0.5 if n % 4 == 3 else (n + 50) / 100 for n in range(40)]
+    assert rows["confidence"].tolist() == expected and rows["correct"].sum() == 12
+    texts = ["v1", "v2"] if filtered else ["Oslo v1", "Oslo v2"]
+    assert study.answers.query("question_id == '0'")["answer"].tolist() == texts
+    assert not any("--stated" in note for note in study.notes)
+    write_rows(tmp_path / "v1.jsonl", [line(n, resps=[["Oslo"]]) for n in range(40)])
+    with pytest.raises(UserTableError, match=r"no reply says Confidence: 85%, so --stated"):
+        read_study(files, Reading(stated=True))
