@@ -169,10 +169,13 @@ def certified(
     target: float,
     worlds: int,
     decimals: int | None = None,
+    estimators: int = 1,
+    shared: bool = True,
 ) -> dict[str, float]:
     """Return shares of worlds with a certified threshold at any look, and with a wrong one.
 
-    There are 800 answers. `allowed` is the error probability of all looks together.
+    There are 800 answers. `allowed` is the error probability of all looks together, which
+    `estimators` share, or have each. All but the first one are random numbers.
     """
     rng = np.random.default_rng(2)
     levels = []
@@ -184,13 +187,17 @@ def certified(
         stated = draw_confidence(rng, 800, decimals)
         correct = rng.random(800) < curve(stated)
         order = draw_order(800, world)
+        others = [draw_confidence(rng, 800, decimals) for _ in range(estimators - 1)]
         found = []
-        for n_labels, level in zip(looks, levels, strict=True):
+        for (n_labels, level), said in product(
+            zip(looks, levels, strict=True), [stated, *others]
+        ):
             labelled = order[:n_labels]
+            delta = level / estimators if shared else level
             threshold = certify_threshold(
-                stated, labelled, correct[labelled], precision=target, delta=level
+                said, labelled, correct[labelled], precision=target, delta=delta
             )
-            found += [] if threshold is None else [correct[stated >= threshold].mean()]
+            found += [] if threshold is None else [correct[said >= threshold].mean()]
         counts += (bool(found), any(precision < target for precision in found))
     made, wrong = 100 * counts / worlds
     return {"certified": made, "wrong": wrong, "allowed": 100 * sum(levels)}
@@ -250,6 +257,20 @@ def _few_labels(worlds: int) -> Iterator[dict[str, object]]:
         )
 
 
+def _several_certificates(worlds: int) -> Iterator[dict[str, object]]:
+    for n, shared in product((120, 250, 500), (True, False)):
+        key = {"labels": n, "estimators": 10, "shared": "yes" if shared else "no"}
+        yield key | certified(
+            CURVES["constant .898"],
+            looks=[n],
+            planned=True,
+            target=0.9,
+            worlds=worlds,
+            estimators=10,
+            shared=shared,
+        )
+
+
 def _labels_to_decide(worlds: int) -> Iterator[dict[str, object]]:
     cases = ((0.9, 0.93, 100), (0.9, 0.86, 100), (0.8, 0.75, 40), (0.7, 0.72, 200))
     for target, rate, n in cases:
@@ -262,6 +283,7 @@ TABLES = {
     "verdicts": _verdicts,
     "release_trains": _release_trains,
     "few_labels": _few_labels,
+    "several_certificates": _several_certificates,
     "labels_to_decide": _labels_to_decide,
 }
 

@@ -189,7 +189,7 @@ def read_looks(path: str | Path) -> pd.DataFrame:
 
 
 class Relabelling:
-    """The answers of the later of two checkpoints, with one estimator's confidences.
+    """The answers of the later of two checkpoints, with the confidences of chosen estimators.
 
     A question counts if both checkpoints answered it; a group has one question. `texts` has the
     columns question_id, and any of question, references and answer, for predictions, which have
@@ -208,28 +208,22 @@ class Relabelling:
                 f"a sheet is for one model and dataset, and the files have {listed}; give the "
                 "files of one of them, or --pool for folders."
             )
-        if len(inputs.predictions) != 1:
-            names = ", ".join(sorted({name for *_, name in inputs.predictions}))
-            raise ValueError(
-                f"a sheet is for one estimator, and the files have {names}; choose one with "
-                "--estimator."
-            )
         [self.subject] = inputs.subjects()
-        [rows] = inputs.predictions.values()
         self.names = inputs.checkpoints[self.subject["model"]]
         if len(self.names) != 2:
             raise ValueError(
                 f"a sheet is for two checkpoints, and the files have {', '.join(self.names)}."
             )
-        answers = align(rows, self.names).answers
+        answers = align(inputs.all_predictions, self.names).answers
         series_of: dict[str, Series] = {}  # the first seed of each estimator
-        for series in answers.confidence:
+        for series in sorted(answers.confidence, key=lambda series: series.estimator):
             if not estimators or series.estimator in estimators:
                 series_of.setdefault(series.estimator, series)
-        if len(series_of) != 1:
-            listed = ", ".join(sorted({series.estimator for series in answers.confidence}))
-            raise ValueError(f"a sheet is for one estimator; choose one of {listed}.")
-        [(self.estimator, chosen)] = series_of.items()
+        if len(series_of) > 1 and not estimators:
+            raise ValueError(
+                "the estimators of a sheet share --delta; choose one or more with --estimator "
+                f"from {', '.join(series_of)}."
+            )
         answered = np.flatnonzero((answers.correct != ABSENT).all(axis=0))
         if not len(answered):
             raise ValueError(
@@ -241,7 +235,10 @@ class Relabelling:
         answered = one_per_group(answers.groups, answered, seed=SEED)
         # Questions that both checkpoints answered
         self.ids: np.ndarray = answers.questions[answered]
-        self.confidence = drop_noise(answers.confidence[chosen][1, answered])
+        self.confidence = {
+            estimator: drop_noise(answers.confidence[series][1, answered])
+            for estimator, series in series_of.items()
+        }
         self.correct = answers.correct[1, answered] == 1
         self._order = relabelling.draw_order(len(answered), SEED)
         self._texts = self._collect_texts(inputs, texts)
@@ -278,8 +275,9 @@ class Relabelling:
         """
         answers = self._texts["later_answer"] if self._has_answers else [self.names[1]]
         shown = [*self._asked, *answers]
-        confidence = np.round(self.confidence, 12).tolist()
-        return digest_of(SEED, self.estimator, self.ids.tolist(), shown, confidence)
+        confidence = np.round(np.concatenate([*self.confidence.values()]), 12).tolist()
+        names = ", ".join(self.confidence)
+        return digest_of(SEED, names, self.ids.tolist(), shown, confidence)
 
     def write_sheet(self, path: str, sizes: Sequence[int]) -> str:
         """Write the answers to label next, or add them to a sheet; return a sentence.
@@ -351,8 +349,10 @@ class Relabelling:
     ) -> pd.DataFrame:
         """Return the thresholds that sheets of growing sizes certify."""
         check_target(precision, delta)
+        if len(self.confidence) > 1:
+            raise ValueError("a label curve is of one estimator; keep one name at --estimator.")
         return relabelling.measure_label_curve(
-            self.confidence,
+            *self.confidence.values(),
             self.correct,
             precision=precision,
             delta=delta,
@@ -362,56 +362,70 @@ class Relabelling:
 
     def certify(
         self, path: str, earlier: pd.DataFrame, *, precision: float, delta: float
-    ) -> Certificate:
-        """Return the threshold that the labels of a sheet certify.
+    ) -> list[Certificate]:
+        """Return the threshold of each estimator that the labels of a sheet certify.
 
-        `earlier` are rows of the table LOOKS, with all looks so far.
+        `earlier` are rows of the table LOOKS, with all looks so far. Estimators share the error
+        probability of a look, because their labels are the same.
         """
         check_target(precision, delta)
         planned, labels = self._read_labels(path)
-        position = self._order[: len(labels)]
-        source = self.source()
-        seen = earlier[earlier[DRAWN_FROM] == source]
-        sizes = seen["n_labels"].tolist()
-        look = relabelling.take_look(len(labels), planned, sizes, delta)
-        certified = relabelling.certify_threshold(
-            self.confidence, position, labels, precision=precision, delta=look.level
-        )
-        looks = seen.groupby("n_labels")["level"].max().to_dict()
-        looks[len(labels)] = max(look.level, looks.get(len(labels), 0))
-        row = {
-            **self.subject,
-            "checkpoint": self.names[1],
-            "estimator": self.estimator,
-            DRAWN_FROM: source,
-            **look._asdict(),
-            "n_correct": int(labels.sum()),
-            "target": precision,
-            "delta": delta,
-            "error_so_far": sum(looks.values()),
-            "n_answers": len(self.ids),
-            "threshold": np.nan if certified is None else certified,
-            "coverage": np.nan,
-        }
-        error = f"error probability {chance(look.level)}"
-        if len(looks) > 1 or not look.planned:
+        place = {**self.subject, "checkpoint": self.names[1]}
+        seen = select_rows(earlier, place)
+        source, n_labels = self.source(), len(labels)
+        sizes = seen.loc[seen[DRAWN_FROM] == source, "n_labels"].tolist()
+        look = relabelling.take_look(n_labels, planned, sizes, delta)
+        look = look._replace(level=look.level / len(self.confidence))
+        looks = seen.groupby([DRAWN_FROM, "n_labels", "estimator"])["level"].max().to_dict()
+        for name in self.confidence:
+            key = source, n_labels, name
+            looks[key] = max(look.level, looks.get(key, 0))
+        total, n_looks = sum(looks.values()), len({key[:2] for key in looks})
+        error = f"error probability {chance(look.level * len(self.confidence))}"
+        if len(self.confidence) > 1:
+            error += f" for all {len(self.confidence)} estimators together"
+        if n_looks > 1 or not look.planned:
             kind = "a planned look" if look.planned else "an unplanned look"
-            error += f" at {kind}; {chance(row['error_so_far'])} over all {len(looks)} looks"
-        labelled = f"{len(labels):,} labels"
-        if certified is None:
-            text = (
-                f"{labelled} certify no threshold with {exact_percent(precision)} precision on "
-                f"{self.names[1]} ({error}); label more answers with a larger --sheet."
+            error += f" at {kind}; {chance(total)} over all {n_looks} looks"
+        made = []
+        for name, confidence in self.confidence.items():
+            certified = relabelling.certify_threshold(
+                confidence,
+                self._order[:n_labels],
+                labels,
+                precision=precision,
+                delta=look.level,
             )
-            return Certificate(row, text)
-        reached = answer_above(certified, self.confidence, self.confidence >= 0)
-        row["coverage"] = reached.coverage
-        text = (
-            f"{labelled} certify {exact_percent(precision)} precision on the {len(self.ids):,} "
-            f"answers of {self.names[1]} at the threshold {shown_threshold(certified)}, with a "
-            f"coverage of {percent(reached.coverage)} ({error})."
-        )
-        return Certificate(row, text)
+            row = {
+                **place,
+                "estimator": name,
+                DRAWN_FROM: source,
+                **look._asdict(),
+                "n_correct": int(labels.sum()),
+                "target": precision,
+                "delta": delta,
+                "error_so_far": total,
+                "n_answers": len(self.ids),
+                "threshold": np.nan if certified is None else certified,
+                "coverage": np.nan,
+            }
+            text = f"{name}: " if len(self.confidence) > 1 else ""
+            text += f"{n_labels:,} labels certify "
+            if certified is None:
+                text += (
+                    f"no threshold with {exact_percent(precision)} precision on "
+                    f"{self.names[1]} ({error}); label more answers with a larger --sheet."
+                )
+            else:
+                reached = answer_above(certified, confidence, confidence >= 0)
+                row["coverage"] = reached.coverage
+                text += (
+                    f"{exact_percent(precision)} precision on the {len(self.ids):,} answers of "
+                    f"{self.names[1]} at the threshold {shown_threshold(certified)}, with a "
+                    f"coverage of {percent(reached.coverage)} ({error})."
+                )
+            made.append(Certificate(row, text))
+        return made
 
     def _check_rows(self, sheet: Sheet, rows: dict[str, SheetRow]) -> None:
         """Refuse rows whose cells were moved to other questions, as by sorting one column."""

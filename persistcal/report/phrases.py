@@ -209,7 +209,8 @@ def answer_to(found: Finding) -> Answer:
             word += f" ({found.evidence['n_same']} of {found.evidence['n_seeds']} seeds)"
     text, brief = _LINES[found.question](found)
     why = _REASONS.get(found.word, "")
-    if found.next == findings.ASK_AFRESH:
+    is_control = found.mark == findings.YES and found.basis == words.CONTROL
+    if found.next == findings.ASK_AFRESH or (is_control and found.evidence["repeated"]):
         why = _repeats(found)
     return Answer(mark, word, *found[3:6], text, brief, found.next, clause, why)
 

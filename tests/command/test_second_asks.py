@@ -239,3 +239,9 @@ def test_a_partly_copied_second_ask_is_named_as_such(tmp_path, monkeypatch, caps
     assert "moved with the labels" in text and "Ask again without a cache" in text
     assert "ask twice" not in text
     assert "so a part seems copied" in text and "in two asks of a version, 0 %" in text
+    for version in ("v1", "v2"):
+        pd.read_csv(f"{version}a.csv")[::-1].to_csv(f"{version}b.csv", index=False)
+    assert run("compare", *files, "--greedy") == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "✓ followed" in text and "0 changed their label" in text
+    assert "a copied file looks the same" in text

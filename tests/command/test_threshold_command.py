@@ -184,6 +184,34 @@ def test_each_look_at_the_labels_spends_a_share_of_the_error_probability(
     assert (row["level"], row["error_so_far"]) == (0.025, 0.125)
 
 
+def test_estimators_with_one_sheet_share_the_error_probability(versions, tmp_path, capsys):
+    files, out = [], tmp_path / "drawn"
+    for name in ("v1", "kept"):
+        rows = pd.read_csv(versions[name])
+        other = rows.assign(estimator="other", confidence=1 - rows["confidence"])
+        files.append(tmp_path / f"both_{name}.csv")
+        pd.concat([rows.assign(estimator="own"), other]).to_csv(files[-1], index=False)
+    words, both = (
+        ["--out", out, "--precision", 0.6],
+        ("--estimator", "own", "--estimator", "other"),
+    )
+    assert run("threshold", *files, *words, "--sheet", 30) == 1
+    assert "share --delta; choose one or more with --estimator from other, own" in (
+        capsys.readouterr().err
+    )
+    assert run("threshold", *files, *words, "--sheet", 30, *both) == 0
+    fill(out / "sheet.csv", 30)
+    words += ["--labels", out / "sheet.csv"]
+    assert run("threshold", *files, *words, *both[:2]) == 1
+    assert run("threshold", *files, *words, *both) == 0
+    looks = pd.read_csv(out / "looks.csv").set_index("estimator")
+    assert looks["level"].to_dict() == {"other": 0.05, "own": 0.05}
+    assert looks["error_so_far"].tolist() == [0.1, 0.1]
+    printed = capsys.readouterr().out
+    assert "own: 30 labels certify 60 % precision on the 40 answers of kept" in printed
+    assert printed.count("(error probability 10 % for all 2 estimators together)") == 2
+
+
 def test_deleted_rows_make_no_look_a_planned_one(unfilled_sheet, capsys):
     files, path = unfilled_sheet
     fill(path, 25)

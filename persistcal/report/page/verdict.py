@@ -209,10 +209,10 @@ def verdict_text(verdict: Verdict, given: Given) -> str:
             "Flips can be chance. To learn whether confidence followed, ask twice and give the "
             f"second answers with --again{'' if words == {IF_DECLARED} else declare}."
         )
-    if copied := [
-        r.follows.why for r in rated if r.follows and r.follows.next == findings.ASK_AFRESH
-    ]:
-        steps.append(f"{copied[0]}. Ask again without a cache and with another seed.")
+    for follows in [row.follows for row in rated if row.follows and row.follows.why][:1]:
+        is_copied = follows.next == findings.ASK_AFRESH
+        afresh = " Ask again without a cache and with another seed." if is_copied else ""
+        steps.append(f"{follows.why}.{afresh}")
     return "\n".join([*lines, *(fill(step, WIDTH) for step in steps)])
 
 
