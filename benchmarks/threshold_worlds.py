@@ -258,16 +258,21 @@ def _few_labels(worlds: int) -> Iterator[dict[str, object]]:
 
 
 def _several_certificates(worlds: int) -> Iterator[dict[str, object]]:
-    for n, shared in product((120, 250, 500), (True, False)):
-        key = {"labels": n, "estimators": 10, "shared": "yes" if shared else "no"}
-        yield key | certified(
-            CURVES["constant .898"],
-            looks=[n],
-            planned=True,
-            target=0.9,
-            worlds=worlds,
-            estimators=10,
-            shared=shared,
+    cases = product(((0.898, 0.9), (0.495, 0.5)), (120, 250, 500), (True, False))
+    for (chance, target), n, shared in cases:
+        key = {"chance": str(chance), "target": target, "labels": n, "estimators": 10}
+        yield (
+            key
+            | {"shared": "yes" if shared else "no"}
+            | certified(
+                lambda c, chance=chance: np.full_like(c, chance),
+                looks=[n],
+                planned=True,
+                target=target,
+                worlds=worlds,
+                estimators=10,
+                shared=shared,
+            )
         )
 
 

@@ -439,6 +439,9 @@ def page(files: Sequence[str], out: str, **options: Any) -> None:  # noqa: ANN40
 @click.option("--agreement", default=0.7, help="Share of equal signs on those.")
 @click.option("--auc", default=0.65, help="Approximate contrast AUC.")
 @click.option(
+    "--ties", default=0.0, help="Share on which a confidence stays equal, its sign 0."
+)
+@click.option(
     "--estimators",
     type=click.IntRange(min=2),
     default=2,
@@ -457,6 +460,7 @@ def plan(
     accuracy: float,
     agreement: float,
     auc: float,
+    ties: float,
     estimators: int,
     difference: float | None,
     results: tuple[str, int] | None,
@@ -472,7 +476,7 @@ def plan(
         lines = _plan_from_results(*results, questions, difference)
     else:
         gained, lost = changed or 2 * (max(1, questions // 10),)
-        guess = power.Guess(questions, gained, lost, accuracy, agreement, auc, estimators)
+        guess = power.Guess(questions, gained, lost, accuracy, agreement, auc, estimators, ties)
         lines = _plan_from_guess(guess, difference)
     text = "\n".join(lines)
     click.echo(f"Found in 80 % of studies of {questions:,} questions:\n{text}")
@@ -724,7 +728,7 @@ def _plan_from_guess(guess: "power.Guess", difference: float | None) -> Iterator
         yield f"{measure}: {'none' if isnan(smallest) else f'{smallest:.3f}'}"
     if difference is None:
         return
-    for measure, _, questions in result[1:]:
+    for measure, _, questions in result[1:3]:
         name = measure.removesuffix(" of two estimators")
         needed = f"{questions:,}" if questions else "impossible by this guess"
         yield f"questions for a {name} of {difference:g}: {needed}"

@@ -5,20 +5,21 @@ takes the standard error of a difference from its replicates. A planned study gu
 the share of questions that are gained and lost between two checkpoints, and from how often two
 estimators agree on such a question; how many questions change is random. Standard errors
 decrease with the square root of the number of questions. Accuracies need only the first guess,
-and their test is exact.
+and their test is exact. So do the tests of one estimator, whether it knew, moved and knows.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from numbers import Real
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 from scipy.stats import binom, multivariate_normal, norm, qmc, t
 
+from persistcal.evaluation.draws import PSEUDO_AUC
 from persistcal.evaluation.predictions import Array
 from persistcal.evaluation.settings import EvaluationSettings
 
@@ -28,7 +29,10 @@ MULTIPLE = float(norm.ppf(1 - LEVEL / 2) + norm.ppf(POWER))
 MOST_QUESTIONS = 10_000_000
 LEAST_DIFFERENCE = 1e-6
 MOST_ESTIMATORS = 100
-N_WORLDS = 2**11  # simulated studies, spread evenly over all possible ones
+ONE_TEST = "AUC above .5, for knew, moved or knows"
+ALL_TESTS = "AUC above .5 in all five tests, for followed"
+# Simulated studies, spread evenly over all possible ones; fewer for bivariate normals
+N_WORLDS, N_SLOW = 2**11, 2**8
 
 
 def questions_needed(
@@ -127,68 +131,97 @@ def critical_value(n_estimators: int, n_questions: ArrayLike) -> Array:
 
 
 def delta0_power(
-    flips: Flips, n: int, agreement: float, difference: float, n_estimators: int = 2
+    flips: Flips,
+    n: int,
+    agreement: float,
+    difference: float,
+    n_estimators: int = 2,
+    ties: float = 0.0,
 ) -> float:
     """Return how often a better estimator is claimed to be above another one, by Δ₀ᵇ.
 
     The study has one pair of checkpoints and asks n questions; how many it gains and loses is
-    random. `agreement` is the share of the flipped questions on which both estimators have the
-    same sign, so the difference of two signs is 2 or −2 on the others. Ties would make the
-    error smaller; they are not modelled. The error is that of the weights of
+    random. On a share `ties` of these an estimator's confidence stays equal, whatever the other
+    one's does, so its sign is 0. `agreement` is the share of the other flipped questions on
+    which both estimators have the same sign. The difference of two signs is 2 or −2 where they
+    disagree, and 1 or −1 where one of them is 0. The error is that of the weights of
     `persistcal.evaluation.draws.balanced_replicates`: each estimator has its own
     pseudo-questions, of variance 1 in each direction.
     """
     shares = _uniform()
-    gained = binom.ppf(shares[0], n, flips.gained)
-    lost = binom.ppf(shares[1], n - gained, flips.lost / (1 - flips.gained))
-    for_first = (1 - agreement) / 2 + difference / 4
-    for_second = max(0.0, 1 - agreement - for_first)
+    gained, lost = _changed(flips, n)
     enough = np.minimum(gained, lost) >= EvaluationSettings.min_direction
     gained, lost = np.maximum(gained, 1), np.maximum(lost, 1)
-    total = variance = 0.0
-    for questions, (one, other) in ((gained, shares[2:4]), (lost, shares[4:6])):
-        won = binom.ppf(one, questions, for_first)
-        second = binom.ppf(other, questions - won, for_second / (1 - for_first))
-        total = total + 2 * (won - second) / questions
-        mean = 2 * (won - second) / (questions + 1)
-        square = (4 * (won + second) + 2) / (questions + 1)
-        variance = variance + (square - mean**2) / questions
+    untied, apart = 1 - ties, difference / (1 - ties)
+    chances = {
+        2: untied**2 * ((1 - agreement) / 2 + apart / 4),
+        -2: untied**2 * max(0.0, (1 - agreement) / 2 - apart / 4),
+        1: ties * untied * (1 + apart / 2),
+        -1: ties * untied * (1 - apart / 2),
+    }
+    total = variance = np.zeros(N_WORLDS)
+    for questions, uniform in ((gained, shares[[2, 3, 6, 7]]), (lost, shares[[4, 5, 8, 9]])):
+        left, rest, summed, squares = questions, 1.0, 0.0 * questions, 2.0 + 0.0 * questions
+        for share, (value, chance) in zip(uniform, chances.items(), strict=True):
+            count = binom.ppf(share, left, min(1.0, chance / rest) if rest > 0 else 0.0)
+            left, rest = left - count, rest - chance
+            summed, squares = summed + value * count, squares + value**2 * count
+        total = total + summed / questions
+        mean = summed / (questions + 1)
+        variance = variance + (squares / (questions + 1) - mean**2) / questions
     critical = critical_value(n_estimators, np.minimum(gained, lost))
     return float(np.mean(enough & (total > critical * np.sqrt(variance))))
+
+
+def _changed(flips: Flips, n: int) -> tuple[Array, Array]:
+    """Return how many of n questions are gained and lost in the simulated studies."""
+    shares = _uniform()
+    gained = binom.ppf(shares[0], n, flips.gained)
+    return gained, binom.ppf(shares[1], n - gained, flips.lost / (1 - flips.gained))
 
 
 @cache
 def _uniform() -> Array:
     """Return the random numbers of all simulated studies, so that power rises smoothly."""
-    return np.clip(qmc.Sobol(6, seed=0).random(N_WORLDS).T, 1e-9, 1 - 1e-9)
+    even = qmc.Sobol(6, seed=0).random(N_WORLDS).T
+    for_ties = np.random.default_rng(0).random((4, N_WORLDS))
+    return np.clip(np.concatenate([even, for_ties]), 1e-9, 1 - 1e-9)
 
 
-def delta0_difference(flips: Flips, n: int, agreement: float, n_estimators: int = 2) -> float:
+def delta0_difference(
+    flips: Flips, n: int, agreement: float, n_estimators: int = 2, ties: float = 0.0
+) -> float:
     """Return the smallest difference of two Δ₀ᵇ that is claimed in 80 % of studies, or NaN.
 
-    The largest possible difference is 2 (1 − agreement): one estimator is right on all
-    questions on which they disagree.
+    The largest possible difference is 2 (1 − agreement) (1 − ties): one estimator is right on
+    all questions on which they disagree.
     """
 
     def lacking(difference: float) -> float:
-        return delta0_power(flips, n, agreement, difference, n_estimators) - POWER
+        return delta0_power(flips, n, agreement, difference, n_estimators, ties) - POWER
 
-    most = 2 * (1 - agreement)
+    most = 2 * (1 - agreement) * (1 - ties)
     if lacking(most) < 0:
         return float("nan")
     return float(brentq(lacking, 0, most, xtol=1e-4))
 
 
 def delta0_questions(
-    flips: Flips, difference: float, agreement: float, n_estimators: int = 2
+    flips: Flips,
+    difference: float,
+    agreement: float,
+    n_estimators: int = 2,
+    ties: float = 0.0,
 ) -> int | None:
     """Return how many questions lead to a claim in 80 % of studies; None if none do.
 
     The inverse of `delta0_difference`, to three significant digits.
     """
-    if difference > 2 * (1 - agreement):
+    if difference > 2 * (1 - agreement) * (1 - ties):
         return None
-    return _questions(lambda n: delta0_power(flips, n, agreement, difference, n_estimators))
+    return _questions(
+        lambda n: delta0_power(flips, n, agreement, difference, n_estimators, ties)
+    )
 
 
 def _questions(power: Callable[[int], float]) -> int | None:
@@ -223,8 +256,70 @@ def auc_error(flips: Flips, n: int, auc: float, correlation: float) -> float:
        Correlated Receiver Operating Characteristic Curves", Biometrics 1988.
     """
     m = n * sum(flips)
-    above_both = multivariate_normal(cov=[[1, 0.5], [0.5, 1]]).cdf(np.full(2, norm.ppf(auc)))
-    return float(np.sqrt(2 * 4 * (above_both - auc**2) / m * (1 - correlation)))
+    return float(np.sqrt(2 * 4 * (_above_both(auc) - auc**2) / m * (1 - correlation)))
+
+
+def _above_both(auc: ArrayLike) -> Array:
+    """Return the chance that a normal confidence is above two of the lower kind."""
+    return np.asarray(_normal_pair(0.5).cdf(np.stack([norm.ppf(auc)] * 2, axis=-1)))
+
+
+def _normal_pair(correlation: float) -> Any:  # noqa: ANN401
+    return multivariate_normal(cov=[[1, correlation], [correlation, 1]])
+
+
+def knowledge_power(guess: "Guess", auc: float, *, followed: bool = False) -> float:
+    """Return how often an estimator passes one test of *knew*, *moved* or *knows*, or all five.
+
+    Each checkpoint's confidence is normal, with the AUC `auc` between right and wrong answers.
+    Confidences of both checkpoints correlate by ½ in questions of the same kind: then all five
+    AUCs are `auc`. Errors are those of DeLong and others with the pseudo-questions of
+    `persistcal.evaluation.influence`. The tests among changed questions are the hardest, and
+    their errors correlate by −6 / π arcsin ¼: what both checkpoints share helps one of them.
+    """
+    n, flips = guess.questions, guess.flips
+    gained, lost = (of[:N_SLOW] for of in _changed(flips, n))
+    right, wrong = n * guess.accuracy - lost, n * (1 - guess.accuracy) - gained
+    counts = np.array([gained, lost, right, wrong])
+    enough = counts.min(axis=0) >= EvaluationSettings.min_direction
+    gained, lost, right, wrong = np.maximum(counts, 1)
+    critical = norm.isf(LEVEL / guess.estimators / 2)
+
+    def score(*pairs: tuple[Array, Array]) -> Array:
+        """Return by how many errors a mean of AUCs of two strata each passes."""
+
+        def error(at: ArrayLike, pseudo: float) -> Array:
+            """Return the standard error at an AUC, of the mean or of its interval."""
+            chance, among = np.asarray(at), _above_both(at)
+            variance = np.zeros(N_SLOW)
+            for a, b in pairs:
+                own = chance * (1 - chance) + (a + b - 2) * (among - chance**2)
+                edges = pseudo * (chance**2 + (1 - chance) ** 2) * (a**-2 + b**-2)
+                variance = variance + own / (a * b) + edges
+            return np.asarray(np.sqrt(variance) / len(pairs))
+
+        # the interval that just passes is that of a lower AUC, so it is wider
+        border = np.minimum(0.5 + critical * error(0.5, PSEUDO_AUC), 0.999)
+        lower = 0.5 + critical * error(border, PSEUDO_AUC)
+        extra = 2 * PSEUDO_AUC
+        shrunk = np.mean([a * b / ((a + extra) * (b + extra)) for a, b in pairs], axis=0)
+        return np.asarray((shrunk * (auc - 0.5) - (lower - 0.5)) / error(auc, 0.0))
+
+    alone = norm.cdf(score((gained, wrong), (lost, right)))
+    if followed:
+        changed = score((gained, lost))
+        both = _normal_pair(-6 / np.pi * np.arcsin(0.25)).cdf(np.stack([changed] * 2, axis=-1))
+        alone = alone**3 * both
+    return float(np.mean(enough * alone))
+
+
+def knowledge_difference(guess: "Guess", *, followed: bool = False) -> float:
+    """Return the smallest AUC with which an estimator passes in 80 % of studies, or NaN."""
+
+    def lacking(auc: float) -> float:
+        return knowledge_power(guess, auc, followed=followed) - POWER
+
+    return float(brentq(lacking, 0.5, 0.999, xtol=1e-4)) if lacking(0.999) > 0 else np.nan
 
 
 def auc_power(guess: "Guess", n: int, difference: float) -> float:
@@ -255,7 +350,8 @@ class Guess:
 
     The later checkpoint is expected to gain and lose that many of the `questions`; `accuracy`
     is the earlier checkpoint's. On the changed questions two of the `estimators` have the same
-    sign on a share `agreement`, and a contrast AUC of about `auc`.
+    sign on a share `agreement`, and a contrast AUC of about `auc`. On a share `ties` an
+    estimator's confidence stays equal.
     """
 
     questions: int
@@ -265,6 +361,7 @@ class Guess:
     agreement: float
     auc: float
     estimators: int = 2
+    ties: float = 0.0
 
     def __post_init__(self) -> None:
         """Refuse numbers that cannot be."""
@@ -279,6 +376,8 @@ class Guess:
             )
         for name in ("accuracy", "agreement", "auc"):
             check_share(name, getattr(self, name))
+        if self.ties != 0:
+            check_share("ties", self.ties)
         gained, lost = self.flips
         Flips.from_accuracy(self.accuracy, self.flip_rate, gained - lost)
 
@@ -306,8 +405,9 @@ class Guess:
 class Findable(NamedTuple):
     """The smallest difference that a study detects, and the questions for another difference.
 
-    The difference is NaN if the study cannot detect any. `questions` is None if two estimators
-    cannot differ so much, and if no other difference was given.
+    For the tests of one estimator it is the AUC itself. The difference is NaN if the study
+    cannot detect any. `questions` is None if two estimators cannot differ so much, and if no
+    other difference was given.
     """
 
     measure: str
@@ -322,17 +422,20 @@ def findable(guess: Guess, difference: float | None = None) -> list[Findable]:
     """
     n, flips = guess.questions, guess.flips
     accuracy = accuracy_difference(guess.accuracy, guess.flip_rate, n)
-    delta0 = delta0_difference(flips, n, guess.agreement, guess.estimators)
+    of_two = guess.agreement, guess.estimators, guess.ties
+    delta0 = delta0_difference(flips, n, *of_two)
     for_delta0 = for_auc = None
     if difference is not None:
         check_share("difference", difference)
-        for_delta0 = delta0_questions(flips, difference, guess.agreement, guess.estimators)
+        for_delta0 = delta0_questions(flips, difference, *of_two)
         if difference <= 2 * min(guess.auc, 1 - guess.auc):
             for_auc = _questions(lambda size: auc_power(guess, size, difference))
     return [
         Findable("accuracy of two checkpoints", accuracy, None),
         Findable("Δ₀ᵇ of two estimators", delta0, for_delta0),
         Findable("contrast AUC of two estimators", auc_difference(guess), for_auc),
+        Findable(ONE_TEST, knowledge_difference(guess), None),
+        Findable(ALL_TESTS, knowledge_difference(guess, followed=True), None),
     ]
 
 

@@ -15,13 +15,20 @@ def test_a_plan_from_guessed_rates_agrees_with_the_normal_approximation(capsys):
     guess = "--accuracy 0.6 --changed 200 200 --agreement 0.75 --difference 0.1"
     assert plan(f"--questions 2000 {guess}") == 0
 
-    heading, accuracy, delta, auc, *needed = capsys.readouterr().out.splitlines()
+    heading, accuracy, delta, auc, one, five, *needed = capsys.readouterr().out.splitlines()
     assert heading == "Found in 80 % of studies of 2,000 questions:"
     # 2.80 √(0.2 / 2000) = 0.028, by the normal approximation
     assert float(accuracy.split(": ")[1]) == pytest.approx(0.028, abs=0.001)
     # 2.80 √(0.25 (1/200 + 1/200)) = 0.140; pseudo-questions add 2 / 200 to each variance of 1
     assert float(delta.split(": ")[1]) == pytest.approx(0.141, abs=0.002)
     assert 0 < float(auc.split(": ")[1]) < 0.14
+    # of one estimator: 3.08 standard errors (of two at once: 2.24 + 0.84); strata of 200, 600,
+    # 200 and 1,000 questions with a variance of 1/12 have a mean with an error of 0.0168
+    assert one.startswith("AUC above .5, for knew, moved or knows: ")
+    assert float(one.split(": ")[1]) == pytest.approx(0.5 + 3.08 * 0.0168, abs=0.002)
+    # two tests of 200 against 200 questions, of which both are passed in 80 %: .89 each
+    assert five.startswith("AUC above .5 in all five tests, for followed: ")
+    assert float(five.split(": ")[1]) == pytest.approx(0.5 + 3.47 * 0.0289, abs=0.003)
 
     # (2.8016 / 0.1)² (4 x 0.25 - 0.1²) / 4 (1 / 0.1 + 1 / 0.1) = 3,886
     name, number = needed[0].split(": ")
@@ -62,6 +69,7 @@ def test_a_plan_from_a_small_study_scales_its_simultaneous_interval(tmp_path, ca
     [
         ("--questions 100 --accuracy 0.1 --changed 45 45", 1, "guess other changes"),
         ("--questions 100 --agreement 1.5", 1, "agreement is 1.5; give a number between 0"),
+        ("--questions 100 --ties 1", 1, "ties is 1; give a number between 0 and 1"),
         ("--questions 100 --difference 0", 1, "difference is 0; give a number between"),
         ("--questions 100 --results nowhere 100", 1, "give the folder --out of compare"),
         ("--questions 100 --results nowhere -5", 1, "asked is -5; give a whole number"),

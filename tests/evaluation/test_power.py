@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm, poisson
 
-from benchmarks.planned_power import share_of_auc_claims, share_of_claims
+from benchmarks.planned_power import share_of_auc_claims, share_of_claims, share_of_tests
 from persistcal.evaluation.power import (
     Flips,
     Guess,
@@ -17,6 +17,7 @@ from persistcal.evaluation.power import (
     delta0_power,
     delta0_questions,
     findable,
+    knowledge_difference,
 )
 from persistcal.evaluation.proportions import compare_accuracies
 from persistcal.evaluation.weighted import auc
@@ -24,16 +25,22 @@ from persistcal.evaluation.weighted import auc
 FLIPS, N = Flips(0.12, 0.08), 1500
 
 
-@pytest.mark.parametrize("n_estimators", [2, 5])
-@pytest.mark.parametrize(("gained", "lost", "agreement"), [(220, 38, 0.7), (60, 20, 0.6)])
+@pytest.mark.parametrize(
+    ("gained", "lost", "agreement", "ties", "m"),
+    [
+        (220, 38, 0.7, 0, 5),
+        (60, 20, 0.6, 0, 2),
+        (121, 119, 0.9, 0.2, 2),
+        (220, 38, 0.7, 0.5, 2),
+    ],
+)
 def test_80_percent_of_studies_find_the_smallest_difference_of_delta0(
-    gained, lost, agreement, n_estimators
+    gained, lost, agreement, ties, m
 ):
     flips = Flips(gained / 2000, lost / 2000)
-    difference = delta0_difference(flips, 2000, agreement, n_estimators)
-    share = share_of_claims(
-        flips, agreement=agreement, difference=difference, m=n_estimators, studies=150
-    )
+    difference = delta0_difference(flips, 2000, agreement, m, ties)
+    guessed = {"agreement": agreement, "ties": ties, "difference": difference}
+    share = share_of_claims(flips, **guessed, m=m, studies=150)
     # Standard error of a share of 150 studies: .033. docs/validation.md has 400 studies.
     assert share == pytest.approx(0.8, abs=0.09)
 
@@ -42,6 +49,17 @@ def test_80_percent_of_studies_find_the_smallest_difference_of_contrast_auc():
     guess = Guess(2000, 220, 38, 0.5, 0.7, 0.65, 2)
     share = share_of_auc_claims(guess, difference=auc_difference(guess), studies=150)
     assert share == pytest.approx(0.8, abs=0.09)
+
+
+@pytest.mark.parametrize(
+    ("test", "counts"), [("moved", (600, 60, 25, 0.7)), ("followed", (1000, 100, 100, 0.5))]
+)
+def test_80_percent_of_studies_pass_the_tests_with_the_planned_auc(test, counts):
+    guess = Guess(*counts, 0.7, 0.65, 2)
+    auc = knowledge_difference(guess, followed=test == "followed")
+    # Standard error of a share of 100 studies: .04. docs/validation.md has 300 studies.
+    share = share_of_tests(guess, auc=auc, studies=100)[test]
+    assert share == pytest.approx(0.8, abs=0.1)
 
 
 def test_a_plan_with_five_expected_regressions_promises_no_difference():
@@ -137,6 +155,9 @@ def test_an_impossible_guess_is_refused():
     for wrong in (0, 1, np.nan):
         with pytest.raises(ValueError, match="give a number between 0 and 1"):
             Guess(*counts, wrong, *shares[1:])
+        if wrong:  # 0 is no tie
+            with pytest.raises(ValueError, match=r"ties is .* between 0 and 1"):
+                Guess(*counts, *shares, 2, wrong)
         with pytest.raises(ValueError, match=r"difference is .* between 0 and 1"):
             findable(Guess(*counts, *shares), wrong)
 
