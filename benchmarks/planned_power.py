@@ -49,7 +49,6 @@ CELLS = [  # expected gained and lost questions, agreement of signs, share of ti
     (40, 5, 0.5, 0.0),
     (121, 119, 0.7, 0.2),
     (121, 119, 0.9, 0.2),
-    (121, 119, 0.9, 0.5),
 ]
 
 
@@ -158,7 +157,7 @@ def share_of_tests(guess: Guess, *, auc: float, studies: int) -> dict[str, float
         labels = np.array([first, first ^ (rng.random(guess.questions) < share)])
         noise = rng.normal(size=(3, guess.questions))
         said = norm.ppf(auc) * np.sqrt(2) * labels + (noise[:2] + noise[2]) / np.sqrt(2)
-        settings = EvaluationSettings(min_contrast=1, n_replicates=REPLICATES, seed=number)
+        settings = EvaluationSettings(min_contrast=1, n_replicates=999, seed=number)
         bootstrap = bootstrap_of(np.arange(guess.questions), settings)
         found = sample_knowledge(rated_sets([labels], [said]), bootstrap)
         above = [
@@ -194,7 +193,7 @@ def rows(studies: int) -> Iterator[dict[str, object]]:
         share = share_of_auc_claims(guess, difference=promised, studies=studies)
         row = {"metric": "contrast AUC", "gained": 220, "lost": 38, "estimators": m}
         yield row | {"difference": promised, "found": 100 * share}
-    for (gained, lost), m in product(((220, 38), (121, 119)), (2, 10)):
+    for (gained, lost), m in product(((220, 38), (121, 119)), (2, 5)):
         guess = Guess(N, gained, lost, 0.5, 0.7, 0.65, m)
         for metric in ("moved", "followed"):
             promised = knowledge_difference(guess, followed=metric == "followed")

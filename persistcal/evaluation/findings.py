@@ -229,8 +229,9 @@ def accuracy_finding(
     z = normal_quantile(1 - LEVEL / 2 / n_compared)
     test = compare_accuracies(known[0], known[1], z)
     test = test._replace(p_value=min(1.0, test.p_value * n_compared))
-    if evidence["has_groups"] and tested:
-        for row in tested:
+    bootstrapped = [row for row in tested if not np.isnan(row["p_value"])]  # groups that differ
+    if evidence["has_groups"] and bootstrapped:
+        for row in bootstrapped:
             low, high, p_value = (float(row[name]) for name in (*_ENDS, "p_value"))
             test = test._replace(lower=low, upper=high, p_value=p_value)
     elif evidence["has_groups"]:

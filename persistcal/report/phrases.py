@@ -77,7 +77,7 @@ PHRASES = {
         "not shown", "is not shown to have followed", "are not shown to have followed"
     ),
     words.AGAINST: Phrase(
-        "the wrong way", "moved against the changes", "moved against the changes"
+        "it moved against the changes", "moved against the changes", "moved against the changes"
     ),
     words.TOO_FEW: Phrase(
         "too few changed questions to tell",
@@ -366,6 +366,8 @@ def following_sentence(
             "Servers and batches can change greedy answers: a second ask of some questions "
             "(--again) would show how often"
         )
+    if word == words.AGAINST:
+        notes.append("A later confidence that only became noisier does so, too")
     if word == words.TOO_FEW:
         notes.append(_too_few(found))
     if n_seeds > 1:
