@@ -91,7 +91,7 @@ outputs: $(VENV)/ready  ## write docs/outputs.md, the columns of all tables
 	@$(RUN)/python -m tools.outputs_page
 
 docs-data: $(VENV)/ready  ## copy results of studies to docs/data, such as ARGS=atlas
-	@$(RUN)/python -m tools.docs_data $(ARGS)
+	@$(RUN)/python -m tools.docs_numbers $(or $(ARGS),$(error ARGS names studies, such as ARGS=atlas))
 
 docs-output: $(VENV)/ready  ## write the output of the guides' commands anew
 	@$(RUN)/python -m tools.docs_output

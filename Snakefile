@@ -74,9 +74,6 @@ rerun_on_edits()
 report: "workflow/report/study.rst"
 
 
-include: "workflow/rules/targets.smk"
-
-
 rule study:
     default_target: True
     input:

@@ -14,7 +14,7 @@ from snakemake.common.configfile import load_configfile
 
 from atlas.cities import QUESTION_FORMS, load_facts, split_questions
 from atlas.facts import Fact
-from tools.smollm2 import load_smollm2
+from reproduce.smollm2 import load_smollm2
 
 SENTENCES = {
     "city-country": "{} is one of the large cities of {}.",

@@ -12,14 +12,6 @@ from study.check_states import check_pretraining, check_state
 from study.schema import ConfigError, check_names, check_schema
 from study.study import Study, estimators_in_rows
 
-# Fields of one end point of a judge's server, and the other one's instead
-FIELDS_OF_RESPONSES = {"max_output_tokens": ", max_completion_tokens: 8", "reasoning": ""}
-FIELDS_OF_CHAT = {
-    "max_completion_tokens": ", max_output_tokens: 4",
-    "max_tokens": ", max_output_tokens: 4",
-    "reasoning_effort": "",
-}
-
 
 def check_config(config: dict[str, Any]) -> None:
     """Raise `ConfigError` for the first thing in `config` that is not right."""
@@ -47,10 +39,14 @@ def check_config(config: dict[str, Any]) -> None:
     for name, table in study.tables.items() if study.estimates else ():
         _check_table(study, name, table)
     for name, table in study.tables.items():
-        _check_conditioning(study, name, table)
+        listed = config["evaluation"]["conditioning"]
+        if table["conditioning"] == "cross_fitted" and "cross_fitted" not in listed:
+            raise ConfigError(
+                f"config: tables.{name}.conditioning is cross_fitted, which "
+                "evaluation.conditioning does not list; add it there."
+            )
     _check_labels(study, estimators)
     _check_judge_words(config["judge"].get("labels"))
-    _check_judge_fields(config["judge"])
     judges = study.estimates and not study.has_own_options
     if config["analyses"]["audit"]["filled"] and not judges:
         raise ConfigError(
@@ -172,18 +168,6 @@ def _check_judge_words(labels: dict[str, str] | None) -> None:
             )
 
 
-def _check_judge_fields(judge: dict[str, Any]) -> None:
-    """Refuse fields of a judge's request that its end point does not know."""
-    endpoint = judge.get("endpoint", "chat")
-    strange = FIELDS_OF_CHAT if endpoint == "responses" else FIELDS_OF_RESPONSES
-    for name, remedy in strange.items():
-        if judge.get("request", {}).get(name) is not None:
-            raise ConfigError(
-                f"config: judge.request.{name} is no field of judge.endpoint {endpoint}; "
-                f"write `judge: {{request: {{{name}: null{remedy}}}}}`."
-            )
-
-
 def _check_labels(study: Study, estimators: Iterable[str]) -> None:
     """Refuse equal labels of two models, datasets, estimators or checkpoints."""
     labels = study.labels
@@ -212,15 +196,6 @@ def _check_table(study: Study, name: str, table: dict[str, Any]) -> None:
         raise ConfigError(
             f"config: study.tables names '{name}', but study.estimators contains no estimator "
             f"of the table; add one ({names}) or drop the table."
-        )
-
-
-def _check_conditioning(study: Study, name: str, table: dict[str, Any]) -> None:
-    asked = study.config["evaluation"]["conditioning"]
-    if table["conditioning"] == "cross_fitted" and "cross_fitted" not in asked:
-        raise ConfigError(
-            f"config: tables.{name}.conditioning is cross_fitted, which "
-            "evaluation.conditioning does not list; add it there."
         )
 
 

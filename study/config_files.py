@@ -145,7 +145,12 @@ def settle_estimators(config: Config) -> None:
     for name, registration in ESTIMATORS.items():
         if not registration.required:
             catalogue.setdefault(name, {"function": name})
-    _add_stated(config)
+    # Other names of a study of the user's answers are columns of these.
+    study = config.get("study") or {}
+    columns = study.get("estimators") if study.get("answers") else None
+    for name in columns if isinstance(columns, list) else []:
+        if isinstance(name, str) and name not in catalogue:
+            catalogue[name] = {"label": name, "function": "stated"}
     for name, entry in catalogue.items():
         if not isinstance(entry, dict) or "recipe" in entry:
             continue
@@ -159,15 +164,6 @@ def settle_estimators(config: Config) -> None:
         if registration.label and name == Path(function).stem:
             entry.setdefault("label", registration.label)
         entry.update({k: v for k, v in registration.defaults().items() if k not in entry})
-
-
-def _add_stated(config: Config) -> None:
-    """Describe each estimator that is the name of a column of the user's answers."""
-    catalogue, study = config["estimators"], config.get("study") or {}
-    named = study.get("estimators") if study.get("answers") else None
-    for name in named if isinstance(named, list) else []:
-        if isinstance(name, str) and name not in catalogue:
-            catalogue[name] = {"label": name, "function": "stated"}
 
 
 def refuse_misread(paths: Iterable[str | Path]) -> None:

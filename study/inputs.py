@@ -12,7 +12,7 @@ from snakemake.exceptions import WorkflowError
 from snakemake.io import ancient, expand
 
 from persistcal.confidence.estimators.catalogue import file_of, registration_of
-from persistcal.confidence.registry import PASSED
+from persistcal.confidence.registry import UNCHANGED_KEYS
 from persistcal.judge.human_labels import human_labels_digest
 from persistcal.judge.messages import ONE, TOGETHER, split_prompt
 from persistcal.models.checkpoint import local_digests
@@ -260,7 +260,7 @@ class Inputs:
             **({"batch_size": VLLM_BATCH} if decoding["backend"] == "vllm" and is_auto else {}),
         }
 
-    def reach(self, model: str, checkpoint: str) -> Config:
+    def api_settings(self, model: str, checkpoint: str) -> Config:
         """Return the address and the prices of a checkpoint behind an API."""
         api = self.study.api(model, checkpoint)
         settings = {key: api[key] for key in (*PRICES, "api_key_env") if key in api}
@@ -430,7 +430,7 @@ class Inputs:
     def estimation(self, model: str, dataset: str, estimator: str) -> Config:
         """Return the config of an estimator, as its function needs it."""
         entry = self.config["estimators"][estimator]
-        settings = {key: entry[key] for key in PASSED if key in entry}
+        settings = {key: entry[key] for key in UNCHANGED_KEYS if key in entry}
         if rater := self.study.rater(model, estimator):
             settings |= {"rater": rater, "few_shot": self.few_shot(model, rater, dataset)}
         return {
@@ -542,8 +542,3 @@ class Inputs:
             },
             "needs": {name: registration_of(f).needs for name, f in functions.items()},
         }
-
-    def computed_estimators(self) -> list[str]:
-        """Return the estimators that the study computes from the answers."""
-        estimators = self.config["estimators"].items()
-        return [name for name, entry in estimators if entry.get("function") != "stated"]

@@ -1,4 +1,4 @@
-"""The record of a study: its merged config, what made its results, and commits of models."""
+"""The record of a study: merged config, origin of the results, and commits of models."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -43,7 +43,7 @@ def write_study(config: Config, results: Path, command: Sequence[str]) -> None:
 
 
 def write_provenance(config: Config, results: Path, codes: Mapping[str, Any]) -> None:
-    """Write `provenance.json`: what made the results. `codes` has a digest for each rule."""
+    """Write `provenance.json`, the origin of results; `codes` has a digest for each rule."""
     judge, study = config["judge"], config["study"]
     ledger = results / "judge" / "spending.csv"
     lines = ledger.read_text(encoding="utf-8").splitlines()[1:] if ledger.exists() else []

@@ -12,17 +12,22 @@ the entry is
 One block of the page must begin so, every name must be found, and every decimal needs a name;
 `-` means a decimal that is not a result. Other whole numbers and code in backticks are skipped.
 A number before a % is the result times 100. `make docs-numbers` corrects decimals.
-`tools/docs_data.py` writes the results.
+
+`make docs-data ARGS="atlas lab"` copies the results of these studies to atlas.csv and lab.csv,
+as docs/data/sources.yaml describes.
 
 In docs/tour.md, `path.py:12: name` is a function with its line; these are corrected, too.
 """
 
 import csv
 import re
+import sys
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
+import pandas as pd
 import yaml
 
 ROOT = Path(__file__).parents[1]
@@ -132,6 +137,41 @@ def with_lines(text: str) -> str:
     return PLACE.sub(place, text)
 
 
+def read_results(file: str) -> pd.DataFrame:
+    """Read a CSV or parquet file of results."""
+    path = ROOT / file
+    return pd.read_csv(path) if path.suffix == ".csv" else pd.read_parquet(path)
+
+
+def choose(source: Mapping[str, Any]) -> pd.DataFrame:
+    """Return value, low and high by name; without a column for values, count the rows."""
+    table = read_results(source["file"])
+    if "questions" in source:
+        table = table.merge(read_results(source["questions"]), on="question_id")
+    if "where" in source:
+        table = table.query(source["where"])
+    columns = {end: table.get(source.get(end)) for end in ("value", "low", "high")}
+    chosen = pd.DataFrame(columns, index=table.index).astype(float)
+    rows = table.astype(object).fillna("none").to_dict("records")
+    names = [source["name"].format_map(row) for row in rows]
+    chosen.index = pd.Index([re.sub(",? ", "_", name) for name in names], name="name")
+    if "value" not in source:
+        return chosen.fillna({"value": 1}).groupby("name", sort=False).sum(min_count=1)
+    if source.get("mean"):
+        return chosen.groupby("name", sort=False).mean().dropna(how="all")
+    return chosen.dropna(how="all")
+
+
+def export(study: str) -> None:
+    """Write the CSV of a study."""
+    sources = yaml.safe_load((DATA / "sources.yaml").read_text(encoding="utf-8"))[study]
+    table = pd.concat([choose(source) for source in sources])
+    if table.index.has_duplicates:
+        repeated = ", ".join(table.index[table.index.duplicated()].unique()[:3])
+        raise SystemExit(f"docs/data/sources.yaml: {study} has two results named {repeated}")
+    table.to_csv(DATA / f"{study}.csv", float_format="%.6g")
+
+
 def main() -> None:
     """Correct all pages, and print the errors."""
     TOUR.write_text(with_lines(TOUR.read_text(encoding="utf-8")), encoding="utf-8")
@@ -144,4 +184,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    for name in sys.argv[1:]:
+        export(name)
+    if not sys.argv[1:]:
+        main()

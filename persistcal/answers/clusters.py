@@ -112,7 +112,7 @@ def cluster_answers(
     """Group the beams of each question by meaning, see `beam_weights` for the weighting.
 
     Clusters are the connected components of `equivalent`, which is symmetric and is asked
-    about many questions at a time. So two answers can share a cluster through a third. Beams
+    about many questions at a time. Two answers can share a cluster through a third one. Beams
     without an answer belong to no cluster but keep their share of the probability.
 
     The clusters of a question are in descending order of probability. If two are equal, the
@@ -189,7 +189,7 @@ def _rank(beams: QuestionBeams, weighting: str) -> list[Ranked]:
 
 
 def _gather(beams: list[Ranked], group_of: dict[str, int]) -> list[Cluster]:
-    """Return the clusters by probability; equal ones are in order of their first position.
+    """Return the clusters by probability, and equal ones by first position.
 
     The spelling of samples changes the order of texts within a cluster, not of clusters.
     """

@@ -104,7 +104,7 @@ class Continuations:
         return Finished(*(getattr(self, name)[slots] for name in names))
 
     def rearrange(self, kept: Tensor, further: Self, n_slots: int) -> None:
-        """Keep some slots, add those of `further`, and empty ones up to `n_slots`."""
+        """Keep some slots; add the slots of `further`, and empty ones up to `n_slots`."""
         for name in self.STATE:
             own, new = getattr(self, name)[kept], getattr(further, name)
             changed = self.storage.shaped(name, (n_slots, *own.shape[1:]), own)
@@ -170,11 +170,11 @@ class BeamSearch(Continuations):
         measured: Tensor | None = None,
         rows: Tensor | None = None,
     ) -> Tensor:
-        """Continue every live beam with one of the most probable next tokens.
+        """Continue every live beam with a probable next token.
 
         `token` has `n_candidates` tokens of each row, from the likeliest, or all of a smaller
         vocabulary. `measured` is from `rank_tokens`; without it only the margin is known.
-        `rows` and what is returned are as in `advance`.
+        `rows` and the result are as in `advance`.
         """
         if measured is None:
             margin = logprob[:, 0].exp() - logprob[:, 1].exp()
@@ -313,7 +313,7 @@ class Sampling(Continuations):
         self.age.add_(1).clamp_(max=self.max_new_tokens - 1)
 
     def _draw(self, chance: Tensor, source: Tensor, rows: Tensor, step: Tensor) -> Tensor:
-        """Return a token for each row, drawn by the probabilities of its `source`."""
+        """Return a token for each row, drawn by the probabilities of the row's `source`."""
         n_rows, size = chance.shape
         whole = size - size % BLOCK
         of_blocks = chance[:, :whole].view(n_rows, -1, BLOCK).sum(dim=2)

@@ -51,6 +51,7 @@ class Beam(NamedTuple):
     self_certainty: float | None  # None with vLLM
     margin: float | None
     min_logprob: float | None  # lowest log-probability of a token
+    unconditional: float | None = None  # of an option, its log-probability without the question
 
 
 def eos_tokens(model: PreTrainedModel | VllmModel) -> list[int]:
@@ -60,7 +61,7 @@ def eos_tokens(model: PreTrainedModel | VllmModel) -> list[int]:
 
 
 # Settings of a generation config that change the likelihoods or tokens of `generate`, with the
-# values that do not. Those that only apply to samples are second.
+# values that do not. The second table has settings that only apply to samples.
 PROCESSORS = {
     **dict.fromkeys(["repetition_penalty", "encoder_repetition_penalty", "guidance_scale"], 1),
     **dict.fromkeys(["no_repeat_ngram_size", "encoder_no_repeat_ngram_size"], 0),
@@ -76,7 +77,7 @@ WARPERS = {
 
 
 def ignored_settings(config: Any, *, is_drawn: bool) -> dict[str, Any]:  # noqa: ANN401
-    """Return what a model's generation config sets for `generate` and answers here ignore.
+    """Return settings of a model's generation config that `generate` uses and answers ignore.
 
     Likelihoods of answers are the model's own, which can be compared over checkpoints.
     """
@@ -351,19 +352,6 @@ class Choice(NamedTuple):
     options: list[list[int]]
 
 
-class ScoredOption(NamedTuple):
-    """An option as the table BEAMS has it, see `Beam`."""
-
-    text: str
-    logprob: float
-    n_tokens: int
-    entropy: float
-    self_certainty: float
-    margin: float
-    min_logprob: float
-    unconditional: float | None
-
-
 def encode_choice(
     tokenizer: PreTrainedTokenizerBase, context: str, options: Sequence[str], *, chat: bool
 ) -> Choice:
@@ -398,7 +386,7 @@ def score_options(
     chat: bool = False,
     progress: Callable[[int], object] | None = None,
     work: Work = Work(),  # noqa: B008 - immutable
-) -> list[list[ScoredOption]]:
+) -> list[list[Beam]]:
     """Return the options of each question with their summed log-probabilities.
 
     `model`, `progress` and `work` are as in `generate_beams`.
@@ -441,7 +429,7 @@ def score_options(
         order = sorted(range(len(asked)), key=lambda i: len(asked[i].context))
         numbers = in_batches(compute, order, batch_size=size, work=work, progress=progress)
     return [
-        [ScoredOption(text, *row) for text, row in zip(texts, numbers[i], strict=True)]
+        [Beam(text, *row) for text, row in zip(texts, numbers[i], strict=True)]
         if i in numbers
         else []
         for i, texts in enumerate(options)
@@ -451,7 +439,7 @@ def score_options(
 def _score(
     model: PreTrainedModel, prefix: list[Layer], choices: Sequence[Choice]
 ) -> list[list[tuple[float, ...]]]:
-    """Return the numbers of each option as `ScoredOption` has them, but the last one."""
+    """Return the numbers of each option as `Beam` has them, but the last one."""
     n_prefix = prefix[0][0].shape[1] if prefix else 0
     prompts = [
         [(*choice.context[n_prefix:], *option) for option in choice.options]

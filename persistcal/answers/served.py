@@ -192,8 +192,9 @@ def _read(choice: Any, one_line: bool) -> ServedSample:  # noqa: ANN401
 def _logprob(listed: Any, cut: str | None) -> tuple[float | None, int | None]:  # noqa: ANN401
     """Return sum and number of the log-probabilities of a choice, or None.
 
-    Of an answer that was `cut` from a longer text, only its own tokens count, the last of which
-    can contain the line break. They are unknown if the server's tokens do not spell it.
+    If an answer was `cut` from a longer text, only the answer's own tokens count. The last one
+    can contain the line break. The numbers are unknown if the server's tokens do not spell the
+    answer.
     """
     tokens = listed.get("content")
     values = listed.get("token_logprobs") if tokens is None else [t["logprob"] for t in tokens]
@@ -212,12 +213,12 @@ def _logprob(listed: Any, cut: str | None) -> tuple[float | None, int | None]:  
 
 
 def _spelled(token: Any) -> bytes:  # noqa: ANN401
-    """Return the bytes of a token; its text can show a part of a letter as ``\ufffd``."""
+    """Return the bytes of a token; the text can show a part of a letter as ``\ufffd``."""
     return token["token"].encode() if token.get("bytes") is None else bytes(token["bytes"])
 
 
 @dataclass(frozen=True)
-class Reach(Patience):
+class ApiSettings(Patience):
     """How to reach a model behind an API, and limits of the cost.
 
     `section` is the model's section in the config. Prices are per million tokens. The ceilings
@@ -301,7 +302,7 @@ def samples_of_questions(
     questions: Mapping[str, Body],
     served: Served,
     draws: SampleDraws,
-    reach: Reach,
+    api: ApiSettings,
     *,
     folder: str,
     replies: str,
@@ -311,10 +312,10 @@ def samples_of_questions(
     samples = ask_for_samples(
         {key: body for of_question in requests.values() for key, body in of_question.items()},
         served,
-        reach,
+        api,
         folder=folder,
         replies=replies,
-        api_key=reach.api_key,
+        api_key=api.api_key,
     )
     return {name: [s for key in keys for s in samples[key]] for name, keys in requests.items()}
 
@@ -322,7 +323,7 @@ def samples_of_questions(
 def ask_for_samples(
     requests: Mapping[str, Body],
     served: Served,
-    reach: Reach,
+    api: ApiSettings,
     *,
     folder: str,
     replies: str,
@@ -334,14 +335,14 @@ def ask_for_samples(
     the checkpoint's folder. The API key is needed only for new requests. If a ceiling, the key
     or the server stops the job, received answers are kept.
     """
-    kept = SampleReplies(replies, served, reach.section)
+    kept = SampleReplies(replies, served, api.section)
     samples = kept.get(requests)
     log.info("%d requests, %d of them new", len(requests), len(requests) - len(samples))
     if len(samples) < len(requests):
         with hold_lock(f"{folder}/lock", waiting="Waiting for another job that asks an API."):
             asked_since = kept.get(requests)
             missing = {key: body for key, body in requests.items() if key not in asked_since}
-            _ask(missing, kept, served, reach, Ledger(f"{folder}/spending.csv"), api_key)
+            _ask(missing, kept, served, api, Ledger(f"{folder}/spending.csv"), api_key)
         samples = kept.get(requests)
     answers = [answer for several in samples.values() for answer in several]
     for n, problem in (
@@ -358,20 +359,20 @@ def _ask(
     bodies: Mapping[str, Body],
     kept: SampleReplies,
     served: Served,
-    reach: Reach,
+    api: ApiSettings,
     ledger: Ledger,
     api_key: str,
 ) -> None:
-    server = ModelServer(served.base_url, api_key, reach, section=reach.section, kept="Answers")
-    max_cost = math.inf if reach.max_cost is None else reach.max_cost
+    server = ModelServer(served.base_url, api_key, api, section=api.section, kept="Answers")
+    max_cost = math.inf if api.max_cost is None else api.max_cost
     budget = Budget(
-        *(served.model, reach.price_input, reach.price_output, reach.max_requests, max_cost),
+        *(served.model, api.price_input, api.price_output, api.max_requests, max_cost),
         section="api",
-        doing=f"Asking {reach.section}",
+        doing=f"Asking {api.section}",
     )
 
     def ask_one(_: str, body: Body) -> SampleReply:
-        read = in_json(partial(read_samples, body=body, served=served, section=reach.section))
+        read = in_json(partial(read_samples, body=body, served=served, section=api.section))
         try:
             reply = server.call(
                 partial(server.send, "post", endpoint_of(body), read, body=body)
@@ -382,7 +383,7 @@ def _ask(
                 return SampleReply([ServedSample("", None, None, "content_filter")] * n, "", "")
             if TOO_LONG.search(f"{error.code} {error.reply}"):
                 raise ServerError(
-                    f"{reach.section}: a prompt and its answer do not fit into the server's "
+                    f"{api.section}: a prompt and its answer do not fit into the server's "
                     f"context ({error.reply}); lower prompts.few_shot or "
                     "decoding.max_new_tokens, or serve the model with a longer one."
                 ) from None
@@ -396,7 +397,7 @@ def _ask(
         server=server,
         budget=budget,
         ledger=ledger,
-        concurrency=reach.concurrency,
+        concurrency=api.concurrency,
     )
 
 

@@ -23,7 +23,7 @@ Layer = tuple[Tensor, Tensor]
 
 
 class Rows(NamedTuple):
-    """The rows of a forward pass, in order of their slots."""
+    """The rows of a forward pass, ordered by slot."""
 
     slot: Tensor
     number: Tensor  # in the slot
@@ -83,7 +83,7 @@ class Slots(Cache):
     ) -> Tensor:
         """Run `model` on the next token of each of `rows`, and return its logits.
 
-        They are those of all rows or of the `kept` ones, which are not a tensor, because
+        Logits are returned for all rows or for the `kept` ones. These are a list, because
         accelerate would move a tensor to the first GPU, and the last layer is on the last one.
         """
         n_slots, most = self.rows.grid.shape
@@ -139,7 +139,7 @@ class Slots(Cache):
         self.n_used = self.capacity
 
     def follow(self, parent: Tensor | None) -> None:
-        """Let each row, by slot, continue the given row of its slot, or itself."""
+        """Let each row continue the given row of the same slot, or itself."""
         if parent is not None:
             index = parent.T[..., None, None].expand_as(self.seen)
             self.seen.copy_(self.seen.gather(0, index))
@@ -148,7 +148,7 @@ class Slots(Cache):
     def rearrange(
         self, kept: Tensor, grows: Tensor, further: "Slots", n_slots: int, room: tuple[int, int]
     ) -> None:
-        """Keep the visible places of some slots, and add those of `further` and empty slots.
+        """Keep the visible places of some slots; add the slots `further`, and empty ones.
 
         `grows` is whether each row, by slot, has an answer. `room` is the number of places that
         each tree then has free, and the least that it has.
@@ -193,7 +193,7 @@ class Slots(Cache):
     ) -> Tensor:
         """Return the attention of queries of shape (n_heads, n_rows, head_dim).
 
-        Its shape is (n_rows, n_heads, head_dim).
+        The result's shape is (n_rows, n_heads, head_dim).
         """
         keys, values = (part[:, :, : self.n_read].flatten(0, 1) for part in self.trees[layer])
         n_heads, n_rows, head_dim = query.shape
@@ -315,7 +315,7 @@ def slot_attention(model: PreTrainedModel) -> Iterator[None]:
 
 
 class SharedPrefix:
-    """The `layers` of keys and values of a prefix, and the `batch` that last came after it.
+    """A prefix: keys and values in `layers`, and the `batch` that last followed it.
 
     `n_places` is how many places a tree after it is expected to need.
     """

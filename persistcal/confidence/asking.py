@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from persistcal.answers.clusters import take_predictions
-from persistcal.answers.served import Reach, SampleDraws, Served, samples_of_questions
+from persistcal.answers.served import ApiSettings, SampleDraws, Served, samples_of_questions
 from persistcal.models.prompts import chat_prompt, chat_turns, confidence_prompt
 from persistcal.questions.templates import check_fields
 
@@ -62,7 +62,7 @@ def replies_of_weights(
 
 def replies_of_server(
     served: Served,
-    reach: Reach,
+    api: ApiSettings,
     folder: str,
     kept: str,
     prompts: Sequence[str],
@@ -80,7 +80,7 @@ def replies_of_server(
         str(number): {"messages": chat_turns(text)} if settings.chat else {"prompt": text}
         for number, text in enumerate(prompts)
     }
-    samples = samples_of_questions(bodies, served, draws, reach, folder=folder, replies=kept)
+    samples = samples_of_questions(bodies, served, draws, api, folder=folder, replies=kept)
     return [[sample.text for sample in of_prompt] for of_prompt in samples.values()]
 
 

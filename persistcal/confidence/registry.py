@@ -15,7 +15,7 @@ SEVERAL = "several_answers"
 # vLLM does not give the first two, and a server none of the four.
 DISTRIBUTIONS = ("entropy", "self_certainty")
 OF_TOKENS = (*DISTRIBUTIONS, "margin", "min_logprob")
-KNOWN = (SEVERAL, "logprob", "n_tokens", *OF_TOKENS, "unconditional", "stated")
+KNOWN_NEEDS = (SEVERAL, "logprob", "n_tokens", *OF_TOKENS, "unconditional", "stated")
 
 # Keys of an estimator's entry in the config that only some functions read
 KEYS = {
@@ -28,7 +28,7 @@ KEYS = {
     "fit_at": "training, or each to fit the probe anew at each checkpoint",
     "rater": "the checkpoint whose probabilities of the answers it reads",
 }
-PASSED = ("words", "scale", "layer", "fit_at")  # keys that functions receive unchanged
+UNCHANGED_KEYS = ("words", "scale", "layer", "fit_at")  # that functions receive
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -51,7 +51,7 @@ class Registration:
 
     def __post_init__(self) -> None:
         """Refuse unknown needs and keys."""
-        allowed = {"needs": KNOWN, "required": tuple(KEYS), "optional": tuple(KEYS)}
+        allowed = {"needs": KNOWN_NEEDS, "required": tuple(KEYS), "optional": tuple(KEYS)}
         for name, values in allowed.items():
             given = getattr(self, name)
             if not isinstance(given, tuple) or not set(given) <= set(values):

@@ -134,11 +134,6 @@ def _is_neutral(text: str, words: Collection[str] = _NEUTRAL) -> bool:
     return {word.replace("’", "'") for word in found} <= set(words)
 
 
-def _is_sign(character: str) -> bool:
-    """Return whether a character can turn a statement, such as ¬, a cross or a thumb."""
-    return character == "¬" or (category(character) == "So" and character not in "✓✔✅")
-
-
 def _value(number: str, percent: str | None, parts: str | None) -> float:
     """Return a number, divided by 100 or by `parts`; NaN if it is not a share."""
     is_split = parts and float(number) and float(number) + float(parts) in (1, 100)
@@ -192,7 +187,10 @@ def on_scale(reply: str, scale: Mapping[str, float]) -> float | None:
     clauses = _CLAUSE.split(pattern.sub(" # ", first))
     if len(stated) != 1 or "?" in first or any(map(_DOUBTFUL.search, clauses)):
         return None
-    if any(map(_is_sign, first)) or re.search(r"!\w", first):
+    # Signs such as ¬, a cross or a thumb can turn a statement.
+    if any(c == "¬" or (category(c) == "So" and c not in "✓✔✅") for c in first):
+        return None
+    if re.search(r"!\w", first):
         return None
     if not all(_is_neutral(clause) for clause in clauses if "#" in clause):
         return None

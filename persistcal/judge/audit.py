@@ -4,7 +4,6 @@ The sheet hides the judge's labels and is in random order, so that a person cann
 see which questions are from the contrast set.
 """
 
-import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -13,6 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from persistcal.evaluation.proportions import wilson
+from persistcal.questions.question_list import truths_of
 from persistcal.store.sheets import Sheet, check_shown, find_rows, read_mark
 
 KINDS = ("contrast", "correct", "incorrect")  # one, both or no answer is correct
@@ -27,7 +27,7 @@ class AuditError(ValueError):
 
 
 class Draws(NamedTuple):
-    """Numbers of questions that one of two checkpoints, both, or neither answers correctly."""
+    """Numbers of questions to draw: right at one of two checkpoints, at both, or at neither."""
 
     n_contrast: int
     n_correct: int
@@ -50,16 +50,6 @@ def draw_sheet(
     order = _draw(joined, draws, seed)
     shown = joined.set_index("question_id").loc[order].reset_index()
     return shown[GIVEN].assign(**dict.fromkeys(TO_FILL, ""))
-
-
-def _elsewhere(truths: str | None) -> list[str]:
-    """Return the references of states that have their own, each with the state's name."""
-    by_checkpoint = json.loads(truths) if isinstance(truths, str) else {}
-    return [
-        f"{text} ({checkpoint})"
-        for checkpoint, texts in by_checkpoint.items()
-        for text in texts
-    ]
 
 
 def summarise_sheet(
@@ -120,13 +110,14 @@ def states_of_sheet(
 
 
 def _both(questions: pd.DataFrame, earlier: pd.DataFrame, later: pd.DataFrame) -> pd.DataFrame:
-    """Return the answers to the questions of both checkpoints, and what a sheet shows."""
+    """Return the questions that both checkpoints answered, with the columns of a sheet."""
     both = earlier.merge(later, on="question_id", suffixes=("_earlier", "_later"))
     asked = questions.set_index("question_id").loc[both["question_id"]]
-    references = [
-        " | ".join([*usual, *_elsewhere(truths)])
-        for usual, truths in zip(asked["references"], asked["truths"], strict=True)
-    ]
+    truths, references = truths_of(questions), []
+    for question, usual in asked["references"].items():
+        of_states = truths.get(str(question), {}).items()  # which have references of their own
+        own = [f"{text} ({name})" for name, texts in of_states for text in texts]
+        references.append(" | ".join([*usual, *own]))
     return both.assign(
         question=asked["question"].to_numpy(),
         references=references,
@@ -154,7 +145,7 @@ def _draw(joined: pd.DataFrame, draws: Draws, seed: int) -> list[str]:
 def _read_entries(sheet: Sheet, joined: pd.DataFrame) -> pd.DataFrame:
     """Return question_id and each entry as 1, 0 or NaN; refuse a sheet of other texts.
 
-    `joined` has what a sheet of today shows by question_id.
+    `joined` has the present texts of a sheet by question_id.
     """
     rows = find_rows(sheet, "question_id", set(joined.index))
     for name, row in rows.items():

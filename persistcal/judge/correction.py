@@ -124,8 +124,10 @@ def correct_counts(audited: Audited) -> dict[str, Correction]:
             for weight in (np.eye(4)[audited.judged], weights)
         )
         influence = np.tile((np.array(states) - value) / n, (n, 1))
-        reach = _reach(audited, weights, influence)
-        bounds = [min(max(0.0, v), 1.0) for v in (value, value - reach, value + reach)]
+        half_width = _half_width(audited, weights, influence)
+        bounds = [
+            min(max(0.0, v), 1.0) for v in (value, value - half_width, value + half_width)
+        ]
         scale = 1 if name.startswith("accuracy") else n
         corrected[name] = Correction(*(scale * share for share in (judged, *bounds)))
     return corrected
@@ -150,8 +152,8 @@ def correct_metrics(audited: Audited, runs: Sequence[Array]) -> dict[str, Correc
         "auc": np.mean([_influence_on_auc(weights, run) for run in runs], axis=0),
     }
     for name, least in (("delta0_balanced", -1.0), ("auc", 0.0)):
-        reach = _reach(audited, weights, influences[name])
-        ends = max(least, values[name] - reach), min(1.0, values[name] + reach)
+        half_width = _half_width(audited, weights, influences[name])
+        ends = max(least, values[name] - half_width), min(1.0, values[name] + half_width)
         made[name] = Correction(judged[name], values[name], *ends)
     return made
 
@@ -183,7 +185,7 @@ def _kinds(audited: Audited) -> NDArray[np.intp]:
     return audited.judged
 
 
-def _reach(audited: Audited, weights: Array, influence: Array) -> float:
+def _half_width(audited: Audited, weights: Array, influence: Array) -> float:
     """Half the width of the interval of a number that states have an influence on: (n, 4)."""
     judged, person = audited
     parts, freedom = [max(0.0, float((weights * influence**2).sum()))], [np.inf]

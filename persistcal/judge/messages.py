@@ -154,8 +154,8 @@ def request_body(candidates: Sequence[Candidate], settings: JudgeSettings) -> Bo
 def reply_limits(request: Mapping[str, Any], n: int, *, together: bool) -> dict[str, int]:
     """Return the limits of a reply about `n` candidates from those per candidate.
 
-    A list's limit is at least 16 tokens, and one of the interface for responses has 2 more than
-    those per candidate, as in the paper's code: 4n - 1 + 3 with 4 per candidate.
+    A list's limit is at least 16 tokens. For the interface for responses it is 2 tokens above
+    the sum over candidates, as in the paper's code: 4n - 1 + 3 with 4 per candidate.
     """
     given = {name: request[name] for name in LIMITS if request.get(name) is not None}
     if not together:
@@ -234,7 +234,7 @@ def _of_chat(parsed: dict[str, Any]) -> tuple[Any, Any, bool]:
 
 
 def _of_response(parsed: dict[str, Any]) -> tuple[Any, Any, bool]:
-    """Return the same of a response, whose messages stand among other items."""
+    """Return the same of a response; its messages are among other items."""
     parts = [
         part
         for item in parsed["output"]

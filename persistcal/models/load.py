@@ -481,10 +481,10 @@ def load_adapter(
 
 
 def merge_adapter(adapted: PeftModel, source: FilePath) -> PreTrainedModel:
-    """Return the model with the weights of its adapter, from the folder `source`, added.
+    """Add the weights of an adapter, from the folder `source`, to its model, and return it.
 
-    The model is changed in place. If the adapter changes one of the modules that share a
-    weight, such as the head of tied embeddings, this module first gets a copy.
+    The model is changed in place. Some modules share a weight, such as the head of tied
+    embeddings. If the adapter changes only one of them, this module first gets a copy.
     """
     path = Path(source, ADAPTER_CONFIG)
     remedy = "give an adapter without this, or a model into which it is merged"

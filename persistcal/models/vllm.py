@@ -18,7 +18,7 @@ from persistcal.models.hub import fetch_checked
 
 
 class Drawn(NamedTuple):
-    """A sample: its tokens, their log-probabilities, and the summed margins of the two best."""
+    """A sample: tokens, log-probabilities, and the summed margin of the two best tokens."""
 
     tokens: list[int]
     logprobs: list[float]
@@ -92,9 +92,9 @@ class VllmModel:
         ends: list[int],
         **settings: Any,  # noqa: ANN401
     ) -> list[list[Drawn]]:
-        """Return samples of each text, which end with one of the tokens `ends`.
+        """Return samples of each text; a token of `ends` ends a sample.
 
-        A text is one request, whose random numbers depend on its seed alone. `settings` are
+        A text is one request. Its random numbers depend only on its seed. `settings` are
         vLLM's n, max_tokens, temperature and top_p. Log-probabilities are at temperature 1.
         """
         settings |= {"stop_token_ids": ends, "logprobs": 2, "detokenize": False}

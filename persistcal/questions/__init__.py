@@ -3,7 +3,6 @@
 Modules
 -------
 catalogue: facts about each source of questions, which the Snakefile imports
-groups: groups of questions about one fact or document
 labels: labels of answers, by a match with references or from a judge's reply
 question_list: the list of a dataset: splits, contexts, groups
 sources: sources of questions: TriviaQA, Jeopardy, BioASQ and a user's file

@@ -125,7 +125,7 @@ def _words(plain: str) -> str:
 
 
 def _leaves_out(spelling: Spelling, longer: Spelling) -> bool:
-    """Return whether a spelling is a `longer` one without some of its marks."""
+    """Return whether a spelling equals a `longer` one except for missing marks."""
     return all(a in ("", b) for a, b in zip(spelling.marks, longer.marks, strict=True))
 
 
@@ -232,7 +232,7 @@ def benchmark_form(text: str) -> str:
 def judge_by_exact_match(answer: str, references: Iterable[str]) -> str:
     """Return the label of `answer` by the standard metric of TriviaQA.
 
-    The label is "correct" if the `benchmark_form` of the answer is the one of any reference,
+    The label is "correct" if the `benchmark_form` of the answer equals the form of a reference,
     "not_attempted" if it is empty, and "incorrect" in all other cases.
 
     Examples
@@ -267,7 +267,7 @@ def _without_markup(reply: str) -> str:
 
 
 def parse_label(reply: str, words: Words = OWN_WORDS) -> str | None:
-    """Return the label if `reply` consists only of one of the `words`, otherwise None.
+    """Return the label if `reply` is one of the `words` and nothing else, otherwise None.
 
     Case, surrounding white space, a final full stop and the underscore are ignored, as are a
     code fence, emphasis such as ``**`` and "Label:" before the word. A label inside a sentence

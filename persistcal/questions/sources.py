@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from persistcal.questions.groups import check_groups
 from persistcal.questions.labels import benchmark_form
 from persistcal.questions.question_list import (
     N_FEW_SHOT,
@@ -36,6 +35,7 @@ from persistcal.store.artifacts import QUESTIONS, check
 from persistcal.store.user_files import (
     UserTableError,
     check_columns,
+    check_groups,
     digests_of,
     lists_of_texts,
     name_files_in_errors,

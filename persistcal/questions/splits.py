@@ -1,4 +1,4 @@
-"""Splits of answers: those of the questions, and further asks of the test questions."""
+"""Splits of answers: the splits of questions, and further asks of the test questions."""
 
 from typing import Any
 

@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 
 from persistcal.confidence.evidence import check_needs
-from persistcal.questions.groups import check_groups
 from persistcal.questions.labels import normalise
 from persistcal.readers.columns import ANSWERS, Hint
 from persistcal.readers.rules import (
@@ -30,7 +29,13 @@ from persistcal.readers.scales import (
     settle,
 )
 from persistcal.store.artifacts import BEAMS, GIVEN_LABELS, QUESTIONS
-from persistcal.store.user_files import UserTableError, check_rows, first_rows, refuse
+from persistcal.store.user_files import (
+    UserTableError,
+    check_groups,
+    check_rows,
+    first_rows,
+    refuse,
+)
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from persistcal.evaluation.predictions import NO_CONFIDENCE, partly_shared, spelling_error
-from persistcal.questions.groups import check_groups
 from persistcal.readers.columns import PREDICTIONS
 from persistcal.readers.rules import (
     FIRST,
@@ -28,7 +27,13 @@ from persistcal.readers.rules import (
 from persistcal.readers.scales import PROBABILITIES, Scale, is_missing, settle
 from persistcal.store import user_files
 from persistcal.store.artifacts import ANSWERS
-from persistcal.store.user_files import TRUTHS, UserTableError, refuse, round_narrow
+from persistcal.store.user_files import (
+    TRUTHS,
+    UserTableError,
+    check_groups,
+    refuse,
+    round_narrow,
+)
 
 log = logging.getLogger(__name__)
 

@@ -10,11 +10,10 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass, replace
 from inspect import Parameter, signature
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import NoneType, TracebackType
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -75,13 +74,6 @@ class Job:
         if not isinstance(files, str):
             files = files[self.settings[f"{table.name}_of"].index(values)]
         table.write(frame, files, {**values, **self.digested})
-
-    def temporary_folder(self) -> AbstractContextManager[str]:
-        """Return a temporary folder next to the last output, for a ``with`` block."""
-        *_, last = self.outputs.values()
-        folder = Path(paths(last)[-1]).parent
-        folder.mkdir(parents=True, exist_ok=True)
-        return TemporaryDirectory(dir=folder)
 
 
 def _files(named: Any) -> dict[str, Files]:  # noqa: ANN401

@@ -223,7 +223,7 @@ def read_sealed(
 
 
 class Trained(NamedTuple):
-    """An adapter's files and the history of its training, of the table TRAINING."""
+    """An adapter's files, and the history of the training as a table TRAINING."""
 
     weights: bytes
     config: bytes
@@ -237,14 +237,16 @@ def read_trained(job: Job, made_from: str) -> dict[int, Trained]:
     """
     trained = {}
     files = [job.outputs.get(name, []) for name in ("adapters", "configs", "training")]
-    for (weights, config, history), of in zip(
+    for (weights, config, history), values in zip(
         zip(*files, strict=True), job.settings["training_of"], strict=bool(job.outputs)
     ):
         with suppress(OSError, DamagedFileError, TableError):
             text = Path(config).read_text(encoding="utf-8")
             if read_sealed(weights, text)[1].get(MADE_FROM) == made_from:
                 rows = read(history, TRAINING)
-                trained[of["seed"]] = Trained(Path(weights).read_bytes(), text.encode(), rows)
+                trained[values["seed"]] = Trained(
+                    Path(weights).read_bytes(), text.encode(), rows
+                )
     return trained if len(trained) < len(job.settings["training_of"]) else {}
 
 
@@ -258,7 +260,8 @@ class Seeds(NamedTuple):
     @classmethod
     @contextmanager
     def of_job(cls, job: Job) -> Iterator["Seeds"]:
-        """Yield the seeds of a job; only rank 0 of several knows the trained ones."""
+        """Yield the seeds of a job; only rank 0 of several has the trained ones."""
         with Progress.of_job(job) as progress:
             trained = read_trained(job, progress.key) if progress else {}
-            yield cls([of["seed"] for of in job.settings["training_of"]], trained, progress)
+            numbers = [values["seed"] for values in job.settings["training_of"]]
+            yield cls(numbers, trained, progress)

@@ -54,7 +54,7 @@ def log_maker() -> None:
 
 
 def read_makers(logs: FilePath) -> dict[str, list[dict[str, str]]]:
-    """Return what made the results of each rule, from a folder of logs."""
+    """Return the machines and versions behind the results of each rule, by its logs."""
     makers: dict[str, list[dict[str, str]]] = {}
     for path in sorted(Path(logs).rglob("*.log")):
         with path.open(encoding="utf-8", errors="replace") as file:

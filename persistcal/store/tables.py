@@ -234,7 +234,7 @@ def read_files(
 ) -> pd.DataFrame:
     """Read parquet or CSV files of a table into one frame that begins with the file columns.
 
-    If paths are `placed`, they name the model, checkpoint, dataset, … of their rows, and a file
+    If paths are `placed`, a path names the model, checkpoint, dataset, … of the rows. A file
     with other rows raises a TableError.
     """
     frames, several = [], [paths] if isinstance(paths, str | os.PathLike) else paths
@@ -341,7 +341,7 @@ def read_csv(path: FilePath, table: Table) -> pd.DataFrame:
 
 
 class TableFiles(NamedTuple):
-    """A table of results: its name, its CSV text and its LaTeX text, which can be empty."""
+    """A table of results: name, CSV text and LaTeX text, which can be empty."""
 
     name: str
     csv: str

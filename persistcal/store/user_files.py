@@ -141,7 +141,7 @@ def leaf_paths(values: Mapping[Any, object], start: str = "") -> list[str]:
 
 
 def paths_of(rows: pd.DataFrame) -> list[str]:
-    """Return the names of columns; those of nested objects are the paths in the first rows."""
+    """Return the names of columns; nested objects have one for each path in the first rows."""
     first = rows.head(FIRST_ROWS).to_dict("records")
     return list(dict.fromkeys(path for row in first for path in leaf_paths(row)))
 
@@ -256,7 +256,7 @@ def _raw_lines(path: str) -> Iterator[bytes]:
 
 
 def _check_lines(path: str, delimiter: str) -> None:
-    """Refuse a CSV file with a wrong row, with the number of its line."""
+    """Refuse a CSV file with a wrong row; the message contains the line."""
     text = _decode(_unzipped(Path(path).read_bytes()))
     for _ in _csv_rows(text, delimiter):
         pass
@@ -517,7 +517,7 @@ def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
 class UserTableError(ValueError):
     """A user's table is wrong; the message names the problem, the location and the remedy.
 
-    A `hint` has options of the command that may read it.
+    `hint` names options of the command that can read the table.
     """
 
     def __init__(self, problem: str, hint: object = None) -> None:
@@ -569,6 +569,35 @@ def check_rows(
     """Raise the error of `refuse` if any row is `wrong`."""
     if np.any(wrong):
         raise refuse(problem, rows[np.asarray(wrong)], column, remedy)
+
+
+def check_groups(
+    names: Sequence[str] | pd.Series, questions: Sequence[str] | pd.Series
+) -> None:
+    """Refuse a column `group` with gaps, or with one group for all questions."""
+    table = pd.DataFrame({"group": list(names), "question_id": list(questions)})
+    if (table["group"] == "").all():
+        return
+    if (lacking := table["group"] == "").any():
+        raise UserTableError(
+            f"group is empty in {lacking.sum():,} rows, first for question "
+            f"{table.loc[lacking, 'question_id'].iloc[0]!r}; give each question a group (its "
+            "own id if it is alone), or leave the column out"
+        )
+    if table["group"].nunique() == 1 and table["question_id"].nunique() > 1:
+        raise UserTableError(
+            f"all questions have the group {table['group'].iloc[0]!r}, so that nothing is "
+            "known about other groups; give each question the fact or document that it is "
+            "about, or leave the column out"
+        )
+    groups = table.drop_duplicates()
+    if (twice := groups.duplicated("question_id", keep=False)).any():
+        question = groups.loc[twice, "question_id"].iloc[0]
+        of_question = groups.loc[groups["question_id"] == question, "group"]
+        raise UserTableError(
+            f"question {question!r} has the groups {', '.join(map(repr, of_question))}; give a "
+            "question one group in all rows"
+        )
 
 
 def plain_text(value: object, name: str, row: int, *, one_line: bool = True) -> str:

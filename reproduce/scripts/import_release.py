@@ -1,6 +1,7 @@
 """Turn the authors' released results into the artifacts of a study."""
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from persistcal.store.jobs import Job, log, run
@@ -22,7 +23,9 @@ def import_release(
     """Write the archive's tables for `models` and `datasets`, see `release_tables`."""
     check_digest(archive, digest)
     asked: dict[str, Any] = {"models": models, "datasets": datasets, "recipes": recipes}
-    with job.temporary_folder() as folder:
+    beside = Path(str(job.outputs["missing"])).parent
+    beside.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=beside) as folder:
         log.info("%d files in %s", unpack(archive, folder, below=ROOT), archive)
         root = Path(folder, ROOT)
         for table, entry, frame in release_tables(root, **asked, seeds=seeds, posthoc=posthoc):

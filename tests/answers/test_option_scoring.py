@@ -20,7 +20,7 @@ from merge_beams import merge_beams
 from records import content_of
 from tiny_models import tiny_tokenizer
 
-from persistcal.answers.decode import Beam, ScoredOption, Search, encode_choice, score_options
+from persistcal.answers.decode import Beam, Search, encode_choice, score_options
 from persistcal.models.batches import Work
 from persistcal.store import artifacts
 
@@ -39,8 +39,7 @@ def score(part=slice(None), kind="llama", batch_size="auto", **settings):
 def test_fields_of_answers_are_columns_of_the_table():
     """Scripts fill columns by name, so another name would leave a column empty."""
     names = set(artifacts.BEAMS.schema.names) - {"question_id", "beam", "stated"}
-    assert set(ScoredOption._fields) == names
-    assert set(Beam._fields) == names - {"unconditional"}
+    assert set(Beam._fields) == names
 
 
 def score_one_by_one(kind, chat=False):

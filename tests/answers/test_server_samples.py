@@ -134,7 +134,7 @@ def test_the_rule_writes_samples_as_beams(fake, tmp_path, monkeypatch):
         few_shot=FewShot(1),
         served=fake.served(),
         draws=DRAWS,
-        reach=fake.reach(api_key_env="A_KEY"),
+        api=fake.reach(api_key_env="A_KEY"),
         **paths,
     )
     artifacts.check(beams, artifacts.BEAMS, "")
@@ -145,7 +145,13 @@ def test_the_rule_writes_samples_as_beams(fake, tmp_path, monkeypatch):
     options = questions().assign(options=[["a", "b"]] * 6)
     with pytest.raises(ValueError, match="Options are compared by"):
         sample_from_server(
-            options, split="", few_shot=None, served=None, draws=None, reach=None, **paths
+            options,
+            split="",
+            few_shot=None,
+            served=None,
+            draws=None,
+            api=None,
+            **paths,
         )
 
     shown = "Prompt: Shown?\nAnswer: Norway\n\nPrompt: Fact 2?\nAnswer:"

@@ -9,7 +9,7 @@ from collections import Counter
 from judge_server import Server, as_json, reply_to
 
 from persistcal.answers.served import (
-    Reach,
+    ApiSettings,
     SampleDraws,
     Served,
     ask_for_samples,
@@ -110,7 +110,7 @@ class FakeModel:
 
     def reach(self, **changes):
         defaults = {"concurrency": 4, "timeout_s": 5, "retries": 3, "first_wait_s": 0.01}
-        return Reach(**{"section": SECTION, "max_requests": 1000, **defaults, **changes})
+        return ApiSettings(**{"section": SECTION, "max_requests": 1000, **defaults, **changes})
 
     def sample(self, questions, *, n=1, api_key=KEY, reach=None, **changes):
         """Return the samples for each of the `questions`."""

@@ -10,7 +10,7 @@ from served_study import METRICS, compare_with_file, served_study, write
 from workflow_runs import snakemake
 
 from persistcal.answers.served import (
-    Reach,
+    ApiSettings,
     SampleDraws,
     Served,
     ask_for_samples,
@@ -63,12 +63,12 @@ def sample(address, folder, draws, prompts=None, request=(), **changes):
     settings = {"request": {**REQUEST, **dict(request)}, "logprobs": True, **changes}
     served = Served(address, "smollm2", **settings)
     prompts = prompts or [{"prompt": EXAMPLES + suffix} for suffix in SUFFIXES]
-    reach = Reach(SECTION, concurrency=4, timeout_s=300, retries=0, max_requests=1000)
+    api = ApiSettings(SECTION, concurrency=4, timeout_s=300, retries=0, max_requests=1000)
     requests_by_prompt = [sample_requests(prompt, served, draws) for prompt in prompts]
     replies = ask_for_samples(
         {key: body for requests in requests_by_prompt for key, body in requests.items()},
         served,
-        reach,
+        api,
         folder=str(folder),
         replies=f"{folder}/replies",
         api_key="none",

@@ -7,13 +7,13 @@ import pandas as pd
 import pytest
 import torch
 from correlate_variance import correlate_variance
-from measure_variance import measure_variance
+from measure_variance import measure_variance, variances_over_adapters
 from peft import PeftModel
 from records import write_record
 from scipy.stats import spearmanr
 from tiny_models import TEMPLATE, prompts_to_rate, save_tiny, tiny_model
 
-from persistcal.confidence.hidden_states import last_hidden_states, variances_over_adapters
+from persistcal.confidence.hidden_states import last_hidden_states
 from persistcal.store import artifacts
 from persistcal.training.train import adapter_files, initialise, share_adapter
 from reproduce import transfer

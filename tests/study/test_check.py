@@ -135,9 +135,9 @@ judge: {labels: {A: right, B: incorrect}}
 judge: {labels: {yes: correct, no: incorrect}}
 > judge\.labels has the word True, which YAML does not read as text; put it in quotes
 judge: {endpoint: responses, request: {reasoning_effort: null}}
-> max_completion_tokens is no field of judge\.endpoint responses; write .*max_output_tokens: 4
+> request\.max_completion_tokens is .* no field of judge\.endpoint responses; write .*tokens: 4
 judge: {request: {reasoning: {effort: none}}}
-> reasoning is no field of judge\.endpoint chat; write `judge: {request: {reasoning: null}}`
+> reasoning is .* no field of judge\.endpoint chat; write `judge: {request: {reasoning: null}}`
 study: {pairs: [[phoenix, starlin]]}
 > study.pairs names 'starlin'; did you mean 'starling'
 study: {pairs: {Fine-tuning: [[phoenix, starling]], Back: [[starling, phoenix]]}}

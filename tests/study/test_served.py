@@ -50,7 +50,7 @@ def test_a_served_model_needs_only_an_address_and_a_name():
     study = Study(served())
     assert study.served == {"s": ["z", "a", "b"]}
     assert study.decides_answers("s", "a") == {"base_url": "http://a/v1", "model": "m-1"}
-    reach = Inputs(study, Path()).reach("s", "b")
+    reach = Inputs(study, Path()).api_settings("s", "b")
     assert reach["api_key_env"] == "B_KEY"
     assert reach["section"] == "models.s.checkpoints.b.api"
     assert (reach["max_requests"], reach["max_cost"]) == (100_000, None)
@@ -144,7 +144,7 @@ def test_estimators_of_replies_and_of_returned_logprobs_are_accepted():
     with pytest.raises(ConfigError, match=r"z\.api lacks price_input"):
         check_config(served(*paid, {"api": {"max_cost": 5}}, api_of("z", price_output=1)))
     check_config(served(api_of("z", **PRICES), *paid, {"api": {"max_cost": 5}}))
-    assert Inputs(Study(config), Path()).reach("s", "a")["max_cost"] == 5
+    assert Inputs(Study(config), Path()).api_settings("s", "a")["max_cost"] == 5
     control = served(
         api_of("b", model="m-1"), {"models": {"s": {"checkpoints": {"b": {"seed": 3}}}}}
     )

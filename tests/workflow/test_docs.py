@@ -21,7 +21,6 @@ from study.config_files import over_defaults
 from study.schema import load_schema
 from tools import (
     config_readme,
-    docs_data,
     docs_numbers,
     docs_site,
     plain_english,
@@ -120,13 +119,13 @@ def test_numbers_without_their_block_are_found(page):
 
 
 def test_results_are_copied_and_counted_by_name(tmp_path, monkeypatch):
-    monkeypatch.setattr(docs_data, "ROOT", tmp_path)
+    monkeypatch.setattr(docs_numbers, "ROOT", tmp_path)
     rows = "who,of,v,end\na,x,0.5,0.25\na,y,,\nb,x,2,1\n"
     (tmp_path / "t.csv").write_text(rows, encoding="utf-8")
     source = {"file": "t.csv", "where": "who == 'a'", "name": "{who}.{of}", "value": "v"}
-    chosen = docs_data.choose(source | {"low": "end"})
+    chosen = docs_numbers.choose(source | {"low": "end"})
     assert chosen.loc["a.x", ["value", "low"]].tolist() == [0.5, 0.25] and len(chosen) == 1
-    counted = docs_data.choose({"file": "t.csv", "name": "rows.{who}"})["value"]
+    counted = docs_numbers.choose({"file": "t.csv", "name": "rows.{who}"})["value"]
     assert counted.to_dict() == {"rows.a": 2, "rows.b": 1}
 
 

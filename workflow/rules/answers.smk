@@ -34,7 +34,7 @@ if study.served:
             few_shot=settings_of_job(inputs.few_shot),
             served=settings_of_job(study.decides_answers),
             draws=settings_of_job(inputs.draws),
-            reach=without_rerun(inputs.reach),
+            api=without_rerun(inputs.api_settings),
             folder=f"{RESULTS}/api",
             replies=f"{RESULTS}/api/replies/{{model}}/{{checkpoint}}",
         script:

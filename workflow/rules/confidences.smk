@@ -11,6 +11,15 @@ VERBAL = [name for name in ESTIMATORS if study.is_verbal(name)]
 ASKING = [name for name in VERBAL if "asks" in ESTIMATORS[name]]
 
 
+# Answers that an estimator reads, rates and is fitted on
+ANSWERS = {
+    "beams": files_of_job(study.answers_read, paths.beams),
+    "clusters": files_of_job(study.answers_read, paths.clusters),
+    "rated": files_of_job(study.answers_rated, paths.clusters),
+    "answers": files_of_job(study.answers_labelled, paths.answers),
+}
+
+
 rule score_answers:
     input:
         checkpoint=paths.checkpoint,
@@ -126,10 +135,7 @@ rule score_with_verifier:
 rule rate_at_checkpoint:
     input:
         unpack(files_of_job(inputs.further_files)),
-        beams=files_of_job(study.answers_read, paths.beams),
-        clusters=files_of_job(study.answers_read, paths.clusters),
-        rated=files_of_job(study.answers_rated, paths.clusters),
-        answers=files_of_job(study.answers_labelled, paths.answers),
+        **ANSWERS,
     output:
         scores=paths.scores.replace("{recipe}", "{estimator}"),
     log:
@@ -197,7 +203,7 @@ if study.served:
         params:
             asking=settings_of_job(inputs.asking),
             served=settings_of_job(study.decides_answers),
-            reach=without_rerun(inputs.reach),
+            api=without_rerun(inputs.api_settings),
             folder=f"{RESULTS}/api",
             kept=f"{RESULTS}/api/replies/{{model}}/{{checkpoint}}",
         script:
@@ -226,10 +232,7 @@ rule gather_confidences:
 rule estimate_confidences:
     input:
         unpack(files_of_job(inputs.further_files)),
-        beams=files_of_job(study.answers_read, paths.beams),
-        clusters=files_of_job(study.answers_read, paths.clusters),
-        rated=files_of_job(study.answers_rated, paths.clusters),
-        answers=files_of_job(study.answers_labelled, paths.answers),
+        **ANSWERS,
     output:
         confidences=paths.confidences,
     log:
@@ -251,11 +254,8 @@ rule estimate_confidences:
 
 rule read_confidences:
     input:
+        **ANSWERS,
         questions=paths.questions,
-        beams=files_of_job(study.answers_read, paths.beams),
-        clusters=files_of_job(study.answers_read, paths.clusters),
-        rated=files_of_job(study.answers_rated, paths.clusters),
-        answers=files_of_job(study.answers_labelled, paths.answers),
         replies=files_of_job(inputs.replies_read),
     output:
         confidences=paths.confidences,

@@ -106,6 +106,12 @@ elif study.has_own_answers:
             beams_of=without_rerun(ANSWERS_READ),
             labels_of=without_rerun(EACH_DATASET),
             wanted=without_rerun(inputs.answers_wanted),
-            computed=without_rerun(inputs.computed_estimators),
+            computed=without_rerun(
+                [
+                    n
+                    for n, e in config["estimators"].items()
+                    if e.get("function") != "stated"
+                ]
+            ),
         script:
             "../scripts/imports/import_answers.py"

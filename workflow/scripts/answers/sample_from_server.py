@@ -3,7 +3,7 @@
 import pandas as pd
 
 from persistcal.answers.options import has_options
-from persistcal.answers.served import Reach, SampleDraws, Served, samples_of_questions
+from persistcal.answers.served import ApiSettings, SampleDraws, Served, samples_of_questions
 from persistcal.models.prompts import FewShot, few_shot_bodies
 from persistcal.store.artifacts import BEAMS, Beams, Questions
 from persistcal.store.jobs import run
@@ -16,7 +16,7 @@ def sample_from_server(
     few_shot: FewShot,
     served: Served,
     draws: SampleDraws,
-    reach: Reach,
+    api: ApiSettings,
     folder: str,
     replies: str,
 ) -> Beams:
@@ -33,7 +33,7 @@ def sample_from_server(
     asked = questions[(questions["split"] == split) & ~questions["excluded"]]
     bodies = few_shot_bodies(questions, asked, few_shot)
     bodies = {question_id: bodies[question_id] for question_id in asked["question_id"]}
-    samples = samples_of_questions(bodies, served, draws, reach, folder=folder, replies=replies)
+    samples = samples_of_questions(bodies, served, draws, api, folder=folder, replies=replies)
     rows = [
         {"question_id": question_id, "beam": number, **sample._asdict()}
         for question_id, of_question in samples.items()

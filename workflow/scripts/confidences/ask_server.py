@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from persistcal.answers.served import Reach, Served
+from persistcal.answers.served import ApiSettings, Served
 from persistcal.confidence.asking import Asking, ask_about_answers, replies_of_server
 from persistcal.store.artifacts import Clusters, Questions, Replies
 from persistcal.store.jobs import run
@@ -15,7 +15,7 @@ def ask_server(
     split: str,
     asking: Asking,
     served: Served,
-    reach: Reach,
+    api: ApiSettings,
     folder: str,
     kept: str,
 ) -> Replies:
@@ -24,7 +24,7 @@ def ask_server(
     `folder` is shared by all jobs that ask servers; `kept` has the replies of this checkpoint's
     server.
     """
-    asks = partial(replies_of_server, served, reach, folder, kept)
+    asks = partial(replies_of_server, served, api, folder, kept)
     return ask_about_answers(questions, clusters, asks, asking, split)
 
 

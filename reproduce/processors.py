@@ -1,11 +1,11 @@
 """Run atlas as several processors would, and compare its results between the runs.
 
-`python -m tools.processors FOLDER` runs the study once for each processor that this one can
+`python -m reproduce.processors FOLDER` runs the study once for each processor that this one can
 emulate, with one and with two threads, into sub-folders of FOLDER. It writes Δ₀ᵇ and the
 differences of all pairs of estimators to docs/data/processors.csv, and prints which orders and
 significant differences are the same in all runs. Complete runs in FOLDER are not repeated.
-`python -m tools.processors FOLDER seed18 seed19` compares complete studies in sub-folders with
-these names, other pre-trainings, and writes docs/data/pretrainings.csv.
+`python -m reproduce.processors FOLDER seed18 seed19` compares complete studies in sub-folders
+with these names, other pre-trainings, and writes docs/data/pretrainings.csv.
 """
 
 import argparse
