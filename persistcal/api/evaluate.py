@@ -36,11 +36,11 @@ from persistcal.readers.inputs import (
     SUBJECT,
     PredictionTables,
     make_settings,
-    select_rows,
     stack,
 )
 from persistcal.readers.study import read_predictions
 from persistcal.store import artifacts
+from persistcal.store.tables import select_rows
 
 
 class VerdictOptions(TypedDict, total=False):

@@ -26,7 +26,6 @@ from persistcal.readers.inputs import (
     SUBJECT,
     PredictionTables,
     make_settings,
-    select_rows,
 )
 from persistcal.readers.study import read_predictions
 from persistcal.report.phrases import (
@@ -55,6 +54,7 @@ from persistcal.store.sheets import (
     read_mark,
     write_sheet,
 )
+from persistcal.store.tables import select_rows
 from persistcal.store.user_files import UserTableError, name_files_in_errors, read_file
 
 SEED = 17  # seed of the random order of the answers

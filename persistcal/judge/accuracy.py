@@ -106,11 +106,12 @@ def count_same_answers(
     """
     find_same = same_answers(clusters)
     correct = answers.pivot(index="question_id", columns="checkpoint", values="correct")
-
-    def count(earlier: str, later: str) -> int | None:
-        if (questions := find_same(earlier, later)) is None:
-            return None
-        labels = correct.loc[correct.index.isin(questions), [earlier, later]].dropna()
-        return int((labels[earlier] != labels[later]).sum())
-
-    return [count(str(a), str(b)) for a, b in zip(sets["earlier"], sets["later"], strict=True)]
+    counts: list[int | None] = []
+    for pair in zip(sets["earlier"].astype(str), sets["later"].astype(str), strict=True):
+        questions = find_same(*pair)
+        if questions is not None:
+            labels = correct.loc[correct.index.isin(questions), list(pair)].dropna()
+            counts.append(int((labels[pair[0]] != labels[pair[1]]).sum()))
+        else:
+            counts.append(None)
+    return counts

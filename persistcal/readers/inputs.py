@@ -22,6 +22,7 @@ from persistcal.evaluation.thresholds import check_target
 from persistcal.questions.labels import one_form
 from persistcal.readers.rules import SECOND, check_asks, join_asks
 from persistcal.store import artifacts
+from persistcal.store.tables import select_rows
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +54,12 @@ def make_settings(
     check_target(given.get("precision", usual.precision), given.get("delta", usual.delta))
     least = {"min_contrast": 1, "min_direction": 1, "n_replicates": MIN_REPLICATES, "seed": 0}
     for name in least.keys() & given.keys():
-        given[name] = whole_number(name, given[name], least=least[name])
+        value: float = given[name]
+        if not isinstance(value, Real) or not (value >= least[name] and value == value // 1):
+            raise ValueError(
+                f"{name} is {value!r}; give a whole number of at least {least[name]}."
+            )
+        given[name] = int(value)
     if not isinstance(pairs, str):
         listed = list(pairs) if isinstance(pairs, Iterable) else []
         if not listed or not all(isinstance(pair, Iterable) for pair in listed):
@@ -241,11 +247,6 @@ def stack(
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=columns)
 
 
-def select_rows(table: pd.DataFrame, subject: dict[str, str]) -> pd.DataFrame:
-    """Return the rows of a table with the values of `subject`."""
-    return table[(table[list(subject)] == list(subject.values())).all(axis=1)]
-
-
 def checkpoints_by_model(rows: pd.DataFrame) -> dict[str, list[str]]:
     """Return the checkpoints of each model in the order of the rows."""
     names_of: dict[str, list[str]] = {}
@@ -258,13 +259,6 @@ def distinct_rows(rows: pd.DataFrame, columns: Sequence[str]) -> list[tuple[str,
     """Return the distinct values of some columns as texts, in the order of the rows."""
     pairs = rows[list(columns)].astype(str).drop_duplicates()
     return list(pairs.itertuples(index=False, name=None))
-
-
-def whole_number(name: str, value: float, *, least: int = 1) -> int:
-    """Return a setting as a whole number."""
-    if not isinstance(value, Real) or not (value >= least and value == value // 1):
-        raise ValueError(f"{name} is {value!r}; give a whole number of at least {least}.")
-    return int(value)
 
 
 def check_spellings(by_model: Mapping[str, Sequence[str]]) -> None:

@@ -190,11 +190,10 @@ def _codes(batch: pa.RecordBatch, name: str, word_codes: dict[str, int]) -> NDAr
     """Return each word's index in `word_codes`, or -1 for a missing word; append new words."""
     # A training dataset that is not given is the dataset.
     column = batch.column(name if name in batch.schema.names else "dataset")
-
-    def code(word: str) -> int:
-        return word_codes.setdefault(word, len(word_codes)) if word else -1
-
-    return _by_word(column, code, -1).astype(np.int32)
+    codes = _by_word(
+        column, lambda word: word_codes.setdefault(word, len(word_codes)) if word else -1, -1
+    )
+    return codes.astype(np.int32)
 
 
 def _by_word(column: pa.Array, read: Callable[[str], Any], missing: object) -> NDArray[Any]:

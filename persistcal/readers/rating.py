@@ -35,12 +35,12 @@ from persistcal.readers.inputs import (
     PredictionTables,
     checkpoints_by_model,
     distinct_rows,
-    select_rows,
     stack,
 )
 from persistcal.readers.options import ScoredOptions, log_ties
 from persistcal.readers.scales import missing_error
 from persistcal.store.artifacts import ANSWERS, BEAMS, CLUSTERS, LABELS, PREDICTIONS, QUESTIONS
+from persistcal.store.tables import select_rows
 from persistcal.store.user_files import UserTableError
 
 # Estimators by default, and estimators only for options

@@ -42,7 +42,6 @@ from persistcal.readers.inputs import (
     checkpoints_by_model,
     describe_left_out,
     distinct_rows,
-    select_rows,
     stack,
 )
 from persistcal.readers.predictions import (
@@ -70,6 +69,7 @@ from persistcal.readers.versions import (
 )
 from persistcal.store import artifacts
 from persistcal.store.files import sha256
+from persistcal.store.tables import select_rows
 from persistcal.store.user_files import (
     JSON,
     TABLES,

@@ -77,7 +77,7 @@ def task_of(file: str) -> str:
     >>> task_of("2026-01-01T08-16-28+00-00_arc-easy_2UrQ6kzPqSNXcGJ8RmdxkT.eval")
     'arc-easy'
     """
-    name = STAMP.sub("", _stem(file))
+    name = STAMP.sub("", Path(file.removesuffix(".gz")).stem)
     name = re.sub(r"^task-\d+-", "", name.removeprefix("samples_")).removesuffix("-predictions")
     return re.sub(r"_\w{22}$", "", name)
 
@@ -128,7 +128,10 @@ def name_checkpoints(files: Sequence[str]) -> list[str]:
     >>> name_checkpoints(["quiz_v1.csv", "quiz_v2.csv"])
     ['v1', 'v2']
     """
-    stems = [Path(file).name if Path(file).is_dir() else _stem(file) for file in files]
+    stems = [
+        Path(file).name if Path(file).is_dir() else Path(file.removesuffix(".gz")).stem
+        for file in files
+    ]
     folders = [Path(file).parent.name for file in files]
     unstamped = [STAMP.sub("", stem) for stem in stems]
     for names in (_models_of_logs(files), unstamped, folders, stems):
@@ -139,11 +142,6 @@ def name_checkpoints(files: Sequence[str]) -> list[str]:
         f"{', '.join(files)}: the names of the files and of their folders do not distinguish "
         "the checkpoints; rename the files, give --names, or add a column checkpoint."
     )
-
-
-def _stem(file: str) -> str:
-    """Return the name of a file without its suffixes."""
-    return Path(file.removesuffix(".gz")).stem
 
 
 def _differing_parts(names: Sequence[str]) -> list[str]:

@@ -1,6 +1,6 @@
 """The cells of a table of results, and their layout as a grid for LaTeX, CSV and HTML."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -62,8 +62,8 @@ def fill_cells(
             shown = members(block, section) if "rows" in block else compared
             for column in columns(table):
                 by_member = {member: values.get((*member, *column), NAN) for member in shown}
-                near = _near_the_best(tested, column, table.get("marks", PAPER))
-                best, underlined = _marks(by_member, column[2], near)
+                marks = table.get("marks", PAPER)
+                best, underlined = _marks(by_member, tested, column, marks)
                 cells += [
                     {
                         **section._asdict(),
@@ -112,37 +112,32 @@ def _partly_defined(metrics: pd.DataFrame) -> dict[tuple[str, ...], str]:
     }
 
 
-def _near_the_best(
-    tests: pd.DataFrame | None, column: Sequence[str], marks: str
-) -> set[tuple[str, str]]:
-    """Return the pairs (best, other) of a block whose test in `column` finds no difference.
-
-    `marks` is "paper" for the paper's one-sided test or "best_set" for simultaneous intervals.
-    """
-    if tests is None:
-        return set()
-    # Missing without a test, and then there is no mark
-    near = tests["significant"].eq(False) if marks == PAPER else tests["in_best_set"].eq(True)
-    rows = tests[(tests[_COLUMN] == list(column)).all(axis=1) & near.fillna(False)]
-    return set(zip(rows["best"], rows["other"], strict=True))
-
-
 def _marks(
-    values: Mapping[Member, float], metric: str, close: Collection[tuple[str, str]]
+    values: Mapping[Member, float],
+    tests: pd.DataFrame | None,
+    column: Sequence[str],
+    marks: str,
 ) -> tuple[set[Member], set[Member]]:
-    """Return the values that are bold, as the best, and underlined, as near the best.
+    """Return the values of a block that are bold, as the best, and underlined, as near it.
 
-    Unrounded values are compared. All values within `TIE` of the best are bold. If several
-    values tie for best, one of them is the reference of the test and the others can be
-    underlined, as in the paper. A single value is not marked.
+    Unrounded values are compared. All values within `TIE` of the best are bold. A value is near
+    the best if its test in `column` finds no difference: `marks` is "paper" for the paper's
+    one-sided test or "best_set" for simultaneous intervals. If several values tie for best, one
+    of them is the reference of the test and the others can be underlined, as in the paper. A
+    single value is not marked.
     """
-    sign = -1 if METRICS[metric].lower_is_better else 1
+    sign = -1 if METRICS[column[2]].lower_is_better else 1
     defined = {member: sign * value for member, value in values.items() if value == value}
     if len(defined) < 2:
         return set(), set()
     best = {member for member in defined if defined[member] >= max(defined.values()) - TIE}
-    near = {second for first, second in close if first in {estimator for _, estimator in best}}
-    return best, {member for member in defined if member[1] in near}
+    if tests is None:
+        return best, set()
+    # Missing without a test, and then there is no mark
+    near = tests["significant"].eq(False) if marks == PAPER else tests["in_best_set"].eq(True)
+    rows = tests[(tests[_COLUMN] == list(column)).all(axis=1) & near.fillna(False)]
+    names = set(rows.loc[rows["best"].isin([name for _, name in best]), "other"])
+    return best, {member for member in defined if member[1] in names}
 
 
 def as_csv(cells: pd.DataFrame, name: str) -> str:

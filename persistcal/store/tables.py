@@ -366,3 +366,8 @@ class TableFiles(NamedTuple):
         text = dict.fromkeys(NAMES, str)
         csv = io.StringIO(self.csv)
         return pd.read_csv(csv, dtype=text, keep_default_na=False, na_values=missing)
+
+
+def select_rows(table: pd.DataFrame, subject: Mapping[str, str]) -> pd.DataFrame:
+    """Return the rows of a table with the values of `subject`."""
+    return table[(table[list(subject)] == list(subject.values())).all(axis=1)]

@@ -674,8 +674,9 @@ def round_narrow(
     chosen: NDArray[np.bool_] | slice = slice(None)
     if digits is None and kind == "float64":
         was = np.zeros(len(values), bool)
-        groups = [slice(None)] if versions is None else group_positions(versions)
-        for group in groups:
+        numbers = np.zeros(len(values), int) if versions is None else versions
+        order = np.argsort(numbers, kind="stable")
+        for group in np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1):
             was[group] = _were_float32(values[group])
         if was.any():
             digits = DIGITS["float32"]
@@ -687,12 +688,6 @@ def round_narrow(
     rounded = np.array(values, float)
     rounded[chosen] = round_digits(rounded[chosen], digits)
     return rounded
-
-
-def group_positions(numbers: NDArray[Any]) -> list[NDArray[np.intp]]:
-    """Return the positions of equal numbers, in ascending order of the numbers."""
-    order = np.argsort(numbers, kind="stable")
-    return np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1)
 
 
 def _were_float32(values: NDArray[np.float64]) -> NDArray[np.bool_]:

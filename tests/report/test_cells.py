@@ -8,7 +8,7 @@ from persistcal.evaluation.blocks import named_blocks, present
 from persistcal.report.grid import fill_cells, lay_out
 from persistcal.report.latex import results_table
 from persistcal.report.layout import comparison_blocks, expand_tables, sections
-from persistcal.report.page.tables import about, printed
+from persistcal.report.page.tables import shown
 from persistcal.store import artifacts
 
 NAN = float("nan")
@@ -220,5 +220,6 @@ def test_a_cell_shows_how_many_pairs_define_it():
 
     balanced, signs, full = next(grid.rows()).cells
     # From a to b the signs of gains are 1 (q1) and 0 (q2), of the loss 0 (q3): (1/2 + 0) / 2
-    assert printed(balanced) == ".250 (1/3)" and about(balanced).endswith("; 1 of 3 pairs")
-    assert "pairs" not in about(signs) + about(full)
+    text, _, tooltip = shown(balanced)
+    assert text == ".250 (1/3)" and tooltip.endswith("; 1 of 3 pairs")
+    assert "pairs" not in shown(signs)[2] + shown(full)[2]

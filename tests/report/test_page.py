@@ -31,14 +31,7 @@ from persistcal.report.page.sentences import (
     count_questions,
     sentence,
 )
-from persistcal.report.page.tables import (
-    about,
-    group_heads,
-    marks,
-    plain_grid,
-    plain_text,
-    printed,
-)
+from persistcal.report.page.tables import group_heads, plain_grid, plain_text, shown
 from persistcal.report.page.verdict import Rated, Verdict
 from persistcal.report.phrases import Answer
 from persistcal.store import artifacts
@@ -381,9 +374,9 @@ def test_grids_have_the_marks_and_the_intervals_of_the_table():
     ]
     rows = pd.DataFrame(cells, columns=columns).assign(**key, block=0)
     bounds = rows.head(1).assign(lower_2_5pct=0.7, upper_97_5pct=0.9)
-    shown = [{"estimator": "oracle", "label": "The oracle"}]
-    shown.append({"estimator": "gcm", "indent": True})
-    table = {"layout": "models_as_blocks", "blocks": [{"title": "Main", "rows": shown}]}
+    rows_shown = [{"estimator": "oracle", "label": "The oracle"}]
+    rows_shown.append({"estimator": "gcm", "indent": True})
+    table = {"layout": "models_as_blocks", "blocks": [{"title": "Main", "rows": rows_shown}]}
     labels = {"models": {"m": "Model"}, "datasets": {"quiz": "Quiz"}, "estimators": LABELS}
     (grid,) = lay_out(rows, table, labels=labels, intervals=bounds)
     assert grid.title == "Model · Quiz"
@@ -396,10 +389,9 @@ def test_grids_have_the_marks_and_the_intervals_of_the_table():
 
     best, undefined = first.cells
     assert best == Cell(0.8123, best=True, lower=0.7, upper=0.9)
-    assert (marks(best), about(best)) == ("best", "95 % interval .700 to .900")
-    assert printed(undefined) == "–"
-    assert (printed(second.cells[0]), marks(second.cells[0])) == ("−.050", "near")
-    assert (about(second.cells[0]), second.indent) == ("", True)
+    assert shown(best)[1:] == ("best", "95 % interval .700 to .900")
+    assert shown(undefined)[0] == "–"
+    assert shown(second.cells[0]) == ("−.050", "near", "") and second.indent
     assert plain_text(grid).splitlines() == [
         "Model · Quiz",
         "           Contrast sets All questions",
@@ -413,7 +405,7 @@ def test_a_cell_can_be_both_best_and_underlined():
     cells = [Cell(0.5, best=True, underlined=True)]
     blocks = [Block("", [Row("a", "Oracle", False, cells)])]
     grid = Grid("M", "D", "", [Column("", "full", "auc")], blocks)
-    assert marks(cells[0]) == "best near"
+    assert shown(cells[0])[1] == "best near"
     assert plain_text(grid).endswith("Oracle         .500*")
     tex = results_table([grid], caption="C", label="t")
     assert r"Oracle & \underline{\textbf{0.500}} \\" in tex

@@ -146,16 +146,11 @@ def flows(correct: NDArray[np.int8]) -> list[dict[str, int]]:
     return gathered
 
 
-def pair_metrics(part: Part) -> list[list[dict[str, float | None]]]:
-    """Return, by estimator, the metrics of each contrast set, small ones too.
-
-    Δ₀ᵇ, change AUC and contrast AUC are means over seeds, and None where undefined.
-    """
-    return [[on_pair(runs, pair) for pair in part.pairs] for runs in part.members.values()]
-
-
 def on_pair(runs: Runs, pair: ContrastSet) -> dict[str, float | None]:
-    """Return an estimator's metrics of one contrast set, see `pair_metrics`."""
+    """Return an estimator's Δ₀ᵇ, change AUC and contrast AUC on one contrast set.
+
+    They are means over seeds, and None if they are undefined.
+    """
     metrics = ("delta0_balanced", "change_auc", "auc")
     if not pair.has_both_directions:
         return dict.fromkeys(metrics)

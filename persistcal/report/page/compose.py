@@ -396,7 +396,10 @@ def _part(part: Part, study: Contents, verdict: Verdict | None) -> dict[str, Any
             for pair in part.pairs
         ],
         "calibration": charts.calibration(part, seed=study.seed),
-        "pair_metrics": charts.pair_metrics(part),
+        "pair_metrics": [
+            [charts.on_pair(runs, pair) for pair in part.pairs]
+            for runs in part.members.values()
+        ],
         "shifts": charts.shifts(part),
         "update": list(verdict.update[:2]) if verdict else None,
         "broken": _broken(part, verdict),
@@ -430,8 +433,7 @@ def render(
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    filters = (tables.group_heads, tables.marks, tables.printed, tables.about)
-    environment.filters |= {function.__name__: function for function in filters}
+    environment.filters |= {"group_heads": tables.group_heads, "shown": tables.shown}
     shown: Mapping[str, Look] = view["looks"]
     classes = family_classes(shown)
     style = environment.get_template("page.css").render(

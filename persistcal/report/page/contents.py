@@ -21,7 +21,7 @@ from persistcal.models.checkpoint import Checkpoint
 from persistcal.report.layout import Description, DisplayNames, Names
 from persistcal.report.phrases import slice_label
 from persistcal.store import artifacts
-from persistcal.store.tables import TableFiles
+from persistcal.store.tables import TableFiles, select_rows
 
 
 class Stage(NamedTuple):
@@ -270,8 +270,9 @@ def gather(
         subject = Subject(model, dataset, earlier, evaluation[model], settings)
         texts, order = _texts(made, subject), list(shown.labels["estimators"])
         parts.append(arrange_part(data, subject, texts=texts, order=order))
-        replicates.append(from_table(_of(made.replicates, model=model, dataset=dataset)))
-        of_part = _of(made.findings, model=model, dataset=dataset)
+        place = {"model": model, "dataset": dataset}
+        replicates.append(from_table(select_rows(made.replicates, place)))
+        of_part = select_rows(made.findings, place)
         found.append(_found(of_part, parts[-1], shown.checkpoints[model]))
         parts[-1] = parts[-1]._replace(slices=_slice_labels(made, parts[-1], found[-1]))
     estimators = list(dict.fromkeys(e for part in parts for _, e in part.members))
@@ -281,20 +282,15 @@ def gather(
     return Contents(made, parts, replicates, found, main, stages, rows, shown)
 
 
-def _of(rows: pd.DataFrame, **about: str) -> pd.DataFrame:
-    """Return the rows of a model, a dataset, or both."""
-    return rows[(rows[list(about)] == list(about.values())).all(axis=1)]
-
-
 def _texts(made: StudyTables, subject: Subject) -> Texts | None:
     """Return the texts of a study, or None; a checkpoint can be without answers."""
-    questions = _of(made.questions, dataset=subject.dataset)
+    questions = select_rows(made.questions, {"dataset": subject.dataset})
     if questions.empty:
         return None
     place = {"model": subject.model, "dataset": subject.dataset}
     checkpoints = [*subject.earlier, *subject.evaluation]
     clusters, labels = (
-        {name: _of(rows, **place, checkpoint=name) for name in checkpoints}
+        {name: select_rows(rows, {**place, "checkpoint": name}) for name in checkpoints}
         for rows in (made.clusters, made.labels)
     )
     return Texts(questions, clusters, labels)

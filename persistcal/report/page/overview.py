@@ -60,6 +60,11 @@ def sentences(study: Contents) -> Iterator[Sentence]:
     The first sentences are about the change of answers, whether confidence followed, and
     calibration. The next ones compare the estimators.
     """
+    controlled: set[tuple[str, str]] = set()  # claims next to a control replace those of all
+    if "by_change" in study.rows:
+        rows = study.rows["by_change"]
+        tested = rows.loc[rows["control"].fillna("").ne(""), ["model", "dataset"]]
+        controlled = set(tested.itertuples(index=False, name=None))
     for part, replicates, found in zip(study.parts, study.replicates, study.found, strict=True):
         title, dataset = part.subject.title(study.labels), part.subject.dataset
         members = list(part.members)
@@ -92,7 +97,7 @@ def sentences(study: Contents) -> Iterator[Sentence]:
                 )
                 best, texts = best_estimators(compared), []
                 given = "adapters" if part.texts else "predictions"
-                if part.subject.model not in _controlled(study, dataset):
+                if (part.subject.model, dataset) not in controlled:
                     texts = follow_texts(best, following, accuracy, ends, given)
                 texts += calibration_texts(best, calibrated, ends, given)
                 yield from (Sentence(heading, text) for text in texts)
@@ -109,15 +114,6 @@ def sentences(study: Contents) -> Iterator[Sentence]:
                 "references have the same form."
             )
             yield Sentence(title, text)
-
-
-def _controlled(study: Contents, dataset: str) -> set[str]:
-    """Return the models with claims next to a control, which replace those of all pairs."""
-    if "by_change" not in study.rows:
-        return set()
-    rows = study.rows["by_change"]
-    is_tested = rows["control"].fillna("").ne("") & rows["dataset"].eq(dataset)
-    return set(rows.loc[is_tested, "model"])
 
 
 def of_states(study: Contents, states: pd.DataFrame) -> Iterator[Sentence]:

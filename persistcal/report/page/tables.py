@@ -25,24 +25,22 @@ def group_heads(grid: Grid) -> list[tuple[str, int]]:
     ]
 
 
-def marks(cell: Cell) -> str:
-    """Return the classes of a cell: best, near (not significantly worse), or both."""
-    return " ".join(["best"] * cell.best + ["near"] * cell.underlined)
+def shown(cell: Cell) -> tuple[str, str, str]:
+    """Return a cell's text, its classes and its tooltip.
 
-
-def printed(cell: Cell) -> str:
-    """Return a cell's value, and over how many pairs it is a mean where not over all."""
-    if cell.value != cell.value:
-        return "–"
-    return short(cell.value) + (f" ({cell.pairs.replace(' of ', '/')})" if cell.pairs else "")
-
-
-def about(cell: Cell) -> str:
-    """Return the tooltip of a cell: its interval and its number of pairs."""
+    The text has the number of pairs if the value is a mean over some pairs. The classes are
+    best, near (not significantly worse), or both. The tooltip has the interval and the pairs.
+    """
+    text = "–"
+    if cell.value == cell.value:
+        text = short(cell.value) + (
+            f" ({cell.pairs.replace(' of ', '/')})" if cell.pairs else ""
+        )
     texts = [f"{cell.pairs} pairs"] if cell.pairs else []
     if cell.lower == cell.lower and cell.upper == cell.upper:
         texts.insert(0, f"95 % interval {short(cell.lower)} to {short(cell.upper)}")
-    return "; ".join(texts)
+    classes = " ".join(["best"] * cell.best + ["near"] * cell.underlined)
+    return text, classes, "; ".join(texts)
 
 
 def mark_best_sets(cells: pd.DataFrame, bootstraps: Mapping[Place, Replicates]) -> pd.DataFrame:
@@ -80,7 +78,7 @@ def plain_text(grid: Grid) -> str:
     names = [f"{column.measure.heading} " for column in grid.columns]
     frame = pd.DataFrame(
         [
-            [printed(c) + ("*" if c.best else "~" if c.underlined else " ") for c in row.cells]
+            [shown(c)[0] + ("*" if c.best else "~" if c.underlined else " ") for c in row.cells]
             for row in grid.rows()
         ],
         index=["  " * row.indent + row.label for row in grid.rows()],
