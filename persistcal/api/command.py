@@ -23,7 +23,7 @@ import click
 from click.core import ParameterSource
 
 from persistcal import __version__
-from persistcal.evaluation.settings import MIN_REPLICATES, EvaluationSettings
+from persistcal.evaluation.settings import LEAST, EvaluationSettings
 from persistcal.readers.reading import Reading
 
 # Each command imports modules itself, so that help and errors are immediate.
@@ -114,29 +114,28 @@ def _options_of(record: type[Reading]) -> Iterator[Callable[..., Any]]:
             yield click.option(*names, help=text, **settings)
 
 
-PRECISION = click.option(
-    "--precision",
-    default=EvaluationSettings.precision,
-    help="Share of correct answers above the threshold, such as 0.9.",
-)
-DELTA = click.option(
-    "--delta",
-    default=EvaluationSettings.delta,
-    help="Probability that a selected threshold misses the precision.",
-)
-MIN_CONTRAST = click.option(
-    "--min-contrast",
-    type=click.IntRange(min=1),
-    default=EvaluationSettings.min_contrast,
-    help="Smaller contrast sets are left out of the means.",
-)
-REPLICATES = click.option(
-    "--replicates",
-    "n_replicates",
-    type=click.IntRange(min=MIN_REPLICATES),
-    default=EvaluationSettings.n_replicates,
-    help="Bootstrap replicates.",
-)
+_SETTINGS = {  # options of the numbers in `EvaluationSettings`
+    "precision": "Share of correct answers above the threshold, such as 0.9.",
+    "delta": "Probability that a selected threshold misses the precision.",
+    "min_contrast": "Smaller contrast sets are left out of the means.",
+    "min_direction": "Questions that a pair needs to gain, and to lose, for intervals of "
+    "metrics that rest on both.",
+    "n_replicates": "Bootstrap replicates.",
+    "seed": "Seed of the bootstrap.",
+}
+
+
+def _setting(name: str) -> Callable[..., Any]:
+    """Return the option of a number in `EvaluationSettings`."""
+    return click.option(
+        f"--{name.removeprefix('n_').replace('_', '-')}",
+        name,
+        type=click.IntRange(min=LEAST[name]) if name in LEAST else float,
+        default=getattr(EvaluationSettings, name),
+        help=_SETTINGS[name],
+    )
+
+
 FAIL_IF = click.option(
     "--fail-if",
     type=click.Choice(["broken", "undecided"]),
@@ -167,8 +166,7 @@ GATE = _shared(
 )
 
 evaluates = _shared(  # the options that `_settings` reads
-    PRECISION,
-    DELTA,
+    *map(_setting, ["precision", "delta"]),
     click.option(
         "--pairs",
         cls=Words,
@@ -182,21 +180,7 @@ evaluates = _shared(  # the options that `_settings` reads
         help="The largest fall of accuracy, and difference of mean confidence and accuracy, "
         "that count as none (default: accuracy=.01 calibration=.02).",
     ),
-    MIN_CONTRAST,
-    click.option(
-        "--min-direction",
-        type=click.IntRange(min=1),
-        default=EvaluationSettings.min_direction,
-        help="Questions that a pair needs to gain, and to lose, for intervals of metrics that "
-        "rest on both.",
-    ),
-    REPLICATES,
-    click.option(
-        "--seed",
-        type=click.IntRange(min=0),
-        default=EvaluationSettings.seed,
-        help="Seed of the bootstrap.",
-    ),
+    *map(_setting, ["min_contrast", "min_direction", "n_replicates", "seed"]),
 )
 
 reads_files = _shared(  # the files, and the options that `_reading` reads
@@ -250,8 +234,7 @@ def _settings(options: dict[str, Any]) -> EvaluationSettings:
     """Take the options of `evaluates` out of `options`, and return them."""
     from persistcal.readers.inputs import make_settings
 
-    names = ("precision", "delta", "min_contrast", "min_direction", "n_replicates", "seed")
-    numbers = {name: options.pop(name) for name in names}
+    numbers = {name: options.pop(name) for name in _SETTINGS}
     margin = _shares("--margin", options.pop("margin"))
     return make_settings(pairs=_pairs(options.pop("pairs")), margin=margin, **numbers)
 
@@ -376,7 +359,7 @@ def compare(
 
 
 @app.command(epilog=_examples("persistcal metrics early.csv late.csv > metrics.csv"))
-@MIN_CONTRAST
+@_setting("min_contrast")
 @reads_files
 def metrics(files: Sequence[str], min_contrast: int, **options: Any) -> None:  # noqa: ANN401
     """Print every metric as CSV, without tests.
@@ -492,8 +475,8 @@ def plan(
         "persistcal threshold --check thresholds.json v3.csv",
     )
 )
-@PRECISION
-@DELTA
+@_setting("precision")
+@_setting("delta")
 @click.option("--out", default="thresholds", help="Folder of the results.")
 @FAIL_IF
 @click.option(
@@ -518,7 +501,7 @@ def plan(
     help="For --sheet: a file with the texts of predictions, with question_id and any of "
     "question, references and answer.",
 )
-@REPLICATES
+@_setting("n_replicates")
 @reads_files
 def threshold(
     files: Sequence[str],
@@ -617,8 +600,8 @@ def threshold(
 @app.command(
     epilog=_examples("persistcal label-curve v1.jsonl v2.jsonl --estimator self_consistency")
 )
-@PRECISION
-@DELTA
+@_setting("precision")
+@_setting("delta")
 @click.option("--out", default="thresholds", help="Folder of the results.")
 @reads_files
 def label_curve(

@@ -13,7 +13,8 @@ Pairs = Literal["all", "adjacent", "first"] | Listed | Mapping[str, Listed]
 Conditioning = Literal["odds", "fitted", "cross_fitted"]
 CONDITIONINGS: tuple[Conditioning, ...] = ("odds", "fitted")  # unless asked otherwise
 MARGINS = {"accuracy": 0.01, "calibration": 0.02}
-MIN_REPLICATES = 200  # that a user's interval or test takes
+# The least numbers that a user can give; fewer replicates make no interval or test
+LEAST = {"min_contrast": 1, "min_direction": 1, "n_replicates": 200, "seed": 0}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,8 +13,8 @@ import pandas as pd
 from persistcal.evaluation.contrast import choose_pairs
 from persistcal.evaluation.predictions import NO_CONFIDENCE, asks_that_repeat
 from persistcal.evaluation.settings import (
+    LEAST,
     MARGINS,
-    MIN_REPLICATES,
     EvaluationSettings,
     Pairs,
 )
@@ -52,12 +52,11 @@ def make_settings(
     """
     usual = EvaluationSettings
     check_target(given.get("precision", usual.precision), given.get("delta", usual.delta))
-    least = {"min_contrast": 1, "min_direction": 1, "n_replicates": MIN_REPLICATES, "seed": 0}
-    for name in least.keys() & given.keys():
+    for name in LEAST.keys() & given.keys():
         value: float = given[name]
-        if not isinstance(value, Real) or not (value >= least[name] and value == value // 1):
+        if not isinstance(value, Real) or not (value >= LEAST[name] and value == value // 1):
             raise ValueError(
-                f"{name} is {value!r}; give a whole number of at least {least[name]}."
+                f"{name} is {value!r}; give a whole number of at least {LEAST[name]}."
             )
         given[name] = int(value)
     if not isinstance(pairs, str):

@@ -78,7 +78,7 @@ def inspect_rows(
             for number, choice in enumerate(sample.output.choices, start=1)
         ]
         + [
-            _failed_row(sample, (sample.epoch - 1) * most + number, labelled)
+            _row(sample, (sample.epoch - 1) * most + number, None, labelled, scorer)
             for sample in (failed if errored == "incorrect" else [])
             for number in range(1, most + 1)
         ]
@@ -112,22 +112,6 @@ def _refuse_failed(sample: "EvalSample") -> None:
     )
 
 
-def _failed_row(sample: "EvalSample", number: int, labelled: bool) -> dict[str, Any]:
-    """Return the wrong answer of a sample that ended with an error or a limit."""
-    target = _options(sample, sample.target) if sample.choices else sample.target
-    return {
-        "question_id": str(sample.id),
-        "question": _question(sample),
-        "references": [target] if isinstance(target, str) else list(target),
-        "sample": str(number),
-        "answer": FAILED,
-        "reply": FAILED,
-        "token_logprobs": None,
-        "confidence": None,
-        "label": INCORRECT if labelled else "",
-    }
-
-
 def _check(sample: "EvalSample", *, labelled: bool) -> None:
     location = f"sample {sample.id!r}, epoch {sample.epoch}"
     if sample.choices and CHOICE not in (sample.scores or {}):
@@ -153,24 +137,34 @@ def _check(sample: "EvalSample", *, labelled: bool) -> None:
 def _row(
     sample: "EvalSample",
     number: int,
-    choice: "ChatCompletionChoice",
+    choice: "ChatCompletionChoice | None",
     labelled: bool,
     scorer: str | None,
 ) -> dict[str, Any]:
-    target, answer = sample.target, choice.message.text
+    """Return a completion as a row; without one, the wrong answer of a sample that failed."""
+    target = _options(sample, sample.target) if sample.choices else sample.target
+    row = {
+        "question_id": str(sample.id),
+        "question": _question(sample),
+        "references": [target] if isinstance(target, str) else list(target),
+        "sample": str(number),
+        "answer": FAILED,
+        "reply": FAILED,
+        "token_logprobs": None,
+        "confidence": None,
+        "label": INCORRECT if labelled else "",
+    }
+    if choice is None:
+        return row
+    answer = choice.message.text
     if sample.choices:
-        target = _options(sample, target)
         # The score shows the letters of the chosen options as "A, C".
         shown = ((sample.scores or {})[CHOICE].answer or "").split(",")
         letters = [letter.strip() for letter in shown if letter.strip()]
         answer = _options(sample, letters) or answer
     tokens = choice.logprobs.content if choice.logprobs else None
     stated = (sample.scores or {}).get(STATED)
-    return {
-        "question_id": str(sample.id),
-        "question": _question(sample),
-        "references": [target] if isinstance(target, str) else list(target),
-        "sample": str(number),
+    return row | {
         "answer": answer,
         "reply": choice.message.text,
         "token_logprobs": None if tokens is None else [token.logprob for token in tokens],

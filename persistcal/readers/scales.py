@@ -178,35 +178,21 @@ def missing_error(counts: Mapping[str, int], *, first: str) -> UserTableError:
     )
 
 
-def scale_remedy(values: Iterable[object]) -> str:
-    """Return the options that read the values of a column, or "" for probabilities.
+def _scale_of(values: Sequence[object], numbers: Array) -> str:
+    """Return the scale on which all `values` are, "" for probabilities; `numbers` are distinct.
 
-    >>> scale_remedy(["12", "82", "100"])
-    '--scale 100'
-    >>> scale_remedy(["1", "5", "3"]), scale_remedy(["0.5", "7%"])
-    ('--scale 1:5', '')
-
-    Slightly more than 1 is no other scale, and neither are a few numbers among probabilities:
-
-    >>> scale_remedy(["0.2", "1.0000001"]), scale_remedy(["0.2", "0.7", "0.4", "47.975"])
-    ('', '')
+    Slightly more than 1 is no other scale, and neither are a few numbers among probabilities.
     """
-    values = list(values)
-    present = [value for value in dict.fromkeys(values) if not is_missing(value)]
-    numbers = np.array([PROBABILITIES.number(value) for value in present])
-    words = [str(v) for v, number in zip(present, numbers, strict=True) if np.isnan(number)]
-    if words:
-        return "--words FILE"
     if not len(numbers) or PROBABILITIES.holds(numbers).all() or numbers.min() < 0:
         return ""
     top = numbers.max()
     if not np.isfinite(top) or _share_of_fractions(values) > MOST_SHARE:
         return ""
     if (numbers % 1 == 0).all() and top <= 5:
-        return "--scale 1:5" if numbers.min() >= 1 else "--scale 5"
+        return "1:5" if numbers.min() >= 1 else "5"
     if top < LEAST_WIDE / 2:
         return ""
-    return f"--scale {next((size for size in (10, 100) if top <= size), int(np.ceil(top)))}"
+    return str(next((size for size in (10, 100) if top <= size), int(np.ceil(top))))
 
 
 def _share_of_fractions(values: Iterable[object]) -> float:
@@ -216,19 +202,24 @@ def _share_of_fractions(values: Iterable[object]) -> float:
 
 
 def explain_scale(values: Sequence[object]) -> tuple[str, str]:
-    """Return what is wrong with a column of confidences, and the scale that reads it."""
-    remedy = scale_remedy(values)
+    """Return what is wrong with a column of confidences, and the scale that reads it.
+
+    >>> [explain_scale(texts)[1] for texts in (["12", "82", "100"], ["1", "5", "3"])]
+    ['100', '1:5']
+    >>> explain_scale(["0.2", "1.0000001"])[1], explain_scale(["0.2", "0.7", "0.4", "47.9"])[1]
+    ('', '')
+    """
     present = [value for value in dict.fromkeys(values) if not is_missing(value)]
     numbers = np.array([PROBABILITIES.number(value) for value in present])
-    if remedy == "--words FILE":
-        words = [str(v) for v, number in zip(present, numbers, strict=True) if np.isnan(number)]
+    words = [str(v) for v, number in zip(present, numbers, strict=True) if np.isnan(number)]
+    if words:
         shown = ", ".join(sorted(words)[:MOST_WORDS]) + ", …" * (len(words) > MOST_WORDS)
         return (
-            f"give {remedy}, a CSV file with the columns word and confidence and a row for "
+            "give --words FILE, a CSV file with the columns word and confidence and a row for "
             f"each of: {shown}"
         ), ""
     span = f"the values go from {numbers.min():.9g} to {numbers.max():.9g}"
-    if scale := remedy.removeprefix("--scale "):
+    if scale := _scale_of(values, numbers):
         least = " (--scale 1:10 if 1 is the least)" * bool(scale == "10" and numbers.min() >= 1)
         return f"{span}, where {scale.split(':')[-1]} can be certainty{least}", scale
     if numbers.min() < 0:

@@ -53,7 +53,7 @@ found = persistcal.compare(predictions, **kept, n_replicates=200)
 found.table().to_html("notebook.html")
 tables = load_schema()["properties"]["tables"]["additionalProperties"]["properties"]
 columns = tables["columns"]["properties"]["contrast"]["items"]["enum"]
-assert columns[-2:] == ["closeness", "smece"]
+assert columns[-2:] == ["smece", "closeness"]
 
 from persistcal.api.evaluate import compare_inputs
 from persistcal.readers.reading import Reading
@@ -88,7 +88,7 @@ def extended(tmp_path_factory):
     folder = tmp_path_factory.mktemp("extended")
     for name in ("persistcal", "study", "config", "workflow/schemas"):
         shutil.copytree(ROOT / name, folder / name)  # including numba's compiled loops
-    with (folder / "persistcal/evaluation/metrics/brier.py").open("a") as file:
+    with (folder / "persistcal/evaluation/metrics/calibration.py").open("a") as file:
         file.write(METRIC)
     with (folder / "persistcal/confidence/estimators/meaning.py").open("a") as file:
         file.write(ESTIMATOR)

@@ -12,7 +12,7 @@ from persistcal.evaluation.metrics.base import (
 
 # In the order of the columns of tables
 # isort: off
-from persistcal.evaluation.metrics import sign, ranking, brier, smooth_ece  # noqa: F401
+from persistcal.evaluation.metrics import sign, ranking, calibration  # noqa: F401
 # isort: on
 
 __all__ = ["METRICS", "Mean", "Metric", "MetricKey", "Scope", "names", "statistics_of_change"]

@@ -30,10 +30,7 @@ class Sign(Mean):
     name, heading, latex = "delta0", "Δ₀", r"$\Delta_0$"
     bounds = GAPS
     conditioned = False
-
-    def contrast_values(self, run: OnContrastSet) -> Array:
-        """Return 1 if the confidence follows the change, −1 if it moves against it, else 0."""
-        return run.sign
+    contrast_values = BalancedSign.contrast_values
 
 
 class BalancedGap(BalancedMean):
@@ -52,7 +49,4 @@ class Gap(Mean):
 
     name, heading, latex = "delta", "Δ", r"$\Delta$"
     bounds = GAPS
-
-    def contrast_values(self, run: OnContrastSet) -> Array:
-        """Return the confidence in the correct answer minus that in the incorrect one."""
-        return run.gap
+    contrast_values = BalancedGap.contrast_values
