@@ -819,7 +819,7 @@ def _compare(
     rules: "Rules | None" = None,
     gated: Sequence[str] = (),
 ) -> "tuple[Comparison, str, Gate | None]":
-    """Return a comparison, its page and what a gate says; `ready` is called with each table."""
+    """Return a comparison, its page and a gate; `ready` is called with each table."""
     from persistcal.api.evaluate import compare_inputs
     from persistcal.api.gate import check_rules
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas.io.formats.style import Styler
 
-SCHEMA_VERSION = 1  # of the verdict as JSON
+SCHEMA_VERSION = 1  # version of the JSON of a verdict
 GIVEN = (
     "min_contrast",
     "pairs",
@@ -118,7 +118,7 @@ class Comparison:
         return f"<pre>{escape(self.verdict())}</pre>"
 
     def verdict_record(self, *given: str, gate: Gate | None = None) -> dict[str, Any]:
-        """Return the verdict, and what a release gate says, as values for JSON.
+        """Return the verdict, and the rulings of a release gate, as values for JSON.
 
         `given` are as for `verdict`.
         """
@@ -171,7 +171,7 @@ class Comparison:
     def to_html(self, gate: Gate | None = None) -> str:
         """Return the page: findings, charts, and every answer, in one HTML file.
 
-        `gate` is what a release gate says, which the page repeats.
+        The page repeats the result of a release gate, `gate`.
         """
         seeds = self.inputs.all_predictions["seed"].unique()
         terms = about(self._contents.shown, commit="", weights={}, seeds=seeds)
@@ -344,7 +344,7 @@ class Comparison:
 
     @property
     def _shown(self) -> Shown:
-        """What the page shows besides the tables."""
+        """Names and settings that the page shows besides the tables."""
         judge = "lexical"
         if IMPORTED in {name for _, _, name in self.inputs.predictions}:
             judge = "none (labels of the files)"

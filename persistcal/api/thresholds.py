@@ -431,7 +431,7 @@ class Relabelling:
         return made
 
     def _check_rows(self, sheet: Sheet, rows: dict[str, SheetRow]) -> None:
-        """Refuse rows whose cells were moved to other questions, as by sorting one column."""
+        """Refuse rows with cells of other questions, which sorting one column makes."""
         for place, (name, row) in enumerate(rows.items(), start=1):
             order = row.cells["order"].strip().partition(".")[0]
             if order.isdigit() and int(order) != place:

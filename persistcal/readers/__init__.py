@@ -11,10 +11,10 @@ inspect_logs: logs of Inspect, read by Inspect itself
 options: imported scored options, checked row by row, as tables
 predictions: imported predictions, checked row by row
 rating: answers of files, grouped, labelled and rated, or the options of multiple choice
-reading: the options for reading files, from which the command derives its own
-rules: what a value is, what rows have in common, and second asks
+reading: the options for reading files; the command has the same options
+rules: rules of values, of rows and of second asks
 scales: confidences on other scales, in words, as uncertainty, or missing
-slices: the columns by which a user slices the questions
+slices: slices of the questions by the values of a user's columns
 study: users' files as tables for an evaluation
 versions: the files of each version, and names of checkpoints
 """

@@ -58,7 +58,7 @@ def tidy_answers(
 ) -> pd.DataFrame:
     """Return answers in a uniform format after checking each row.
 
-    Missing samples are None, missing numbers NaN, and missing labels empty. `location` is
+    Samples can be None, numbers NaN and labels empty, if they are missing. `location` is
     the row and its `file`, for errors. `stated` has a row's confidences on the `scale`.
     """
     if {"label", "correct"} <= {*rows}:
@@ -83,7 +83,7 @@ def tidy_answers(
 
 
 def _stated(tidy: pd.DataFrame, columns: pd.DataFrame, scale: Scale | None) -> pd.Series:
-    """Return the confidences of each row by estimator; refuse those that are not on a scale."""
+    """Return the confidences of each row by estimator; refuse numbers outside of the scale."""
     numbers, on = {}, scale or PROBABILITIES
     for name in columns:
         values = columns[name].tolist()

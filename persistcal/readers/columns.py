@@ -13,14 +13,14 @@ QUESTION = ("dataset", "question_id")
 
 
 class FileColumn(NamedTuple):
-    """A column: the kind of its values, and how else a user can call it.
+    """A column: the kind of value in it, and other names that users give it.
 
     Rows that agree in the columns `of` have one value, or the `remedy` is printed. A column
     that is not needed in each row can be `all_or_none`.
     """
 
     name: str
-    kind: str = "name"  # of `persistcal.readers.rules`
+    kind: str = "name"  # a key of `persistcal.readers.rules.KINDS`
     needed: bool = True
     synonyms: Sequence[str] = ()
     of: Sequence[str] = ()
@@ -29,7 +29,7 @@ class FileColumn(NamedTuple):
 
 
 class FileTable(NamedTuple):
-    """The columns of a kind of input, of which each row is a `unit`."""
+    """The columns of a kind of input. Each row is a `unit`."""
 
     unit: str
     columns: Sequence[FileColumn]
@@ -155,10 +155,10 @@ OPTIONS = FileTable(
 KNOWN = {*PREDICTIONS.names, *ANSWERS.names, *OPTIONS.names}
 NAMES = tuple(column.name for column in SUBJECT)
 
-# Words in names of columns in which a high value is a low confidence
+# A column with one of these words in the name has high values for low confidences
 UNCERTAINTIES = {"uncertainty", "doubt", "entropy", "perplexity", "error", "risk", "variance"}
-VALUES = ("raw", "text", "content", "value")  # last names of nested fields that say nothing
-# Words that say what a column is, whatever else is in its name
+VALUES = ("raw", "text", "content", "value")  # uninformative last names of nested fields
+# A word that identifies a column, in any name
 CLEAR = {
     "confidence": {"confidence", "conf", "probability", "prob", "certainty"},
     "correct": {"correct", "correctness"},
@@ -166,7 +166,7 @@ CLEAR = {
 
 
 class Hint(NamedTuple):
-    """Options of the command that may read a file which is refused without them."""
+    """Options with which the command can perhaps read a refused file."""
 
     columns: Mapping[str, str] = {}
     uncertainty: str = ""
@@ -182,7 +182,7 @@ class Hint(NamedTuple):
         return " ".join(options)
 
     def with_text_as_id(self) -> "Hint":
-        """Return the options by which the question's text is its id, if an id was guessed."""
+        """Return the options with the question's text as the id, if an id was guessed."""
         text = self.columns.get("question", "question")
         given = {"question_id": text} if "question_id" in self.columns else {}
         return self._replace(columns={**self.columns, **given})
@@ -274,7 +274,7 @@ def guess_columns(
     chosen: Mapping[str, str],
     fits: Callable[[str, str], bool],
 ) -> Hint:
-    """Return the spare columns that mean what is lacking, if `fits` says so of their values.
+    """Return the spare columns that can be the missing ones, by their names and by `fits`.
 
     A question's text can be its id.
     """
@@ -310,7 +310,7 @@ def guess_columns(
 
 
 def _calls(column: str) -> list[str]:
-    """Return what a column can be called, as `output.raw` is an output; the best name first.
+    """Return names for a column, the best one first: `output.raw` is an output.
 
     >>> _calls("output.raw"), _calls("results.Answers")
     (['output_raw', 'output', 'output'], ['results_answers', 'answers', 'answer'])

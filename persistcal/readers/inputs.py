@@ -104,7 +104,7 @@ class PredictionTables:
     labels: pd.DataFrame = field(default_factory=lambda: stack([], artifacts.LABELS))
     notes: list[str] = field(default_factory=list)
     digests: dict[str, str] = field(default_factory=dict, init=False)  # SHA-256 of files
-    slices: pd.DataFrame | None = field(default=None, init=False)  # of questions, by column
+    slices: pd.DataFrame | None = field(default=None, init=False)  # a row per question
     is_greedy: bool = field(default=False, init=False)  # known or declared to be deterministic
     samples_differ: bool = field(default=False, init=False)  # answers to one question do
 
@@ -163,7 +163,7 @@ class PredictionTables:
 
     @property
     def left_out(self) -> dict[str, int]:
-        """How many rows or questions are left out, by what they are, from the notes."""
+        """Numbers of rows or questions that the notes report as left out, by kind."""
         found = (_LEFT_OUT.fullmatch(note) for note in self.notes)
         return {one["what"]: int(one["n"].replace(",", "")) for one in found if one}
 

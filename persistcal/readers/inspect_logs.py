@@ -96,7 +96,7 @@ def inspect_rows(
 
 
 def is_greedy(log: "EvalLog") -> bool:
-    """Return whether the log says that answers were generated at temperature 0."""
+    """Return whether the answers of a log were generated at temperature 0."""
     configs = [log.plan.config, log.eval.model_generate_config]
     given = [c.temperature for c in configs if c is not None and c.temperature is not None]
     return bool(given) and given[0] == 0

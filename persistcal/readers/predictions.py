@@ -44,7 +44,7 @@ FRAME = ("checkpoint", "question_id", "confidence", "correct")  # required in a 
 DEFAULTS = {"model": "model", "dataset": "dataset", "estimator": "confidence", "seed": "0"}
 LABELS_ONLY = {"confidence": "0", "estimator": NO_CONFIDENCE}
 NUMERIC = ("seed", "confidence", "correct", "ask")
-NARROW = "narrow"  # attribute: estimators whose confidences were float32
+NARROW = "narrow"  # attribute: estimators with confidences that were float32
 KEY = ["checkpoint", "question_id", "train_dataset", "estimator", "seed", "ask"]
 RUN = ["train_dataset", "estimator", "seed"]
 FEW, MOST_SLIPS = 0.1, 20  # share of rows and number of names that can be slips
@@ -197,7 +197,7 @@ def _codes(batch: pa.RecordBatch, name: str, word_codes: dict[str, int]) -> NDAr
 
 
 def _by_word(column: pa.Array, read: Callable[[str], Any], missing: object) -> NDArray[Any]:
-    """Return what `read` makes of each value as text, which reads each distinct text once."""
+    """Apply `read` to the text of each value, once per distinct text."""
     if not pa.types.is_dictionary(column.type):
         column = column.cast(pa.string()).dictionary_encode()
     values = [read(word) for word in column.dictionary.cast(pa.string()).to_pylist()]
@@ -234,7 +234,7 @@ def _wanted(
 def _numbers(
     batch: pa.RecordBatch, row: NDArray[np.int64], scale: Scale, lenient: bool
 ) -> dict[str, NDArray[Any]]:
-    """Return the checked numbers and labels of a batch; `row` holds its row numbers."""
+    """Return the checked numbers and labels of a batch; `row` contains its row numbers."""
     seed, confidence = _floats(batch.column("seed")), _on_scale(batch, scale)
     label = batch.column("correct")
     if pa.types.is_floating(label.type) or pa.types.is_integer(label.type):
@@ -362,7 +362,7 @@ def check_spelling(rows: pd.DataFrame) -> None:
 
 
 def _find_slip(rows: pd.DataFrame) -> str:
-    """Return a question about a rare name that is nearly that of other rows, or "".
+    """Return a question about a rare name that nearly equals a common one, or "".
 
     The other name lacks just these rows; models, datasets and questions must also look alike.
     """

@@ -74,7 +74,7 @@ def rate_answers(
     missing: str | None = None,
     halvings: int = HALVINGS,
 ) -> PredictionTables:
-    """Group, label and rate tidy answers; without `beams` refuse those that could be either.
+    """Group, label and rate tidy answers; without `beams` refuse possible beams.
 
     Predictions without a stated confidence are refused, or count as the number in `missing`, or
     are left out if it is "drop".
@@ -172,7 +172,7 @@ _HALF = "\x1f"  # between the id of a question and the number of a half
 def _halve(
     inputs: PredictionTables, beams: pd.DataFrame, halvings: int
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the distinct halves of all samples, and those of each halving."""
+    """Return the distinct halves of all samples, and the halves of each halving."""
     made = []
     for model, rows in beams.groupby("model", sort=False):
         positions = {name: k for k, name in enumerate(inputs.checkpoints[str(model)])}
@@ -256,7 +256,7 @@ def _weighting(rows: pd.DataFrame, beams: bool | None) -> str:
 
 
 def _labelled_by(lexical: int, n_groups: int) -> str:
-    """Return where the labels come from.
+    """Return the source of the labels.
 
     >>> _labelled_by(2, 8)
     'Labels of 2 of 8 groups of answers are matches with the references; the others were given.'
@@ -305,7 +305,7 @@ def _can_rate(
 
 
 def _is_first(beams: pd.DataFrame) -> pd.Series:
-    """Return whether each beam is the first one of its question."""
+    """Return which beams are the first of a question."""
     question = [*BEAMS.file_columns, "question_id"]
     return beams["beam"] == beams.groupby(question, sort=False)["beam"].transform("min")
 

@@ -1,4 +1,4 @@
-"""The options for reading files: each field has the help and the use of its options.
+"""The options for reading files: a field has an option's help and uses.
 
 The command derives its options from the fields, so this module imports nothing heavy.
 """
@@ -26,8 +26,8 @@ def _option(
 ) -> Any:  # noqa: ANN401
     """Return a field with an option of the help `text`, or one for each of `flags`.
 
-    The option is for files of `kinds`, and for logs if `is_for_logs`. `settings` are those of
-    `click.option`.
+    The option is for files of `kinds`, and for logs if `is_for_logs`. `settings` are arguments
+    of `click.option`.
     """
     use = {"kinds": kinds, "is_for_logs": is_for_logs, "settings": settings}
     given = {"default_factory": dict} if default == {} else {"default": default}

@@ -1,4 +1,4 @@
-"""The rules of users' rows: what a value is, what rows have in common, and second asks."""
+"""The rules of users' rows: of single values, of several rows, and of second asks."""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -63,9 +63,9 @@ def as_label(value: object) -> str:
 
 
 class ValueKind(NamedTuple):
-    """How a value is read: None if it is wrong, and `missing` if it is not there."""
+    """How to read a value: as None if it is wrong, and as `missing` if it is absent."""
 
-    read: Callable[[Any, str, int], Any]  # of a value, the column's name and the row's number
+    read: Callable[[Any, str, int], Any]  # from value, column and row number
     remedy: str = ""
     missing: Any = None
     is_missing: Callable[[Any], bool] = is_empty
@@ -147,7 +147,7 @@ KINDS = {
 def read_rows(
     rows: pd.DataFrame, table: FileTable, *, file: str = "", further: Sequence[str] = ()
 ) -> pd.DataFrame:
-    """Return the columns of a table; refuse wrong values, and columns beside `further` ones.
+    """Return the columns of a table; refuse wrong values and, except `further` ones, columns.
 
     `location` is the row and its `file`, for errors.
     """

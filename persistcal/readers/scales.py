@@ -24,8 +24,8 @@ Array = NDArray[np.float64]
 # Texts of a missing value, also as spreadsheets and R write them
 MISSING = {"", "nan", "-nan", "na", "#na", "n/a", "#n/a", "<na>", "null", "none"}
 MOST_WORDS = 12  # that a message lists
-MOST_SHARE = 0.5  # of the values above 0 that can be fractions of 1, on a wide scale
-LEAST_WIDE = 5.0  # the end of a scale on which some confidence is above 1
+MOST_SHARE = 0.5  # on a wide scale, the largest share of positive values that are below 1
+LEAST_WIDE = 5.0  # the smallest upper end of a scale that needs a confidence above 1
 _NUMBER = re.compile(r"[+-]?(?:\d+[.,]?\d*|[.,]\d+)(?:e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 _RANGE = re.compile(r"(?:(?P<low>[\d.]+):)?(?P<high>[\d.]+)", re.ASCII)
 
@@ -179,9 +179,9 @@ def missing_error(counts: Mapping[str, int], *, first: str) -> UserTableError:
 
 
 def _scale_of(values: Sequence[object], numbers: Array) -> str:
-    """Return the scale on which all `values` are, "" for probabilities; `numbers` are distinct.
+    """Return the scale of `values`, or "" for probabilities; `numbers` are distinct.
 
-    Slightly more than 1 is no other scale, and neither are a few numbers among probabilities.
+    Values slightly above 1, or a few large ones among probabilities, make no other scale.
     """
     if not len(numbers) or PROBABILITIES.holds(numbers).all() or numbers.min() < 0:
         return ""
@@ -202,7 +202,7 @@ def _share_of_fractions(values: Iterable[object]) -> float:
 
 
 def explain_scale(values: Sequence[object]) -> tuple[str, str]:
-    """Return what is wrong with a column of confidences, and the scale that reads it.
+    """Explain why a column has no valid confidences, and return the scale that reads it.
 
     >>> [explain_scale(texts)[1] for texts in (["12", "82", "100"], ["1", "5", "3"])]
     ['100', '1:5']

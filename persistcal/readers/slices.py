@@ -1,4 +1,4 @@
-"""The columns by which a user slices the questions, such as a topic."""
+"""Slices of the questions by the values of a user's columns, such as a topic."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -10,7 +10,7 @@ from persistcal.readers.versions import VersionFile
 from persistcal.store.user_files import UserTableError, name_files_in_errors, read_batches
 
 KEY = ["dataset", "question_id"]
-# Of the known columns only these slice the questions
+# Known columns; only `category` and `group` can slice the questions
 USED = {*PREDICTIONS.names, *ANSWERS.names} - {"category", "group"}
 
 

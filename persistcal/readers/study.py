@@ -88,7 +88,7 @@ from persistcal.store.user_files import (
 
 log = logging.getLogger(__name__)
 
-LIKE_A_GRADE = 0.99  # share of rows in which a confidence equals the label
+LIKE_A_GRADE = 0.99  # share of rows with a confidence that equals the label
 LEAST_GRADES = 20  # rows of an estimator that show it
 LEAST_TRUTHS = 0.5  # share of a column's values that are truth values, if it can be `correct`
 LOGS = (harness_logs.LM_EVAL_KEYS, harness_logs.OLMES_KEYS)  # columns of logs in JSON lines
@@ -125,7 +125,7 @@ def _read_asks(files: Sequence[str], reading: Reading) -> PredictionTables:
 def _try_hint(
     error: UserTableError, hint: Hint, files: Sequence[str], reading: Reading
 ) -> UserTableError:
-    """Return a refusal with all options that the files need, or with what else is wrong."""
+    """Return a refusal with all options that the files need, or with the next problem."""
     listed = [file for name in files for file in files_of_version(name)]
     hint = hint.join(Hint(_version_column(listed, {**hint.columns, **reading.columns})))
     for _ in range(MOST_HINTS):
@@ -332,7 +332,7 @@ def _guess_kind(
     matched: Mapping[str, str],
     fits: Callable[[str, str], bool],
 ) -> Hint:
-    """Return the options by which a file is one of predictions, of answers or of labels."""
+    """Return the options that make a file predictions, answers or labels."""
     spare = [name for name in present if name not in matched]
     has_labels = bool({"correct", "label"} & {*columns})
     for table, needed in (
@@ -353,7 +353,7 @@ def _guess_kind(
 
 
 def _fits(file: str) -> Callable[[str, str], bool]:
-    """Return whether the values of a column of a file can be what the column is taken for."""
+    """Return a function that tests whether the values of a column suit the guessed name."""
 
     def fits(name: str, column: str) -> bool:
         if name not in ("confidence", "uncertainty", "correct"):
@@ -365,7 +365,7 @@ def _fits(file: str) -> Callable[[str, str], bool]:
             return share > LEAST_TRUTHS
         numbers = [PROBABILITIES.number(value) for value in kinds]
         is_number = bool(values) and not np.isnan(numbers).any()
-        return share < 1 and (name == "confidence" or is_number)  # a grade is no confidence
+        return share < 1 and (name == "confidence" or is_number)  # grades are not confidences
 
     return fits
 

@@ -11,7 +11,7 @@ gate_files: a release gate as Markdown and JUnit
 grid: the cells of a table of results, their marks, and their layout
 latex: tables as LaTeX
 layout: the columns of a table of results, and the estimators that it compares
-page/: one HTML page with the results of a study and all answers
+page/: the HTML page with the results of a study and all answers
 phrases: words and numbers of findings, for the terminal, the page and notebooks
 tables: tables that compare no estimators: a function from rows to LaTeX and a CSV's rows
 update_figures: figures of confidence and thresholds before and after an update

@@ -396,7 +396,7 @@ def thresholds_by_change(
 
 
 def _of_controls(found: pd.DataFrame, name: str) -> list[float]:
-    """Return a column at each row's control: of the same model, or of the only other one."""
+    """Return a column at each row's control, in the same model or the only other model."""
     rows = found.to_dict("records")
     place = itemgetter("dataset", "train_dataset", "estimator")
     values: dict[Hashable, dict[str, float]] = {}  # by change and place, then by model

@@ -13,7 +13,7 @@ Target = Literal["study", "all"]
 class View(NamedTuple):
     """A figure or table."""
 
-    name: str  # of its file; with `{dataset}` each dataset has one
+    name: str  # file name; with `{dataset}` each dataset has a file
     function: str  # such as "figures.accuracy_figure" of this package; else the whole path
     artifact: str  # the table of `persistcal.store.artifacts` that the function reads
     caption: str  # with `{dataset}` and other settings in braces

@@ -20,9 +20,9 @@ from persistcal.evaluation.thresholds import (
 CUTS = np.arange(51) / 50  # thresholds of a curve
 LEAST_ANSWERED = 10  # a risk or a precision of fewer answers is not drawn
 N_BINS = 20
-LEAST_SUPPORT = 3.0  # of a reliability curve: below, it shows the noise of one or two answers
+LEAST_SUPPORT = 3.0  # below, a reliability curve shows the noise of one or two answers
 OFTEN = 0.8  # share of the sheets that certify a threshold, to name a number of labels
-TINY = 1e-9  # by which a confidence can be below a threshold that it equals
+TINY = 1e-9  # rounding error of a confidence that equals a threshold
 
 Array = NDArray[np.float64]
 Runs = Sequence[Array]  # confidences of each seed, (n_checkpoints, n_questions)
@@ -55,7 +55,7 @@ def histogram(runs: Sequence[Array], mask: NDArray[np.bool_]) -> Array:
 
 
 def shifts(runs: Runs, correct: Labels, earlier: int, later: int) -> dict[str, list[Array]]:
-    """Return the histograms of confidence before and after, by what became of the questions.
+    """Return histograms of confidence before and after, of gained, lost and other questions.
 
     `gained` are the questions that only the later checkpoint answers correctly, `lost` those
     that only the earlier one does, and `unchanged` the others that both answered.
@@ -106,7 +106,7 @@ def threshold_curve(runs: Runs, correct: Labels, k: int) -> Array:
 
 
 def _labelled(answers: AnswerArrays, ends: Sequence[int], seed: int) -> NDArray[np.intp]:
-    """Return the questions with an answer at each of some checkpoints, one of each group."""
+    """Return the questions that all given checkpoints answered, one per group."""
     known = np.flatnonzero((answers.correct[list(ends)] != ABSENT).all(axis=0))
     return one_per_group(answers.groups, known, seed=seed)
 

@@ -2,8 +2,8 @@
 
 An estimator's family is the method that its name begins with: `self_consistency_copy` belongs
 to self-consistency. Methods with the same question to the model are one family. A family has
-one colour, here and on the page. Its first estimator has a filled marker and a solid line. Each
-variant has a hollow marker, and the first 28 differ in marker or dash.
+one colour, here and on the page. The first estimator of a family has a filled marker and a
+solid line. Each variant has a hollow marker, and the first 28 differ in marker or dash.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 from persistcal.report.layout import Names
 from persistcal.store.files import written_whole
 
-if TYPE_CHECKING:  # matplotlib is imported by what draws: a page has only the looks
+if TYPE_CHECKING:  # functions that draw import matplotlib: the page needs only the looks
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D

@@ -30,7 +30,7 @@ from persistcal.report.tables import (
 )
 
 EARLIER, EVALUATION = "#D81B60", "#1E88E5"  # the paper's colours
-_MOST_DRAWN = 7  # estimators in the figure of states; more look alike
+_MOST_DRAWN = 7  # estimators in the figure of states; more are hard to distinguish
 _UNITS = ((1e12, "trillion"), (1e9, "billion"), (1e6, "million"), (1e3, "thousand"))
 
 # Panels: the measure, its title, and its value for confidence that follows nothing
@@ -97,7 +97,7 @@ def accuracy_figure(
 
 
 def _along_training(axes: Axes, rows: pd.DataFrame) -> dict[str, float]:
-    """Return the x position of each checkpoint: its tokens, or its number."""
+    """Return the x position of each checkpoint: tokens, or a number."""
     tokens = dict(zip(rows["checkpoint"], rows["tokens"], strict=True))
     largest = max(tokens.values())
     if any(math.isnan(count) for count in tokens.values()):

@@ -1,4 +1,4 @@
-"""What a release gate says, as files that pipelines show: Markdown and JUnit."""
+"""The rulings of a release gate as files that pipelines show: Markdown and JUnit."""
 
 from xml.etree import ElementTree
 
@@ -9,7 +9,7 @@ SIGNS = {"pass": "✅", FAIL: "❌", UNDECIDED: "❔"}
 
 
 def as_markdown(verdict: str, gate: Gate | None) -> str:
-    """Return a verdict, and a table of what a gate says, as Markdown."""
+    """Return a verdict, and a table of the rulings of a gate, as Markdown."""
     lines = ["```", verdict, "```", ""]
     if gate:
         rows = [

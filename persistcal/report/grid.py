@@ -133,7 +133,7 @@ def _marks(
     best = {member for member in defined if defined[member] >= max(defined.values()) - TIE}
     if tests is None:
         return best, set()
-    # Missing without a test, and then there is no mark
+    # Missing without a test; such values are not marked
     near = tests["significant"].eq(False) if marks == PAPER else tests["in_best_set"].eq(True)
     rows = tests[(tests[_COLUMN] == list(column)).all(axis=1) & near.fillna(False)]
     names = set(rows.loc[rows["best"].isin([name for _, name in best]), "other"])
@@ -149,7 +149,7 @@ def as_csv(cells: pd.DataFrame, name: str) -> str:
 
 
 class Cell(NamedTuple):
-    """One value with its 95 % interval; missing numbers are NaN.
+    """A value with a 95 % interval; missing numbers are NaN.
 
     `best` marks the best of its block and `underlined` a value not shown to be worse. `pairs`
     counts the pairs in the mean, such as "1 of 3", if the metric is undefined on some pairs.
@@ -193,7 +193,7 @@ class Column(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """One section of a table, with display names.
+    """A section of a table, with display names.
 
     `model` is empty if models are columns, and `trained_on` if estimators are trained on the
     dataset itself.

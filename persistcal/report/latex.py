@@ -121,8 +121,8 @@ def nested(
 ) -> list[list[str]]:
     """Return the lines of each place: its names, and a line per group `inner` in each `outer`.
 
-    `print_rows` returns the cells of a line: those of the outer group, which are only printed
-    in its first line, and those of the inner group.
+    `print_rows` returns the cells of a line: the cells of the outer group, which only the first
+    line prints, and the cells of the inner group.
     """
     groups = []
     for names, of_place in rows.groupby(place, sort=False):

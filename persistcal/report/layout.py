@@ -32,7 +32,7 @@ from persistcal.evaluation.blocks import EVERY, Member
 
 Description = Mapping[str, Any]
 Names = Mapping[str, str]  # display names by key, in order
-DisplayNames = Mapping[str, Names]  # of models, datasets and estimators
+DisplayNames = Mapping[str, Names]  # names of models, datasets and estimators
 
 
 class Section(NamedTuple):

@@ -28,12 +28,12 @@ from persistcal.report.layout import Names
 
 SHOWN, OPPOSITE, OPEN, NONE = "✓", "✗", "?", "–"
 WITH_LABELS = "◐"
-MOST, MOST_OF_ALL = 0.5, 0.9  # shares of confidences that "most" and "nearly all" stand for
+MOST, MOST_OF_ALL = 0.5, 0.9  # shares of confidences that are "most" and "nearly all"
 SHIFT = 0.05  # smallest shift of the mean confidence that a sentence names
 
 
 class Mark(NamedTuple):
-    """How a mark is drawn, what it means, and its class in the page's style."""
+    """The sign, the meaning and the style's class of a mark."""
 
     sign: str
     meaning: str
@@ -88,7 +88,7 @@ PHRASES = {
 
 
 class Basis(NamedTuple):
-    """What a basis adds to a word that is shown: in a cell, the headline and a sentence."""
+    """The words that a basis adds to a shown word: in a cell, the headline and a sentence."""
 
     word: str = ""
     clause: str = ""
@@ -159,7 +159,7 @@ def chance(level: float) -> str:
 
 
 def shown_threshold(threshold: float) -> str:
-    """Return a threshold with the decimals that tell it from 0 and 1, at least two.
+    """Return a threshold with at least two decimals, and enough to differ from 0 and 1.
 
     >>> [shown_threshold(value) for value in (0.4142, 0.99983, 0.9999, 1.0)]
     ['.41', '.9998', '.9999', '1.00']
@@ -423,7 +423,7 @@ def _common_shift(found: Finding) -> str:
 
 
 def _direction(found: Finding) -> str:
-    """Return in which questions the confidence moved, if only in those of one direction."""
+    """Return in which questions the confidence moved, if it moved in one direction only."""
     statistics = found.evidence["statistics"]
     is_above = {kind: statistics[f"moved_{kind}"][1] > CHANCE for kind in ("gained", "lost")}
     if sum(is_above.values()) != 1:
@@ -463,7 +463,7 @@ def _count_moves(found: Finding, names: Sequence[str], flips: Sequence[int]) -> 
 def calibration_sentence(found: Finding, label: str, given: str, names: Sequence[str]) -> str:
     """Describe an estimator that is not calibrated at the later checkpoint.
 
-    The test of calibration is about the given adapters, and says nothing about others.
+    The test of calibration is about the given adapters only.
     """
     tested, n_seeds = found.evidence, found.evidence["n_seeds"]
     subject, is_plural = name_recipe(label, n_seeds, given)
@@ -592,7 +592,7 @@ def slice_answer(row: Mapping[Any, Any]) -> Answer:
 
 
 def slice_lines(rows: Sequence[Mapping[Any, Any]], labels: Mapping[str, str]) -> list[str]:
-    """Return a sentence per question on the slice in which a test shows most."""
+    """Return a sentence per question on the slice with the strongest test."""
     tested = {row["slice"] for row in rows if row["mark"] != findings.NONE}
     if not rows:
         return []

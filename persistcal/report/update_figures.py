@@ -22,7 +22,7 @@ from persistcal.report.latex import PLACE
 from persistcal.report.layout import DisplayNames, Names, place_title
 from persistcal.report.phrases import exact_percent
 
-N_REPLICATES = 200  # of a band
+N_REPLICATES = 200  # bootstrap replicates of a band
 MOST_CURVES = 5  # estimators in a panel
 _CERTIFIED: dict[str, Any] = {"facecolor": "#d8efe4", "linewidth": 0}
 _ONE = "There is only one checkpoint, so nothing changed."

@@ -1,8 +1,8 @@
-"""One HTML page with the results of a study and all answers.
+"""The HTML page with the results of a study and all answers.
 
 Modules
 -------
-charts: the data of the page's charts and of its explorer of questions
+charts: the data of the page's charts and explorer of questions
 compose: the page as one self-contained HTML file, and the summary
 contents: the contents of the page, gathered from the study's tables, as arrays
 overview: the page's texts about a study

@@ -1,4 +1,4 @@
-"""The data of the page's charts and of its explorer of questions, ready for JSON."""
+"""The data of the page's charts and explorer of questions, ready for JSON."""
 
 import math
 import re
@@ -23,7 +23,7 @@ from persistcal.report.page.contents import Contents, Part, Texts, title_of
 from persistcal.report.phrases import as_number
 
 N_REPLICATES = 200
-N_POINTS = 50  # of a risk–coverage curve
+N_POINTS = 50  # points of a risk–coverage curve
 # Questions x checkpoints x estimators on the page: 5,000 x 7 x 12. Above it, the
 # explorer keeps the questions of contrast sets and a sample of the others.
 MOST_CELLS = 420_000
@@ -100,9 +100,10 @@ def risk_curves(part: Part) -> list[list[Curve]]:
 def threshold_curves(
     part: Part, ends: tuple[int, int], target: float | None
 ) -> list[dict[str, Any]]:
-    """Return, by estimator, what each threshold gives at two checkpoints, means over seeds.
+    """Return, by estimator, precision and coverage of thresholds at two checkpoints.
 
-    `curves` are, by checkpoint, rows of (threshold, precision, coverage); precision is missing
+    `curves` are, by checkpoint, rows of (threshold, precision, coverage), means over seeds;
+    precision is missing
     above fewer than ten answers. `certified` are ranges of thresholds, and `labels` rows of
     (number of labels, share of sheets that certify a threshold, coverage), at the later one,
     unless the confidence is the same for all questions.

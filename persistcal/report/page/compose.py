@@ -79,7 +79,7 @@ def about(
 
     `commit` is the code's commit, or empty outside a checkout. `weights` contains records by
     "model/checkpoint", and `seeds` the seeds of estimators, 0 for untrained ones. `machines`
-    are those of a study's jobs.
+    are the machines of a study's jobs.
     """
     settings = next(iter(shown.settings.values()))
     trained = sorted({int(seed) for seed in seeds if seed})
@@ -209,7 +209,7 @@ def _first_screens(
     shown_parts: Sequence[Mapping[str, Any]],
     found: Sequence[Verdict | None],
 ) -> list[dict[str, Any] | None]:
-    """Return the verdict on each part with the curves of its small pictures."""
+    """Return the verdict on each part with the curves of the small pictures."""
     screens: list[dict[str, Any] | None] = []
     for number, verdict in enumerate(found):
         if verdict is None:

@@ -35,12 +35,12 @@ class Stage(NamedTuple):
 class Shown:
     """Names and settings of a study that the page shows next to the tables."""
 
-    labels: DisplayNames  # of models, datasets and estimators, in order
+    labels: DisplayNames  # names of models, datasets and estimators, in order
     checkpoints: Mapping[str, Mapping[str, Stage]]  # by model, training checkpoints first
     settings: Mapping[str, EvaluationSettings]  # by dataset
     judge: str  # source of the labels
     results: str  # folder of the results
-    descriptions: Mapping[str, Description]  # of the tables of results
+    descriptions: Mapping[str, Description]  # descriptions of the tables of results
     # Estimators in the sentences and the first charts; all if the study has none of them
     main: Sequence[str] = ()
     earlier: Mapping[str, Sequence[str]] = field(default_factory=dict)  # training checkpoints
@@ -68,7 +68,7 @@ class StudyTables:
     variance: artifacts.Correlations
     headroom: artifacts.Headroom
     similarity: artifacts.WeightSimilarities
-    slices: pd.DataFrame | None = None  # of questions: dataset, question_id, and columns
+    slices: pd.DataFrame | None = None  # a row per question: dataset, question_id, and columns
 
 
 class Texts(NamedTuple):
@@ -129,7 +129,7 @@ class Part(NamedTuple):
     pairs: list[ContrastSet]
     texts: Texts | None
     order: tuple[str, ...]
-    slices: Sequence[str] = ()  # of each question, as the page's filter shows it
+    slices: Sequence[str] = ()  # a text per question, for the page's filter
 
     @property
     def members(self) -> dict[Member, list[NDArray[np.float64]]]:
@@ -181,7 +181,7 @@ class Update(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What is found about the update of a part, by question and estimator."""
+    """The findings about the update of a part, by question and estimator."""
 
     update: Update
     findings: Mapping[str, Mapping[Member, Finding]]
@@ -230,7 +230,7 @@ def _slice_labels(made: StudyTables, part: Part, found: Found | None) -> list[st
 class Contents(NamedTuple):
     """The contents of the page.
 
-    `replicates` contains the bootstrap of each part, and `found` what is found about it.
+    `replicates` contains the bootstrap of each part, and `found` its findings.
     `main` are the estimators in the page's sentences and first charts. `stages` contains the
     checkpoints of each model with a part, and `rows` the rows of each table by its name.
     """

@@ -55,12 +55,14 @@ def findings(study: Contents) -> list[Sentence]:
 
 
 def sentences(study: Contents) -> Iterator[Sentence]:
-    """Yield sentences per model, dataset and training set of its estimators.
+    """Yield sentences per model, dataset and training set of estimators.
 
     The first sentences are about the change of answers, whether confidence followed, and
     calibration. The next ones compare the estimators.
     """
-    controlled: set[tuple[str, str]] = set()  # claims next to a control replace those of all
+    controlled: set[tuple[str, str]] = (
+        set()
+    )  # models and datasets with claims next to a control
     if "by_change" in study.rows:
         rows = study.rows["by_change"]
         tested = rows.loc[rows["control"].fillna("").ne(""), ["model", "dataset"]]

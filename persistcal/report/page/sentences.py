@@ -1,6 +1,6 @@
 """Sentences about estimators that claim no more than the numbers support.
 
-One estimator is "above" or "below" another only if the simultaneous 95 % interval of their
+An estimator is "above" or "below" another one only if the simultaneous 95 % interval of their
 difference excludes 0, see `persistcal.evaluation.significance`.
 """
 

@@ -14,7 +14,7 @@ from persistcal.report.phrases import short
 
 SCOPES = {"contrast": "Contrast sets", "full": "All questions"}
 Place = tuple[str, str]  # model and dataset
-MOST_ROWS = 300  # of other tables than tables of results; the CSV has all rows
+MOST_ROWS = 300  # in tables without estimators to compare; the CSV has all rows
 
 
 def group_heads(grid: Grid) -> list[tuple[str, int]]:

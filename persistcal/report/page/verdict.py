@@ -1,8 +1,8 @@
 """The verdict on an update: a record for the page's first screen, lines of text, and JSON.
 
 The verdict answers four questions: does accuracy change, did confidence follow, is it
-calibrated at the later checkpoint, and does a threshold keep its precision? Its marks and
-numbers are those of the table FINDINGS.
+calibrated at the later checkpoint, and does a threshold keep its precision? The marks and
+numbers are from the table FINDINGS.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -217,7 +217,7 @@ def verdict_text(verdict: Verdict, given: Given) -> str:
 
 
 def fold_line(line: str, indent: int = 13) -> str:
-    """Return a line in the width of the verdict; what does not fit is indented."""
+    """Fold a line to the width of the verdict; further lines are indented."""
     return fill(line, WIDTH, subsequent_indent=" " * indent)
 
 
@@ -295,7 +295,7 @@ def next_step(verdict: Verdict, given: Given) -> list[str]:
 
 
 def gate_record(gate: Gate) -> dict[str, Any]:
-    """Return what a release gate says as values for JSON."""
+    """Return the rulings of a release gate as values for JSON."""
     names = ("value", "lower", "upper")
     rulings = [
         ruling._asdict() | {name: as_number(getattr(ruling, name)) for name in names}
