@@ -53,7 +53,8 @@ CONFIGS = [
 # Runs of Snakemake, one after the other, forked from a Python that has imported it
 RUNS = """
 import json, os, sys
-from snakemake.cli import main
+from snakemake.cli import get_argument_parser, main
+get_argument_parser()  # finds the plugins
 for words in json.loads(sys.argv[1]):
     if not (child := os.fork()):
         main(words)
