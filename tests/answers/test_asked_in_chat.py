@@ -51,9 +51,7 @@ def study(tmp_path):
         ("", f"{PAIRS}Prompt: {QUESTION}\nAnswer:"),
     ],
 )
-def test_few_shot_examples_are_turns_one_message_or_plain_text(
-    study, monkeypatch, chat, expected_prompt
-):
+def test_examples_are_turns_one_message_or_text(study, monkeypatch, chat, expected_prompt):
     tokenizer = tiny_tokenizer()
     tokenizer.chat_template = CHAT
     tokenizer.save_pretrained(study / "a")

@@ -303,9 +303,7 @@ def without_graphs(monkeypatch):
 
 
 @pytest.mark.parametrize(("draw", "sizes"), [(None, (1, 5)), (Draw(1.0, 1.0, 3), (2,))])
-def test_the_prefix_is_encoded_once_and_new_questions_start_when_half_are_done(
-    draw, sizes, tokenizer, without_graphs
-):
+def test_the_prefix_is_encoded_once_for_all_questions(draw, sizes, tokenizer, without_graphs):
     model = random_model("llama", len(tokenizer))
     settings = {"n_beams": 3, "max_new_tokens": 25, "draw": draw}
     n_shared, lengths = count_prompt_tokens(tokenizer)
@@ -450,9 +448,7 @@ REPLACED = {"do_sample", "num_beams", "temperature", "top_p", "max_length", "use
 REPLACED |= {"remove_invalid_values", "renormalize_logits"}
 
 
-def test_the_log_names_every_setting_of_a_generation_config_that_answers_ignore(
-    tokenizer, caplog
-):
+def test_the_log_names_each_ignored_setting_of_a_generation_config(tokenizer, caplog):
     """The list is as long as transformers' own; a neutral value is not named."""
     source = inspect.getsource(GenerationMixin._get_logits_processor)
     read = set(re.findall(r"generation_config\.([a-z]\w+)", source))

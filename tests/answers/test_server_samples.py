@@ -252,9 +252,7 @@ def test_the_answer_is_separated_from_the_reasoning(choice, text, thought):
         ({"logprobs": True}, r"logprobs is true, but the server gave no"),
     ],
 )
-def test_a_server_that_ignores_a_setting_is_refused_with_the_config_key(
-    fake, settings, message
-):
+def test_a_server_that_ignores_a_setting_is_refused_with_its_key(fake, settings, message):
     fake.next_replies = [{"choices": [chosen({"prompt": ""}, "x")]}]
     with pytest.raises(ServerError, match=rf"c\.api\.{message}"):
         fake.sample(prompts(1), **settings)
@@ -290,9 +288,7 @@ FURTHER = [(b"\n", -2.0), (b"Prompt", -4.0), (b": ?", -0.3)]
         (FURTHER, "", (None, None)),
     ],
 )
-def test_only_tokens_of_an_answer_that_was_cut_from_a_longer_text_count(
-    is_chat, tokens, answer, expected
-):
+def test_only_the_tokens_of_a_cut_answer_count(is_chat, tokens, answer, expected):
     served = Served("http://a/v1", "m1", logprobs=True, request={"stop": None})
     reply = {"choices": [choice_of_tokens(tokens, is_chat=is_chat)]}
     [sample] = read_samples(reply, {}, served, "c.api").samples

@@ -159,9 +159,7 @@ def test_a_step_is_traced_whole_and_never_again_for_the_same_bucket(graphs, monk
 
 
 @pytest.mark.parametrize("problem", ["waits for the GPU", "cannot be captured"])
-def test_a_model_whose_steps_cannot_be_graphs_decodes_without(
-    problem, graphs, monkeypatch, caplog
-):
+def test_a_model_without_graphs_of_its_steps_is_decoded(problem, graphs, monkeypatch, caplog):
     caplog.set_level(logging.WARNING)
     model = tiny_model()
     expected = decode(model)

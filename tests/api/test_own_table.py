@@ -221,9 +221,7 @@ def test_every_function_refuses_wrong_settings_and_predictions(predictions, func
         (int, float),  # pandas reads integers as floats if a value is missing
     ],
 )
-def test_a_question_spelt_differently_at_another_checkpoint_is_refused(
-    predictions, spell, misspell
-):
+def test_a_question_spelt_differently_at_a_checkpoint_is_refused(predictions, spell, misspell):
     number = predictions["question_id"].str[1:].astype(int)
     ids, other_ids = (number.map(write).astype(object) for write in (spell, misspell))
     ids = ids.mask(predictions["checkpoint"] == "c", other_ids)

@@ -43,9 +43,7 @@ def test_a_frame_with_other_names_and_another_order_has_the_same_numbers():
     assert_same(numbers_of(changed, NEW), numbers_of(usual, {}))
 
 
-def test_files_of_samples_with_other_names_and_another_order_have_the_same_numbers(
-    tmp_path, monkeypatch
-):
+def test_samples_with_other_names_and_order_have_the_same_numbers(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rng, tables, compared = np.random.default_rng(1), [], []
     ids = np.repeat([f"q{k}" for k in rng.permutation(50)], 4)

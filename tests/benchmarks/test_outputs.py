@@ -126,10 +126,7 @@ def false_claims():
     )
     yield "the same with the column `group`", percent(grouped["not_calibrated_given"])
     calibrated = read("smooth_ece").query("confidence.str.startswith('calibrated')")
-    yield (
-        "not calibrated, by SmoothECE's test",
-        percent(calibrated["p_below_05"], digits=0),
-    )
+    yield ("not calibrated, by SmoothECE's test", percent(calibrated["p_below_05"], digits=0))
     claims = read("recipes").set_index("n_seeds")["claim"]
     yield "a recipe has an effect, 2 seeds", percent(claims[2])
     yield "a recipe has an effect, 3 or 5 seeds", percent(claims[[3, 5]])

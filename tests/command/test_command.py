@@ -75,9 +75,7 @@ def test_printed_metrics_contain_no_formula(predictions, tmp_path, capsys):
     assert capsys.readouterr().out.splitlines()[1].startswith("'=1+1,'@x,")
 
 
-def test_files_of_any_format_become_checkpoints_in_the_given_order(
-    predictions, tmp_path, capsys
-):
+def test_files_of_any_format_are_checkpoints_in_the_given_order(predictions, tmp_path, capsys):
     predictions = predictions[predictions["estimator"].isin(["own", "coarse"])]
     files = write_files(tmp_path, predictions)
     joint_file = tmp_path / "all.csv"
@@ -104,9 +102,7 @@ def test_files_of_any_format_become_checkpoints_in_the_given_order(
     assert sets == [["c", "b"], ["c", "a"], ["b", "a"]]
 
 
-def test_models_with_different_questions_are_compared_on_the_common_ones(
-    predictions, tmp_path, caplog
-):
+def test_models_are_compared_on_their_common_questions(predictions, tmp_path, caplog):
     predictions = predictions[predictions["estimator"] == "own"]
     lacking = predictions["question_id"] > "q0009"
     rows_by_model = [predictions.assign(model="m"), predictions[lacking].assign(model="n")]
@@ -117,9 +113,7 @@ def test_models_with_different_questions_are_compared_on_the_common_ones(
     assert note in (tmp_path / "out/report/index.html").read_text()
 
 
-def test_metrics_reads_standard_input_and_writes_standard_output(
-    predictions, tmp_path, capsys, monkeypatch
-):
+def test_metrics_reads_and_writes_standard_streams(predictions, tmp_path, capsys, monkeypatch):
     path = tmp_path / "all.csv"
     predictions.to_csv(path, index=False)
     assert run("metrics", path, "--min-contrast", "5") == 0
@@ -175,9 +169,7 @@ def rated(files, **settings):
 @pytest.mark.parametrize(
     ("normalisation", "metric"), [(None, "acc"), ("per_character", "acc_norm")]
 )
-def test_multiple_choice_logs_are_rated_by_their_options_and_keep_their_labels(
-    normalisation, metric
-):
+def test_multiple_choice_logs_are_rated_by_options_and_keep_their_labels(normalisation, metric):
     by_estimator, study = rated(CHOICES, normalisation=normalisation, names=["a", "b"])
     names = ["end_correct", "option_probability", "option_margin", "option_entropy"]
     assert sorted(by_estimator) == sorted(names)
@@ -248,9 +240,7 @@ GENERATED = ROOT / "tests/imports/lm_eval_samples.jsonl"
         ([CHOICES[0], "copy.jsonl"], "", "its own (for checkpoints that are meant to be equal"),
     ],
 )
-def test_options_that_a_log_cannot_use_are_refused(
-    tmp_path, monkeypatch, capsys, files, words, message
-):
+def test_options_without_use_are_refused(tmp_path, monkeypatch, capsys, files, words, message):
     monkeypatch.chdir(tmp_path)
     shutil.copy(CHOICES[0], "copy.jsonl")
     names = ["--names", "a", "b"] if files is CHOICES else []
@@ -307,9 +297,7 @@ def test_files_without_evaluated_rows_are_refused(tmp_path, content, message):
 OTHER = ["--columns", "question_id=id", "confidence=conf", "correct=is_correct"]
 
 
-def test_columns_can_be_renamed_and_unknown_columns_are_ignored(
-    predictions, tmp_path, capsys, caplog
-):
+def test_columns_are_renamed_and_others_are_ignored(predictions, tmp_path, capsys, caplog):
     table = predictions[predictions["estimator"] == "own"].drop(columns=["seed", "estimator"])
     for name in ("a", "b"):
         rows = table[table["checkpoint"] == name].drop(columns="checkpoint")
@@ -348,9 +336,7 @@ def test_columns_can_be_renamed_and_unknown_columns_are_ignored(
          "column 'models' looks like 'model'; give --columns model=models, or rename it"),
     ],
 )  # fmt: skip
-def test_a_missing_column_is_refused_with_the_option_that_names_it(
-    heading, words, message, tmp_path, capsys
-):
+def test_a_missing_column_is_refused_with_an_option(heading, words, message, tmp_path, capsys):
     (tmp_path / "a.csv").write_text(f"{heading}\n1{',1' * heading.count(',')}\n")
     option = ["--columns", words] if words else []
     out = tmp_path / "out"

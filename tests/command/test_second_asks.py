@@ -53,9 +53,7 @@ def test_a_second_ask_gives_crossed_claims_and_changes_no_other_table(asks):
         ("--again v1b.csv v2b.csv --greedy", "--greedy has no meaning"),
     ],
 )
-def test_files_that_are_not_a_second_ask_are_refused_before_anything_is_written(
-    words, message, asks, capsys
-):
+def test_files_that_are_no_second_ask_are_refused_before_writing(words, message, asks, capsys):
     shifted = pd.read_csv("v1b.csv").assign(question_id=lambda rows: rows["question_id"] + 1)
     shifted.to_csv("other.csv", index=False)
     for version in ("v1", "v2"):

@@ -48,9 +48,7 @@ def versions(tmp_path):
         ("undecided", "undecided", 4),
     ],
 )
-def test_the_exit_code_of_a_release_gate_follows_the_verdict(
-    versions, tmp_path, capsys, later, fail_if, code
-):
+def test_the_exit_code_follows_the_verdict(versions, tmp_path, capsys, later, fail_if, code):
     gate = ["--fail-if", fail_if] if fail_if else []
     words = ["--precision", 0.8, "--out", tmp_path / "out", *gate]
     assert run("threshold", versions["v1"], versions[later], *words) == code
@@ -91,9 +89,7 @@ def test_notebook_and_command_give_the_same_thresholds(versions, tmp_path):
     assert "broken. 11 confident answers" in comparison.summary()
 
 
-def test_wrong_options_of_threshold_are_refused_before_anything_is_written(
-    versions, tmp_path, capsys
-):
+def test_wrong_options_of_threshold_are_refused_before_writing(versions, tmp_path, capsys):
     def refused(*words):
         assert run("threshold", *words, "--out", tmp_path / "none") in (1, 2)
         assert not (tmp_path / "none").exists()
@@ -142,9 +138,7 @@ def test_labels_drawn_for_other_answers_are_refused(versions, unfilled_sheet, ca
     assert not (path.parent / "looks.csv").exists()
 
 
-def test_a_filled_sheet_is_never_overwritten_and_a_larger_sheet_keeps_its_labels(
-    unfilled_sheet, versions, capsys
-):
+def test_a_filled_sheet_is_kept_and_a_larger_one_keeps_labels(unfilled_sheet, versions, capsys):
     files, path = unfilled_sheet
     filled = fill(path, 20, label="yes")
     content = path.read_bytes()
@@ -160,9 +154,7 @@ def test_a_filled_sheet_is_never_overwritten_and_a_larger_sheet_keeps_its_labels
     assert path.read_bytes().startswith(content)
 
 
-def test_each_look_at_the_labels_spends_a_share_of_the_error_probability(
-    unfilled_sheet, capsys
-):
+def test_each_look_at_the_labels_spends_a_share_of_the_error(unfilled_sheet, capsys):
     files, path = unfilled_sheet
     words = ["--labels", path, "--precision", 0.6, "--out", path.parent]
     for n, level, total in ((20, 0.05, 0.05), (25, 0.025, 0.075), (30, 0.05, 0.125)):
@@ -252,9 +244,7 @@ def test_labels_that_skip_rows_of_the_random_order_are_refused(unfilled_sheet, c
 
 
 @pytest.mark.parametrize("command", ["compare", "threshold"])
-def test_a_baseline_is_not_gated_unless_nothing_else_was_evaluated(
-    versions, tmp_path, capsys, command
-):
+def test_a_baseline_is_gated_only_without_other_estimators(versions, tmp_path, capsys, command):
     """The baseline is .7 and then .9 for all questions; it has no threshold."""
     file = tmp_path / "both.csv"
     options = ["--precision", 0.8, "--out", tmp_path / "out", "--fail-if"]
@@ -348,9 +338,7 @@ def test_a_gate_on_labels_fails_if_no_threshold_is_certified(unfilled_sheet, cap
     assert looks["threshold"].isna().tolist() == [False, True]
 
 
-def test_several_verdicts_are_printed_with_the_expected_number_of_errors(
-    versions, tmp_path, capsys
-):
+def test_several_verdicts_have_the_expected_number_of_errors(versions, tmp_path, capsys):
     words = ["--precision", 0.8, "--out", tmp_path / "out"]
     three = versions["v1"], versions["kept"], versions["broken"]
     assert run("threshold", *three, *words) == 0

@@ -185,9 +185,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("value", ALIGNED)
-def test_confidences_of_a_users_estimator_are_matched_to_answers_by_index(
-    write_estimator, value
-):
+def test_confidences_of_a_users_estimator_are_matched_by_index(write_estimator, value):
     answers = {("m", "q1"): "everest.", ("m", "q2"): "Bergen", ("m", "q3"): "Lima"}
     answers |= {("n", "q1"): "k2", ("n", "q2"): "OSLO"}
     rated = estimated(write_estimator(value))
@@ -195,9 +193,7 @@ def test_confidences_of_a_users_estimator_are_matched_to_answers_by_index(
 
 
 @pytest.mark.parametrize(("value", "message"), REFUSED)
-def test_a_users_estimator_must_return_a_confidence_for_each_answer(
-    write_estimator, value, message
-):
+def test_a_users_estimator_rates_each_answer(write_estimator, value, message):
     with pytest.raises(ValueError, match=message):
         estimated(write_estimator(value))
 

@@ -35,9 +35,7 @@ ENTROPIES = [
         (option_entropy, ENTROPIES),
     ],
 )
-def test_option_estimators_equal_values_by_hand_in_any_order_of_the_answers(
-    estimator, expected
-):
+def test_option_estimators_equal_values_by_hand_in_any_order_of_answers(estimator, expected):
     rows = [(*key, i, p) for key, shares in SHARES.items() for i, p in enumerate(shares)]
     columns = ["checkpoint", "question_id", "cluster", "probability"]
     clusters = pd.DataFrame(rows, columns=columns)

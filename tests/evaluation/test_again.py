@@ -87,9 +87,7 @@ def test_flips_alone_reach_what_the_bound_of_their_rate_allows():
 
 
 @pytest.mark.parametrize(("flips", "n_again"), [(0.0, 200), (0.05, 100), (0.3, 200)])
-def test_a_version_that_only_flips_by_chance_has_not_followed_next_to_a_part_asked_again(
-    flips, n_again
-):
+def test_a_version_that_flips_by_chance_has_not_followed_beside_a_second_ask(flips, n_again):
     def draw(world, number):
         rng = np.random.default_rng(number)
         rows = ask_a_part(world, rng, n=300, flips=flips, n_again=n_again)

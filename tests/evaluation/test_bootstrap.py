@@ -76,9 +76,7 @@ def replicated(answers, pairs, counts):
 
 
 @pytest.mark.parametrize("conditioning", ["odds", "fitted"])
-def test_replicated_metrics_equal_metrics_of_resampled_rows(
-    answers, pairs, replicated, conditioning
-):
+def test_replicates_equal_metrics_of_resampled_rows(answers, pairs, replicated, conditioning):
     runs = list(answers.confidence)
     for replicate in (0, 399):
         expected = resampled_metrics(answers, pairs, conditioning, replicate)

@@ -61,9 +61,7 @@ def test_a_kind_of_change_is_evaluated_like_a_study_of_its_pairs(predictions, me
     assert flips.to_numpy().tolist() == [[2, (steps > 0).sum(), (steps < 0).sum()]]
 
 
-def test_confidence_before_and_after_a_regression_is_a_mean_over_pairs_and_seeds(
-    predictions, measured
-):
+def test_confidence_around_a_regression_is_a_mean_over_pairs_and_seeds(predictions, measured):
     by_question = predictions.set_index(["checkpoint", "question_id"]).sort_index()
     rows = measured[measured["change"] == "tuned"].drop_duplicates("estimator")
     for row in rows.to_dict("records"):

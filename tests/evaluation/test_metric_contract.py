@@ -104,9 +104,7 @@ def unregistered():
         del METRICS[name]
 
 
-def test_a_copy_of_a_metric_has_the_intervals_and_tests_of_the_original(
-    unregistered, predictions
-):
+def test_a_copy_of_a_metric_has_its_intervals_and_tests(unregistered, predictions):
     class Copy(BalancedGap):
         name, heading = "copied", "Copy"
 
@@ -123,9 +121,7 @@ def test_a_copy_of_a_metric_has_the_intervals_and_tests_of_the_original(
         assert original["lower_2_5pct"].notna().any()
 
 
-def test_a_new_statistic_of_change_reaches_claims_crossed_asks_controls_and_subsets(
-    unregistered, predictions
-):
+def test_a_new_statistic_reaches_claims_asks_controls_and_subsets(unregistered, predictions):
     class CopiedSign(BalancedSign):
         name, heading = "copied_sign", "Copy"
 
@@ -169,9 +165,7 @@ COMPLETE = {"heading": "X", "latex": "X", "contrast": len, "draws": "paper", "no
         (COMPLETE | {"name": "auc"}, "two metrics with the name 'auc'"),
     ],
 )
-def test_an_incomplete_metric_is_refused_when_its_class_is_defined(
-    unregistered, attributes, lacking
-):
+def test_an_incomplete_class_of_a_metric_is_refused(unregistered, attributes, lacking):
     with pytest.raises(TypeError, match=lacking):
         type("Incomplete", (Metric,), {"name": "incomplete"} | attributes)
 

@@ -34,9 +34,7 @@ FLIPS, N = Flips(0.12, 0.08), 1500
         (220, 38, 0.7, 0.5, 2),
     ],
 )
-def test_80_percent_of_studies_find_the_smallest_difference_of_delta0(
-    gained, lost, agreement, ties, m
-):
+def test_80_percent_of_studies_find_the_planned_delta0(gained, lost, agreement, ties, m):
     flips = Flips(gained / 2000, lost / 2000)
     difference = delta0_difference(flips, 2000, agreement, m, ties)
     guessed = {"agreement": agreement, "ties": ties, "difference": difference}

@@ -40,9 +40,7 @@ def tests(replicates):
     return significance.compare_blocks(replicates, BLOCK)
 
 
-def test_differences_and_intervals_are_values_and_quantiles_of_the_replicates(
-    predictions, replicates, tests
-):
+def test_differences_and_intervals_are_those_of_the_replicates(predictions, replicates, tests):
     """Replicates are compared with resampled rows in test_bootstrap."""
     artifacts.check(tests.assign(model="m", dataset="quiz"), artifacts.SIGNIFICANCE, "here")
     assert (tests.groupby(KEY).size() == 3).all()  # estimators other than the best

@@ -58,9 +58,7 @@ def test_a_run_killed_between_its_jobs_goes_on_to_the_same_bytes(expected, tmp_p
 
 
 @pytest.mark.soak
-def test_a_run_killed_at_random_moments_goes_on_to_the_same_bytes(
-    undisturbed, expected, tmp_path
-):
+def test_a_run_killed_at_random_goes_on_to_the_same_bytes(undisturbed, expected, tmp_path):
     """Each study is killed up to three times, at moments drawn from a seed."""
     _, duration = undisturbed
     draw = random.Random(17)

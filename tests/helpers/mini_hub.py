@@ -193,10 +193,9 @@ def write_tokenizer(folder: Path, repo: str) -> None:
     texts += [clue for _, clue, _ in jeopardy_clues()] + ["yes no"] * 100
     bpe = Tokenizer(models.BPE())
     # Pythia's tokens can have several digits, SmolLM3's up to three.
-    digits = {
-        PYTHIA: [],
-        SMOLLM: [pre_tokenizers.Split(Regex(r"\p{N}{1,3}"), "isolated")],
-    }.get(repo, [pre_tokenizers.Digits(individual_digits=True)])
+    digits = {PYTHIA: [], SMOLLM: [pre_tokenizers.Split(Regex(r"\p{N}{1,3}"), "isolated")]}.get(
+        repo, [pre_tokenizers.Digits(individual_digits=True)]
+    )
     bpe.pre_tokenizer = pre_tokenizers.Sequence([*digits, pre_tokenizers.ByteLevel(False)])
     bpe.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(

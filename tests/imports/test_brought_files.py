@@ -79,9 +79,7 @@ def read_confidences(path, **options):
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-def test_command_notebook_and_workflow_read_every_format_the_same(
-    predictions, tmp_path, kind, capsys
-):
+def test_command_notebook_and_workflow_read_formats_alike(predictions, tmp_path, kind, capsys):
     path = write(tmp_path, predictions, kind)
     metrics = persistcal.evaluate(predictions)
     assert run("metrics", path) == 0
@@ -114,9 +112,7 @@ def test_spellings_of_an_answer_form_one_group_with_one_label(tmp_path, kind):
 
 @pytest.mark.parametrize("column", ["confidence", "correct", "question_id"])
 @pytest.mark.parametrize("kind", ["csv", "tsv", "parquet"])
-def test_a_repeated_column_is_refused_by_the_command_and_the_workflow(
-    predictions, tmp_path, kind, column
-):
+def test_a_repeated_column_is_refused_everywhere(predictions, tmp_path, kind, column):
     rows = predictions.copy()
     path = tmp_path / f"own.{kind}"
     if kind == "parquet":
@@ -186,9 +182,7 @@ def test_confidences_of_answers_have_the_same_scales(tmp_path, kind, capsys):
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-def test_a_scale_is_refused_if_a_checkpoint_or_an_estimator_has_probabilities(
-    predictions, tmp_path, kind
-):
+def test_a_scale_is_refused_if_a_group_of_rows_has_probabilities(predictions, tmp_path, kind):
     """Probabilities that were divided by 100 would all be below .01."""
     percent = predictions.assign(confidence=100 * predictions["confidence"])
     is_first = predictions["checkpoint"] == "a"
@@ -222,9 +216,7 @@ def test_a_scale_is_refused_if_a_checkpoint_or_an_estimator_has_probabilities(
     ],
 )
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
-def test_an_unusual_confidence_is_read_or_refused_with_what_helps(
-    predictions, tmp_path, kind, value, remedy
-):
+def test_an_odd_confidence_is_read_or_has_a_remedy(predictions, tmp_path, kind, value, remedy):
     rows = predictions.assign(confidence="0.2")
     rows.loc[3, "confidence"] = value
     path = write(tmp_path, rows, kind)
@@ -359,9 +351,7 @@ def test_a_file_per_model_is_read_with_the_options_that_the_refusal_prints(tmp_p
     ],
 )
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
-def test_the_printed_options_read_a_file_if_they_are_copied(
-    predictions, tmp_path, kind, names, capsys
-):
+def test_copied_options_of_a_refusal_read_the_file(predictions, tmp_path, kind, names, capsys):
     """Columns with a low confidence at high values are not taken for confidences."""
     name = names["confidence"]
     rows = predictions.rename(columns=names)
@@ -427,7 +417,7 @@ def export_of(layout, n, answer, is_right):
         },
         "labels": {"prompt": question, "label": right},
         "samples": {
-            **{"question": question, "target": [f"A{n}"], "responses": [answer, answer, "x"]},
+            **{"question": question, "target": [f"A{n}"], "responses": [answer, answer, "x"]}
         },
         "perplexity": {
             **{"question_id": n, "logit_perplexity_confidence": 0.5 + n / 100},
@@ -469,9 +459,7 @@ def test_the_printed_options_read_exports_of_other_tools(tmp_path, layout, capsy
 @pytest.mark.parametrize(
     "column", ["model", "dataset", "checkpoint", "estimator", "seed", "question_id"]
 )
-def test_a_wrong_cell_is_named_with_its_row_and_the_name_that_is_meant(
-    predictions, tmp_path, column
-):
+def test_a_wrong_cell_is_named_with_its_row_and_the_usual_name(predictions, tmp_path, column):
     predictions = predictions.replace({"m1": "model1"})
     other = predictions.assign(estimator="other", confidence=predictions["confidence"][::-1])
     rows = pd.concat([predictions, other], ignore_index=True)
@@ -529,9 +517,7 @@ def test_a_label_of_an_answer_that_was_not_attempted_has_a_remedy(predictions, t
 
 @pytest.mark.parametrize("column", ["confidence", "correct"])
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
-def test_missing_values_of_predictions_are_refused_replaced_or_left_out(
-    predictions, tmp_path, kind, column, capsys
-):
+def test_missing_predictions_need_an_option(predictions, tmp_path, kind, column, capsys):
     rows = predictions.astype({column: object})
     rows.loc[[3, 50], column] = None
     path = write(tmp_path, rows, kind)
@@ -791,9 +777,7 @@ def test_long_texts_and_headings_of_two_lines_are_read(predictions, tmp_path):
         ("a.json", lambda t: '{"rows": [{"confidence": 1}]}', "write an object for each row"),
     ],
 )  # fmt: skip
-def test_a_file_of_another_layout_is_refused_with_what_to_change(
-    predictions, tmp_path, name, change, message
-):
+def test_a_file_of_another_layout_has_a_remedy(predictions, tmp_path, name, change, message):
     content = change(predictions.to_csv(index=False))
     content = content if isinstance(content, bytes) else content.encode()
     (tmp_path / name).write_bytes(content)
@@ -805,9 +789,7 @@ def test_a_file_of_another_layout_is_refused_with_what_to_change(
 
 
 @pytest.mark.parametrize("case", ["one", "one each", "none shared"])
-def test_a_comparison_without_common_questions_is_refused_with_the_reason(
-    predictions, tmp_path, case, capsys
-):
+def test_a_comparison_of_nothing_is_refused(predictions, tmp_path, case, capsys):
     first, second = predictions[:40], predictions[40:]
     rows, message = {
         "one": (first, "No model has two checkpoints"),

@@ -115,9 +115,7 @@ def test_a_run_without_usable_answers_is_refused(tmp_path, run, message):
         read_answers({"file": write_log(tmp_path, **run), **SUBJECT})
 
 
-def test_a_log_is_refused_with_the_package_to_install_if_inspect_is_missing(
-    tmp_path, monkeypatch
-):
+def test_without_inspect_a_log_is_refused_with_the_package_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "inspect_ai", None)
     monkeypatch.setitem(sys.modules, "inspect_ai.log", None)
     (tmp_path / "a.eval").write_bytes(b"PK")
@@ -142,8 +140,7 @@ def test_scores_of_a_log_can_be_the_labels(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("n", "message"),
-    [(1, r"has the scores \[\], but"), (2, "has 2 completions and one score")],
+    ("n", "message"), [(1, r"has the scores \[\], but"), (2, "has 2 completions and one score")]
 )
 def test_labels_need_a_score_for_each_answer(tmp_path, n, message):
     with pytest.raises(UserTableError, match=message):
@@ -187,9 +184,7 @@ def write_choices(folder, texts, *, multiple=False, n=1):
          ["Oslo; Rome", "Oslo; Paris"]),
     ],
 )  # fmt: skip
-def test_the_answer_to_multiple_choice_is_the_chosen_option(
-    tmp_path, texts, multiple, answers, references
-):
+def test_the_answer_is_the_chosen_option(tmp_path, texts, multiple, answers, references):
     path = write_choices(tmp_path, texts, multiple=multiple)
     rows = read_answers({"file": path, **SUBJECT, "labels": "log"})
     assert rows["question"].tolist() == ["Capital of France?", "Capital of Italy?"]
@@ -264,9 +259,7 @@ def write_failing(folder, failing, *, log_format="eval"):
 
 
 @pytest.mark.parametrize("log_format", ["eval", "json"])
-def test_samples_with_errors_are_dropped_at_both_versions_or_count_as_wrong(
-    tmp_path, log_format
-):
+def test_samples_with_errors_are_dropped_at_all_versions_or_are_wrong(tmp_path, log_format):
     """The first version answers q0 wrongly; the second is right, but has no answer to q1."""
     files = [
         write_failing(tmp_path / "v1", {}, log_format=log_format),

@@ -253,9 +253,7 @@ def read_lines(log):
     ("normalisation", "metric"),
     [("none", "acc"), ("per_character", "acc_norm"), ("unconditional", "acc_mutual_info")],
 )
-def test_answers_of_a_log_have_the_accuracy_that_the_harness_reports(
-    tmp_path, file, normalisation, metric
-):
+def test_answers_of_a_log_have_the_harness_accuracy(tmp_path, file, normalisation, metric):
     lines = read_lines(file)
     if file == BY_TEXT:  # without row 3, see the next test
         lines = [line | {"acc_mutual_info": line["acc"]} for line in lines[:2] + lines[3:]]
@@ -358,9 +356,7 @@ def test_more_than_ten_options_are_ordered_by_number(tmp_path):
         ("", ["A", "BB"], {"premise": "?"}),  # no common beginning
     ],
 )
-def test_the_delimiter_is_found_by_comparison_with_the_document(
-    tmp_path, delimiter, choices, document
-):
+def test_the_delimiter_is_found_in_the_document(tmp_path, delimiter, choices, document):
     arguments = {
         f"gen_args_{k}": {"arg_0": "Q", "arg_1": f"{delimiter}{text}"}
         for k, text in enumerate(choices)
@@ -394,9 +390,7 @@ def test_a_target_that_is_a_text_and_a_position_is_decided_by_the_accuracy(tmp_p
     ("prompt", "texts", "options"),
     [("", "2103", ("2", "1", "0", "3")), ("Q", "2121", ("2", "1", "2 [3]", "1 [4]"))],
 )
-def test_repeated_options_are_unconditional_only_without_a_prompt(
-    tmp_path, prompt, texts, options
-):
+def test_repeated_options_without_a_prompt_are_unconditional(tmp_path, prompt, texts, options):
     """BLiMP's sentences have no prompt; acc_mutual_info scores each option twice."""
     arguments = {
         f"gen_args_{k}": {"arg_0": prompt, "arg_1": f" {x}"} for k, x in enumerate(texts)
@@ -476,9 +470,7 @@ def olmes_line(i, *, outputs=None, **changes):
     ("normalisation", "correct"),
     [("none", False), ("per_token", True), ("per_character", True), ("unconditional", True)],
 )
-def test_predictions_of_olmes_have_the_accuracy_of_each_normalisation(
-    tmp_path, normalisation, correct
-):
+def test_predictions_of_olmes_have_its_accuracy(tmp_path, normalisation, correct):
     tables = run_at_a(tmp_path, [olmes_line(0), olmes_line(1)], normalisation=normalisation)
     assert tables["answers"]["correct"].tolist() == [correct] * 2
     assert tables["questions"]["question"].tolist() == ["Mercury_0", "Mercury_1"]

@@ -205,9 +205,7 @@ def test_wrong_rows_are_refused_with_their_number(tmp_path, rows, message):
         (valid(), {"split": "train"}, "estimators.some needs answers .* train split"),
     ],
 )
-def test_columns_that_estimators_or_the_strategy_need_are_named(
-    tmp_path, rows, options, message
-):
+def test_columns_that_estimators_or_a_strategy_need_are_named(tmp_path, rows, options, message):
     with pytest.raises(UserTableError, match=message):
         run(tmp_path, rows, **options)
 

@@ -227,10 +227,7 @@ def test_the_same_predictions_for_two_checkpoints_are_refused(tmp_path):
         (valid().drop(columns="seed"), "column 'seed' is missing; add it to every row"),
         (pd.DataFrame(), "is empty; give a heading and a row"),
         (valid().iloc[:0], "no row belongs"),
-        (
-            valid().assign(model="m7"),
-            r"no row belongs to the study's models \(m1, m2\), their",
-        ),
+        (valid().assign(model="m7"), r"no row belongs to the study's models \(m1, m2\), their"),
         (valid()[:4], "no row is of model 'm2' and dataset 'quiz'; add them, or take"),
     ],
 )

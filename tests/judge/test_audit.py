@@ -149,10 +149,7 @@ def test_shares_have_wilson_intervals_and_are_undefined_without_answers():
             lambda s: s.assign(references=s["references"].sort_values().to_numpy()),
             "has the references .*, and now",
         ),
-        (
-            lambda s: s.assign(question_id="q99"),
-            "row 2 has the question_id 'q99', which",
-        ),
+        (lambda s: s.assign(question_id="q99"), "row 2 has the question_id 'q99', which"),
         (lambda s: pd.concat([s, s[:1]]), "row 14 repeats the question_id .* of row 2"),
     ],
 )
@@ -177,9 +174,7 @@ def summarise(sheet):
     execute(summarise_audit, Job(inputs, outputs, settings={}, threads=1))
 
 
-def test_the_rules_draw_and_summarise_a_sheet_and_never_replace_a_filled_sheet(
-    tmp_path, monkeypatch
-):
+def test_rules_draw_and_summarise_a_sheet_and_never_replace_a_filled_one(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     subject = {"model": "m", "dataset": "d"}
     artifacts.write(questions(), "questions", artifacts.QUESTIONS, values=subject)

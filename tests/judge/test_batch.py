@@ -3,16 +3,7 @@
 import json
 
 import pytest
-from judge_server import (
-    KEY,
-    FakeJudge,
-    as_json,
-    candidates,
-    completion,
-    cut,
-    error,
-    response,
-)
+from judge_server import KEY, FakeJudge, as_json, candidates, completion, cut, error, response
 
 from persistcal.judge import asking
 from persistcal.judge.messages import requests_about
@@ -92,9 +83,7 @@ def test_many_requests_are_split_into_batches(fake):
 
 
 @pytest.mark.parametrize("text", ["yes", "да", "はい", "👍", '"\\\n'])
-def test_uploads_of_every_script_do_not_exceed_the_limit_of_servers(
-    tmp_path, monkeypatch, text
-):
+def test_uploads_of_every_script_are_within_the_limit_of_servers(tmp_path, monkeypatch, text):
     assert asking.LARGEST_UPLOAD < 200_000_000
     bodies = {str(i): {"messages": [], "asked": text * 16} for i in range(6)}
 

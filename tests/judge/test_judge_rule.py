@@ -44,9 +44,7 @@ def tables_of(first_answers):
 NO_LABELS = artifacts.empty(artifacts.GIVEN_LABELS)
 
 
-def test_the_rule_judges_only_clusters_that_later_rules_read(
-    fake, tmp_path, monkeypatch, caplog
-):
+def test_the_rule_judges_clusters_that_later_rules_read(fake, tmp_path, monkeypatch, caplog):
     caplog.set_level("INFO")
     monkeypatch.setenv("JUDGE_KEY", KEY)
     tables = *tables_of(candidates(3)), NO_LABELS

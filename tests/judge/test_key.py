@@ -98,9 +98,7 @@ def paper_config():
     "address",
     ["http://user:hunter22@h/v1", "https://h/v1?key=hunter22", "https://h/v1#hunter22", 22],
 )
-def test_a_config_with_a_password_in_the_address_is_refused_and_not_shown(
-    paper_config, address
-):
+def test_a_config_with_a_password_in_an_address_is_refused_and_not_shown(paper_config, address):
     config = {**paper_config, "judge": {**paper_config["judge"], "base_url": address}}
     message = r"^config: judge.base_url is not as it should"
     with pytest.raises(ConfigError, match=message) as error_info:

@@ -97,9 +97,7 @@ def rescored(local, suffix, sample):
     return sums.get(sample.n_tokens, [])
 
 
-def test_greedy_answers_equal_those_of_the_same_weights_in_transformers(
-    address, local, tmp_path
-):
+def test_greedy_answers_equal_those_of_the_weights_in_transformers(address, local, tmp_path):
     from persistcal.answers.decode import Search, generate_beams
 
     local_beams = generate_beams(

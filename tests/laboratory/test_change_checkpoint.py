@@ -83,9 +83,7 @@ class Swapping(Tuning):
         return self.share * logprobs["forget"].clamp(min=-10).mean() - logprobs["learn"].mean()
 
 
-def test_a_new_method_needs_one_class_for_its_keys_and_its_training(
-    folder, monkeypatch, request
-):
+def test_a_new_method_is_one_class_of_its_keys_and_its_training(folder, monkeypatch, request):
     monkeypatch.setitem(METHODS, "swapping", Swapping)
     request.addfinalizer(load_schema.cache_clear)
     load_schema.cache_clear()

@@ -45,9 +45,7 @@ def test_checkpoints_of_one_architecture_train_together_even_with_added_tokens(r
         ),
     ],
 )
-def test_checkpoints_of_other_shapes_or_vocabularies_are_refused_with_their_names(
-    records, name, message
-):
+def test_checkpoints_of_other_shapes_or_words_are_refused_by_name(records, name, message):
     pair = {name: records[name], "base": records["base"]}
     with pytest.raises(
         DamagedFileError, match=f"{name} and base cannot share.*{message}"

@@ -64,9 +64,7 @@ def out_of_memory_above(n, compute, size_of, sizes):
 
 
 @pytest.mark.parametrize("table", JOBS)
-def test_a_batch_that_does_not_fit_into_memory_is_halved(
-    table, study, tmp_path, monkeypatch, caplog
-):
+def test_a_batch_too_large_for_memory_is_halved(table, study, tmp_path, monkeypatch, caplog):
     module, name, size_of = WORK[table]
     sizes = []
     compute = out_of_memory_above(2, getattr(module, name), size_of, sizes)

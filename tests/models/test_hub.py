@@ -109,9 +109,7 @@ def record_of(files, repo, revision, commit=None):
     return {**origin, "weights": weights, "files": small}
 
 
-def test_a_cache_that_cannot_be_written_is_refused_with_a_remedy(
-    stub, steps, files, monkeypatch
-):
+def test_a_read_only_cache_is_refused_with_a_remedy(stub, steps, files, monkeypatch):
     stub.push(REPO, "step10", files[0])
     home = steps.folder / "home"
     home.write_text("a file instead of a folder")
@@ -233,9 +231,7 @@ def test_files_that_changed_after_results_were_made_are_refused(stub, steps, fil
     assert steps.resolve("step10")["weights"] != record["weights"]
 
 
-def test_a_tokenizer_without_digits_is_refused_before_weights_are_downloaded(
-    stub, steps, tmp_path
-):
+def test_a_tokenizer_without_digits_is_refused_before_the_download(stub, steps, tmp_path):
     content = checkpoint_files(tmp_path / "bad", normalizer=normalizers.Replace("7", "VII"))
     stub.push(REPO, "step10", content)
     steps.resolve("step10")
@@ -274,9 +270,7 @@ def test_a_damaged_file_in_the_cache_is_refused(stub, steps, files):
         ),
     ],
 )
-def test_missing_repositories_revisions_and_files_are_named_with_a_remedy(
-    stub, steps, files, repo, revision, message
-):
+def test_what_a_repository_lacks_is_named(stub, steps, files, repo, revision, message):
     stub.push(REPO, "stage1-step100", files[0])
     for missing in ("config.json", "tokenizer.json"):
         stub.push(REPO, missing, {n: c for n, c in files[0].items() if n != missing})

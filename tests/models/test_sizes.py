@@ -109,8 +109,6 @@ def test_joint_training_counts_a_copy_of_the_model_per_checkpoint():
     ("memory_gb", "n_questions", "expected"),
     [(1, 8, 3), (0.3, 8, 1), (1, 2, 2), (99, 500, 128)],
 )
-def test_questions_are_decoded_together_if_they_fit_into_memory(
-    memory_gb, n_questions, expected
-):
+def test_questions_are_decoded_together_if_memory_suffices(memory_gb, n_questions, expected):
     """Three questions of 320 MB fit into 1 GB; at least one is decoded, and at most 128."""
     assert questions_at_once(320e6, memory_gb, n_questions) == expected

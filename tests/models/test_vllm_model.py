@@ -84,9 +84,7 @@ def test_beams_equal_those_of_transformers(fake_models, tmp_path, eos, has_file,
     assert len({len(beam.text) for beams in beams for beam in beams}) > 3
 
 
-def test_samples_are_requests_of_a_question_with_the_models_own_log_probabilities(
-    fake_models, checkpoint
-):
+def test_samples_of_a_question_have_the_models_own_log_probabilities(fake_models, checkpoint):
     """A question's samples depend on its text and the seed, not on the batch."""
     draw = Draw(temperature=0.8, top_p=0.95, seed=3)
     sizes = {"n_beams": 6, "max_new_tokens": 5, "draw": draw}

@@ -221,9 +221,7 @@ def test_quantization_rounds_to_the_nearest_step(tmp_path, folder, record, kind,
     assert not round_weights(pruned, kind).model.layers[0].mlp.up_proj.weight[0].any()
 
 
-def test_a_merge_an_adapter_and_quantization_are_applied_in_this_order(
-    tmp_path, folder, record
-):
+def test_merge_adapter_and_quantization_are_applied_in_this_order(tmp_path, folder, record):
     changes = {"adapter": adapter(folder), "quantization": "int8"}
     checkpoint = run_merge(tmp_path, {"a": 1}, [record("a")], **changes)
     assert checkpoint.content()["changes"].keys() == {"merge", "adapter", "quantization"}

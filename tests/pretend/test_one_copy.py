@@ -42,9 +42,7 @@ def embeddings_on_gpu(monkeypatch):
     return counts
 
 
-def test_a_small_gpu_trains_the_adapter_of_a_large_one(
-    tmp_path, one_gpu, embeddings_on_gpu, caplog
-):
+def test_a_small_gpu_trains_the_same_adapter(tmp_path, one_gpu, embeddings_on_gpu, caplog):
     caplog.set_level(logging.INFO)
     write_checkpoints(tmp_path, NAMES, n_train=6)
     adapters = {}

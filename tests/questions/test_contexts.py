@@ -75,9 +75,7 @@ def test_rows_of_another_dataset_are_left_out(tmp_path):
         (ROWS, PROMPT + "{qestion}", r"has the unknown field \{qestion\}; known are \{pass"),
     ],
 )
-def test_a_wrong_file_or_prompt_of_passages_is_refused_with_a_remedy(
-    tmp_path, lines, prompt, message
-):
+def test_wrong_passages_or_prompts_are_refused_with_a_remedy(tmp_path, lines, prompt, message):
     with pytest.raises(UserTableError, match=message):
         questions_with_passages(tmp_path, lines, prompt)
 

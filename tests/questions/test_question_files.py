@@ -274,9 +274,7 @@ DAMAGED_FILES = [
     + [("q.jsonl", b'{"split": "test", ' + rest, message) for rest, message in JSONL.items()]
     + DAMAGED_FILES,
 )
-def test_an_ambiguous_file_is_refused_in_a_sentence_with_its_path(
-    tmp_path, name, content, message
-):
+def test_an_ambiguous_file_is_refused_with_its_path(tmp_path, name, content, message):
     with pytest.raises(ValueError, match=message) as error:
         read(tmp_path / name, content)
     assert str(error.value).startswith(f"{tmp_path / name}: ")

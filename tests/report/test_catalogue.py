@@ -140,9 +140,7 @@ def test_a_new_figure_reruns_no_other():
         ([{"settings": "sizes"}], "contrast_sets", "flips_.* has the setting sizes, .* add it"),
     ],
 )
-def test_a_wrong_entry_of_the_catalogue_is_refused(
-    own_module, tmp_path, changes, files, message
-):
+def test_a_wrong_entry_of_a_catalogue_is_refused(own_module, tmp_path, changes, files, message):
     views = {"table": [FLIPS._replace(**change) for change in changes]}
     with pytest.raises(ValueError, match=message):
         plan(tmp_path, {files: ["a.csv"]}, views)

@@ -80,9 +80,7 @@ def marks(cells):
         ),
     ],
 )
-def test_the_best_cell_is_bold_and_cells_not_significantly_worse_are_underlined(
-    values, tests, expected
-):
+def test_the_best_cell_is_bold_and_cells_not_worse_are_underlined(values, tests, expected):
     marks_of = marks(fill(values, *tests))
     for metric, expected_marks in expected.items():
         assert [marks_of[name, metric] for name in "abc"] == expected_marks
@@ -103,9 +101,7 @@ def test_missing_values_are_not_marked():
         ("x", "a", "a+b+c", "None of the table's estimators"),
     ],
 )
-def test_a_table_of_estimators_without_tests_or_metrics_is_refused(
-    values, rival, block, message
-):
+def test_a_table_without_tests_or_metrics_is_refused(values, rival, block, message):
     test = ("contrast", "auc", "b", rival, False)
     with pytest.raises(ValueError, match=message):
         fill(dict.fromkeys(values, (0.7, 0.3)), test, block=block)

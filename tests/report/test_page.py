@@ -25,12 +25,7 @@ from persistcal.report.page.charts import choose_questions, pack, threshold_curv
 from persistcal.report.page.compose import _broken, jobs_of
 from persistcal.report.page.contents import Subject, Texts, Update, gather
 from persistcal.report.page.overview import absent_analyses, of_changes, of_controls
-from persistcal.report.page.sentences import (
-    Standings,
-    compare,
-    count_questions,
-    sentence,
-)
+from persistcal.report.page.sentences import Standings, compare, count_questions, sentence
 from persistcal.report.page.tables import group_heads, plain_grid, plain_text, shown
 from persistcal.report.page.verdict import Rated, Verdict
 from persistcal.report.phrases import Answer
@@ -559,9 +554,7 @@ def test_a_change_is_compared_with_its_control_in_a_sentence(lower, words, text)
         ),
     ],
 )
-def test_the_page_and_the_summary_report_gaps_in_the_answers(
-    tmp_path, controlled_study, texts, change, notice
-):
+def test_page_and_summary_report_gaps(tmp_path, controlled_study, texts, change, notice):
     assert notice not in texts[0]
     rows = controlled_study["made"].predictions
     changed_rows = change(rows[rows["estimator"].isin(["end_correct", "self_consistency"])])

@@ -205,18 +205,10 @@ def test_moves_are_means_over_seeds():
 @pytest.mark.parametrize(
     ("word", "lacking", "reason"),
     [
-        (
-            "not shown",
-            "knows",
-            "is not shown to have followed: knows .500 [.480, .520], moved",
-        ),
+        ("not shown", "knows", "is not shown to have followed: knows .500 [.480, .520], moved"),
         ("moved against", "moved", "moved against the changes: moved .500 [.480, .520] ("),
         ("did not move", "moved", "did not move: moved .500 [.480, .520] ("),
-        (
-            "lost its knowledge",
-            "knows",
-            "lost its knowledge: knows .500 [.480, .520], moved",
-        ),
+        ("lost its knowledge", "knows", "lost its knowledge: knows .500 [.480, .520], moved"),
         (
             "not shown",
             "placebo: same scale",

@@ -63,9 +63,7 @@ def test_histograms_show_confidence_before_and_after_the_update(two_estimators):
     assert np.argmax(lost_after.get_data().values) == 3
 
 
-def test_precision_and_coverage_are_drawn_with_old_threshold_and_certified_range(
-    two_estimators,
-):
+def test_precision_and_coverage_are_drawn_with_threshold_and_range(two_estimators):
     figure = update_figures.threshold_figure(two_estimators, **SHOWN, threshold=THRESHOLD)
     sure, flat = (panels(figure)[name] for name in ("Sure", "Flat"))
     target, old, earlier_precision, _, later_precision, coverage = sure.lines

@@ -13,14 +13,7 @@ from persistcal.evaluation.aligned import align_subjects
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.report.page.contents import Found, gather
 from persistcal.report.page.verdict import Rated, Verdict, chance_of, verdicts
-from persistcal.report.phrases import (
-    NONE,
-    OPEN,
-    OPPOSITE,
-    SHOWN,
-    Answer,
-    answer_to,
-)
+from persistcal.report.phrases import NONE, OPEN, OPPOSITE, SHOWN, Answer, answer_to
 from persistcal.store import artifacts
 
 
@@ -82,9 +75,7 @@ def accuracy(n_gained, n_lost, n_same, **settings):
         (0, 200, OPPOSITE, "falls"),
     ],
 )
-def test_many_questions_show_that_accuracy_falls_by_more_or_less_than_the_margin(
-    n_gained, n_lost, mark, word
-):
+def test_many_questions_show_whether_accuracy_falls_by_the_margin(n_gained, n_lost, mark, word):
     answer = answer_to(accuracy(n_gained, n_lost, 10_000))
     assert (answer.mark, answer.word) == (mark, word)
     assert accuracy(n_gained, n_lost, 10_000, margin=0.05).mark == "yes"

@@ -87,18 +87,12 @@ def test_a_table_fits_a_terminal_and_names_keep_all_their_words():
     ("word", "labels_to_decide", "step"),
     [
         ("broken", 0.0, "let v2 select a threshold, as the old one is broken"),
-        (
-            "undecided",
-            2416.0,
-            "2,416 labelled answers of v2 above the threshold .600",
-        ),
+        ("undecided", 2416.0, "2,416 labelled answers of v2 above the threshold .600"),
         ("undecided", np.inf, "let v2 select a threshold, as no number of labels decides"),
         ("", np.nan, "let v2 select a threshold, as no old one is sure"),
     ],
 )
-def test_the_next_step_after_a_threshold_that_is_not_kept_decides_on_one(
-    word, labels_to_decide, step
-):
+def test_the_next_step_after_a_threshold_is_lost_decides_on_one(word, labels_to_decide, step):
     seed = dict.fromkeys(artifacts.THRESHOLDS.schema.names, 0.6)
     seed |= {"verdict": word, "labels_to_decide": labels_to_decide}
     found = threshold_finding([seed])

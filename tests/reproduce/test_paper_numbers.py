@@ -8,12 +8,7 @@ import yaml
 
 from persistcal.store import artifacts
 from persistcal.store.tables import TableFiles
-from reproduce.paper_numbers import (
-    Names,
-    compare_numbers,
-    measured_numbers,
-    printed_numbers,
-)
+from reproduce.paper_numbers import Names, compare_numbers, measured_numbers, printed_numbers
 
 FILES = ["contrast_set_sizes", "checkpoints", "hidden_state_variance", "transfer"]
 FILES += ["weight_similarity"]

@@ -242,9 +242,7 @@ ESTIMATORS = {
          {"self_consistency_copy", "self_consistency_posthoc"}, 1 + 1),
     ],
 )  # fmt: skip
-def test_a_missing_file_costs_only_the_estimators_that_need_it(
-    small_release, absent, lost, listed
-):
+def test_a_missing_file_costs_the_estimators_that_need_it(small_release, absent, lost, listed):
     for path in absent:
         path = small_release / path
         shutil.rmtree(path) if path.is_dir() else path.unlink()

@@ -231,9 +231,7 @@ def restored_logging(monkeypatch):
     root.setLevel(level)
 
 
-def test_run_reads_params_and_wildcards_of_snakemake_and_writes_its_log(
-    tmp_path, restored_logging
-):
+def test_run_reads_params_and_wildcards_and_writes_its_log(tmp_path, restored_logging):
     def show(job: Job, *, model: str, code: str = "none") -> str:
         return f"{model} {code} {job.outputs['text']}"
 

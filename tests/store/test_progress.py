@@ -103,9 +103,7 @@ def test_a_job_killed_at_random_times_makes_the_same_files(kind, study, tmp_path
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", JOBS)
-def test_a_job_killed_while_it_saves_repeats_only_the_unsaved_batch(
-    kind, study, tmp_path, monkeypatch
-):
+def test_a_job_killed_while_saving_repeats_one_batch(kind, study, tmp_path, monkeypatch):
     job, name = JOBS[kind]
     folder, log = tmp_path / "killed", tmp_path / "log"
     write, (module, work) = progress.write_whole, WORK[kind]

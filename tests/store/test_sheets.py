@@ -146,17 +146,11 @@ def test_rows_drawn_from_other_data_are_refused(sheet_path):
     [
         ("007,", "7,", "row 2 has the id '7', which a spreadsheet has made of '007'"),
         ("1E5,", "100000,", "row 3 has the id '100000', which a spreadsheet has made of '1E5'"),
-        (
-            "1E5,",
-            "1. Jan,",
-            "'1. Jan'.* if a spreadsheet has changed it, draw the sheet",
-        ),
+        ("1E5,", "1. Jan,", "'1. Jan'.* if a spreadsheet has changed it, draw the sheet"),
         ("1E5,", "007,", "row 3 repeats the id '007' of row 2"),
     ],
 )
-def test_ids_that_a_spreadsheet_changed_are_refused_with_the_reason(
-    sheet_path, old, new, message
-):
+def test_ids_changed_by_a_spreadsheet_are_refused_with_a_reason(sheet_path, old, new, message):
     ids = ["007", "1E5"]
     assert list(find_rows(read_drawn(str(sheet_path), DRAWN), "id", ids)) == ids
     replace_text(sheet_path, old=f"\r\n{old}", new=f"\r\n{new}")

@@ -63,9 +63,7 @@ def test_null_removes_an_inherited_source_of_weights(tmp_path):
     }
 
 
-def test_a_relative_folder_is_searched_in_the_working_directory_and_then_in_the_project(
-    tmp_path, monkeypatch
-):
+def test_a_relative_folder_is_first_searched_in_the_working_directory(tmp_path, monkeypatch):
     (tmp_path / "project" / "mine").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
     config = {"models": {"m": {"repo": "mine"}, "other": {"repo": "lab/model"}, "odd": None}}

@@ -174,9 +174,7 @@ OWN = "b/test b/half1 b/half2 c/test c/half1 c/half2"
         ("verified", "b/test c/test", "b/test c/test"),
     ],
 )
-def test_estimators_of_samples_read_both_halves_of_each_rated_checkpoint(
-    estimator, read, rated
-):
+def test_estimators_of_samples_read_both_halves_of_rated_checkpoints(estimator, read, rated):
     for rows, expected in (
         (SAMPLED.study.answers_read("m", estimator), read),
         (SAMPLED.study.answers_rated("m", estimator), rated),

@@ -91,9 +91,7 @@ def test_a_recipe_trains_on_the_sets_of_checkpoints_that_it_names(recipe, sets):
         ("pooled", "d", ["c", "d", "e"]),
     ],
 )
-def test_an_adapter_learns_answers_of_its_own_or_the_configured_checkpoints(
-    recipe, trained_on, data
-):
+def test_an_adapter_learns_answers_of_its_own_or_other_checkpoints(recipe, trained_on, data):
     assert STUDY.data_checkpoints("m", recipe, trained_on) == data
 
 

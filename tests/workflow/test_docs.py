@@ -19,12 +19,7 @@ import persistcal
 from persistcal.models.prompts import few_shot_prefix, question_suffix
 from study.config_files import over_defaults
 from study.schema import load_schema
-from tools import (
-    config_readme,
-    docs_numbers,
-    docs_site,
-    plain_english,
-)
+from tools import config_readme, docs_numbers, docs_site, plain_english
 
 ROOT = Path(__file__).parents[2]
 
@@ -97,9 +92,7 @@ def test_the_tour_names_lines_of_at_most_ten_functions_a_way():
         pytest.param("none", "a.x", None, 1, id="a result that is not printed"),
     ],
 )
-def test_wrong_numbers_are_found_and_corrected(
-    block, names, corrected, n_problems, tmp_path, monkeypatch
-):
+def test_wrong_numbers_are_mended(block, names, corrected, n_problems, tmp_path, monkeypatch):
     monkeypatch.setattr(docs_numbers, "DATA", tmp_path)
     docs_numbers.read.cache_clear()
     rows = "a.x,0.2221,0.148,0.2905\nb.x,-0.0149,,\nn,1240,,\nshare,0.4949,0.45,0.531\n"

@@ -39,10 +39,7 @@ def test_the_answers_of_a_study_give_its_metrics_again(study, tmp_path):
     rows[names].to_json(
         tmp_path / "answers.jsonl", orient="records", lines=True, double_precision=15
     )
-    checkpoints = {
-        "earlier": ["p20", "p30"],
-        "evaluation": ["p40", "p90", "p100"],
-    }
+    checkpoints = {"earlier": ["p20", "p30"], "evaluation": ["p40", "p90", "p100"]}
     estimators = ["end_correct", "self_consistency", "self_consistency_posthoc"]
     given = {"answers": "answers.jsonl"}
     mine = lexical_study(tmp_path, {"atlas": checkpoints}, estimators, {"atlas": {}}, given)

@@ -20,11 +20,7 @@ from safetensors.torch import load_file
 from workflow_runs import ATLAS, ROOT, snakemake
 
 # The study, and the small run of any study that is laid over it
-SMALL = [
-    *ATLAS,
-    ROOT / "tests" / "config" / "atlas_slurm.yaml",
-    ROOT / "config" / "smoke.yaml",
-]
+SMALL = [*ATLAS, ROOT / "tests" / "config" / "atlas_slurm.yaml", ROOT / "config" / "smoke.yaml"]
 CHECKPOINTS = ["p10", "p20", "p30", "p40"]
 TOO_LITTLE_MB = 100  # a job starts Snakemake, which needs more
 # What the adapter needs, except for the labels of a checkpoint
@@ -212,9 +208,7 @@ def copy_without_adapters(rerun, to):
     return shutil.copytree(rerun, to / "study", ignore=adapters)
 
 
-def test_ranks_on_different_nodes_train_the_same_adapter(
-    rerun, profile_of_small_nodes, tmp_path
-):
+def test_ranks_on_several_nodes_train_the_same_adapter(rerun, profile_of_small_nodes, tmp_path):
     """Each of two checkpoints needs a GPU, and the profile has one GPU per node."""
     folder = copy_without_adapters(rerun, tmp_path)
     running = start(*command(folder, ADAPTER, profile=profile_of_small_nodes))
