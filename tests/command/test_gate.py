@@ -94,8 +94,7 @@ def test_one_failure_fails_and_baselines_and_unused_estimators_are_not_gated():
 
 
 def test_limits_of_a_dataset_replace_those_of_all():
-    other = pd.DataFrame([ACCURACY]).assign(dataset="e")
-    rows = pd.concat([pd.DataFrame([ACCURACY]), other])
+    rows = pd.DataFrame([ACCURACY, ACCURACY | {"dataset": "e"}])
     gate = close_gate(rows, {"accuracy": -0.03}, by_dataset={"e": {"accuracy": 0.02}})
     assert [ruling.result for ruling in gate.rulings] == ["pass", "fail"]
     assert close_gate(rows, {}, by_dataset={"f": {"accuracy": 0.0}}).result == "undecided"

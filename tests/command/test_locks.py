@@ -62,15 +62,15 @@ def test_the_version_that_selected_a_threshold_cannot_check_it(locked, capsys):
 
 
 def test_a_file_that_is_no_lock_is_neither_read_nor_replaced(locked, tmp_path, capsys):
-    (other := tmp_path / "notes.json").write_text("{}")
-    words = ["--precision", 0.8, "--out", tmp_path, "--lock", other]
+    (notes := tmp_path / "notes.json").write_text("{}")
+    words = ["--precision", 0.8, "--out", tmp_path, "--lock", notes]
     assert run("threshold", locked / "v1.csv", locked / "v2.csv", *words) == 1
-    assert run("threshold", "--check", other, locked / "kept.csv") == 1
+    assert run("threshold", "--check", notes, locked / "kept.csv") == 1
     assert capsys.readouterr().err.count("is no file of thresholds") == 2
-    assert other.read_text() == "{}"
+    assert notes.read_text() == "{}"
 
 
 def test_few_release_trains_keep_a_threshold_wrongly():
-    found = release_trains(kept_label=0.9, drift=0.005, n=300, worlds=30)
-    assert 0 <= found["wrong_kept"] <= found["of_a_train"] <= 10
-    assert not np.isnan(found["of_one_version"])
+    shares = release_trains(kept_label=0.9, drift=0.005, n=300, worlds=30)
+    assert 0 <= shares["wrong_kept"] <= shares["of_a_train"] <= 10
+    assert not np.isnan(shares["of_one_version"])

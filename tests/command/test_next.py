@@ -42,8 +42,8 @@ def write(name, rows, form):
     values = 1 - rows["confidence"] if scale < 0 else rows["confidence"] * scale
     written = rows.assign(confidence=values.round(3)).rename(columns={"confidence": column})
     if form == "estimators":
-        other = written.assign(estimator="rough", confidence=written["confidence"].round(1))
-        written = pd.concat([written.assign(estimator="fine"), other])
+        rough = written.assign(estimator="rough", confidence=written["confidence"].round(1))
+        written = pd.concat([written.assign(estimator="fine"), rough])
     written.to_csv(name, index=False)
 
 
@@ -64,19 +64,20 @@ def test_each_printed_step_runs_as_printed_and_decides(form, tmp_path, monkeypat
     assert len(verdicts) == len(WORLDS)
     outputs = {}
     for verdict in verdicts:
-        name, (*_, then) = verdict.split(":")[0], WORLDS[verdict.split(":")[0]] or ["give a"]
+        name = verdict.split(":")[0]
+        expected = (WORLDS[name] or ["give a"])[-1]
         step, *commands = verdict.split("Next: ")[1].split("\n  persistcal ")
         commands = [shlex.split(line.split("\n")[0]) for line in commands]
         assert all({*options} <= {*line} for line in commands)
         if not commands:
-            assert step.startswith(then)
+            assert step.startswith(expected)
             continue
         if (lock := tuple(commands[0])) not in outputs:
             assert run(*lock) == 0
             outputs[lock] = capsys.readouterr().out.split("Locked in thresholds.json for ")[1]
         locked = " ".join(outputs[lock].split()).split("; ")
-        [said] = {one for one in locked if f"· {name}:" in one}
-        assert then in said
+        [line] = {text for text in locked if f"· {name}:" in text}
+        assert expected in line
         if len(commands) > 1:
             numbers = [int(n) for n in re.findall(r"\b\d+\b", step.replace(",", ""))]
             needed, present = numbers[0], numbers[-2]
