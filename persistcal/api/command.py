@@ -652,7 +652,7 @@ def _rules(
 def _given() -> tuple[str, str]:
     """Return words of this command for `threshold`: all, and those that read other answers."""
     context = click.get_current_context()
-    known = {param.name for param in threshold.params} - {"out", "fail_if", "precision"}
+    known = {param.name for param in threshold.params} - {"out", "fail_if", "precision", "by"}
     words: dict[str, list[str]] = {"files": []}
     for param in context.command.params:
         value = context.params[name := str(param.name)]
@@ -832,7 +832,7 @@ def _compare(
     with _bar(n_steps) as step:
         comparison = compare_inputs(inputs, settings, step, ready)
         closed = rules and comparison.gate(*rules[:2], estimators=gated)
-        text = comparison.to_html(closed)
+        text = comparison.to_html(closed, *_given())
         step("page")
     return comparison, text, closed
 

@@ -168,18 +168,19 @@ class Comparison:
         """Return the findings in sentences, a table of all metrics, and the assumptions."""
         return "\n".join([summary(self._contents), *self.inputs.assumptions(self.settings)])
 
-    def to_html(self, gate: Gate | None = None) -> str:
+    def to_html(self, gate: Gate | None = None, *given: str) -> str:
         """Return the page: findings, charts, and every answer, in one HTML file.
 
-        The page repeats the result of a release gate, `gate`.
+        The page repeats the result of a release gate, `gate`. `given` is as for `verdict`.
         """
         seeds = self.inputs.all_predictions["seed"].unique()
         terms = about(self._contents.shown, commit="", weights={}, seeds=seeds)
         terms += [("Assumed", note) for note in self.inputs.notes]
-        given = {name: getattr(self.settings, name) for name in GIVEN}
-        settings = {"checkpoints": self.inputs.checkpoints, **given}
+        chosen = {name: getattr(self.settings, name) for name in GIVEN}
+        settings = {"checkpoints": self.inputs.checkpoints, **chosen}
         text = json.dumps(settings, indent=2, ensure_ascii=False)
-        return compose(self._contents, Origin(terms, [], text, gate_line(gate) if gate else ""))
+        line = gate_line(gate) if gate else ""
+        return compose(self._contents, Origin(terms, [], text, line, Given(*given)))
 
     def figure(self, name: str = "full_vs_contrast") -> "Figure":
         """Draw a figure of the workflow.

@@ -2,19 +2,25 @@
 
 import hashlib
 import json
+import os
+import subprocess
 from importlib.resources import files
+from pathlib import Path
 from xml.etree import ElementTree
 
 import jsonschema
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 from command_line import run
 
 import persistcal
 from persistcal.api.gate import read_rules, rules_of_words
 from persistcal.evaluation.findings import Finding, to_row
 from persistcal.evaluation.gate import PolicyError, check_policy, close_gate
+
+ROOT = Path(__file__).parents[2]
 
 
 def row_of(
@@ -246,3 +252,23 @@ def test_a_gate_that_cannot_be_checked_is_one_sentence_and_writes_nothing(
     assert run("compare", *given, "--out", "out", *QUICK, *options) == code
     error = capsys.readouterr().err
     assert problem in error and not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("code", "open_is", "ends"),
+    [(0, "fail", 0), (3, "pass", 3), (4, "fail", 4), (4, "pass", 0)],
+)
+def test_the_action_ends_as_the_command_does(tmp_path, code, open_is, ends):
+    (command := tmp_path / "persistcal").write_text(f'#!/bin/sh\necho "$@"; exit {code}\n')
+    command.chmod(0o755)
+    action = yaml.safe_load((ROOT / "action.yml").read_text())
+    [step] = [one for one in action["runs"]["steps"] if one.get("id") == "compare"]
+    given = {"FILES": "v1.csv v2.csv", "OPTIONS": "--gate accuracy=0", "OUT": "c d"}
+    given |= {"UNDECIDED": open_is, "GITHUB_OUTPUT": str(tmp_path / "output")}
+    env = os.environ | given | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    assert {*step["env"]} == {*given} - {"GITHUB_OUTPUT"}
+    bash = ["bash", "-eo", "pipefail", "-c", step["run"]]
+    made = subprocess.run(bash, env=env, capture_output=True, text=True)
+    assert made.returncode == ends
+    assert made.stdout == "compare v1.csv v2.csv --out c d --gate accuracy=0\n"
+    assert (tmp_path / "output").read_text() == f"code={code}\n"

@@ -1,6 +1,7 @@
 """The page in a real browser: charts, search, links, keyboard, themes and safety."""
 
 import json
+import re
 
 import pytest
 from browser import open_browser, resize, visit, wait_for_frames
@@ -396,6 +397,23 @@ def test_the_first_list_are_confident_answers_that_broke(browser, one_estimator)
     choose(browser, "search", "question 5?")  # a filter searches all questions
     assert n_found(browser) == 1
     assert text_of(browser, "#lists button[aria-pressed=true]") == "All questions"
+
+
+def test_each_count_leads_to_its_questions(browser, one_estimator):
+    visit(browser, one_estimator[0])
+    links = (
+        "return [...document.querySelectorAll('a[href^=\"#list\"]')].map((a) => a.textContent)"
+    )
+    texts = run(browser, links)
+    assert len(texts) == 3 + 3 * 3  # gained, lost, broke; all, gained and lost of each pair
+    for number, text in enumerate(texts):
+        run(
+            browser,
+            "document.querySelectorAll('a[href^=\"#list\"]')[arguments[0]].click()",
+            number,
+        )
+        wait_for_frames(browser)
+        assert n_found(browser) == int(re.search(r"\d+", text)[0]), text
 
 
 @pytest.mark.parametrize("width", [420, 1280])

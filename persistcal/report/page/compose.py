@@ -29,7 +29,7 @@ from persistcal.report.drawing import Look, looks
 from persistcal.report.grid import lay_out
 from persistcal.report.page import charts, overview, tables
 from persistcal.report.page.contents import Contents, Part, Shown
-from persistcal.report.page.verdict import Verdict, chance_of, verdicts
+from persistcal.report.page.verdict import Given, Verdict, chance_of, next_step, verdicts
 from persistcal.report.phrases import (
     MARKS,
     MEANING,
@@ -58,13 +58,14 @@ _HERO = {
 class Origin(NamedTuple):
     """Origin of a study: terms and texts, kinds of jobs, and the settings as text.
 
-    `gate` is the line of a release gate.
+    `gate` is the line of a release gate, and `given` are the words of the command.
     """
 
     about: list[tuple[str, str]]
     jobs: list[dict[str, Any]]
     config: str
     gate: str = ""
+    given: Given | None = None
 
 
 def about(
@@ -166,7 +167,7 @@ def compose(study: Contents, origin: Origin) -> str:
     models = [labels["models"].get(model, model) for model in study.stages]
     view = {
         "title": f"Persistent calibration: {', '.join(models)}",
-        "verdicts": _first_screens(study, shown_parts, found),
+        "verdicts": _first_screens(study, shown_parts, found, origin.given),
         "classes": {mark.sign: mark.style for mark in MARKS.values()},
         "meanings": MEANING,
         "lede": overview.lede(study),
@@ -208,6 +209,7 @@ def _first_screens(
     study: Contents,
     shown_parts: Sequence[Mapping[str, Any]],
     found: Sequence[Verdict | None],
+    given: Given | None,
 ) -> list[dict[str, Any] | None]:
     """Return the verdict on each part with the curves of the small pictures."""
     screens: list[dict[str, Any] | None] = []
@@ -233,6 +235,8 @@ def _first_screens(
                     for row in verdict.slices
                 ],
                 "part": number,
+                "next": given and next_step(verdict, given),
+                "broken": len((shown_parts[number]["broken"] or {"ids": ()})["ids"]),
                 "earlier": verdict.update.earlier_name,
                 "later": verdict.update.later_name,
                 "accuracy_ends": ends,

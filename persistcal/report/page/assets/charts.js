@@ -177,7 +177,7 @@ function contrastMatrix(names, pairs) {
     if (j <= i) return h('td', {});
     const p = at(i, j);
     const node = h('td', { class: p.kept ? '' : 'unused', 'data-tip': `${names[i]} → ${names[j]}: ${count(p.size)} questions\n${count(p.improvement)} improvements, ${count(p.regression)} regressions${p.kept ? '' : '\ntoo small to be used'}` },
-      h('b', {}, count(p.size)), h('small', {}, h('span', { class: 'up-text' }, `▲ ${count(p.improvement)} `), h('span', { class: 'down-text' }, `▼ ${count(p.regression)}`)));
+      h('a', { href: `#list=flip&pair=${i}-${j}` }, h('b', {}, count(p.size))), h('small', {}, h('a', { class: 'up-text', href: `#list=up&pair=${i}-${j}` }, `▲ ${count(p.improvement)} `), h('a', { class: 'down-text', href: `#list=down&pair=${i}-${j}` }, `▼ ${count(p.regression)}`)));
     if (p.kept) node.style.background = `rgb(var(--heat) / ${(0.06 + 0.2 * p.size / most).toFixed(3)})`;
     return node;
   };

@@ -176,8 +176,25 @@ class Explorer {
     return `#q=${encodeURIComponent(this.columns.ids[i])}${where}`;
   }
 
-  // Follows an address; says whether it was one of a question.
+  // Lists the questions that a count is about, such as #list=up&pair=0-1&part=0.
+  followList(kind, earlier, later, part) {
+    if (part !== undefined && Number(part) !== this.part) this.onPart(Number(part));
+    this.clear(kind === 'broken');
+    if (kind !== 'broken') {
+      const { n_earlier: first } = this.about;
+      byId('change').value = kind;
+      if (earlier !== undefined) [byId('from').value, byId('to').value] = [earlier, later].map((k) => String(first + Number(k)));
+      this.filter();
+    }
+    history.replaceState(null, '', '#questions');
+    goTo(byId('questions'));
+    return true;
+  }
+
+  // Follows an address; says whether it was one of a question or of a list.
   follow(hash) {
+    const list = /^#list=(\w+)(?:&pair=(\d+)-(\d+))?(?:&part=(\d+))?$/.exec(hash);
+    if (list) return this.followList(...list.slice(1));
     const match = /^#q=([^&]*)(?:&in=(.*))?$/.exec(hash);
     if (!match) return false;
     let id, where;
