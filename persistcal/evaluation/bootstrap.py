@@ -11,11 +11,16 @@ There are three kinds of draws, because one cannot serve all metrics:
 - *paper*: the paper draws within classes of labels. Only the marks in its tables rest on these,
   see `persistcal.evaluation.paper_draws`.
 
+From `LARGE` questions of the rarer class on, metrics that define `influence` are not resampled.
+A replicate is the value plus the influences times the number of draws less one. Groups of
+questions are dealt into `PARTS`, which are drawn in place of groups, so that all metrics and
+estimators are one product of matrices. docs/validation.md has the coverage.
+
 Draws depend on the seed, the replicate and the group alone. So a single ask, crossed asks, a
 control and states have the same weights of questions, and their samples are paired.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -32,12 +37,16 @@ from persistcal.evaluation.evaluate import (
     defining,
     pool,
 )
-from persistcal.evaluation.metrics.registry import METRICS, names
+from persistcal.evaluation.metrics.registry import METRICS, Scope, names
 from persistcal.evaluation.predictions import AnswerArrays, Array
+from persistcal.evaluation.runs import FullSet, OnContrastSet
 from persistcal.evaluation.samples import Sample
 from persistcal.evaluation.settings import EvaluationSettings
 
 MEMORY = 500_000_000  # bytes: the limit for the replicates of a block
+LARGE = 2_000  # effective groups of the rarer class
+PARTS = 10_000
+AT_ONCE = 500  # replicates of parts
 KEY_DECIMALS = 6  # of the values by which pseudo-questions are keyed
 LARGEST_BLOCK = 5_000  # replicates: larger blocks are not faster
 UNFINISHED = " …"  # ends the name of a part of a step
@@ -75,6 +84,56 @@ class Bootstrap:
             self.answers.groups, questions, block, seed=seed, among=self.n_replicates
         )
 
+    def is_large(self, classes: Iterable[NDArray[np.intp]]) -> bool:
+        """Return whether influences replace draws of questions, given those of each class."""
+        of = [draws.effective_groups(questions, self._group) for questions in classes]
+        return min(of, default=0) >= LARGE
+
+    def linear(self, influences: Iterable[tuple[NDArray[np.intp], Array]]) -> Array:
+        """Return what replicates add to values: (n, n_replicates).
+
+        `influences` are the questions of each value and their influences.
+        """
+        n_groups = int(self._group.max(initial=-1)) + 1
+        order, n = np.arange(n_groups), min(n_groups, PARTS)
+        if n < n_groups:
+            order = np.random.default_rng([self.settings.seed, 5]).permutation(n_groups) % n
+        part = order[self._group]
+        sums = np.array([np.bincount(part[asked], of, n) for asked, of in influences])
+        made = np.empty((len(sums), self.n_replicates))
+        for start in range(0, self.n_replicates, AT_ONCE):
+            block = range(start, min(start + AT_ONCE, self.n_replicates))
+            counts = draws.draw_counts(n, self.n_replicates, block, seed=self.settings.seed)
+            made[:, block.start : block.stop] = sums @ (counts - 1.0)
+        return made
+
+    def _expand(
+        self,
+        scope: Scope,
+        metrics: Iterable[str],
+        values: Mapping[str, Array],
+        parts: Sequence[Component],
+        runs: Sequence[Sequence[FullSet] | Sequence[OnContrastSet]],
+    ) -> dict[str, Array]:
+        """Return linear replicates of metrics, means over the sets of `runs`, of large studies.
+
+        The runs of all sets are of the questions of `parts`, in this order.
+        """
+        chosen = [name for name in metrics if METRICS[name].has_influence]
+        classes = (q for of in parts for q in np.split(of.questions, [of.n_first]))
+        if not chosen or not self.is_large(classes):
+            return {}
+        questions = np.concatenate([of.questions for of in parts])
+        by_piece = (
+            [METRICS[name].influence(of_set[i], scope) / len(runs) for of_set in runs]
+            for name in chosen
+            for i in range(self._shape[0])
+        )
+        added = self.linear((questions, np.concatenate(of)) for of in by_piece)
+        by_name = zip(chosen, added.reshape(len(chosen), *self._shape), strict=True)
+        ends = {name: METRICS[name].bounds or (-np.inf, np.inf) for name in chosen}
+        return {name: np.clip(values[name] + of, *ends[name]) for name, of in by_name}
+
     def samples(self, values: Array, drawn: Array) -> Samples:
         """Return the sample of each estimator from values of its runs, and replicates of them.
 
@@ -102,7 +161,10 @@ class Bootstrap:
         among = {name: set(defining(name, [of.pair for of in sets])) for name in chosen}
         values = self._mean(sets, among, count_once)
         drawn = {name: np.full(self._shape, np.nan) for name in chosen}
-        plain = {n: among[n] for n in chosen if METRICS[n].draws == "questions"}
+        changed = [of.pair.part for of in sets]
+        linear = self._expand("contrast", chosen, values, changed, [of.runs for of in sets])
+        left = [name for name in chosen if name not in linear]
+        plain = {n: among[n] for n in left if METRICS[n].draws == "questions"}
         largest = max((of.pair.counts.changed for of in sets), default=0)
         if plain and sets:
             each = len(self.answers.questions) + 2 * largest + 2_000
@@ -110,9 +172,10 @@ class Bootstrap:
                 found = self._mean(sets, plain, partial(self._counts_of, block))
                 for name, of_runs in found.items():
                     drawn[name][:, block.start : block.stop] = of_runs
-        both = [name for name in chosen if METRICS[name].both_directions]
+        both = [name for name in left if METRICS[name].both_directions]
         if both and self.has_both_directions([sets[i].pair for i in among[both[0]]]):
             drawn |= self._directions(both, [sets[i] for i in sorted(among[both[0]])])
+        drawn |= linear
         return {name: self.samples(values[name][:, 0], drawn[name]) for name in chosen}
 
     def apply_full(self, data: Aligned) -> dict[str, Samples]:
@@ -121,8 +184,10 @@ class Bootstrap:
         values = compute("full", runs, pool(count_once, parts))
         drawn = {name: np.full(self._shape, np.nan) for name in values}
         plain = [name for name in values if METRICS[name].has_interval]
+        drawn |= (linear := self._expand("full", plain, values, parts, [runs]))
+        plain = [name for name in plain if name not in linear]
         each = len(self.answers.questions) + sum(part.size for part in parts) + 2_000
-        for block in blocks(self.n_replicates, each):
+        for block in blocks(self.n_replicates, each) if plain else ():
             counts = pool(partial(self._counts_of, block), parts)
             for name, of_runs in compute("full", runs, counts, chosen=plain).items():
                 drawn[name][:, block.start : block.stop] = of_runs

@@ -40,7 +40,7 @@ from numpy.typing import NDArray
 
 from persistcal.evaluation.predictions import Array, Mask
 from persistcal.evaluation.threads import in_threads
-from persistcal.evaluation.weighted import SMALL, auc, by_direction
+from persistcal.evaluation.weighted import auc, by_direction
 
 # A question is drawn once per replicate on average, so 255 is never reached.
 Counts = NDArray[np.uint8]
@@ -115,32 +115,21 @@ def draw_sequences(
     """
     counts = np.empty((n_questions, len(replicates)), np.uint8)
     before, after = np.empty((2, len(replicates), window), np.min_scalar_type(n_questions))
-    count = _tally if n_questions * len(replicates) <= SMALL else _tally_many
 
     def draw(start: int) -> None:
         # rows are replicates until a block is full: writing columns one by one is slow
         chunk = replicates[start : start + AT_ONCE]
-        block = np.zeros((len(chunk), n_questions), np.uint8)
+        block = np.empty((len(chunk), n_questions), np.uint8)
         for row, replicate in enumerate(chunk):
             rng = np.random.default_rng([seed, replicate])
             sequence = rng.integers(n_questions, size=n_questions + window, dtype=np.uint32)
-            count(sequence[:n_questions], block[row])
+            block[row] = np.bincount(sequence[:n_questions], minlength=n_questions)
             before[start + row] = sequence[n_questions - window : n_questions][::-1]
             after[start + row] = sequence[n_questions:]
         counts[:, start : start + len(chunk)] = block.T
 
     in_threads(draw, range(0, len(replicates), AT_ONCE), size=AT_ONCE * n_questions)
     return Sequences(seed, replicates, counts, before, after)
-
-
-def _tally(drawn: NDArray[np.uint32], counts: Counts) -> None:
-    counts += np.bincount(drawn, minlength=len(counts)).astype(np.uint8)
-
-
-def _tally_many(drawn: NDArray[np.uint32], counts: Counts) -> None:
-    from persistcal.evaluation.loops import tally
-
-    tally(drawn, counts)
 
 
 def draw_counts(n_questions: int, among: int, replicates: range, *, seed: int) -> Counts:
@@ -204,6 +193,18 @@ def count_groups(part: Component, groups: NDArray[np.intp]) -> tuple[int, int]:
         len(np.unique(question_groups[rows])) for rows in (part.is_first, ~part.is_first)
     )
     return n_first, n_second
+
+
+def effective_groups(questions: NDArray[np.intp], groups: NDArray[np.intp]) -> float:
+    """Return the number of groups of questions; fewer count if their sizes differ.
+
+    >>> effective_groups(np.arange(4), np.array([0, 0, 1, 1]))
+    2.0
+    >>> round(effective_groups(np.arange(12), np.repeat([0, 1, 2], [10, 1, 1])), 2)
+    1.41
+    """
+    sizes = np.bincount(groups[questions]).astype(float)
+    return float(sizes.sum() ** 2 / max(1.0, (sizes**2).sum()))
 
 
 def group_sizes(part: Component, groups: NDArray[np.intp]) -> tuple[float, float]:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from persistcal.evaluation.distributions import normal_quantile
 from persistcal.evaluation.draws import PSEUDO_AUC
-from persistcal.evaluation.predictions import Array
+from persistcal.evaluation.predictions import Array, Mask
 
 
 class Influence(NamedTuple):
@@ -122,6 +122,20 @@ def area_influence(
     )
     # the lower stratum wins with small values
     return above, below._replace(pseudo=below.pseudo[::-1])
+
+
+def auc_influence(confidence: Array, correct: Mask) -> Array:
+    """Return the influence of each answer on the AUC.
+
+    >>> auc_influence(np.array([0.9, 0.2, 0.5]), np.array([True, True, False])).tolist()
+    [0.25, -0.25, -0.0]
+    """
+    made = np.empty(len(confidence))
+    strata = confidence[correct], confidence[~correct]
+    for rows, own, others in ((correct, *strata), (~correct, *strata[::-1])):
+        wins = _share_below(own, others)
+        made[rows] = (1 if rows is correct else -1) * (wins - wins.mean()) / len(own)
+    return made
 
 
 def _share_below(values: Array, others: Array) -> Array:

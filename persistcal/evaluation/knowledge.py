@@ -122,7 +122,8 @@ def sample_knowledge(sets: Sequence[RatedSet], bootstrap: Bootstrap) -> dict[str
             name: np.array([of.value for of in runs]) for name, runs in influences.items()
         }
         if _fewest(sets, strata) >= bootstrap.settings.min_direction:
-            drawn = _replicate(influences, bootstrap)
+            strata_of = (getattr(of.pair, name) for of in sets for name in STRATA)
+            drawn = _replicate(influences, bootstrap, bootstrap.is_large(strata_of))
     return {name: bootstrap.samples(values[name], drawn[name]) for name in STATISTICS}
 
 
@@ -172,7 +173,7 @@ def influence_of(
 
 
 def _replicate(
-    influences: Mapping[str, Sequence[Influence]], bootstrap: Bootstrap
+    influences: Mapping[str, Sequence[Influence]], bootstrap: Bootstrap, is_large: bool
 ) -> dict[str, Array]:
     """Return replicates of the statistics of all runs, (n_runs, n_replicates) each.
 
@@ -192,7 +193,10 @@ def _replicate(
         pseudo = rng.standard_gamma(PSEUDO_AUC, (2 * len(STRATA), n_replicates)) - PSEUDO_AUC
         drawn[rows] = np.array([of_runs[row].pseudo for row in rows]) @ pseudo
     every = np.arange(len(bootstrap.answers.groups))
-    for start in range(0, n_replicates, AT_ONCE):
+    if is_large:
+        drawn += (centre + questions.sum(axis=1))[:, None]
+        drawn += bootstrap.linear((every, of) for of in questions)
+    for start in () if is_large else range(0, n_replicates, AT_ONCE):
         block = range(start, min(start + AT_ONCE, n_replicates))
         weights = bootstrap.weights(every, block)
         drawn[:, block.start : block.stop] += centre[:, None] + questions @ weights

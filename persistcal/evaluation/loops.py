@@ -51,13 +51,6 @@ def count_pairs(
     return won, pairs
 
 
-@_compiled
-def tally(drawn: NDArray[np.unsignedinteger], counts: NDArray[np.uint8]) -> None:
-    """Count how often each question is drawn."""
-    for question in drawn:
-        counts[question] += 1
-
-
 def sum_bins(
     labels: NDArray[np.bool_], distance: Array, first: Integers
 ) -> tuple[Array, Array]:

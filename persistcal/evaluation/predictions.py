@@ -379,7 +379,7 @@ def _group_numbers(
     predictions: pd.DataFrame, question: NDArray[np.intp], n_questions: int
 ) -> NDArray[np.intp]:
     """Return the number of each question's group; questions without a group are alone."""
-    if "group" not in predictions:
+    if "group" not in predictions or not predictions["group"].ne("").any():
         return np.arange(n_questions)
     names = np.full(n_questions, "", object)
     given = predictions["group"].to_numpy(object)

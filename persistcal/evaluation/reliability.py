@@ -10,7 +10,7 @@ of calibration is the share of draws that reach the observed value.
 """
 
 from collections.abc import Iterator, Sequence
-from functools import partial
+from operator import methodcaller
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -167,22 +167,10 @@ def checkpoint_calibration(
     drawn = []
     labellings = list(map(Labellings, runs))
     for uniform in _uniforms(groups, n_draws, seed):
-        labels = [uniform < run[:, None] for run in runs]
-        values = [of.smooth_ece(right) for of, right in zip(labellings, labels, strict=True)]
-        drawn.append(np.mean(values, axis=0))
+        drawn.append(np.mean([of.draw(uniform) for of in labellings], axis=0))
     value = float(np.mean([smooth_ece(run, correct) for run in runs]))
     tested = compare_with_floor(value, np.concatenate(drawn))
     return CheckpointCalibration(value, *tested, float(np.mean(runs)), float(correct.mean()))
-
-
-def _arranged(confidence: Array) -> tuple[Array, Labellings]:
-    return confidence, Labellings(confidence)
-
-
-def _draw(uniform: Array, run: tuple[Array, Labellings]) -> Array:
-    """Return SmoothECE under drawn labels: right where a number is below the confidence."""
-    confidence, labellings = run
-    return labellings.smooth_ece(uniform < confidence[:, None])
 
 
 def _uniforms(groups: NDArray[np.intp], n_draws: int, seed: int) -> Iterator[Array]:
@@ -193,11 +181,11 @@ def _uniforms(groups: NDArray[np.intp], n_draws: int, seed: int) -> Iterator[Arr
     rng = np.random.default_rng(seed)
     _, group_number = np.unique(groups, return_inverse=True)
     n_groups = int(group_number.max(initial=-1)) + 1
+    is_alone = np.array_equal(group_number, np.arange(n_groups))
     block = max(1, min(BLOCK, MOST_NUMBERS // max(1, n_groups)))
-    starts = range(0, n_draws, block)
-    return (
-        rng.random((n_groups, min(block, n_draws - start)))[group_number] for start in starts
-    )
+    for start in range(0, n_draws, block):
+        drawn = rng.random((n_groups, min(block, n_draws - start)))
+        yield drawn if is_alone else drawn[group_number]
 
 
 def noise_floors(
@@ -216,7 +204,7 @@ def noise_floors(
     checkpoints = zip(data.parts, data.on_full[0].checkpoints, strict=True)
     parts = {
         MetricKey("odds", "full", METRIC): [
-            (part.questions, [_arranged(run.confidence[answered]) for run in data.on_full])
+            (part.questions, [Labellings(run.confidence[answered]) for run in data.on_full])
             for part, answered in checkpoints
         ]
     }
@@ -224,7 +212,7 @@ def noise_floors(
     for conditioning in settings.conditionings if defined else ():
         rated = data.rated(conditioning)
         parts[MetricKey(conditioning, "contrast", METRIC)] = [
-            (rated[i].pair.changed, [_arranged(run.earlier) for run in rated[i].runs])
+            (rated[i].pair.changed, [Labellings(run.earlier) for run in rated[i].runs])
             for i in defined
         ]
     drawn = {key: np.zeros((len(data.on_full), n_draws)) for key in parts}
@@ -233,8 +221,8 @@ def noise_floors(
         columns = slice(start, start + uniform.shape[1])
         for key, asked in parts.items():
             for questions, runs in asked:
-                chosen = uniform[questions]
-                values = in_threads(partial(_draw, chosen), runs, size=chosen.size)
+                draw = methodcaller("draw", chosen := uniform[questions])
+                values = in_threads(draw, runs, size=chosen.size)
                 drawn[key][:, columns] += np.array(values) / len(asked)
         start = columns.stop
     rows = []

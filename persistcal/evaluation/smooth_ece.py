@@ -104,6 +104,7 @@ class Labellings:
 
     def __init__(self, confidence: Array) -> None:
         """Arrange answers by their confidences, (n_answers,)."""
+        self._confidence = confidence
         self._order = np.argsort(confidence, kind="stable")
         stated = confidence[self._order]
         grids = {GRID, *map(n_grid_points, range(NARROWEST, COARSEST))}
@@ -116,6 +117,10 @@ class Labellings:
         self._sums = [np.add.reduceat(values, self._first)[:, None] for values in weighted]
         self._matrices: dict[int, tuple[sparse.csr_matrix, sparse.csr_matrix]] = {}
         self._start = (64, -0.5)
+
+    def draw(self, uniform: Array) -> Array:
+        """Return `smooth_ece` under labels: right where a number is below the confidence."""
+        return self.smooth_ece(uniform < self._confidence[:, None])
 
     def smooth_ece(self, correct: Mask) -> Array:
         """Return `smooth_ece` under each column of labels, (n_answers, n_columns)."""

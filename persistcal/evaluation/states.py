@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import combinations
+from itertools import chain, combinations
 from typing import NamedTuple
 
 import numpy as np
@@ -88,7 +88,15 @@ def resample_states(
                 if not np.isnan(confidence).any()
             }
         )
-    for block in [range(-1, 0), *blocks(n_replicates, 4 * n_questions + 10_000)]:
+    classes = (a[of] for a, right in zip(asked, labels, strict=True) for of in (right, ~right))
+    linear: list[str] = []
+    drawn = blocks(n_replicates, 4 * n_questions + 10_000)
+    is_large = bootstrap.is_large(classes)
+    if is_large:
+        linear = [name for name in with_interval if METRICS[name].has_influence]
+        with_interval = [name for name in with_interval if name not in linear]
+        drawn = drawn if with_interval else []
+    for block in [range(-1, 0), *drawn]:
         columns = slice(block.start + 1, block.stop + 1)
         chosen = metrics if block.start < 0 else with_interval
         for row, questions in enumerate(asked):
@@ -101,6 +109,18 @@ def resample_states(
                 for name, run_values in found.items():
                     for i, value in zip(runs[row], run_values, strict=True):
                         values[name, i][row, columns] = value
+    if is_large and n_replicates:
+        rows = range(len(states))
+        keys = [(row, name, i) for row in rows for name in linear for i in runs[row]]
+        added = bootstrap.linear(
+            chain(
+                ((asked[r], (labels[r] - labels[r].mean()) / len(labels[r])) for r in rows),
+                ((asked[r], METRICS[n].influence(runs[r][i], "full")) for r, n, i in keys),
+            )
+        )
+        accuracy[:, 1:] = accuracy[:, :1] + added[: len(states)]
+        for (row, name, i), of_run in zip(keys, added[len(states) :], strict=True):
+            values[name, i][row, 1:] = values[name, i][row, 0] + of_run
     made = {MeasuredSeries("", "", ACCURACY, ""): accuracy}
     for member, numbers in answers.rows.items():
         everywhere = [i for i in numbers if all(i in present for present in runs)]

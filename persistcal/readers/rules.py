@@ -327,6 +327,8 @@ def check_asks(rows: pd.DataFrame, *, greedy: bool = False) -> None:
     An ask of at most half of the questions, or of one checkpoint, is a control.
     """
     numbers = sorted(ask for ask in rows["ask"].unique() if ask < BY_A_STUDY)
+    if len(numbers) < 2:
+        return
     asks = [rows[rows["ask"] == ask] for ask in numbers]
     answers = [set(map(tuple, part[ANSWER].astype(str).to_numpy().tolist())) for part in asks]
     whole = [

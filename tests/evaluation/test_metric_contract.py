@@ -170,6 +170,12 @@ def test_an_incomplete_class_of_a_metric_is_refused(unregistered, attributes, la
         type("Incomplete", (Metric,), {"name": "incomplete"} | attributes)
 
 
+def test_a_metric_with_another_value_than_its_parents_has_no_influence(unregistered):
+    named = {"name": "other", "contrast": lambda self, run, weights: run.change @ weights}
+    assert not type("Other", (ChangeAUC,), named)().has_influence
+    assert type("Same", (ChangeAUC,), {"name": "same"})().has_influence
+
+
 def test_smooth_ece_is_replicated_only_for_the_papers_marks(predictions):
     settings = replace(SETTINGS, paper_marks=False)
     made = replicate_metrics(predictions, CHECKPOINTS, settings)

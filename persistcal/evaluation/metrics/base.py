@@ -6,7 +6,7 @@ config read the names: a method imports the arithmetic that it needs.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -101,7 +101,10 @@ class Metric:
 
     def __init_subclass__(cls) -> None:
         """Register a metric when its class is defined."""
-        if "name" in vars(cls):
+        own = vars(cls)
+        if "name" in own:
+            if "influence" not in own and {"contrast", "full", "weighted"} & own.keys():
+                setattr(cls, "influence", Metric.influence)  # noqa: B010 - a parent's is of another value
             cls._check()
             METRICS[cls.name] = cls()
 
@@ -133,6 +136,13 @@ class Metric:
         """Return the value on all questions, for each column of weights."""
         raise NotImplementedError
 
+    def influence(self, run: Any, scope: Scope) -> Array:  # noqa: ANN401
+        """Return the derivative of the value by the weight of each answer or question.
+
+        It is optional. In large studies it replaces resampling, see `Bootstrap`.
+        """
+        raise NotImplementedError
+
     def weighted(
         self,
         runs: Sequence[OnContrastSet],
@@ -160,6 +170,11 @@ class Metric:
     def has_beyond(self) -> bool:
         """Whether the metric can be corrected by a control."""
         return type(self).beyond is not Metric.beyond
+
+    @property
+    def has_influence(self) -> bool:
+        """Whether replicates can be made of influences."""
+        return self.has_interval and type(self).influence is not Metric.influence
 
     @property
     def has_interval(self) -> bool:
@@ -196,6 +211,18 @@ class Mean(Metric):
     def values(self, run: FullSet | OnContrastSet, scope: Scope) -> Array:
         """Return the values to average."""
         return getattr(self, f"{scope}_values")(run)
+
+    def influence(self, run: Any, scope: Scope) -> Array:  # noqa: ANN401
+        """Return how far each value is from the mean, of its direction if `balanced`."""
+        import numpy as np
+
+        values = self.values(run, scope)
+        classes = np.asarray(run.improvement if self.balanced else np.ones(len(values)), bool)
+        made = np.empty(len(values))
+        chosen = [rows for rows in (classes, ~classes) if rows.any()]
+        for rows in chosen:
+            made[rows] = (values[rows] - values[rows].mean()) / rows.sum() / len(chosen)
+        return made
 
 
 class BalancedMean(Mean):

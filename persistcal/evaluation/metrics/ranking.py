@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from persistcal.evaluation.metrics.base import SHARES, Corrected, Metric
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from persistcal.evaluation.draws import Pseudo
-    from persistcal.evaluation.metrics.base import ChanceFlips
+    from persistcal.evaluation.metrics.base import ChanceFlips, Scope
     from persistcal.evaluation.predictions import Array
     from persistcal.evaluation.runs import FullSet, OnContrastSet
 
@@ -45,6 +45,12 @@ class ChangeAUC(Metric):
         from persistcal.evaluation.weighted import auc
 
         return auc(run.change, run.improvement, weights=weights)
+
+    def influence(self, run: Any, scope: Scope) -> Array:  # noqa: ANN401
+        """Return the influence of each change."""
+        from persistcal.evaluation.influence import auc_influence
+
+        return auc_influence(run.change, run.improvement)
 
     def weighted(
         self,
@@ -126,3 +132,15 @@ class AUC(Metric):
         from persistcal.evaluation.weighted import auc
 
         return auc(run.confidence, run.correct, weights=weights)
+
+    def influence(self, run: Any, scope: Scope) -> Array:  # noqa: ANN401
+        """Return the influence of each answer, or of a question's two answers."""
+        import numpy as np
+
+        from persistcal.evaluation.influence import auc_influence
+
+        if scope == "full":
+            return auc_influence(run.confidence, run.correct)
+        stated = np.concatenate([run.earlier, run.later])
+        right = np.concatenate([~run.improvement, run.improvement])
+        return auc_influence(stated, right).reshape(2, -1).sum(axis=0)
