@@ -43,7 +43,7 @@ from numpy.typing import NDArray
 
 from persistcal.evaluation.aligned import RatedSet
 from persistcal.evaluation.blocks import Member
-from persistcal.evaluation.bootstrap import KEY_DECIMALS, Bootstrap, Samples
+from persistcal.evaluation.bootstrap import KEY_DECIMALS, Bootstrap, Samples, blocks
 from persistcal.evaluation.contrast import FourRows
 from persistcal.evaluation.draws import PSEUDO_AUC
 from persistcal.evaluation.influence import Influence, area_influence, change_of_ranks, ranks
@@ -196,8 +196,9 @@ def _replicate(
     if is_large:
         drawn += (centre + questions.sum(axis=1))[:, None]
         drawn += bootstrap.linear((every, of) for of in questions)
-    for start in () if is_large else range(0, n_replicates, AT_ONCE):
-        block = range(start, min(start + AT_ONCE, n_replicates))
+    at_once = min(AT_ONCE, len(blocks(n_replicates, 16 * len(every))[0]))
+    for start in () if is_large else range(0, n_replicates, at_once):
+        block = range(start, min(start + at_once, n_replicates))
         weights = bootstrap.weights(every, block)
         drawn[:, block.start : block.stop] += centre[:, None] + questions @ weights
     by_statistic = np.clip(drawn, 0, 1).reshape(-1, n_runs, n_replicates)

@@ -37,8 +37,8 @@ from persistcal.evaluation.threads import in_threads
 
 N_POINTS = 51  # on the curve, evenly spread over [0, 1]
 N_DRAWS = 500
-BLOCK = 100  # draws at a time, to save memory; fewer of more than 200,000 groups
-MOST_NUMBERS = 20_000_000  # of a block
+BLOCK = 100  # draws at a time, to save memory; fewer of more than 50,000 groups
+MOST_NUMBERS = 5_000_000  # of a block
 COLUMNS = 20  # replicates of a curve at a time: 160 MB of a million answers
 METRIC = "smece"
 FLOOR = ["noise_floor", "p_calibrated"]

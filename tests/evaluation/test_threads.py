@@ -28,11 +28,3 @@ def test_draws_in_threads_equal_draws_of_one_thread(monkeypatch, two_threads):
     for made, expected in zip(several[2:], single[2:], strict=True):
         assert np.array_equal(made, expected)
     assert np.array_equal(weights, draws.question_weights(groups, kept, range(200), seed=3))
-
-
-def test_large_and_small_studies_count_the_same_draws(monkeypatch):
-    small = draws.draw_sequences(40, range(70), seed=3, window=7)
-    monkeypatch.setattr(draws, "SMALL", 0)
-    assert np.array_equal(
-        draws.draw_sequences(40, range(70), seed=3, window=7).counts, small.counts
-    )
