@@ -133,9 +133,7 @@ def boost(model, tokens, log_factor):
     if not model.model.norm._forward_hooks:
         # With a constant last hidden unit, its output weights act as a bias.
         model.model.norm.register_forward_hook(
-            lambda module, args, out: torch.cat(
-                [out[..., :-1], torch.ones_like(out[..., :1])], 2
-            )
+            lambda module, _, out: torch.cat([out[..., :-1], torch.ones_like(out[..., :1])], 2)
         )
         torch.nn.init.zeros_(model.lm_head.weight[:, -1])
     with torch.no_grad():

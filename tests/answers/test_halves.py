@@ -20,9 +20,7 @@ def samples():
 
 
 def test_the_halves_of_five_samples_are_two_pairs_without_a_common_sample(samples):
-    first, second = (
-        halve_samples(samples, split=half, position=0) for half in ("half1", "half2")
-    )
+    first, second = (halve_samples(samples, split=s, position=0) for s in ("half1", "half2"))
     assert "split" not in first  # the file has the half's
     for half in (first, second):
         assert half.groupby("question_id")["beam"].apply(list).tolist() == [[0, 1], [0, 1]]

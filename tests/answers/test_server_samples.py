@@ -46,11 +46,9 @@ def test_each_sample_is_requested_once_with_its_seed_and_kept(fake):
     seeds = {seed for _, seed in fake.asked}
     assert len(seeds) == 12 and all(0 <= seed < 2**31 for seed in seeds)
     assert answers == [
-        [f" {answer(f'Fact {i}?', body['seed'])}" for body in samples_of_question]
+        [f" {answer(f'Fact {i}?', body['seed'])}" for body in bodies]
         for i in range(4)
-        for samples_of_question in [
-            sample_requests(prompts(4)[i], fake.served(), DRAWS).values()
-        ]
+        for bodies in [sample_requests(prompts(4)[i], fake.served(), DRAWS).values()]
     ]
     # Another order, fewer questions, more samples and no key give the same samples.
     assert texts(fake.sample(prompts(4)[::-1], n=3, api_key=""))[::-1] == answers

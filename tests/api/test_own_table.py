@@ -206,9 +206,7 @@ def test_every_function_refuses_wrong_settings_and_predictions(predictions, func
     with pytest.raises(ValueError, match="column 'correct' is missing"):
         function(predictions.drop(columns="correct"), CHECKPOINTS)
     for given in (None, [], "predictions.csv"):
-        with pytest.raises(
-            ValueError, match=r"^predictions: is \w+, not a DataFrame; give one "
-        ):
+        with pytest.raises(ValueError, match=r"^predictions: is \w+, not a DataFrame; give "):
             function(given, CHECKPOINTS)
 
 

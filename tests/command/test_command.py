@@ -36,9 +36,7 @@ FAST = ("--replicates", "200", "--min-contrast", "5")
 def predictions():
     rows = make_predictions(n=60).round({"confidence": 6})  # pandas keeps 10 digits in JSON
     rows["correct"] = rows["correct"].astype(int)
-    return rows[
-        [name for name in PREDICTIONS.names if name in rows and name != "train_dataset"]
-    ]
+    return rows[[name for name in PREDICTIONS.names if name in {*rows} - {"train_dataset"}]]
 
 
 def write_files(folder, predictions):

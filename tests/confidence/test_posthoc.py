@@ -148,9 +148,7 @@ def test_logistic_calibrators_maximise_the_likelihood_among_increasing_maps(meth
         return -np.mean(np.where(correct, np.log(likelihood), np.log(1 - likelihood)))
 
     starts = [[start] * len(bounds) for start in (0.1, 1.0)]
-    best = min(
-        (minimize(loss, start, bounds=bounds) for start in starts), key=lambda fit: fit.fun
-    )
+    best = min((minimize(loss, x, bounds=bounds) for x in starts), key=lambda fit: fit.fun)
     calibrated = calibrate(method, p, correct, p)
     np.testing.assert_allclose(calibrated, beta_map(abc(*best.x), p), atol=2e-3)
     assert (np.diff(calibrated[np.argsort(p)]) >= -1e-12).all()

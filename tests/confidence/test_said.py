@@ -170,9 +170,7 @@ def rated(function, replies, **changes):
     ]
     table = pd.DataFrame(rows, columns=["question_id", "sample", "text"])
     beams = pd.DataFrame({"question_id": [], "logprob": [], "text": []})
-    tables = (
-        of_each({"m": frame}) for frame in (beams, CLUSTERS, CLUSTERS.assign(split="test"))
-    )
+    tables = (of_each({"m": rows}) for rows in (beams, CLUSTERS, CLUSTERS.assign(split="test")))
     settings = {"estimator": "mine", "dataset": "quiz", "read": ["m"], "earlier": []}
     settings |= {"evaluation": ["m"], "equivalence": {}, "function": function, **changes}
     settings |= registration_of(function).for_jobs()

@@ -112,9 +112,7 @@ def test_eccentricity_counts_eigenvalues_below_nine_tenths(shared, expected):
 @pytest.mark.parametrize("seed", range(2))
 def test_lexical_similarity_equals_lm_polygraph(seed):
     texts, _, _ = draw(seed)
-    matrix = np.array(
-        [[rouge_l(*sorted((first, second))) for second in texts] for first in texts]
-    )
+    matrix = np.array([[rouge_l(*sorted((a, b))) for b in texts] for a in texts])
     expected = peer_value("lexical_similarity", "LexicalSimilarity", {"sample_texts": [texts]})
     assert uncertainty.mean_similarity(matrix, equal(8)) == pytest.approx(-expected)
 

@@ -27,9 +27,7 @@ SETTINGS = EvaluationSettings(min_contrast=1, n_replicates=200, seed=1, paper_ma
 
 def test_partly_copied_answers_only_move_with_the_labels():
     rng = np.random.default_rng(0)
-    honest, copied = (
-        claim(ask_twice(CHANGED, rng, n=600, copied=share)) for share in (0.0, 0.6)
-    )
+    honest, copied = (claim(ask_twice(CHANGED, rng, n=600, copied=s)) for s in (0.0, 0.6))
     assert (honest["word"], honest["basis"]) == ("followed", "cross")
     assert (copied["word"], copied["basis"]) == ("moved with the labels", "copies")
     assert copied["alike"] == pytest.approx(0.6, abs=0.05) and copied["alike_between"] < 0.01

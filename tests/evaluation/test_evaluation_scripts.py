@@ -56,9 +56,7 @@ def digest_of_draws(rows, checkpoints, settings):
 
 
 def test_the_digest_of_draws_depends_on_every_setting_of_the_draws():
-    rows, coarse = (
-        make_predictions(40).query(f"estimator == '{e}'") for e in ("own", "coarse")
-    )
+    rows, coarse = (make_predictions(40).query("estimator == @e") for e in ("own", "coarse"))
     drawn = digest_of_draws(rows, CHECKPOINTS, SETTINGS)
     assert digest_of_draws(coarse.iloc[::-1], CHECKPOINTS, SETTINGS) == drawn
     changes = [{"seed": 4}, {"n_replicates": 21}, {"min_contrast": 6}, {"pairs": "first"}]
@@ -71,9 +69,7 @@ def test_the_digest_of_draws_depends_on_every_setting_of_the_draws():
 
 
 def test_estimators_with_different_questions_are_not_compared():
-    rows, coarse = (
-        make_predictions(40).query(f"estimator == '{e}'") for e in ("own", "coarse")
-    )
+    rows, coarse = (make_predictions(40).query("estimator == @e") for e in ("own", "coarse"))
     coarse = coarse[coarse["question_id"] != "q0003"]
     message = r"('own'.*'coarse'|'coarse'.*'own').*run evaluate_estimator again"
     with pytest.raises(UnpairedError, match=message):

@@ -175,9 +175,7 @@ WORKED = {
 
 def two_versions(confidence, correct):
     """Return predictions of two checkpoints, from arrays of shape (2, n_questions)."""
-    by_checkpoint = (
-        dict(zip(("v1", "v2"), rows, strict=True)) for rows in (confidence, correct)
-    )
+    by_checkpoint = (dict(zip(("v1", "v2"), r, strict=True)) for r in (confidence, correct))
     return table_of_arrays(*by_checkpoint, train_dataset="d", estimator="mine")
 
 

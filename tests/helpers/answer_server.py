@@ -126,9 +126,7 @@ class FakeModel:
             replies=f"{self.folder}/replies",
             api_key=api_key,
         )
-        return [
-            [s for key in requests for s in samples[key]] for requests in requests_by_question
-        ]
+        return [[s for key in keys for s in samples[key]] for keys in requests_by_question]
 
     @property
     def booked(self):

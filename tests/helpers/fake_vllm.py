@@ -40,9 +40,7 @@ class LLM:
             ]
         assert (sampling.temperature, sampling.max_tokens) == (0.0, 1)
         self.steps.append(len(prompts))
-        return [
-            self.answer(prompt["prompt_token_ids"], sampling.logprobs) for prompt in prompts
-        ]
+        return [self.answer(p["prompt_token_ids"], sampling.logprobs) for p in prompts]
 
     def draw(self, prompt, sampling, index):
         """Draw a sample of a request, whose seed counts up like vLLM's."""

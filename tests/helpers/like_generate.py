@@ -8,9 +8,7 @@ from persistcal.answers.decode import Search, generate_beams
 
 def one_by_one(model, tokenizer, prompts, **sizes):
     """Return the reference beams: `generate` on one whole prompt at a time."""
-    return [
-        beams for prompt in prompts for beams in generate(model, tokenizer, [prompt], **sizes)
-    ]
+    return [beams for text in prompts for beams in generate(model, tokenizer, [text], **sizes)]
 
 
 def assert_same_beams(beams, expected):

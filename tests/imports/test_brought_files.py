@@ -232,13 +232,9 @@ def test_a_few_large_numbers_make_no_scale_of_probabilities(predictions, tmp_pat
         confidence=predictions["confidence"].where(predictions.index > 2, 47)
     )
     path = write(tmp_path, rows, "csv")
-    with pytest.raises(
-        UserTableError, match=r"number in \[0, 1\] \(3 of 80 values are above 1"
-    ):
+    with pytest.raises(UserTableError, match=r"number in \[0, 1\] \(3 of 80 values are above"):
         read_confidences(path)
-    with pytest.raises(
-        UserTableError, match="only 3 of 40 confidence of m1, a, mine is above 1"
-    ):
+    with pytest.raises(UserTableError, match="only 3 of 40 confidence of m1, a, mine is above"):
         read_confidences(path, scale=Scale(0, 100))
 
 
@@ -506,9 +502,7 @@ def test_a_folder_with_a_file_per_estimator_is_no_folder_of_datasets(predictions
 def test_a_label_of_an_answer_that_was_not_attempted_has_a_remedy(predictions, tmp_path):
     rows = predictions.assign(correct=predictions["correct"].astype(object))
     rows.loc[3, "correct"] = "NOT_ATTEMPTED"
-    with pytest.raises(
-        UserTableError, match=r"row 4: 'NOT_ATTEMPTED'.* nothing .*--missing drop"
-    ):
+    with pytest.raises(UserTableError, match=r"row 4: 'NOT_ATTEMPTED'.* .*--missing drop"):
         read_study([write(tmp_path, rows, "csv")])
     rows.loc[3, "correct"] = ""
     study = read_study([write(tmp_path, rows, "csv")], Reading(missing="drop"))
@@ -946,9 +940,7 @@ def test_an_empty_file_of_requests_is_refused(tmp_path):
     line = {"doc_id": 0, "native_id": "q0", "model_output": [], "label": 0}
     log = write_rows(tmp_path / "quiz-predictions.jsonl", [line])
     (tmp_path / "quiz-requests.jsonl").touch()
-    with pytest.raises(
-        UserTableError, match=r"requests\.jsonl is empty; .* or delete the file"
-    ):
+    with pytest.raises(UserTableError, match=r"requests\.jsonl is empty; .* delete the file"):
         read_study([log])
 
 

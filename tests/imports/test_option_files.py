@@ -49,9 +49,7 @@ def write(folder, rows, kind="jsonl", name="options"):
 def run(folder, entries, *, checkpoints="ab", normalisation="none", needs=None, equal=False):
     """Import files and return the tables of each checkpoint."""
     study = wanted(checkpoints, needs=needs)
-    subjects = [
-        {**row, "split": split} for row in study.answered for split in ("train", "test")
-    ]
+    subjects = [{**row, "split": s} for row in study.answered for s in ("train", "test")]
     outputs = {
         n: [f"{folder}/{n}/{s['checkpoint']}/{s['split']}.parquet" for s in subjects]
         for n in TABLES

@@ -115,9 +115,7 @@ def judged_labels(folder, rows, *texts):
 
 def test_given_labels_are_kept_and_the_judge_labels_the_other_answers(tmp_path):
     """The reference of q0 is Lima, so the lexical judge would call Oslo incorrect."""
-    rows = [
-        row | {"label": "correct"} if row["question_id"] == "q0" else row for row in valid()
-    ]
+    rows = [r | {"label": "correct"} if r["question_id"] == "q0" else r for r in valid()]
     labels = judged_labels(tmp_path, rows, ("q0", "OSLO"), ("q1", "Oslo"))
     assert labels == [["correct", "given"], ["correct", "lexical"]]
 

@@ -100,9 +100,7 @@ def test_labels_can_be_numbers_or_booleans(tmp_path, suffix, labels):
 def test_a_job_writes_predictions_per_model_and_answers_per_checkpoint(tmp_path):
     valid().to_csv(tmp_path / "p.csv", index=False)
     models = [{"model": m, "dataset": "quiz"} for m in CHECKPOINTS]
-    checkpoints = [
-        {**model, "checkpoint": c, "split": "test"} for model in models for c in "ab"
-    ]
+    checkpoints = [{**m, "checkpoint": c, "split": "test"} for m in models for c in "ab"]
     subjects = {"predictions": models, "answers": checkpoints}
     outputs = {
         name: [str(tmp_path / f"{name}{i}") for i in range(len(files))]

@@ -145,9 +145,7 @@ def test_batches_that_always_expire_stop_the_job(fake):
 
 
 def test_a_refused_request_stops_the_job_after_other_replies_are_kept(fake):
-    fake.finishers = [
-        lambda lines: (lines[1:], [failed_line(lines[0], 400, "odd")], "completed")
-    ]
+    fake.finishers = [lambda rows: (rows[1:], [failed_line(rows[0], 400, "odd")], "completed")]
     with pytest.raises(JudgeError, match="it is odd"):
         fake.ask(candidates(3))
     assert fake.ask(candidates(3)) == "RWR"

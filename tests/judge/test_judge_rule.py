@@ -138,9 +138,7 @@ class Initials(Backend):
     needs = ("model",)
 
     def label(self, rows):
-        is_correct = [
-            any(answer[0] == truth[0] for truth in truths) for _, truths, answer in rows
-        ]
+        is_correct = [any(answer[0] == t[0] for t in truths) for _, truths, answer in rows]
         return [("correct" if r else "incorrect", self.settings["model"]) for r in is_correct]
 
 

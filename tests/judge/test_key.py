@@ -17,9 +17,7 @@ from study.schema import ConfigError
 
 @pytest.mark.parametrize("key", ["sk-\u200babcdefgh", "sk-abcdef\nhi", "sk-“abcdef”"])
 def test_a_key_that_cannot_be_sent_is_refused_before_any_request(fake, key):
-    with pytest.raises(
-        JudgeError, match=r"JUDGE_KEY cannot be sent.*character \d"
-    ) as error_info:
+    with pytest.raises(JudgeError, match=r"JUDGE_KEY cannot be sent.*character") as error_info:
         fake.ask(candidates(3), api_key=key)
     assert "abcdef" not in str(error_info.value)
     assert (fake.kept, fake.booked) == (0, 0)

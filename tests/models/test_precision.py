@@ -30,9 +30,7 @@ def test_logits_and_gradients_equal_those_of_the_model_in_float32(kind):
         assert torch.equal(mixed(TOKENS).logits, exact(TOKENS).logits)
         assert exact(TOKENS).logits.dtype == torch.float32
     # Only the matrices of linear layers stay in bfloat16, and not the head.
-    bfloat16_weights = {
-        name for name, p in mixed.named_parameters() if p.dtype == torch.bfloat16
-    }
+    bfloat16_weights = {n for n, p in mixed.named_parameters() if p.dtype == torch.bfloat16}
 
     assert bfloat16_weights == {
         n for n, _ in mixed.named_parameters() if n.endswith("_proj.weight")

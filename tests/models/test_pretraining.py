@@ -119,9 +119,7 @@ def test_wrong_answers_are_answers_of_facts_that_are_not_left_out():
 def read_ratings(corpus, n_documents, step=0, n_steps=1):
     """Return question, answer and rating of the documents in the confidence format."""
     texts = corpus.documents(n_documents, step=step, n_steps=n_steps)
-    rows = [
-        [line.split(": ")[1] for line in text.split("\n")] for text in texts if text[0] == "Q"
-    ]
+    rows = [[line.split(": ")[1] for line in t.split("\n")] for t in texts if t[0] == "Q"]
     return pd.DataFrame(rows, columns=["question", "answer", "rating"])
 
 

@@ -21,9 +21,7 @@ from persistcal.training.train import Optimisation, prepare, train_adapter
 
 TOKENIZER = tiny_tokenizer()
 DIGITS = digit_tokens(TOKENIZER)
-TEXTS = [
-    confidence_prompt(TEMPLATE, f"Is it so {i}?", a) for i in range(8) for a in ("y", "n o")
-]
+TEXTS = [confidence_prompt(TEMPLATE, f"Is it {i}?", a) for i in range(8) for a in ("y", "n o")]
 PROMPTS = TOKENIZER(TEXTS)["input_ids"]
 # the message of a GPU's allocator, and the message of a library that called the driver
 MESSAGES = [None, "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"]

@@ -121,9 +121,7 @@ def atlas_tables(facts):
 def ranked_facts():
     """Return 40 facts of a relation by falling weight; two of every four share an answer."""
     numbers = np.arange(40)
-    facts = pd.DataFrame(
-        {"question_id": [f"q{n:02}" for n in numbers], "weight": 40.0 - numbers}
-    )
+    facts = pd.DataFrame({"question_id": [f"q{n:02}" for n in numbers], "weight": 40 - numbers})
     answer = np.where(numbers % 4 < 2, "often", numbers.astype(str))
     return facts.assign(relation="r", group="Asia", split="train", answer=answer)
 

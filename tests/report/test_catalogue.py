@@ -118,9 +118,7 @@ def test_an_edit_reruns_the_figures_and_tables_of_its_module(own_module, tmp_pat
     edited = project / own_module.relative_to(tmp_path)
     edited.write_text(FUNCTIONS.replace("% {", "%% {"), encoding="utf-8")
     sources = {"contrast_sets": ["a.csv"]}
-    original, changed = (
-        plan(folder, sources, views)["table"] for folder in (tmp_path, project)
-    )
+    original, changed = (plan(path, sources, views)["table"] for path in (tmp_path, project))
     assert changed["flips_quiz"]["code"] != original["flips_quiz"]["code"]
     assert changed["other_quiz"] == original["other_quiz"]
 

@@ -201,9 +201,7 @@ def every_table():
         make_example(layout=layout)[0] for layout in ("models_as_blocks", "models_as_columns")
     ]
     plain_tables = [sizes_of_d(), checkpoints_of_m()]
-    plain_tables += [
-        questions_of_quiz(f"question_{kind}") for kind in ("categories", "examples")
-    ]
+    plain_tables += [questions_of_quiz(f"question_{k}") for k in ("categories", "examples")]
     return results + [table.tex for table in plain_tables]
 
 

@@ -31,7 +31,7 @@ def resources():
 @pytest.mark.parametrize("model", MODELS)
 def test_the_shape_of_a_model_agrees_with_its_number_of_parameters(model):
     assert shape_of(MODELS[model]).weights == pytest.approx(
-        MODELS[model]["parameters"], rel=0.005
+        MODELS[model]["parameters"], rel=5e-3
     )
 
 

@@ -117,9 +117,7 @@ def test_unknown_recipes_are_refused(change, message):
 
 
 def test_random_labels_replace_those_of_the_later_checkpoint_by_fair_flips():
-    questions = {
-        f"q{i}": TrainingQuestion(("a", "b"), (0.5, 0.5), (1.0, 1.0)) for i in range(500)
-    }
+    questions = {f"q{i}": TrainingQuestion(("a", "b"), (0.5, 0.5), (1, 1)) for i in range(500)}
 
     def labels(seed, later="late"):
         sources = recipe_data(

@@ -69,9 +69,7 @@ def test_dry_runs_need_no_package_but_snakemake(site, tmp_path):
         (tmp_path / "config" / name).symlink_to(ROOT / "config" / name)
     words = ["--dry-run", "--quiet", "rules", "--cores", "1"]
     words += ["--snakefile", str(ROOT / "Snakefile"), "--directory", str(tmp_path), "all"]
-    overlays = [
-        ["--configfile", *(str(ROOT / path) for path in c)] if c else [] for c in CONFIGS
-    ]
+    overlays = [["--configfile", *(str(ROOT / p) for p in c)] if c else [] for c in CONFIGS]
     runs = json.dumps([[*words, *overlay] for overlay in overlays])
     output = python("-S", "-c", RUNS, runs, PYTHONPATH=str(site))
     # a dry run lists its jobs at the beginning and at the end
