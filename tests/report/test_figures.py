@@ -3,10 +3,10 @@
 import pandas as pd
 import pytest
 from draw_figure import draw_figure
-from figure_files import files_of
 from matplotlib.colors import to_hex
 from PIL import Image
 
+from persistcal.report.drawing import Drawing
 from persistcal.report.figures import (
     EARLIER,
     EVALUATION,
@@ -28,6 +28,15 @@ CHECKPOINTS = {
 EVALUATED = {"m": ["y"], "n": ["x", "y"]}
 PLACES = {kind: LABELS[kind] for kind in ("models", "datasets")}
 ACCURACY = {"described": CHECKPOINTS, "evaluation": EVALUATED, **PLACES}
+
+
+def files_of(figure, folder):
+    """Return the bytes of a figure's PDF and PNG, as jobs write them."""
+    (writer,) = Drawing.__metadata__
+    paths = {kind: folder / f"figure.{kind}" for kind in ("pdf", "png")}
+    for path in paths.values():
+        writer.write(figure, str(path), {})
+    return {kind: path.read_bytes() for kind, path in paths.items()}
 
 
 def accuracies():

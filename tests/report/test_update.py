@@ -5,11 +5,12 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from claimed import claim_rows
 from measuring import arrange_part, members
 from synthetic_study import replicates_of
 
+from persistcal.evaluation.claims import METRICS
 from persistcal.evaluation.findings import about_update, find_update, read_finding
+from persistcal.evaluation.knowledge import STATISTICS
 from persistcal.evaluation.metrics.registry import MetricKey
 from persistcal.evaluation.predictions import Series
 from persistcal.evaluation.settings import EvaluationSettings
@@ -34,6 +35,30 @@ CONFIDENCE = {
     "a": [0.2, 0.2, 0.2, 0.3, 0.5, 0.7, 0.7, 0.5, 0.5],
     "b": [0.3, 0.4, 0.5, 0.1 + 0.2, 0.4, 0.6, 0.8, 0.5, 0.5],
 }
+
+USUAL = (0.75, 0.6, 0.9)  # value and ends of a statistic above chance
+NUMBERS = {  # other columns of CLAIMS
+    **{"n_compared": 1, "n_seeds": 0, "halvings": 1, "improvement": 5, "regression": 2},
+    **{"other_improvement": None, "other_regression": None, "left_out": 0, "repeated": 0},
+    **{"flipped": 0, "alike": np.nan, "alike_between": np.nan, "by_chance": np.nan},
+}
+
+
+def claim_rows(word, basis="one ask", *, estimator="own", lacking="", **given):
+    """Return the rows of an estimator with a word.
+
+    `given` are statistics, above chance by default, `counts` of gained and lost questions of
+    both asks, and other columns of `NUMBERS`.
+    """
+    counts = dict(zip(list(NUMBERS)[3:7], given.pop("counts", (5, 2, None, None)), strict=True))
+    numbers = NUMBERS | counts
+    numbers |= {name: given.pop(name) for name in NUMBERS.keys() & given.keys()}
+    rows = []
+    for metric in (*METRICS, *STATISTICS):
+        value, low, high = given.get(metric, USUAL)
+        place = ["quiz", estimator, "one ask", metric, value, low, high, low, high]
+        rows.append([*place, *numbers.values(), basis, word, lacking])
+    return pd.DataFrame(rows, columns=artifacts.CLAIMS.but("model", "dataset"))
 
 
 def part_of(right, confidence, *, pairs="all", seeds=(0,)):
