@@ -1,14 +1,14 @@
-"""What is said if a second ask is partly copied, or covers a part of the answers.
+"""Simulate a second ask that is partly copied, or covers a part of the answers.
 
     python -m benchmarks.asked_again [--studies 40] [--replicates 200]
 
-writes the table of docs/validation.md. *Two asks*: each version samples one of six answers
-twice. Its confidence is the answer's probability, alone (a number per answer) or with noise, or
-rounded to a digit. A share of the second answers can be copied. *Part*: in each ask a share of
-the answers is drawn anew, and some answers of the later version are asked again.
+writes the table of docs/validation.md. *Two asks*: each version samples an answer twice, from
+six possible ones. The confidence is the answer's probability, with or without noise, or rounded
+to a digit. A share of the second answers can be copied. *Part*: in each ask a share of the
+answers is drawn again, and the later version answers some questions twice.
 
-Columns are shares of studies in per cent: with the words *followed* and *moved with the
-labels*, and, of two asks, in which copies are found.
+Columns are shares of studies in per cent: the words *followed* and *moved with the labels*, and
+copies that were found.
 """
 
 import argparse
@@ -85,7 +85,7 @@ def ask_a_part(
 
 
 def claim(rows: pd.DataFrame, *, replicates: int = 200, determinism: str = "") -> pd.Series:
-    """Return the row of *moved* on which the word rests."""
+    """Return the row of *moved* with the word."""
     settings = EvaluationSettings(
         min_contrast=1, n_replicates=replicates, seed=1, paper_marks=False
     )

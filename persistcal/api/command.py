@@ -440,13 +440,9 @@ def page(files: Sequence[str], out: str, **options: Any) -> None:  # noqa: ANN40
 def plan(
     questions: int,
     changed: tuple[int, int] | None,
-    accuracy: float,
-    agreement: float,
-    auc: float,
-    ties: float,
-    estimators: int,
     difference: float | None,
     results: tuple[str, int] | None,
+    **guesses: Any,  # noqa: ANN401
 ) -> None:
     """Print which differences a study could find, before it is run."""
     from persistcal.evaluation import power
@@ -459,7 +455,7 @@ def plan(
         lines = _plan_from_results(*results, questions, difference)
     else:
         gained, lost = changed or 2 * (max(1, questions // 10),)
-        guess = power.Guess(questions, gained, lost, accuracy, agreement, auc, estimators, ties)
+        guess = power.Guess(questions, gained, lost, **guesses)
         lines = _plan_from_guess(guess, difference)
     text = "\n".join(lines)
     click.echo(f"Found in 80 % of studies of {questions:,} questions:\n{text}")

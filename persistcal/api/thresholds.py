@@ -351,9 +351,8 @@ class Relabelling:
         check_target(precision, delta)
         if len(self.confidence) > 1:
             raise ValueError("a label curve is of one estimator; keep one name at --estimator.")
-        [confidence] = self.confidence.values()
         return relabelling.measure_label_curve(
-            confidence,
+            next(iter(self.confidence.values())),
             self.correct,
             precision=precision,
             delta=delta,
@@ -377,12 +376,13 @@ class Relabelling:
         sizes = seen.loc[seen[DRAWN_FROM] == source, "n_labels"].tolist()
         look = relabelling.take_look(n_labels, planned, sizes, delta)
         look = look._replace(level=look.level / len(self.confidence))
+        levels = seen[[DRAWN_FROM, "n_labels", "estimator", "level"]].to_numpy().tolist()
         looks: dict[Any, float] = {}
-        for *key, level in seen[[DRAWN_FROM, "n_labels", "estimator", "level"]].to_numpy():
+        for *key, level in [
+            *levels,
+            *([source, n_labels, k, look.level] for k in self.confidence),
+        ]:
             looks[tuple(key)] = max(level, looks.get(tuple(key), 0))
-        for name in self.confidence:
-            look_of = source, n_labels, name
-            looks[look_of] = max(look.level, looks.get(look_of, 0))
         total, n_looks = sum(looks.values()), len({key[:2] for key in looks})
         error = f"error probability {chance(look.level * len(self.confidence))}"
         if len(self.confidence) > 1:

@@ -1,7 +1,7 @@
-"""Calibration by gaps: mean confidence minus accuracy, of all answers and by confidence.
+"""Gaps of calibration: mean confidence minus accuracy, in all answers and by confidence.
 
-A mean can hide errors that cancel, so up to five equal groups of answers by confidence have a
-gap of their own. Answers with the same confidence stay together.
+Errors can cancel in a mean. Up to five equal groups of answers by confidence therefore have
+separate gaps. Answers with the same confidence stay together.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ N_GROUPS = 5
 
 
 class CalibrationGap(NamedTuple):
-    """Mean confidence and accuracy of some answers, and the interval of their difference."""
+    """Mean confidence and accuracy of answers, and an interval of the difference."""
 
     confidence: float
     accuracy: float
@@ -44,7 +44,7 @@ def measure_gaps(
 ) -> list[CalibrationGap]:
     """Return the gap of all answers, then of each group by confidence, the lowest first.
 
-    The 95 % intervals hold at once, for all gaps and `n_compared` estimators (Bonferroni).
+    The 95 % intervals are simultaneous, for all gaps and `n_compared` estimators (Bonferroni).
 
     Parameters
     ----------
@@ -53,17 +53,17 @@ def measure_gaps(
     correct, groups : ndarray of shape (n_answers,)
         Answers of one group are right or wrong together.
     n_compared : int, default=1
-        Estimators whose intervals hold at once.
+        Estimators with simultaneous intervals.
 
     Notes
     -----
-    The interval is Clopper–Pearson's of the accuracy. It counts as many answers as give the
-    variance of the mean error, at most those that there are, and fewer if the answers of a
-    group err together.
+    The interval is Clopper–Pearson's of the accuracy, for a number of answers with the variance
+    of the mean error. The number is never larger than the real one. It is smaller if answers of
+    a group err together.
 
     Examples
     --------
-    Nine of ten answers with .9 are right, and one of ten with .1: exact, if .9 and .1 are
+    Confidences of .9 and .1 are exact: nine of ten, and one of ten answers are right.
 
     >>> right = np.arange(20) % 10 == 0
     >>> right[:10] ^= True
@@ -97,7 +97,7 @@ def _by_confidence(confidence: Array) -> NDArray[np.intp]:
 def measure_share(
     right: Mask, groups: NDArray[np.intp], level: float
 ) -> tuple[float, float, float]:
-    """Return the share of right answers, and its interval if those of a group are alike.
+    """Return the share of right answers, and its interval by groups of similar answers.
 
     >>> [round(end, 3) for end in measure_share(np.arange(10) < 9, np.arange(10), 0.95)]
     [0.9, 0.555, 0.997]

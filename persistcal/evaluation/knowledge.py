@@ -1,37 +1,36 @@
-r"""Knew, moved, knows: statistics that a confidence cannot earn without knowledge.
+r"""Three questions about a confidence: *knew*, *moved*, *knows*.
 
-Change AUC compares gained questions (wrong, then right) with lost ones. Gained questions begin
-low and lost ones high, so every later number, a constant included, moves the right way: it
-regresses to the mean. Unchanged questions are therefore the controls of both directions. Let G,
-L, W and R be the gained, lost, still wrong and still right questions, :math:`c_1` and
-:math:`c_2` the confidences, d the difference of their mid-ranks, each within its checkpoint,
-and AUC(x; A, B) the probability that x is larger in A than in B, ties counting ½:
+A question is gained (G: wrong, then right), lost (L), still wrong (W) or still right (R).
+Gained questions begin low and lost ones high. Every later number, even a constant, then moves
+the right way, which raises change AUC. Unchanged questions are therefore the controls of both
+directions. :math:`c_1` and :math:`c_2` are the confidences, and d is the difference of their
+mid-ranks, each within its checkpoint. AUC(x; A, B) is the probability that x is larger in A
+than in B; ties count ½.
 
 - *knew*: ½ [AUC(c₁; R, G) + AUC(c₁; L, W)], and among changed questions AUC(c₁; L, G).
 - *moved*: ½ [AUC(d; G, W) + AUC(d; R, L)].
 - *knows*: ½ [AUC(c₂; G, W) + AUC(c₂; R, L)], and among changed questions AUC(c₂; G, L).
 
-All are ½ by chance. A later confidence that is constant, random or shuffled does not pass
-*knows*. A number per question, such as its difficulty or a copied confidence, has a and 1 − a
-among changed questions, so it does not pass both. Mid-ranks make *moved* blind to shifts and
-scales. One false claim remains possible: a later confidence that orders only difficulty, if the
-gained questions are easier than the lost ones, after an earlier one that knew its state.
+All are ½ by chance. A constant, random or shuffled later confidence fails *knows*. A number per
+question, such as difficulty or a copied confidence, has a and 1 − a among changed questions,
+and fails one of both. Mid-ranks make *moved* blind to shifts and scales. One false claim
+remains: an earlier confidence with knowledge, a later one that orders only difficulty, and
+gained questions that are easier than the lost ones.
 
 Statistics of several contrast sets (pairs of checkpoints, roles of two asks, halvings) are
 averages of influence values, see `persistcal.evaluation.influence`.
 
-Each estimator is also evaluated with placebos, confidences that cannot know what changed:
+Placebos replace a confidence by one without knowledge of the change:
 
-- *mean rank*: the later confidence is the mean of the question's ranks at both checkpoints, so
-  it is a number per question.
+- *mean rank*: the later confidence is the mean of the question's ranks at both checkpoints.
 - *same scale*: the later confidence is the earlier one on the later one's scale.
-- *later shuffled* and *earlier shuffled*: one end is shuffled over questions, 20 times. A group
-  of questions moves as a whole, and all asks and seeds are shuffled alike.
+- *later shuffled* and *earlier shuffled*: one end is shuffled over questions, 20 times. Groups
+  of questions move together, and all asks and seeds have the same order.
 
-A claim is withheld if *same scale* earns it. *Mean rank* is printed only: it contains what the
-later confidence knows, so it earns the word of 38 to 92 % of true followers whose later
-confidence is the less noisy one, and catches the limit above in at most 1 % of studies. Of the
-shuffles at most about 2.5 % earn the word, and their share is printed.
+If *same scale* earns the word, the word is withheld. The other shares are printed only. At most
+2.5 % of the shuffles earn the word. *Mean rank* contains the later knowledge: it earns the word
+of 38 to 92 % of true followers with a less noisy later confidence, and finds the false claim
+above in at most 1 % of studies.
 """
 
 import hashlib
@@ -54,7 +53,7 @@ STRATA = FourRows._fields
 N_SHUFFLES = 20
 MEAN_RANK, SAME_SCALE = "mean rank", "same scale"
 LATER, EARLIER = "later shuffled", "earlier shuffled"
-WITHHOLDING = (SAME_SCALE,)  # if one of these earns the word, it is withheld
+WITHHOLDING = (SAME_SCALE,)  # placebos that withhold a word if they earn it
 AT_ONCE = 2_000  # replicates
 
 
@@ -210,7 +209,7 @@ def placebo_shares(
 ) -> dict[Member, dict[str, float]]:
     """Return for each estimator the share of each placebo's trials that earn the word.
 
-    `level` is that of the two-sided intervals, which are normal approximations here.
+    `level` is for two-sided intervals, which are normal approximations here.
     """
     groups, seed = answers.groups, settings.seed
     strata = [_count_groups(rated, groups) for rated in sets]

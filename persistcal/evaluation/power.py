@@ -20,6 +20,7 @@ from scipy.optimize import brentq
 from scipy.stats import binom, multivariate_normal, norm, qmc, t
 
 from persistcal.evaluation.draws import PSEUDO_AUC
+from persistcal.evaluation.knowledge import CHANCE
 from persistcal.evaluation.predictions import Array
 from persistcal.evaluation.settings import EvaluationSettings
 
@@ -105,14 +106,17 @@ def accuracy_difference(accuracy: float, flip_rate: float, n: int) -> float:
 
     It is at most the flip rate: then all flips are in one direction.
     """
+    return _smallest(
+        lambda d: accuracy_power(Flips.from_accuracy(accuracy, flip_rate, d), n),
+        min(flip_rate, 2 * (1 - accuracy) - flip_rate),
+    )
 
-    def lacking(difference: float) -> float:
-        return accuracy_power(Flips.from_accuracy(accuracy, flip_rate, difference), n) - POWER
 
-    most = min(flip_rate, 2 * (1 - accuracy) - flip_rate)
-    if most <= 0 or lacking(most) < 0:
+def _smallest(power: Callable[[float], float], most: float, least: float = 0.0) -> float:
+    """Return the smallest difference with a power of 80 %; NaN if even `most` has less."""
+    if most <= least or power(most) < POWER:
         return float("nan")
-    return float(brentq(lacking, 0, most, xtol=1e-4))
+    return float(brentq(lambda difference: power(difference) - POWER, least, most, xtol=1e-5))
 
 
 def critical_value(n_estimators: int, n_questions: ArrayLike) -> Array:
@@ -196,14 +200,10 @@ def delta0_difference(
     The largest possible difference is 2 (1 − agreement) (1 − ties): one estimator is right on
     all questions on which they disagree.
     """
-
-    def lacking(difference: float) -> float:
-        return delta0_power(flips, n, agreement, difference, n_estimators, ties) - POWER
-
-    most = 2 * (1 - agreement) * (1 - ties)
-    if lacking(most) < 0:
-        return float("nan")
-    return float(brentq(lacking, 0, most, xtol=1e-4))
+    return _smallest(
+        lambda d: delta0_power(flips, n, agreement, d, n_estimators, ties),
+        2 * (1 - agreement) * (1 - ties),
+    )
 
 
 def delta0_questions(
@@ -241,14 +241,11 @@ def _questions(power: Callable[[int], float]) -> int | None:
 def auc_error(flips: Flips, n: int, auc: float, correlation: float) -> float:
     """Guess the standard error of a difference of two estimators' contrast AUCs, on one pair.
 
-    Both AUCs are near `auc`, and `correlation` is the correlation of the two estimates.
-
-    Each flipped question has one right and one wrong answer. Their conditioned confidences
-    sum to 1: as many independent numbers as questions, m = n (gained + lost). A question
-    weighs by the share of wrong answers that its right one is above, so that the variance of
-    an AUC is 4 (q − AUC²) / m, where q is the chance that a right answer is above two wrong
-    ones. That is taken from normal confidences: both comparisons share the right answer, so
-    that they correlate by one half.
+    Both AUCs are near `auc`, and `correlation` is the correlation of the two estimates. Each
+    flipped question has one right and one wrong answer, with confidences that sum to 1: as many
+    independent numbers as questions, m = n (gained + lost). The variance of an AUC is
+    4 (q − AUC²) / m, where q is the chance that a right answer is above two wrong ones [1]_,
+    taken from normal confidences.
 
     References
     ----------
@@ -315,11 +312,7 @@ def knowledge_power(guess: "Guess", auc: float, *, followed: bool = False) -> fl
 
 def knowledge_difference(guess: "Guess", *, followed: bool = False) -> float:
     """Return the smallest AUC with which an estimator passes in 80 % of studies, or NaN."""
-
-    def lacking(auc: float) -> float:
-        return knowledge_power(guess, auc, followed=followed) - POWER
-
-    return float(brentq(lacking, 0.5, 0.999, xtol=1e-4)) if lacking(0.999) > 0 else np.nan
+    return _smallest(lambda auc: knowledge_power(guess, auc, followed=followed), 0.999, CHANCE)
 
 
 def auc_power(guess: "Guess", n: int, difference: float) -> float:
@@ -337,11 +330,7 @@ def auc_power(guess: "Guess", n: int, difference: float) -> float:
 def auc_difference(guess: "Guess") -> float:
     """Return the smallest difference of two AUCs that is claimed in 80 %, or NaN."""
     widest = 2 * min(guess.auc, 1 - guess.auc)  # of two AUCs in [0, 1] with the mean `auc`
-    if auc_power(guess, guess.questions, widest) < POWER:
-        return float("nan")
-    return float(
-        brentq(lambda d: auc_power(guess, guess.questions, d) - POWER, 0, widest, xtol=1e-5)
-    )
+    return _smallest(lambda difference: auc_power(guess, guess.questions, difference), widest)
 
 
 @dataclass(frozen=True)

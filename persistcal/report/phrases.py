@@ -76,9 +76,7 @@ PHRASES = {
     words.NOT_SHOWN: Phrase(
         "not shown", "is not shown to have followed", "are not shown to have followed"
     ),
-    words.AGAINST: Phrase(
-        "it moved against the changes", "moved against the changes", "moved against the changes"
-    ),
+    words.AGAINST: Phrase("it moved against the changes", *2 * ("moved against the changes",)),
     words.TOO_FEW: Phrase(
         "too few changed questions to tell",
         "has too little data to show whether it followed",

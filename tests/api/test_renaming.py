@@ -1,7 +1,12 @@
 """Names of models, checkpoints, estimators, datasets and files change no number."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
+from evaluate_estimator import evaluate_estimator
+from make_claims import make_claims
+from measuring import contrast_members
 from synthetic_predictions import CHECKPOINTS, make_predictions
 
 import persistcal
@@ -41,6 +46,34 @@ def test_a_frame_with_other_names_and_another_order_has_the_same_numbers():
     usual = persistcal.compare(rows, CHECKPOINTS, **SETTINGS)
     changed = persistcal.compare(renamed, states, **SETTINGS)
     assert_same(numbers_of(changed, NEW), numbers_of(usual, {}))
+
+
+def test_a_study_with_other_names_and_order_has_the_same_numbers():
+    rows = make_predictions(60).query("estimator in ['own', 'coarse']")
+    rows = rows.assign(model="m", dataset="quiz", train_dataset="quiz")
+    renamed, found = rows.sample(frac=1, random_state=0).replace(NEW), []
+    settings = make_settings(**SETTINGS)
+    for table, names in ((rows, {}), (renamed, NEW)):
+        states = [names.get(name, name) for name in CHECKPOINTS]
+        place = {name: table[name].iloc[0] for name in ("model", "dataset")}
+        sets = contrast_members(table, states, settings).assign(**place)
+        jobs = [
+            evaluate_estimator(part, sets, checkpoints=states, settings=settings)
+            for _, part in table.groupby("estimator")
+        ]
+        made = {
+            name: pd.concat([getattr(job, name) for job in jobs]).assign(**place)
+            for name in ("metrics", "intervals", "replicates")
+        }
+        by_name = {"checkpoints": {place["model"]: states}, "determinism": ""}
+        claimed = make_claims(
+            table, sets, made["replicates"], settings={place["dataset"]: settings}, **by_name
+        )
+        tables = {**made, **claimed._asdict()}
+        del tables["replicates"]  # of which the claims are made
+        found.append(numbers_of(SimpleNamespace(tables=tables), names))
+    assert len(found[0]["claims"]) and found[0]["claims"]["word"].ne("").any()
+    assert_same(*found)
 
 
 def test_samples_with_other_names_and_order_have_the_same_numbers(tmp_path, monkeypatch):

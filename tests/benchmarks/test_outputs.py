@@ -107,6 +107,15 @@ def false_claims():
     yield "nothing changed, one sampled ask: all five tests", percent(single["all_five"])
     yield "nothing changed, cross-asked: *followed*", percent(crossed["followed"])
     yield "the same: *moved* alone", percent(crossed["moved"])
+    marks = read("marks").set_index("world")
+    for noun, world in (
+        ("accuracy that falls", "falls by 0.01"),
+        ("calibration off", "off by .02"),
+    ):
+        rows = marks.loc[world]
+        yield f"{noun} by exactly the margin: ✓ or ✗", percent(rows["yes"], rows["no"])
+    noisier = marks.loc["difficulty, more noise", "moved_against"]
+    yield "only noisier later: *moved against*, 1,000 questions", f"{noisier:.1f}"
     second_asks = read("asked_again")
     two = second_asks.query("asks == 'two'")
     honest, copied = two.query("copied == 0"), two.query("world == 'unchanged' and copied > 0")
@@ -186,6 +195,17 @@ def power():
     tests = ["moved", "followed"]
     yield "a difference that `persistcal plan` promises (80 %)", percent(planned.drop(tests))
     yield "*moved* or *followed*, with the AUC that it promises", percent(planned[tests])
+    marks = read("marks").query("estimators == 1").set_index("world")
+    stays = marks.loc["falls by 0", "yes"]
+    yield "✓ of an accuracy that stays, 300, 3,000 and 30,000 questions", in_order(stays)
+    exact = marks.loc["exact"].set_index("n")["yes"]
+    yield (
+        "✓ of an exact calibration, 3,000 and 100,000 questions",
+        in_order(exact[[3000, 100_000]]),
+    )
+    for world in ("off by .05", "off by .1 and −.1"):
+        found = marks.loc[world, "no"]
+        yield f"✗ of a calibration {world}, 300 and 3,000 questions", in_order(found)
     decided = read("labels_to_decide")["decided"]
     yield (
         "a verdict by a check of `labels_to_decide` answers (80 %)",

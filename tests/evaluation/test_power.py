@@ -11,16 +11,12 @@ from persistcal.evaluation.power import (
     accuracy_difference,
     accuracy_power,
     auc_difference,
-    auc_error,
-    critical_value,
     delta0_difference,
-    delta0_power,
     delta0_questions,
     findable,
     knowledge_difference,
 )
 from persistcal.evaluation.proportions import compare_accuracies
-from persistcal.evaluation.weighted import auc
 
 FLIPS, N = Flips(0.12, 0.08), 1500
 
@@ -66,13 +62,6 @@ def test_a_plan_with_five_expected_regressions_promises_no_difference():
     assert np.isnan(delta0_difference(Flips(40 / 2000, 5 / 2000), 2000, 0.5))
 
 
-def test_power_falls_with_the_number_of_estimators():
-    powers = [delta0_power(FLIPS, N, 0.7, 0.25, m) for m in (2, 3, 10)]
-    assert powers == sorted(powers, reverse=True) and powers[0] > powers[2] + 0.1
-    # 3 estimators make 3 pairs with a two-sided level of .05 / 3: Φ(2.394) = 1 - .05 / 6
-    assert critical_value(3, 1e9) == pytest.approx(2.394, abs=1e-3)
-
-
 def test_questions_for_a_difference_and_difference_for_questions_agree():
     for flips, n in ((Flips(0.11, 0.019), 2000), (FLIPS, 500)):
         difference = delta0_difference(flips, n, 0.5)
@@ -84,28 +73,6 @@ def test_questions_for_a_difference_and_difference_for_questions_agree():
     # Estimators that agree on .7 of the signs differ by at most 2 x .3.
     assert delta0_questions(FLIPS, 0.61, 0.7) is None
     assert np.isnan(delta0_difference(Flips(0.02, 0.0025), 2000, 0.7))
-
-
-@pytest.mark.parametrize("means", [(0.35, 0.6), (0.8, 1.05)])
-def test_the_planned_error_of_contrast_auc_equals_its_standard_deviation_over_studies(means):
-    shared = 0.6  # correlation of the confidences
-    label, rng, differences = np.repeat([1, 0], 300), np.random.default_rng(0), []
-    for _ in range(2000):
-        noise = rng.normal(size=(3, 300))
-        signal = np.sqrt(shared) * noise[0] + np.sqrt(1 - shared) * noise[1:]
-        confidence_if_right = norm.cdf(np.array(means)[:, None] + signal)
-        first, second = (auc(np.concatenate([p, 1 - p]), label) for p in confidence_if_right)
-        differences.append(second - first)
-    # AUC: P[confidence of a right answer > confidence of a wrong answer] = Φ(√2 mean)
-    first_auc, second_auc = norm.cdf(np.sqrt(2) * np.array(means))
-    # A right answer with score x exceeds a share Φ(mean + x) of the wrong answers.
-    normal = np.random.default_rng(1).multivariate_normal(
-        means, [[1, shared], [shared, 1]], 100_000
-    )
-    [[_, correlation], _] = np.corrcoef(norm.cdf(normal + means).T)
-    error = auc_error(FLIPS, N, (first_auc + second_auc) / 2, correlation)
-    # 2,000 studies estimate the standard deviation with an error of 1.6 %.
-    assert error == pytest.approx(np.std(differences), rel=0.04)
 
 
 def test_the_power_of_mcnemars_test_equals_the_share_of_significant_studies():

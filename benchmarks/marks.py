@@ -1,0 +1,128 @@
+"""How often the marks of accuracy, of calibration and of *moved* are given in known worlds.
+
+    python -m benchmarks.marks [--studies 200]
+
+writes the table of docs/validation.md. Margins are the usual ones: .01 for accuracy and .02 for
+calibration. A row is a world, with the shares of studies in per cent in which a mark is ✓, ✗ or
+neither; of ten estimators, in which at least one mark is. *Moved* has the words that rest on it
+alone.
+"""
+
+import argparse
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.knew_moved_knows import (
+    STATES,
+    WORLDS,
+    Array,
+    bootstrap_of,
+    draw_answers,
+    measure,
+    rated_sets,
+)
+from persistcal.evaluation.claims import AGAINST, STILL, bounds_of, word_of
+from persistcal.evaluation.findings import NO, YES, accuracy_finding, calibration_finding
+from persistcal.evaluation.predictions import AnswerArrays, Series
+from persistcal.evaluation.settings import MARGINS, EvaluationSettings
+
+OUTPUT = "benchmarks/outputs/marks.csv"
+Draw = Callable[[np.random.Generator], list[str]]
+
+
+def accuracy_marks(n: int, flips: float, fall: float) -> Draw:
+    """Return a function that draws the mark of an accuracy that falls by `fall`."""
+
+    def draw(rng: np.random.Generator) -> list[str]:
+        lost, gained = (flips + fall) / 2, (flips - fall) / 2
+        kinds = rng.choice(4, n, p=[gained, lost, 0.6 - lost, 0.4 - gained])
+        ends = np.array([(kinds == 1) | (kinds == 2), (kinds == 0) | (kinds == 2)], np.int8)
+        return [accuracy_finding(ends, np.arange(n), margin=MARGINS["accuracy"]).mark]
+
+    return draw
+
+
+def calibration_marks(n: int, estimators: int, error: Callable[[Array], Array]) -> Draw:
+    """Return a function that draws the marks of estimators, whose confidence is off by `error`.
+
+    A confidence c in [.1, .9] is right with the probability c − error(c).
+    """
+
+    def draw(rng: np.random.Generator) -> list[str]:
+        chance = rng.uniform(0.1, 0.9, n)
+        correct = np.tile((rng.random(n) < chance - error(chance)).astype(np.int8), (2, 1))
+        settings = EvaluationSettings(seed=int(rng.integers(1000)))
+        marks = []
+        for _ in range(estimators):
+            said = np.tile(chance, (2, 1))
+            run = {Series("", "simulated", 0): said}
+            ids = np.arange(n).astype(object)
+            answers = AnswerArrays(STATES, ids, correct, run, np.arange(n))
+            found = calibration_finding(answers, [said], (0, 1), 1, settings, estimators)
+            marks.append(found.mark)
+            chance = rng.uniform(0.1, 0.9, n)  # of the next estimator, with labels of its own
+            correct = np.tile((rng.random(n) < chance - error(chance)).astype(np.int8), (2, 1))
+        return marks
+
+    return draw
+
+
+def moved_words(name: str, n: int) -> Draw:
+    """Return a function that draws the word if it is *moved against* or *did not move*."""
+    [world] = (world for world in WORLDS if world.name == name)
+
+    def draw(rng: np.random.Generator) -> list[str]:
+        labels, stated = draw_answers(world, n, rng)
+        seed = int(rng.integers(1000))
+        settings = EvaluationSettings(min_contrast=1, n_replicates=300, seed=seed)
+        bootstrap = bootstrap_of(np.arange(n), settings)
+        samples = measure(rated_sets([labels], [stated]), bootstrap).items()
+        bounds = {name: bounds_of(name, next(iter(of.values()))) for name, of in samples}
+        return [word_of(bounds, "one ask").word]
+
+    return draw
+
+
+def cells() -> Iterator[tuple[dict[str, object], Draw]]:
+    """Yield descriptions of worlds, and functions that draw their marks."""
+    for n in (300, 3000, 30_000):
+        for fall in (0.0, 0.01, 0.03):
+            key = {"question": "accuracy", "world": f"falls by {fall:g}", "n": n}
+            yield key, accuracy_marks(n, 0.1, fall)
+    for name in ("difficulty, more noise", "difficulty, wider", "later shuffled", "copy"):
+        yield {"question": "moved", "world": name, "n": 1000}, moved_words(name, 1000)
+    errors: dict[str, Callable[[Array], Array]] = {
+        "exact": lambda c: 0.0 * c,
+        "off by .02": lambda c: 0.0 * c + 0.02,
+        "off by .05": lambda c: 0.0 * c + 0.05,
+        "off by .1 and −.1": lambda c: 0.1 * np.sign(c - 0.5),
+    }
+    for n, m in ((300, 1), (3000, 1), (1000, 10), (100_000, 1)):
+        for name, error in errors.items():
+            if n == 100_000 and name in ("off by .05", "off by .1 and −.1"):
+                continue  # found among 3,000
+            key = {"question": "calibration", "world": name, "n": n, "estimators": m}
+            yield key, calibration_marks(n, m, error)
+
+
+def main() -> None:
+    """Write the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--studies", type=int, default=200)
+    studies = parser.parse_args().studies
+    rows = []
+    for key, draw in cells():
+        found = [draw(np.random.default_rng([number, 9])) for number in range(studies)]
+        counted = {"yes": YES, "no": NO, "moved_against": AGAINST, "did_not_move": STILL}
+        shares = {
+            name: round(100 * float(np.mean([mark in marks for marks in found])), 1)
+            for name, mark in counted.items()
+        }
+        rows.append({"estimators": 1, **key, **shares})
+        pd.DataFrame(rows).to_csv(OUTPUT, index=False)
+
+
+if __name__ == "__main__":
+    main()
