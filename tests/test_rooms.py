@@ -24,16 +24,7 @@ MODULES = sorted(
     for path in folder.rglob("*.py")
     if path.name != "__init__.py"
 )
-FOLDERS = (
-    "persistcal",
-    "atlas",
-    "study",
-    "reproduce",
-    "workflow",
-    "tools",
-    "tests",
-    "benchmarks",
-)
+FOLDERS = "persistcal atlas study reproduce workflow tools tests benchmarks".split()
 # From the ground up: a package imports from those before it.
 ORDER = ["store", "questions", "server", "evaluation", "models", "answers", "judge"]
 ORDER += ["confidence", "readers", "report", "training", "api"]

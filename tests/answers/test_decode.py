@@ -81,12 +81,8 @@ def tokenizer():
 
 
 SIZES = {
-    "hidden_size": 32,
-    "intermediate_size": 48,
-    "num_hidden_layers": 4,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "max_position_embeddings": 512,
+    **{"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 4},
+    **{"num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 512},
     "initializer_range": 0.3,  # logits far apart, so that no two beams have equal scores
     "eos_token_id": 0,
     "bos_token_id": 1,

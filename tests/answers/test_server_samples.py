@@ -57,13 +57,8 @@ def test_each_sample_is_requested_once_with_its_seed_and_kept(fake):
     assert [samples_of_question[:3] for samples_of_question in more] == answers[:2]
     assert len(fake.bodies) == fake.booked == fake.kept == 16
     assert fake.bodies[0] == {
-        "model": "m1",
-        "prompt": fake.bodies[0]["prompt"],
-        "max_tokens": 20,
-        "temperature": 0.5,
-        "top_p": 0.9,
-        "stop": ["\n"],
-        "seed": fake.bodies[0]["seed"],
+        **{"model": "m1", "prompt": fake.bodies[0]["prompt"], "max_tokens": 20},
+        **{"temperature": 0.5, "top_p": 0.9, "stop": ["\n"], "seed": fake.bodies[0]["seed"]},
     }
 
 

@@ -64,15 +64,9 @@ def test_replayed_steps_give_the_same_answers(kind, draw, graphs, monkeypatch):
 def wide_model(kind, n_layers):
     """Return a model with the layers of Olmo 3 7B, or of Llama, but narrow ones."""
     sizes = {
-        "vocab_size": 300,
-        "hidden_size": 32,
-        "intermediate_size": 64,
-        "num_hidden_layers": n_layers,
-        "num_attention_heads": 4,
-        "num_key_value_heads": 4,
-        "initializer_range": 0.3,
-        "eos_token_id": 0,
-        "pad_token_id": 0,
+        **{"vocab_size": 300, "hidden_size": 32, "intermediate_size": 64},
+        **{"num_hidden_layers": n_layers, "num_attention_heads": 4, "num_key_value_heads": 4},
+        **{"initializer_range": 0.3, "eos_token_id": 0, "pad_token_id": 0},
     }
     torch.manual_seed(0)
     if kind == "olmo3":

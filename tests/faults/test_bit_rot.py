@@ -35,14 +35,9 @@ TABLES = {
     "headroom": (
         artifacts.HEADROOM,
         {
-            "model": ["a", "a"],
-            "dataset": ["q", "r"],
-            "headroom": [0.1, None],
-            "lower_2_5pct": [0.1, None],
-            "upper_97_5pct": [0.1, 0.2],
-            "error_rate": [0.1, 0.2],
-            "n_answered": [1, 2],
-            "n": [1, 2],
+            **{"model": ["a", "a"], "dataset": ["q", "r"], "headroom": [0.1, None]},
+            **{"lower_2_5pct": [0.1, None], "upper_97_5pct": [0.1, 0.2]},
+            **{"error_rate": [0.1, 0.2], "n_answered": [1, 2], "n": [1, 2]},
         },
     ),
 }

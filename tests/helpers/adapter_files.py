@@ -44,12 +44,8 @@ def training_job(folder, names, to, seeds=SEEDS, **changes):
     """Return a job of train_adapters; `changes` can set keys of all three records."""
     records = {
         "plan": {
-            "checkpoints": names,
-            "sources": names,
-            "data": "own",
-            "labels": "judged",
-            "n_answers": 2,
-            "prompt": TEMPLATE,
+            **{"checkpoints": names, "sources": names, "data": "own", "labels": "judged"},
+            **{"n_answers": 2, "prompt": TEMPLATE},
         },
         "design": {"lora_rank": 4, "alpha": 8, "head": "float32", "dtype": "stored"},
         "optimisation": {"lr": 1e-3, "epochs": 2, "batch_size": 5, "micro_batch": 32},

@@ -16,17 +16,11 @@ def questions_table(n_train=18, n_test=6):
     n = n_train + n_test
     return pd.DataFrame(
         {
-            "question_id": [f"q{i}" for i in range(n)],
-            "index": range(n),
+            **{"question_id": [f"q{i}" for i in range(n)], "index": range(n)},
             "split": ["train"] * n_train + ["test"] * n_test,
             "question": [f"Which country is city {'x' * (i % 5)}{i} in?" for i in range(n)],
-            "references": [["Norway"]] * n,
-            "any_of": False,
-            "category": "",
-            "excluded": False,
-            "options": None,
-            "gold": None,
-            "truths": None,
+            **{"references": [["Norway"]] * n, "any_of": False, "category": ""},
+            **{"excluded": False, "options": None, "gold": None, "truths": None},
         }
     )
 

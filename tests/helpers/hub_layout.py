@@ -8,12 +8,8 @@ import yaml
 
 TEXT, TEXTS = pa.string(), pa.list_(pa.string())
 ANSWER = {
-    "aliases": TEXTS,
-    "matched_wiki_entity_name": TEXT,
-    "normalized_aliases": TEXTS,
-    "normalized_matched_wiki_entity_name": TEXT,
-    "normalized_value": TEXT,
-    "type": TEXT,
+    **{"aliases": TEXTS, "matched_wiki_entity_name": TEXT, "normalized_aliases": TEXTS},
+    **{"normalized_matched_wiki_entity_name": TEXT, "normalized_value": TEXT, "type": TEXT},
     "value": TEXT,
 }
 TRIVIAQA = pa.schema(
@@ -71,12 +67,8 @@ def write_jeopardy(folder: Path, clues: list[tuple[str, str, str]]) -> str:
     """Write (category, clue, answer) like `soldni/jeopardy`."""
     rows = [
         {
-            "category": f"og {category}",
-            "question": clue,
-            "answer": f"not {answer}",
-            "ee-category": category,
-            "continuation": answer,
-            "mosaicml_gauntlet": False,
+            **{"category": f"og {category}", "question": clue, "answer": f"not {answer}"},
+            **{"ee-category": category, "continuation": answer, "mosaicml_gauntlet": False},
         }
         for category, clue, answer in clues
     ]

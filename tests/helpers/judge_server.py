@@ -164,22 +164,12 @@ class FakeJudge:
 
     def settings(self, **changes):
         defaults = {
-            "backend": "openai",
-            "model": "judge-1",
-            "prompt": PROMPT,
-            "base_url": self.server.url_for("/v1"),
-            "api_key_env": "JUDGE_KEY",
+            **{"backend": "openai", "model": "judge-1", "prompt": PROMPT},
+            **{"base_url": self.server.url_for("/v1"), "api_key_env": "JUDGE_KEY"},
             "request": {"max_completion_tokens": 16, "reasoning_effort": None},
-            "concurrency": 4,
-            "timeout_s": 5,
-            "retries": 3,
-            "poll_s": 0.01,
-            "price_input": 2.5,
-            "price_output": 15,
-            "max_requests": 1000,
-            "max_cost": 10,
-            "first_wait_s": 0.01,
-            "undecided": "not_attempted",
+            **{"concurrency": 4, "timeout_s": 5, "retries": 3, "poll_s": 0.01},
+            **{"price_input": 2.5, "price_output": 15, "max_requests": 1000, "max_cost": 10},
+            **{"first_wait_s": 0.01, "undecided": "not_attempted"},
         }
         return JudgeSettings(**{**defaults, **self.changed, **changes})
 

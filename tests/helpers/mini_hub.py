@@ -155,17 +155,10 @@ def write_checkpoint(folder: Path, repo: str, seed: int) -> None:
 def model(repo: str) -> torch.nn.Module:
     """Return the architecture of `repo` with random weights."""
     shape = {
-        "vocab_size": VOCABULARY,
-        "hidden_size": 32,
-        "intermediate_size": 64,
-        "num_attention_heads": 4,
-        "num_key_value_heads": 2,
-        "max_position_embeddings": 1024,
-        "initializer_range": 0.2,
-        "tie_word_embeddings": False,
-        "bos_token_id": None,
-        "eos_token_id": 0,
-        "pad_token_id": 1,
+        **{"vocab_size": VOCABULARY, "hidden_size": 32, "intermediate_size": 64},
+        **{"num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 1024},
+        **{"initializer_range": 0.2, "tie_word_embeddings": False, "bos_token_id": None},
+        **{"eos_token_id": 0, "pad_token_id": 1},
     }
     if repo == OLMO:
         # As in the real ones, every fourth layer sees everything.

@@ -38,14 +38,10 @@ SKIPPED = {("a", "triv", "k1", 40), ("a", "triv", "e2", 44), ("b", "jeop", "ocel
 EMPTY = {("a", "triv", "k2", 41), ("b", "jeop", "phoenix", 72)}
 UNDECIDED = {("a", "jeop", "k1", 90), ("b", "jeop", "starling", 75)}  # top never judged
 ADAPTERS = {  # the checkpoints of the training, and the suffix of the configuration
-    "non_oracle": ("earlier", "_ncand2"),
-    "non_oracle_single": ("last", "_ncand2"),
-    "oracle": ("evaluation", "_ncand2"),
-    "oracle_respective": ("own", "_ncand2"),
-    "non_oracle_1answer": ("earlier", ""),
-    "non_oracle_single_1answer": ("last", ""),
-    "oracle_1answer": ("evaluation", ""),
-    "oracle_respective_1answer": ("own", ""),
+    **{"non_oracle": ("earlier", "_ncand2"), "non_oracle_single": ("last", "_ncand2")},
+    **{"oracle": ("evaluation", "_ncand2"), "oracle_respective": ("own", "_ncand2")},
+    **{"non_oracle_1answer": ("earlier", ""), "non_oracle_single_1answer": ("last", "")},
+    **{"oracle_1answer": ("evaluation", ""), "oracle_respective_1answer": ("own", "")},
     "oracle_single_data": ("evaluation", "_ncand2_onedata"),
     "oracle_pooled_data": ("own", "_ncand2_pooldata"),
 }

@@ -49,17 +49,10 @@ def tiny_model(kind="olmo3", seed=0, hidden=32, layers=2, dtype=torch.float32):
     there is one.
     """
     shape = {
-        "vocab_size": 300,
-        "hidden_size": hidden,
-        "intermediate_size": 2 * hidden,
-        "num_hidden_layers": layers,
-        "num_attention_heads": 4,
-        "num_key_value_heads": 2,
-        "max_position_embeddings": 256,
-        "pad_token_id": 0,
-        "bos_token_id": None,
-        "eos_token_id": 0,
-        "initializer_range": 0.2,
+        **{"vocab_size": 300, "hidden_size": hidden, "intermediate_size": 2 * hidden},
+        **{"num_hidden_layers": layers, "num_attention_heads": 4, "num_key_value_heads": 2},
+        **{"max_position_embeddings": 256, "pad_token_id": 0, "bos_token_id": None},
+        **{"eos_token_id": 0, "initializer_range": 0.2},
     }
     torch.manual_seed(seed)
     if kind == "olmo3":

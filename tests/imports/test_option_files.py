@@ -453,12 +453,8 @@ def olmes_line(i, *, outputs=None, **changes):
     # character (-.563, -.664, -.573) and minus the unconditional sum (11.1, 5.5, 7.0).
     scores = {"acc_raw": 0, "acc_per_token": 1, "acc_per_char": 1, "acc_uncond": 1}
     return {
-        "doc_id": i,
-        "native_id": f"Mercury_{i}",
-        "label": 0,
-        "task_hash": "da4d",
-        "model_hash": "340b",
-        "metrics": {"correct_choice": 0, **scores},
+        **{"doc_id": i, "native_id": f"Mercury_{i}", "label": 0, "task_hash": "da4d"},
+        **{"model_hash": "340b", "metrics": {"correct_choice": 0, **scores}},
         "model_output": outputs,
         **changes,
     }

@@ -68,13 +68,9 @@ def test_predictions_are_imported_from_every_format(tmp_path, suffix):
             "dataset": "quiz",
             "checkpoint": list("aabb"),
             "question_id": ["001", "002", "001", "002"],  # text stays text
-            "train_dataset": "quiz",
-            "estimator": "mine",
-            "seed": 0,
-            "confidence": [0.25, 0.5, 0.25, 0.5],
-            "correct": [True, False, True, False],
-            "ask": 0,
-            "group": "",
+            **{"train_dataset": "quiz", "estimator": "mine", "seed": 0},
+            **{"confidence": [0.25, 0.5, 0.25, 0.5], "correct": [True, False, True, False]},
+            **{"ask": 0, "group": ""},
         }
     )
     for imported in run(tmp_path, valid(), suffix=suffix):

@@ -37,17 +37,9 @@ def address(tmp_path_factory):
 
 def judge(folder, address, candidates, **changes):
     settings = {
-        "backend": "openai",
-        "model": "smollm2",
-        "prompt": PROMPT,
-        "base_url": address,
-        "request": {"temperature": 0, "max_tokens": 8},
-        "concurrency": 4,
-        "timeout_s": 300,
-        "retries": 0,
-        "price_input": 0,
-        "price_output": 0,
-        "max_requests": 1000,
+        **{"backend": "openai", "model": "smollm2", "prompt": PROMPT, "base_url": address},
+        **{"request": {"temperature": 0, "max_tokens": 8}, "concurrency": 4, "timeout_s": 300},
+        **{"retries": 0, "price_input": 0, "price_output": 0, "max_requests": 1000},
         "max_cost": 0,
     }
     noted = folder / "noted.csv"

@@ -84,13 +84,8 @@ def test_a_model_that_hardly_fits_is_split_over_all_gpus():
     assert split_model(model, [size // 2]) is None  # only one device
     devices = split_model(model, [2 * size, 2 * size - 1])
     assert devices == {
-        "model.embed_tokens": 0,
-        "model.layers.0": 0,
-        "model.layers.1": 0,
-        "model.layers.2": 1,
-        "model.layers.3": 1,
-        "model.norm": 1,
-        "model.rotary_emb": 0,
+        **{"model.embed_tokens": 0, "model.layers.0": 0, "model.layers.1": 0},
+        **{"model.layers.2": 1, "model.layers.3": 1, "model.norm": 1, "model.rotary_emb": 0},
         "lm_head": 1,
     }
     tied = split_model(tiny_model("llama"), [1, 1])

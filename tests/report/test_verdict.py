@@ -152,21 +152,12 @@ def threshold(seeds):
 def seed_of_threshold(verdict, precision):
     """Return a row of THRESHOLDS: coverage rises from 30 % to 40 %, two answers broke."""
     return {
-        "verdict": verdict,
-        "seed": 17,
-        "threshold": 0.6,
-        "labels_to_decide": 0.0,
-        "n_questions": 200,
-        "delta": 0.1,
-        "target": 0.8,
-        "least_abstention": 0.75,
-        "earlier_precision": 0.85,
-        "later_precision": precision,
+        **{"verdict": verdict, "seed": 17, "threshold": 0.6, "labels_to_decide": 0.0},
+        **{"n_questions": 200, "delta": 0.1, "target": 0.8, "least_abstention": 0.75},
+        **{"earlier_precision": 0.85, "later_precision": precision},
         "later_precision_lower_2_5pct": precision - 0.1,
-        "later_precision_upper_97_5pct": precision + 0.05,
-        "earlier_coverage": 0.3,
-        "later_coverage": 0.4,
-        "confident_regressions": 2,
+        **{"later_precision_upper_97_5pct": precision + 0.05, "earlier_coverage": 0.3},
+        **{"later_coverage": 0.4, "confident_regressions": 2},
     }
 
 

@@ -63,12 +63,8 @@ def test_a_published_prompt_with_letters_gives_labels(examples, tmp_path, monkey
     with LetterJudge() as judge:
         config = tmp_path / "letters.yaml"
         settings = {
-            "backend": "openai",
-            "model": "m",
-            "base_url": judge.server.url_for("/v1"),
-            "api_key_env": "JUDGE_KEY",
-            "together": False,
-            "labels": LETTERS,
+            **{"backend": "openai", "model": "m", "base_url": judge.server.url_for("/v1")},
+            **{"api_key_env": "JUDGE_KEY", "together": False, "labels": LETTERS},
         }
         prompts = {"judge": str(tmp_path / "published.txt")}
         config.write_text(yaml.safe_dump({"judge": settings, "prompts": prompts}))

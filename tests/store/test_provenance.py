@@ -14,14 +14,9 @@ SCRIPTS = sorted([*ROOT.glob("workflow/scripts/*/*.py"), *ROOT.glob("reproduce/s
 
 # Modules and their imports, in every form of the import statement.
 MODULES = {
-    "__init__": "",
-    "deep": "X = 1",
-    "near": "from persistcal.deep import X",
-    "lazy": "Y = 1",
-    "other": "Z = 1",
-    "room/__init__": "",
-    "room/by_name": "from . import beside",
-    "room/beside": "from .below import V",
+    **{"__init__": "", "deep": "X = 1", "near": "from persistcal.deep import X"},
+    **{"lazy": "Y = 1", "other": "Z = 1", "room/__init__": ""},
+    **{"room/by_name": "from . import beside", "room/beside": "from .below import V"},
     "room/below": "V = 1",
     "room/inner/__init__": "from persistcal.room.inner.listed import L",
     "room/inner/listed": "L = 1",

@@ -46,12 +46,8 @@ def test_the_documented_study_is_planned(folder):
     output = snakemake(folder, "-n", configs=[folder / "mine.yaml"])
     jobs = planned(output)
     expected = {
-        "prepare_questions": 1,
-        "resolve_checkpoint": 3,
-        "fetch_checkpoint": 3,
-        "generate_beams": 3,
-        "judge_answers": 3,
-        "estimate_confidences": 3,
+        **{"prepare_questions": 1, "resolve_checkpoint": 3, "fetch_checkpoint": 3},
+        **{"generate_beams": 3, "judge_answers": 3, "estimate_confidences": 3},
     }
     assert {name: jobs.get(name) for name in expected} == expected
     assert not any(name.startswith("train_") for name in jobs)

@@ -146,18 +146,9 @@ def test_a_prefix_is_refused(own_workflow):
 def test_a_module_can_come_from_a_repository_by_name(own_workflow, tmp_path):
     """As snakedeploy writes it; git finds the host's repository in a folder."""
     repository = tmp_path / "hosted" / "somebody" / "pc.git"
-    for name in (
-        "Snakefile",
-        "config",
-        "envs",
-        "persistcal",
-        "atlas",
-        "study",
-        "reproduce",
-        "tools",
-        "workflow",
-        "resources/paper",  # the resources of atlas are large
-    ):
+    # The resources of atlas are large.
+    names = "Snakefile config envs persistcal atlas study reproduce tools workflow".split()
+    for name in (*names, "resources/paper"):
         source = ROOT / name
         copy = shutil.copytree if source.is_dir() else shutil.copy
         repository.mkdir(parents=True, exist_ok=True)

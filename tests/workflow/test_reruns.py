@@ -13,14 +13,8 @@ from workflow_runs import ATLAS, ROOT, planned, snakemake
 
 # Jobs that read all estimators of the study; a table only reads the estimators of its rows
 SHOWN = {
-    "collect_results": 1,
-    "make_plain_table": 1,
-    "compare_study": 1,
-    "make_claims": 1,
-    "make_findings": 1,
-    "measure_subsets": 1,
-    "draw_figure": 1,
-    "make_page": 1,
+    **{"collect_results": 1, "make_plain_table": 1, "compare_study": 1, "make_claims": 1},
+    **{"make_findings": 1, "measure_subsets": 1, "draw_figure": 1, "make_page": 1},
 }
 # Jobs that follow a change of any predictions
 COLLECTED = {"compare_table": 1, "make_table": 1, **SHOWN}
@@ -232,17 +226,7 @@ def test_only_one_more_checkpoint_is_asked_about_its_answers(study, tmp_path):
     }
 
 
-FOLDERS = [
-    "atlas",
-    "config",
-    "envs",
-    "persistcal",
-    "profiles",
-    "reproduce",
-    "study",
-    "tools",
-    "workflow",
-]
+FOLDERS = "atlas config envs persistcal profiles reproduce study tools workflow".split()
 WITH_METRICS = {"evaluate_estimator": 5, **COLLECTED}
 
 

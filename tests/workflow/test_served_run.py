@@ -29,12 +29,8 @@ def test_answers_of_a_server_are_estimated_as_those_of_a_file(tmp_path, monkeypa
     with Rater() as fake:
         apis = {
             name: {
-                "base_url": fake.url,
-                "model": model,
-                "api_key_env": "SERVER_KEY",
-                "logprobs": True,
-                "price_input": 1,
-                "price_output": 2,
+                **{"base_url": fake.url, "model": model, "api_key_env": "SERVER_KEY"},
+                **{"logprobs": True, "price_input": 1, "price_output": 2},
             }
             for name, model in CHECKPOINTS.items()
         }

@@ -74,14 +74,9 @@ def test_one_more_state_adds_its_answers_and_jobs_over_all_states(folder):
         "resolve_checkpoint": 1,
         "fetch_checkpoint": 1,
         # test answers, and train answers for the oracle
-        "generate_beams": 2,
-        "cluster_answers": 2,
-        "judge_answers": 2,
-        "rate_at_checkpoint": 1,
-        "train_oracle": 1,
-        "score_answers": 3,
-        "gather_confidences": 2,
-        "join_labels": 2,
+        **{"generate_beams": 2, "cluster_answers": 2, "judge_answers": 2},
+        **{"rate_at_checkpoint": 1, "train_oracle": 1, "score_answers": 3},
+        **{"gather_confidences": 2, "join_labels": 2},
     }
     written(folder)
 
@@ -126,11 +121,7 @@ def test_a_changed_state_is_made_after_the_state_that_it_changes(tmp_path):
         "again": {"change": {"method": "retraining", "without": ["city-country"]}},
     }
     assert planned_answers(tmp_path, states, "more-int8", "again") == {
-        "prepare_atlas": 1,
-        "prepare_elements": 1,
-        "pretrain_checkpoint": 4,
-        "change_checkpoint": 2,
-        "retrain_checkpoint": 1,
-        "merge_checkpoints": 1,
+        **{"prepare_atlas": 1, "prepare_elements": 1, "pretrain_checkpoint": 4},
+        **{"change_checkpoint": 2, "retrain_checkpoint": 1, "merge_checkpoints": 1},
         "generate_beams": 2,
     }
