@@ -71,7 +71,7 @@ def read_rules(path: str) -> Rules:
 def check_rules(rules: Rules, estimators: Sequence[str], inputs: PredictionTables) -> str:
     """Return why a gate has nothing to check, or ""; refuse unknown estimators."""
     rows = inputs.all_predictions
-    known = sorted(set(map(str, rows["estimator"])) - {NO_CONFIDENCE})
+    known = sorted({*map(str, rows["estimator"].unique())} - {NO_CONFIDENCE})
     if unknown := [name for name in estimators if name not in known]:
         raise PolicyError(
             f"The gate names the estimator {unknown[0]!r}; choose from {', '.join(known)}."
@@ -83,7 +83,7 @@ def check_rules(rules: Rules, estimators: Sequence[str], inputs: PredictionTable
             f"The gate has {keys[0]}, and the answers have no confidence; add the column, or "
             f"leave {keys[0]} out."
         )
-    if absent := [name for name in rules.by_dataset if name not in set(rows["dataset"])]:
+    if absent := [name for name in rules.by_dataset if name not in {*rows["dataset"].unique()}]:
         return f"The gate has the dataset {absent[0]!r}, and the files have no row of it."
     return ""
 

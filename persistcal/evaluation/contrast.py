@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 from scipy.special import expit
 
 from persistcal.evaluation.draws import Component
@@ -305,6 +304,8 @@ def condition_by_fit(
     the labels are separable, the likelihood has no maximum and the optimiser stops at a large
     finite `h`.
     """
+    from scipy.optimize import minimize  # half a second
+
     if known is None:
         known = np.ones(len(earlier), bool)
     first, second = (np.clip(p, CLAMP, 1 - CLAMP) for p in (earlier, later))

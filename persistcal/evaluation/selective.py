@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.integrate import trapezoid
 
 from persistcal.evaluation.predictions import ABSENT, AnswerArrays, Array
 
@@ -94,7 +93,7 @@ def augrc(confidence: ArrayLike, correct: ArrayLike) -> float:
     """
     errors = _errors_in_top(confidence, correct)
     n = len(errors) - 1
-    return float(trapezoid(errors) / n**2) if n else np.nan
+    return float(((errors[1:] + errors[:-1]) / 2.0).sum() / n**2) if n else np.nan
 
 
 def prediction_rejection_ratio(confidence: ArrayLike, correct: ArrayLike) -> float:

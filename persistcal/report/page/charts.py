@@ -26,6 +26,7 @@ N_REPLICATES = 200
 N_POINTS = 50  # points of a risk–coverage curve
 # Questions x checkpoints x estimators on the page: 5,000 x 7 x 12. Above it, the
 # explorer keeps the questions of contrast sets and a sample of the others.
+_DIGITS = re.compile(r"\d+")
 MOST_CELLS = 420_000
 LONGEST_TEXT = 1_000  # characters
 MOST_CLUSTERS = 5
@@ -42,7 +43,7 @@ def calibration(part: Part, *, seed: int) -> list[list[dict[str, Any]]]:
     count answers in 20 equal bins, mean over seeds. All estimators share the replicates.
     """
     correct = part.answers.correct
-    answered = correct != ABSENT
+    answered = correct != ABSENT if part.members else ()
     counts = [
         bootstrap_counts(part.answers.groups[mask], n_replicates=N_REPLICATES, seed=seed)
         for mask in answered
@@ -263,12 +264,14 @@ def choose_questions(
     return chosen
 
 
-def _natural(name: str) -> tuple[list[Any], str]:
+def _natural(name: str) -> tuple[str, str]:
     """Return a key that sorts names by the numbers in them: q9 before q10."""
-    parts: list[Any] = re.split(r"(\d+)", str(name))
-    # Without leading zeros, the number with more digits is larger.
-    parts[1::2] = [(len(digits), digits) for digits in (p.lstrip("0") for p in parts[1::2])]
-    return parts, str(name)
+
+    def padded(match: re.Match[str]) -> str:
+        digits = match[0].lstrip("0")  # then the number with more digits is larger
+        return f"\0{len(digits):07}{digits}"
+
+    return _DIGITS.sub(padded, str(name)), str(name)
 
 
 def _number_of(text: str, words: dict[str, int]) -> int:
