@@ -156,6 +156,8 @@ def false_claims():
     single = percent(trains["of_one_version"])
     yield "a locked threshold is *kept* on one of nine later versions", single
     yield "the same: on one or more of the nine", percent(trains["of_a_train"])
+    levels = read("gate_levels")["fails"]
+    yield "a gate fails although nothing differs, 1, 4 or 20 slices at once", percent(levels)
     sheets = read("few_labels").query("planned == 'yes'")
     assert set(sheets["allowed"]) == {10}
     yield (
