@@ -24,17 +24,12 @@ from persistcal.store.code import code_digest
 from persistcal.store.files import Digests
 from study.checkpoints import PRICES, Config
 from study.confidences import split_scored
-from study.paths import Paths
+from study.paths import Paths, files_of_rows, one_of
 from study.study import Study
-from study.wildcards import files_of_rows, one_of
 
 Files = list[str]
 Fields = tuple[list[str], list[str]]
-RATED: Fields = (
-    ["question", "answer"],
-    [],
-)  # needed and optional fields of a prompt about an answer
-
+RATED: Fields = (["question", "answer"], [])  # of a prompt about an answer: needed, optional
 VLLM_BATCH = 128  # questions that vLLM decodes together if `batch_size` is auto
 
 
@@ -291,15 +286,12 @@ class Inputs:
 
     def human_labels(self, model: str, checkpoint: str, dataset: str, split: str) -> str:
         """Return a digest of a person's labels since the job first ran."""
-        wildcards = {
-            "model": model,
-            "checkpoint": checkpoint,
-            "dataset": dataset,
-            "split": split,
-        }
+        consulted = self.paths.consulted.format(
+            model=model, checkpoint=checkpoint, dataset=dataset, split=split
+        )
         return human_labels_digest(
             f"{self.paths.results}/judge/queue.csv",
-            self.paths.consulted.format(**wildcards),
+            consulted,
             stop=self.config["judge"].get("undecided") == "stop",
         )
 
@@ -368,11 +360,7 @@ class Inputs:
         """Return the prompt of a verifier."""
         entry = self.config["verifiers"][verifier]
         template = self.read_prompt(entry["prompt"], f"verifiers.{verifier}.prompt", RATED)
-        return {
-            "template": template,
-            "chat_template": entry["chat_template"],
-            "word": entry["word"],
-        }
+        return {"template": template, **{key: entry[key] for key in ("chat_template", "word")}}
 
     def adapter_files(self, verifier: str) -> dict[str, str]:
         """Return digests of a local folder's files; empty for repositories."""

@@ -182,7 +182,7 @@ from pathlib import Path
 sys.path.insert(0, "{root}")
 from study.inputs import Inputs
 from study.study import Study
-from study.wildcards import files_of_job, settings_of_job, without_rerun
+from study.paths import files_of_job, settings_of_job, without_rerun
 study = Study(config)
 inputs = Inputs(study, Path("{root}"))
 paths = inputs.paths

@@ -8,8 +8,8 @@ from snakemake.iocontainers import Wildcards
 
 from study.confidences import AnswerSet
 from study.inputs import Inputs, existing
+from study.paths import files_of_job, one_of, settings_of_job, without_rerun
 from study.study import Study
-from study.wildcards import files_of_job, one_of, settings_of_job, without_rerun
 
 ASKING = {"asks": {"n_samples": 2}, "reads": ["evaluation"], "prompt": "asked.txt"}
 CONFIG = {

@@ -16,20 +16,16 @@ from study.config_files import limited, over_defaults, refuse_misread
 from study.inputs import RATED, Inputs, existing
 from study.preflight import preflight
 from study.record import read_pins
-from study.resources import (
-    MINUTES,
-    JobResources,
-    memory_to_resample,
-)
-from study.schema import ConfigError, without_defaults
-from study.study import IMPORTED, Study
-from study.wildcards import (
+from study.paths import (
     files_of_job,
     files_of_rows,
     one_of,
     settings_of_job,
     without_rerun,
 )
+from study.resources import MINUTES, JobResources, memory_to_resample
+from study.schema import ConfigError, without_defaults
+from study.study import IMPORTED, Study
 
 SCRIPTS = ROOT / "workflow" / "scripts"
 SHARED = {SharedFSUsage.INPUT_OUTPUT, SharedFSUsage.PERSISTENCE, SharedFSUsage.SOURCES}

@@ -6,115 +6,76 @@ this module: another estimator must not make the others again.
 """
 
 from pathlib import Path
+from typing import Any
 
 from persistcal.confidence.registry import Registration, registrations
 
 FAMILIES = Path(__file__).parent
 
+SEVERAL, LOGPROB = ("several_answers",), ("logprob",)
+BOTH = ("logprob", "several_answers")
+FROM_LAST = ("last_earlier", "evaluation")
+PROBE: dict[str, Any] = {"optional": ("layer",), "reads_weights": True}
+RATER: dict[str, Any] = {"optional": ("prompt",), "reads_weights": True, "by_checkpoint": True}
+SAID: dict[str, Any] = {"required": ("asks", "prompt"), "may_lack": True}
+
 ESTIMATORS = {
-    "self_consistency": Registration("meaning", "Self-consistency", needs=("several_answers",)),
-    "semantic_entropy": Registration("meaning", "Semantic entropy", needs=("several_answers",)),
-    "semantic_sequence_entropy": Registration(
-        "meaning", "Semantic entropy, Monte Carlo", needs=("logprob", "several_answers")
-    ),
-    "semantic_sets": Registration("meaning", "Number of meanings", needs=("several_answers",)),
-    "degree_matrix": Registration("meaning", "Degree matrix", needs=("several_answers",)),
-    "eccentricity": Registration("meaning", "Eccentricity", needs=("several_answers",)),
-    "laplacian_eigenvalues": Registration(
-        "meaning", "Laplacian eigenvalues", needs=("several_answers",)
-    ),
-    "lexical_similarity": Registration(
-        "meaning", "Lexical similarity", needs=("several_answers",)
-    ),
-    "cocoa": Registration("meaning", "CoCoA", needs=("logprob", "several_answers")),
+    "self_consistency": Registration("meaning", "Self-consistency", SEVERAL),
+    "semantic_entropy": Registration("meaning", "Semantic entropy", SEVERAL),
+    "semantic_sequence_entropy": Registration("meaning", "Semantic entropy, Monte Carlo", BOTH),
+    "semantic_sets": Registration("meaning", "Number of meanings", SEVERAL),
+    "degree_matrix": Registration("meaning", "Degree matrix", SEVERAL),
+    "eccentricity": Registration("meaning", "Eccentricity", SEVERAL),
+    "laplacian_eigenvalues": Registration("meaning", "Laplacian eigenvalues", SEVERAL),
+    "lexical_similarity": Registration("meaning", "Lexical similarity", SEVERAL),
+    "cocoa": Registration("meaning", "CoCoA", BOTH),
     "end_correct": Registration("meaning", "End-correct baseline"),
     "self_consistency_surrogate": Registration(
-        "meaning",
-        "Self-consistency, surrogate",
-        needs=("several_answers",),
-        reads=("last_earlier", "evaluation"),
+        *("meaning", "Self-consistency, surrogate", SEVERAL),
+        reads=FROM_LAST,
         compares_answers=True,
     ),
     "self_consistency_copy": Registration(
-        "meaning",
-        "Self-consistency, copy",
-        needs=("several_answers",),
-        reads=("last_earlier", "evaluation"),
+        "meaning", "Self-consistency, copy", SEVERAL, reads=FROM_LAST
     ),
-    "sequence_probability": Registration(
-        "probabilities", "Sequence probability", needs=("logprob",)
-    ),
-    "perplexity": Registration("probabilities", "Perplexity", needs=("logprob", "n_tokens")),
+    "sequence_probability": Registration("probabilities", "Sequence probability", LOGPROB),
+    "perplexity": Registration("probabilities", "Perplexity", ("logprob", "n_tokens")),
     "mean_token_entropy": Registration(
-        "probabilities", "Mean token entropy", needs=("logprob", "entropy")
+        "probabilities", "Mean token entropy", ("logprob", "entropy")
     ),
     "min_token_probability": Registration(
-        "probabilities", "Least token probability", needs=("logprob", "min_logprob")
+        "probabilities", "Least token probability", ("logprob", "min_logprob")
     ),
     "self_certainty": Registration(
-        "probabilities", "Self-certainty", needs=("logprob", "self_certainty")
+        "probabilities", "Self-certainty", ("logprob", "self_certainty")
     ),
     "probability_margin": Registration(
-        "probabilities", "Probability margin", needs=("logprob", "margin")
+        "probabilities", "Probability margin", ("logprob", "margin")
     ),
-    "sequence_entropy": Registration(
-        "probabilities", "Sequence entropy", needs=("logprob", "several_answers")
-    ),
+    "sequence_entropy": Registration("probabilities", "Sequence entropy", BOTH),
     "option_probability": Registration("probabilities", "Option probability", reads=()),
-    "option_margin": Registration("probabilities", "Option margin", needs=("several_answers",)),
-    "option_entropy": Registration(
-        "probabilities", "Option entropy", needs=("several_answers",)
-    ),
-    "linear_probe": Registration(
-        "probes", "Linear probe", optional=("layer",), reads_weights=True, fitted=True
-    ),
-    "question_probe": Registration(
-        "probes", "Question probe", optional=("layer",), reads_weights=True, fitted=True
-    ),
+    "option_margin": Registration("probabilities", "Option margin", SEVERAL),
+    "option_entropy": Registration("probabilities", "Option entropy", SEVERAL),
+    "linear_probe": Registration("probes", "Linear probe", fitted=True, **PROBE),
+    "question_probe": Registration("probes", "Question probe", fitted=True, **PROBE),
     "entropy_probe": Registration(
-        "probes",
-        "Entropy probe",
-        needs=("several_answers",),
-        required=("fit_at",),
-        optional=("layer",),
-        reads_weights=True,
+        "probes", "Entropy probe", SEVERAL, required=("fit_at",), **PROBE
     ),
-    "verbalised": Registration(
-        "raters", "Verbalised", optional=("prompt",), reads_weights=True, by_checkpoint=True
-    ),
-    "p_true": Registration(
-        "raters",
-        "P(True)",
-        required=("words",),
-        optional=("prompt",),
-        reads_weights=True,
-        by_checkpoint=True,
-    ),
+    "verbalised": Registration("raters", "Verbalised", **RATER),
+    "p_true": Registration("raters", "P(True)", required=("words",), **RATER),
     "p_true_few_shot": Registration(
-        "raters",
-        "P(True), few-shot",
-        required=("words",),
-        optional=("prompt",),
-        reads_weights=True,
-        fitted=True,
-        by_checkpoint=True,
+        "raters", "P(True), few-shot", required=("words",), fitted=True, **RATER
     ),
     "base_probability": Registration(
-        "raters",
-        "Earlier checkpoint as the rater",
-        needs=("logprob", "n_tokens"),
+        *("raters", "Earlier checkpoint as the rater", ("logprob", "n_tokens")),
         required=("rater",),
         reads_weights=True,
         by_checkpoint=True,
     ),
     "verifier": Registration("raters", "Verifier", required=("verifier",)),
     "stated": Registration("replies", "Stated", may_lack=True),
-    "said_probability": Registration(
-        "replies", "Said probability", required=("asks", "prompt"), may_lack=True
-    ),
-    "said_guesses": Registration(
-        "replies", "Said probability, top 4", required=("asks", "prompt"), may_lack=True
-    ),
+    "said_probability": Registration("replies", "Said probability", **SAID),
+    "said_guesses": Registration("replies", "Said probability, top 4", **SAID),
     "said_words": Registration(
         "replies", "Said expression", required=("asks", "prompt", "scale"), may_lack=True
     ),
