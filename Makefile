@@ -88,7 +88,7 @@ rulegraph: $(VENV)/ready  ## draw the graph of docs/dag.md anew; needs graphviz
 	  | tred | dot -Tsvg -o docs/images/rulegraph.svg
 
 outputs: $(VENV)/ready  ## write docs/outputs.md, the columns of all tables
-	@$(RUN)/python -m tools.outputs_page
+	@$(RUN)/python -m tools.pages
 
 docs-data: $(VENV)/ready  ## copy results of studies to docs/data, such as ARGS=atlas
 	@$(RUN)/python -m tools.docs_numbers $(or $(ARGS),$(error ARGS names studies, such as ARGS=atlas))
@@ -103,7 +103,7 @@ real-updates: $(VENV)/ready-dev  ## measure published updates: docs/real_updates
 	@$(RUN)/python -m reproduce.real_updates $(ARGS)
 
 config-readme: $(VENV)/ready  ## write config/README.md from the schema
-	@$(RUN)/python -m tools.config_readme
+	@$(RUN)/python -m tools.pages
 
 docs: $(VENV)/ready-dev  ## build the documentation as a site, links checked: build/site/index.html
 	@$(RUN)/python -m tools.docs_site build/pages

@@ -12,7 +12,7 @@ from persistcal.report.catalogue import FIGURES, TABLES
 from persistcal.store import artifacts
 from persistcal.store.code import imported_files
 from persistcal.store.tables import Table
-from tools import outputs_page
+from tools import pages
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "persistcal"
@@ -157,9 +157,9 @@ def test_scripts_are_named_like_their_functions_and_rules():
 
 
 def test_the_page_of_columns_is_that_of_the_schemas():
-    page = outputs_page.PAGE.read_text(encoding="utf-8")
-    assert page == outputs_page.page(), "run `make outputs`"
-    tables = outputs_page.all_tables()
+    page = (ROOT / "docs" / "outputs.md").read_text(encoding="utf-8")
+    assert page == pages.outputs_page(), "run `make outputs`"
+    tables = pages.all_tables()
     columns = {name for t in tables for name in (*t.file_columns, *t.schema.names)}
     assert artifacts.SHARED.keys() <= columns
 
@@ -167,7 +167,7 @@ def test_the_page_of_columns_is_that_of_the_schemas():
 def test_a_column_without_a_meaning_is_refused():
     table = Table.parse("rooms", "build", "door! width:real", door="a door")
     with pytest.raises(KeyError, match=r"'width' of table 'rooms' has no meaning.*outputs"):
-        outputs_page.rows_of(table)
+        pages.rows_of(table)
 
 
 def test_a_meaning_without_a_column_is_refused():
@@ -180,13 +180,13 @@ def test_columns_with_one_meaning_in_several_tables_are_explained_once(monkeypat
     rooms = Table.parse("rooms", "build", "door! width?:real")
     columns, meanings = "house@ door! width?:real", {"door": "a gate", "house": "a house"}
     halls = Table.parse("halls", "build or tool extend-it", columns, **meanings)
-    shared = outputs_page.shared_rows([rooms, halls])
+    shared = pages.shared_rows([rooms, halls])
     assert shared == [("width", "real", "in m")]
-    heading, _, columns, *lines = outputs_page.lines_of(halls, shared)
+    heading, _, columns, *lines = pages.lines_of(halls, shared)
     assert heading == "## `halls`"
     assert columns == "From `build` or `tool extend-it`. Shared: `width`?. Metadata: `house`."
     assert lines == ["", "- `house` (text): a house", "- **`door`** (text): a gate", ""]
-    assert outputs_page.as_list([("low", "real", "an end"), ("high", "int", "an end")]) == [
+    assert pages.as_list([("low", "real", "an end"), ("high", "int", "an end")]) == [
         "- low, high (real or int): an end",
         "",
     ]

@@ -107,10 +107,9 @@ class Table(NamedTuple):
     def write(self, frame: pd.DataFrame, path: str, values: Mapping[str, Any]) -> None:
         """Write `frame` as CSV or parquet; fill missing columns from `values`.
 
-        The metadata of parquet get the value of `PARAMETERS`, if there is one.
-        ``frame.attrs["sources"]`` contains the SHA-256 of each user's file behind the frame.
+        See `write` for the metadata of parquet.
         """
-        columns, sources = [*self.file_columns, *self.schema.names], frame.attrs.get("sources")
+        columns = [*self.file_columns, *self.schema.names]
         missing = {n: values[n] for n in columns if n in values and n not in frame}
         frame = frame.assign(**missing)
         for name in self.file_columns:
@@ -123,8 +122,7 @@ class Table(NamedTuple):
         if str(path).endswith(".csv"):
             write_csv(frame, path, self)
         else:
-            marks = {PARAMETERS: values[PARAMETERS]} if PARAMETERS in values else {}
-            write(frame, path, self, values=values, sources=sources, marks=marks)
+            write(frame, path, self, values=values)
 
 
 def check(frame: pd.DataFrame, table: Table, path: FilePath) -> pa.Table:
@@ -204,23 +202,24 @@ def write(
     table: Table,
     *,
     values: Mapping[str, str] | None = None,
-    sources: Mapping[str, str] | None = None,
-    marks: Mapping[str, str] | None = None,
 ) -> None:
     """Write `frame` to the parquet file `path`, with a digest of the content.
 
-    `values` contains a value for each of ``table.file_columns``, `sources` the SHA-256 of each
-    user's file behind the rows, by file, and `marks` further entries of the metadata.
+    `values` contains a value for each of ``table.file_columns``. The metadata get its value of
+    `PARAMETERS`, if there is one, and ``frame.attrs["sources"]``, the SHA-256 of each user's
+    file behind the rows.
     """
     content = check(frame, table, path)
     file_values = ""
     if values:
         file_values = json.dumps({name: str(values[name]) for name in table.file_columns})
-    seal = {"sha256": _seal(content, file_values), "about": file_values}
-    if sources:
-        seal["sources"] = json.dumps(dict(sources))
+    marks = {"sha256": _seal(content, file_values), "about": file_values}
+    if sources := frame.attrs.get("sources"):
+        marks["sources"] = json.dumps(dict(sources))
+    if values and PARAMETERS in values:
+        marks[PARAMETERS] = values[PARAMETERS]
     with written_whole(path) as part:
-        marked = content.replace_schema_metadata({**seal, **(marks or {})})
+        marked = content.replace_schema_metadata(marks)
         pq.write_table(marked, part, write_page_checksum=True)
 
 

@@ -110,7 +110,9 @@ def test_a_digest_does_not_depend_on_how_a_table_lies_in_memory():
 
 def test_the_digest_of_a_users_file_stays_with_the_table(tmp_path):
     table, path = artifacts.LABELS, tmp_path / "labels.parquet"
-    artifacts.write(pd.DataFrame(LABELS), path, table, sources={"quiz.csv": "0f"})
+    frame = pd.DataFrame(LABELS)
+    frame.attrs["sources"] = {"quiz.csv": "0f"}
+    artifacts.write(frame, path, table)
     assert artifacts.sources(path) == {"quiz.csv": "0f"}
     assert artifacts.read(path, table).to_dict("list") == LABELS
     artifacts.write(pd.DataFrame(LABELS), path, table)

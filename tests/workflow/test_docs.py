@@ -19,14 +19,14 @@ import persistcal
 from persistcal.models.prompts import few_shot_prefix, question_suffix
 from study.config_files import over_defaults
 from study.schema import load_schema
-from tools import config_readme, docs_numbers, docs_site, plain_english
+from tools import docs_numbers, docs_site, pages, plain_english
 
 ROOT = Path(__file__).parents[2]
 
 
 def test_the_reference_of_the_config_is_that_of_the_schema():
     text = (ROOT / "config" / "README.md").read_text(encoding="utf-8")
-    assert text == config_readme.page(), "run `make config-readme`"
+    assert text == pages.config_page(), "run `make config-readme`"
     assert len(re.findall(r"^\| `", text, flags=re.MULTILINE)) > 150
     assert not re.findall(r"^\| `[^|]*\|[^|]*\|[^|]*\| +\|$", text, flags=re.MULTILINE)
 
@@ -242,7 +242,7 @@ def test_the_protocol_names_existing_functions():
 
 
 def test_the_protocol_names_existing_keys():
-    documented = set(re.findall(r"^\| `([^`]+)` ", config_readme.page(), flags=re.MULTILINE))
+    documented = set(re.findall(r"^\| `([^`]+)` ", pages.config_page(), flags=re.MULTILINE))
     switches = [line.split(" | ")[-1] for line in PROTOCOL.splitlines() if line[:2] == "| "]
     listed = re.findall(r"Keys?: ((?:`[^`]+`,? ?)+)", " ".join(PROTOCOL.split()))
     keys = re.findall(r"`([^`:]+)(?:: \w+)?`", " ".join([*listed, *switches]))

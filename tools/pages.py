@@ -1,10 +1,13 @@
-"""Write config/README.md, the reference of the config, from its schema and its defaults.
+"""Write the reference pages config/README.md, of all keys, and docs/outputs.md, of all columns.
 
-The list of estimators is from their docstrings and registrations. `make config-readme` runs it;
-a test compares the page.
+The first page is from the schema of the config and its defaults. The list of estimators is from
+their docstrings and registrations. The second page is from the schemas of tables. `make
+config-readme` and `make outputs` run this; tests compare both pages.
 """
 
 import ast
+import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,12 +16,13 @@ import yaml
 
 from persistcal.confidence.estimators.catalogue import ESTIMATORS, file_of
 from persistcal.questions.catalogue import SHARED_KEYS
+from persistcal.store import artifacts
+from persistcal.store.tables import TYPES, Table
 from study.config_files import over_defaults
 from study.schema import load_schema, resolved
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "config" / "README.md"
-INTRODUCTION = """\
+ABOUT_CONFIG = """\
 # Config
 
 `config.yaml` is the paper's study and contains the default of every key; `tables.yaml` contains
@@ -164,15 +168,112 @@ def estimators(defaults: dict[str, Any]) -> str:
     return heading + text + "\n".join(lines) + "\n"
 
 
-def page() -> str:
-    """Return the whole page."""
+def config_page() -> str:
+    """Return the whole reference of the config."""
     schema = load_schema()
     defaults: dict[str, Any] = {}
     for name in ("config.yaml", "tables.yaml"):
         defaults |= yaml.safe_load((ROOT / "config" / name).read_text(encoding="utf-8"))
     parts = [section(name, schema, defaults) for name in schema["properties"]]
-    return "\n".join([INTRODUCTION, *parts, estimators(over_defaults({}, ROOT))])
+    return "\n".join([ABOUT_CONFIG, *parts, estimators(over_defaults({}, ROOT))])
+
+
+ABOUT_OUTPUTS = """\
+# Columns of all tables
+
+The tables that the workflow and `persistcal compare` write, as CSV or parquet, in the
+results folder or in a folder with the table's name. Each section names the rule or command
+that writes the table, its columns among the shared ones, and its own columns. **Bold**
+columns identify a row, and values of columns with **?** can be missing. Types are text,
+whole numbers (int), numbers (real), true or false (flag), and lists of these. Confidences,
+probabilities and shares are in [0, 1]; entropies, divergences, losses and log-probabilities
+are in nats. A parquet file about one model, checkpoint or dataset has its names in the
+metadata, and each has a digest of its rows (`sha256`) and of the parameters of its job
+(`parameters_sha256`). `tables/*.csv` has the numbers and the layout of the table of the same
+name. [Concepts](concepts.md) explains the metrics. `make outputs` makes this page.
+"""
+NAMES_OF_TYPES = {kind: name for name, kind in TYPES.items()}
+Row = tuple[str, str, str]  # column, type, meaning
+
+
+def all_tables() -> list[Table]:
+    """Return every table by name."""
+    tables = {t.name: t for t in vars(artifacts).values() if isinstance(t, Table)}
+    return [tables[name] for name in sorted(tables)]
+
+
+def rows_of(table: Table) -> list[Row]:
+    """Return name, type and meaning of each column; refuse a column without a meaning."""
+    meanings = artifacts.SHARED | dict(table.meanings)
+    kinds = dict.fromkeys(table.file_columns, "text")
+    kinds |= {field.name: NAMES_OF_TYPES[field.type] for field in table.schema}
+    rows = []
+    for name, kind in kinds.items():
+        if name not in meanings:
+            raise KeyError(
+                f"column {name!r} of table {table.name!r} has no meaning; add it in "
+                "persistcal/store/artifacts.py and run `make outputs`"
+            )
+        rows.append((name, kind, meanings[name]))
+    return rows
+
+
+def shared_rows(tables: list[Table]) -> list[Row]:
+    """Return the columns with one meaning in several tables, by name."""
+    counts = Counter(row for table in tables for row in rows_of(table))
+    return sorted(
+        row for row, n in counts.items() if n > 1 and row[2] == artifacts.SHARED.get(row[0])
+    )
+
+
+def lines_of(table: Table, shared: list[Row]) -> list[str]:
+    """Return the section about a table: names of shared columns, then its own columns."""
+    marks = dict.fromkeys(table.file_columns, "`{}`")
+    for field in table.schema:
+        name = "**`{}`**" if field.name in table.key else "`{}`"
+        marks[field.name] = name + "?" * field.nullable
+    rows = rows_of(table)
+    parts = re.split(r"(, | or )", table.rule)
+    rules = "".join(f"`{part}`" if i % 2 == 0 else part for i, part in enumerate(parts))
+    names = {
+        "Shared": [row[0] for row in rows if row in shared and row[0] in table.schema.names],
+        "Metadata": table.file_columns,
+    }
+    lists = [
+        f" {kind}: {', '.join(marks[name].format(name) for name in listed)}."
+        for kind, listed in names.items()
+        if listed
+    ]
+    own_rows = [(marks[row[0]].format(row[0]), *row[1:]) for row in rows if row not in shared]
+    return [f"## `{table.name}`", "", f"From {rules}.{''.join(lists)}", "", *as_list(own_rows)]
+
+
+def as_list(rows: list[Row]) -> list[str]:
+    """Return a Markdown list of columns; columns with the same meaning share a line."""
+    lines = []
+    for meaning in dict.fromkeys(meaning for _, _, meaning in rows):
+        names = dict.fromkeys(row[0] for row in rows if row[2] == meaning)
+        kinds = dict.fromkeys(row[1] for row in rows if row[2] == meaning)
+        lines.append(f"- {', '.join(names)} ({' or '.join(kinds)}): {meaning}")
+    return [*lines, ""] if lines else []
+
+
+def outputs_page() -> str:
+    """Return the whole page of columns."""
+    tables = all_tables()
+    shared = shared_rows(tables)
+    lines = [line for table in tables for line in lines_of(table, shared)]
+    return "\n".join(
+        [
+            ABOUT_OUTPUTS,
+            "## Shared columns",
+            "",
+            *as_list([(f"`{row[0]}`", *row[1:]) for row in shared]),
+            *lines,
+        ]
+    )
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
+    (ROOT / "config" / "README.md").write_text(config_page(), encoding="utf-8")
+    (ROOT / "docs" / "outputs.md").write_text(outputs_page(), encoding="utf-8")
