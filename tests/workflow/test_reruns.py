@@ -96,6 +96,17 @@ def test_another_seed_trains_adapters_and_decodes_nothing(study, tmp_path):
     }
 
 
+def test_a_failed_training_keeps_the_adapters_of_a_study(study, tmp_path):
+    folder = shutil.copytree(study, tmp_path / "study")
+    adapters = {path: path.read_bytes() for path in folder.rglob("adapter_model.safetensors")}
+    overlay = tmp_path / "overlay.yaml"
+    overlay.write_text("training: {seeds: [17, 18, 19], learning_rate: 1.0e+30}")
+    words = ("--cores", "2", "--until", "train_oracle")
+    output = snakemake(folder, *words, configs=[*ATLAS, overlay], check=False)
+    assert "At least one job did not complete" in output
+    assert adapters and all(path.read_bytes() == made for path, made in adapters.items())
+
+
 def chosen_with(*estimators):
     base = ["end_correct", "self_consistency", "self_consistency_posthoc"]
     base += ["non_oracle", "oracle"]
