@@ -11,7 +11,7 @@ from configs import overlaid
 from persistcal.confidence.estimate import find_estimator
 from persistcal.confidence.estimators import catalogue
 from persistcal.confidence.evidence import check_needs
-from persistcal.confidence.registry import KNOWN, SEVERAL, registrations
+from persistcal.confidence.registry import KNOWN_NEEDS, SEVERAL, registrations
 from persistcal.store import artifacts
 from persistcal.store.code import imported_files
 from study.check import check_config
@@ -78,7 +78,7 @@ def test_every_estimator_registers_the_columns_that_it_needs():
 
 def test_an_estimator_can_need_several_answers_or_a_nullable_column():
     nullable = [field.name for field in artifacts.BEAMS.schema if field.nullable]
-    assert KNOWN == (SEVERAL, *nullable)
+    assert KNOWN_NEEDS == (SEVERAL, *nullable)
 
 
 def test_answers_that_lack_what_an_estimator_needs_are_refused():
