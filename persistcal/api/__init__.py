@@ -1,15 +1,15 @@
-"""The functions for notebooks, and the command `persistcal`.
+"""Functions for notebooks, and the command `persistcal`.
 
-`persistcal` itself has the names of the functions. No script of the workflow imports this
-package, so an edit here reruns nothing.
+`import persistcal` offers the functions. No script of the workflow imports this package, so the
+workflow reruns nothing after an edit here.
 
 Modules
 -------
-checkpoints: checkpoints in memory: their answers, their confidence, and adapters for them
-command: the command `persistcal`: options, help and exit codes
-display: the result of a comparison: sentences, tables, figures and the page
-gate: a release gate: its policy, and what it says on a comparison
-locks: thresholds in a committed file, by which later versions are checked
-evaluate: evaluate predictions: metrics, bootstrap, tests and states; plan an evaluation
-thresholds: thresholds selected on one checkpoint, checked or certified on a later one
+checkpoints: load a checkpoint, answer with it, rate its answers, train an adapter
+command: read the command line, print help, end with an exit code
+display: show a comparison as sentences, tables, figures and a page
+gate: read the policy of a release gate
+locks: write thresholds into a file, and check later versions by it
+evaluate: compute metrics, intervals and tests; plan a study
+thresholds: select a threshold on one version, check or certify it on a later one
 """

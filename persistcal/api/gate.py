@@ -1,4 +1,4 @@
-"""A release gate: its policy from words or a YAML file, and what it says on a comparison."""
+"""Read the policy of a release gate, from words or from a YAML file."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,9 +12,9 @@ DATASETS = "datasets"  # the key of a file with other limits by dataset
 
 
 class Rules(NamedTuple):
-    """A policy, and the limits that replace it on some datasets.
+    """Limits by key, and other limits for some datasets.
 
-    `is_strict` is false for the short form `--fail-if`, which accepts files without data.
+    The short form `--fail-if` is not strict: it accepts files without data.
     """
 
     policy: Mapping[str, Limit]
@@ -23,13 +23,13 @@ class Rules(NamedTuple):
 
     @property
     def precision(self) -> float | None:
-        """The precision of thresholds that the policy names."""
+        """The precision in the policy, or None."""
         limit = self.policy.get(THRESHOLD)
         return None if limit is None else float(limit)
 
 
 def rules_of_words(words: Sequence[str], precision: float) -> Rules:
-    """Return the rules of words; `threshold` alone is about the given precision.
+    """Read rules from words. The word `threshold` alone means the given precision.
 
     >>> rules_of_words(["accuracy=-0.02", "threshold"], 0.9).policy
     {'accuracy': -0.02, 'threshold': 0.9}
@@ -69,7 +69,7 @@ def read_rules(path: str) -> Rules:
 
 
 def check_rules(rules: Rules, estimators: Sequence[str], inputs: PredictionTables) -> str:
-    """Return why a gate has nothing to check, or ""; refuse unknown estimators."""
+    """Say why a gate has nothing to check, or return ""; refuse unknown estimators."""
     rows = inputs.all_predictions
     known = sorted({*map(str, rows["estimator"].unique())} - {NO_CONFIDENCE})
     if unknown := [name for name in estimators if name not in known]:
@@ -89,7 +89,7 @@ def check_rules(rules: Rules, estimators: Sequence[str], inputs: PredictionTable
 
 
 def versions_alone(inputs: PredictionTables) -> dict[tuple[str, str], str]:
-    """Return the checkpoint of each model and dataset that has only one."""
+    """Find each model and dataset with one checkpoint only, and name this checkpoint."""
     return {
         (place["model"], place["dataset"]): names[0]
         for place in inputs.subjects()

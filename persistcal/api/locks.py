@@ -1,7 +1,7 @@
-"""Thresholds in a committed file, by which services answer and later versions are checked.
+"""Write thresholds into a file that people commit, and check later versions by it.
 
-A check needs the file and the later version's labelled answers only. Each check says *kept*
-wrongly in at most 5 %, as `persistcal.evaluation.thresholds.check_threshold` does.
+A service reads the file. A check also needs labelled answers of the later version, but no old
+file. If the precision is just below the target, a check says *kept* in at most 5 %.
 """
 
 import json
@@ -54,7 +54,7 @@ def _scale(reading: Reading) -> str:
 
 
 def read_lock(path: str) -> dict[str, Any]:
-    """Read a file of thresholds; refuse another schema and edits."""
+    """Read a file of thresholds. Refuse another schema, and a file that somebody edited."""
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))
         schema, seal = content["schema"], content.pop(DIGEST)
@@ -89,10 +89,10 @@ def write_lock(
     settings: EvaluationSettings,
     checked: ThresholdCheck,
 ) -> tuple[bool, str]:
-    """Write the thresholds that the last version can use; return whether, and a sentence.
+    """Write the thresholds for the last version. Return whether there are any, and a sentence.
 
-    An old threshold stays if it is kept, or if more labels can decide. The last version selects
-    the others.
+    An old threshold stays if the check kept it, or if more labels can decide. Otherwise the
+    last version selects one.
     """
     if Path(path).exists():
         read_lock(path)
@@ -142,7 +142,7 @@ def write_lock(
 def check_lock(
     path: str, inputs: PredictionTables, reading: Reading, settings: EvaluationSettings
 ) -> Gate:
-    """Return what a file of thresholds says on each version of files."""
+    """Check each version in the files by the thresholds of a file."""
     lock = read_lock(path)
     if (scale := _scale(reading)) != lock["scale"]:
         raise ValueError(f"{path}: was written for {lock['scale']}, and these are {scale}.")

@@ -1,7 +1,7 @@
-"""A release gate: findings under a policy pass, fail, or stay undecided.
+"""Decide by a policy whether the findings about an update pass, fail, or stay undecided.
 
-A policy has a limit per question. A finding passes if its interval is surely inside the limit,
-and fails if it is surely outside, by the functions that decide marks.
+A policy gives each question a limit. A finding passes if its interval is surely inside it.
+It fails if the interval is surely outside. The functions that decide marks decide this, too.
 """
 
 from collections.abc import Mapping, Sequence
@@ -47,7 +47,7 @@ class PolicyError(ValueError):
 
 
 class Ruling(NamedTuple):
-    """What a policy says on one finding; without data there is no number."""
+    """The result of one rule on one finding. The numbers are NaN if there is no data."""
 
     model: str
     dataset: str
@@ -65,13 +65,13 @@ class Ruling(NamedTuple):
 
 
 class Gate(NamedTuple):
-    """The rulings of a policy; one failure fails, and one open question leaves it undecided."""
+    """The results of all rules of a policy."""
 
     rulings: list[Ruling]
 
     @property
     def result(self) -> str:
-        """Return pass, fail or undecided; a gate that checks nothing is undecided."""
+        """Return fail if a rule fails, else undecided if one is open or there is none."""
         results = {ruling.result for ruling in self.rulings}
         return next((r for r in (FAIL, UNDECIDED, PASS) if r in results), UNDECIDED)
 
@@ -82,7 +82,7 @@ class Gate(NamedTuple):
 
 
 def check_policy(policy: Mapping[str, Any]) -> dict[str, Limit]:
-    """Return a policy with numbers as such; refuse keys and limits that have no meaning."""
+    """Read the limits of a policy as numbers. Refuse unknown keys and impossible limits."""
     if not policy:
         raise PolicyError(f"The policy is empty; give {_examples()}.")
     checked: dict[str, Limit] = {}
@@ -164,7 +164,7 @@ def close_gate(
 
 
 def _in_use(rows: pd.DataFrame, estimators: Sequence[str]) -> pd.Series:
-    """Return which rows are about the estimators in use, or about none."""
+    """Choose the rows about the estimators in use, and those about none."""
     if estimators:
         return rows["estimator"].isin(["", *estimators])
     return ~rows["baseline"].astype(bool)
