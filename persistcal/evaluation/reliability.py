@@ -37,7 +37,7 @@ from persistcal.evaluation.threads import in_threads
 
 N_POINTS = 51  # on the curve, evenly spread over [0, 1]
 N_DRAWS = 500
-BLOCK = 100  # draws at a time, to save memory; fewer of more than 50,000 groups
+LEAST, BLOCK = 20, 100  # draws at a time; fewer of more than 50,000 groups, to save memory
 MOST_NUMBERS = 5_000_000  # of a block
 COLUMNS = 20  # replicates of a curve at a time: 160 MB of a million answers
 METRIC = "smece"
@@ -182,7 +182,7 @@ def _uniforms(groups: NDArray[np.intp], n_draws: int, seed: int) -> Iterator[Arr
     _, group_number = np.unique(groups, return_inverse=True)
     n_groups = int(group_number.max(initial=-1)) + 1
     is_alone = np.array_equal(group_number, np.arange(n_groups))
-    block = max(1, min(BLOCK, MOST_NUMBERS // max(1, n_groups)))
+    block = min(BLOCK, max(LEAST, MOST_NUMBERS // max(1, n_groups)))
     for start in range(0, n_draws, block):
         drawn = rng.random((n_groups, min(block, n_draws - start)))
         yield drawn if is_alone else drawn[group_number]
