@@ -70,7 +70,7 @@ def test_a_study_with_other_names_and_order_has_the_same_numbers():
             table, sets, made["replicates"], settings={place["dataset"]: settings}, **by_name
         )
         tables = {**made, **claimed._asdict()}
-        del tables["replicates"]  # of which the claims are made
+        del tables["replicates"]  # which lead to the claims
         found.append(numbers_of(SimpleNamespace(tables=tables), names))
     assert len(found[0]["claims"]) and found[0]["claims"]["word"].ne("").any()
     assert_same(*found)
