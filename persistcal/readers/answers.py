@@ -71,10 +71,10 @@ def tidy_answers(
     tidy["n_tokens"], tidy["min_logprob"] = np.nan, np.nan
     if (tokens := tidy.pop("token_logprobs")).notna().any():
         total = np.array([sum(numbers) for numbers in tokens])
-        far = np.abs(tidy["logprob"] - total) > UNEQUAL * np.maximum(1, np.abs(total))
+        is_unequal = np.abs(tidy["logprob"] - total) > UNEQUAL * np.maximum(1, np.abs(total))
         problem = "logprob is not the sum of token_logprobs"
         remedy = "logprob is their sum, not their mean; correct one of the columns"
-        check_rows(tidy, far, problem, "logprob", remedy)
+        check_rows(tidy, is_unequal, problem, "logprob", remedy)
         tidy["n_tokens"] = tokens.map(len).astype(float)
         tidy["min_logprob"] = [min(numbers, default=np.nan) for numbers in tokens]
         tidy["logprob"] = tidy["logprob"].where(tidy["logprob"].notna(), total)
@@ -275,7 +275,7 @@ class Wanted:
             check_needs(estimator, needs, answers)
 
 
-def select_rows(
+def rows_of_study(
     rows: pd.DataFrame, *, checkpoints: Mapping[str, Collection[str]], wanted: Wanted
 ) -> pd.DataFrame:
     """Return the rows that a study reads; log how many rows are skipped."""

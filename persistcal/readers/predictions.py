@@ -50,7 +50,7 @@ RUN = ["train_dataset", "estimator", "seed"]
 FEW, MOST_SLIPS = 0.1, 20  # share of rows and number of names that can be slips
 CONTENT = ["question_id", "train_dataset", "estimator", "seed", "confidence", "correct"]
 GIVE_LABEL = "give 0 or 1, or nothing if it was not attempted, and --missing drop"
-WORTH = ("confidence", "correct")  # columns with missing values if a caller allows it
+CAN_BE_MISSING = ("confidence", "correct")  # columns with missing values if a caller allows it
 
 
 class ScaleError(UserTableError):
@@ -243,7 +243,7 @@ def _numbers(
         correct = _by_word(label, lambda word: TRUTHS.get(word.strip().lower(), np.nan), np.nan)
     missing = {
         f"no_{name}": _are_missing(batch.column(name)) if lenient else np.zeros(len(row), bool)
-        for name in WORTH
+        for name in CAN_BE_MISSING
     }
     shown_scale = f"[{scale.low:g}, {scale.high:g}]"
     for name, wrong, remedy in (

@@ -576,7 +576,9 @@ def read_predictions(
 
 def _complete(rows: pd.DataFrame, missing: str | None) -> tuple[pd.DataFrame, list[str]]:
     """Return predictions without missing values, and notes; refuse them unless `missing`."""
-    lacking = {name: rows[f"no_{name}"].to_numpy(bool) for name in own_predictions.WORTH}
+    lacking = {
+        name: rows[f"no_{name}"].to_numpy(bool) for name in own_predictions.CAN_BE_MISSING
+    }
     kept = rows.drop(columns=[f"no_{name}" for name in lacking])
     if not (is_lacking := np.any(list(lacking.values()), axis=0)).any():
         return kept, []

@@ -23,6 +23,7 @@ from persistcal.report.layout import DisplayNames, Names, place_title
 from persistcal.report.tables import (
     STATES_METRICS,
     STATES_PLACE,
+    UNITS,
     Described,
     checkpoint_rows,
     mean_rows,
@@ -31,7 +32,6 @@ from persistcal.report.tables import (
 
 EARLIER, EVALUATION = "#D81B60", "#1E88E5"  # the paper's colours
 _MOST_DRAWN = 7  # estimators in the figure of states; more are hard to distinguish
-_UNITS = ((1e12, "trillion"), (1e9, "billion"), (1e6, "million"), (1e3, "thousand"))
 
 # Panels: the measure, its title, and its value for confidence that follows nothing
 _FOLLOWS = ("contrast", "delta0_balanced")
@@ -105,7 +105,7 @@ def _along_training(axes: Axes, rows: pd.DataFrame) -> dict[str, float]:
         axes.set_xticks(range(len(labels)), list(labels.values()))
         axes.set_xlabel("Checkpoint")
         return {checkpoint: float(place) for place, checkpoint in enumerate(labels)}
-    unit, name = next(((u, n) for u, n in _UNITS if largest >= u), (1.0, ""))
+    unit, name = next(((10.0**u, n) for u, n in UNITS.items() if largest >= 10**u), (1.0, ""))
     axes.set_xlabel(f"Training data ({name} tokens)".replace("( ", "("))
     return {checkpoint: count / unit for checkpoint, count in tokens.items()}
 

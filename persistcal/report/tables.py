@@ -19,7 +19,7 @@ Described = Mapping[str, Mapping[str, Mapping[str, Any]]]
 
 STATES_PLACE = ["model", "other_model", "dataset"]
 STATES_METRICS = ("accuracy", *names("full"))
-_UNITS = {12: "trillions", 9: "billions", 6: "millions", 3: "thousands"}
+UNITS = {12: "trillion", 9: "billion", 6: "million", 3: "thousand"}  # by power of ten
 _CATEGORY_COLUMNS = 3
 _EXAMPLES_PER_CATEGORY = 2
 _REFERENCES_PRINTED = 5
@@ -210,10 +210,10 @@ def checkpoints(
 ) -> Printed:
     """Training tokens and accuracies of all checkpoints."""
     rows = checkpoint_rows(accuracies, described)
-    unit = next((u for u in _UNITS if rows["tokens"].max() >= 10**u), 0)
+    unit = next((u for u in UNITS if rows["tokens"].max() >= 10**u), 0)
     seen = "Training data"
     if unit:
-        seen = rf"\shortstack{{{seen}\\({_UNITS[unit]} of tokens)}}"
+        seen = rf"\shortstack{{{seen}\\({UNITS[unit]}s of tokens)}}"
     names = ["Short name", "Checkpoint", seen, *map(escape, datasets.values())]
     heads = [*latex.spanning([("Accuracy (%)", len(datasets))], n_before=3), latex.line(names)]
     groups = []

@@ -153,10 +153,10 @@ def arrange_part(
         if texts is None or checkpoint not in texts.labels:
             continue
         taken = take_predictions(texts.questions, texts.clusters[checkpoint])
-        top = label_predictions(taken, texts.labels[checkpoint])
+        labelled = label_predictions(taken, texts.labels[checkpoint])
         row = np.full(len(answers.questions), ABSENT, np.int8)
-        positions = pd.Index(answers.questions).get_indexer(pd.Index(top["question_id"]))
-        row[positions[positions >= 0]] = top["correct"].to_numpy()[positions >= 0]
+        positions = pd.Index(answers.questions).get_indexer(pd.Index(labelled["question_id"]))
+        row[positions[positions >= 0]] = labelled["correct"].to_numpy()[positions >= 0]
         if (row != ABSENT).any():
             rows[checkpoint] = row
     return Part(

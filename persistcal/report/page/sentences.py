@@ -31,7 +31,7 @@ from persistcal.report.phrases import (
 )
 
 _TRIED = (("contrast", "delta0_balanced"), ("contrast", "auc"), ("full", "auc"))
-_PLACES = {2: "above both", 0: "between the two", -2: "below both"}  # by the sum of signs
+_RELATIONS = {2: "above both", 0: "between the two", -2: "below both"}  # by the sum of signs
 ORACLE, NON_ORACLE = "oracle", "non_oracle"
 _OPEN = "cannot be distinguished from"
 MOST = 3  # estimators with sentences on an update
@@ -181,7 +181,7 @@ def sentence(standings: Standings, labels: Mapping[str, str], questions: str = "
         elif open_to:
             place = f"{_OPEN} {'either' if len(open_to) == 2 else name(open_to[0])}"
         else:
-            place = _PLACES[sum(signs.values())]
+            place = _RELATIONS[sum(signs.values())]
         allowed = max((standings.allowed(estimator, e) for e in open_to), default=0.0)
         places.setdefault(place, []).append((name(estimator), allowed))
     clauses = [text, *(_clause(members, place) for place, members in places.items())]

@@ -13,7 +13,7 @@ from persistcal.readers.answers import (
     check_weights,
     label_table,
     question_table,
-    select_rows,
+    rows_of_study,
     settle_stated,
 )
 from persistcal.store.artifacts import BEAMS, Beams, GivenLabels, Questions
@@ -39,7 +39,7 @@ def import_answers(
     tables = [read_answers(entry, several=len(entries) > 1) for entry in entries]
     with name_files_in_errors(*files):
         together = pd.concat(tables, ignore_index=True)
-        rows = settle_stated(select_rows(together, checkpoints=known, wanted=wanted))
+        rows = settle_stated(rows_of_study(together, checkpoints=known, wanted=wanted))
         check_weights(rows, strategy)
         check_stated(rows, computed, set(wanted.needs) - set(computed))
         beams = beam_table(rows)
