@@ -466,7 +466,7 @@ def _read_predictions(
     files = [source.file for source in sources]
     for source in sources:
         with name_files_in_errors(source.file):
-            batches = _prediction_batches(source, files, reading, ignored, matched)
+            batches = _prediction_batches(source, reading, ignored, matched)
             try:
                 rows = own_predictions.collect_rows(
                     batches, scale=reading.scale or PROBABILITIES, lenient=True
@@ -620,7 +620,6 @@ def _select_estimators(rows: pd.DataFrame, estimators: Sequence[str]) -> pd.Data
 
 def _prediction_batches(
     source: VersionFile,
-    files: Sequence[str],
     reading: Reading,
     ignored: list[str],
     matched: dict[str, str],
