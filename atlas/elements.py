@@ -1,6 +1,6 @@
 """Real facts about chemical elements, and questions about them.
 
-The data are those of the package `periodictable` (public domain): names, symbols,
+The data are from the package `periodictable` (public domain): names, symbols,
 atomic numbers and crystal structures. Period, group and block follow from the number.
 """
 
@@ -84,7 +84,7 @@ def block(number: int) -> str:
     _, group = period_and_group(number)
     if group is None:
         return "f"
-    if group <= 2 or number == 2:  # helium stands over the p-block, but is of the s-block
+    if group <= 2 or number == 2:  # helium is drawn above the p-block
         return "s"
     return "d" if group <= 12 else "p"
 

@@ -10,7 +10,7 @@ from persistcal.store.artifacts import FACTS, QUESTIONS
 
 
 class Fact(NamedTuple):
-    """One question with its answer."""
+    """A question with the answer."""
 
     question_id: str  # relation and identifier of the subject
     relation: str  # kind of question, such as "country-capital"
@@ -18,7 +18,7 @@ class Fact(NamedTuple):
     answer: str
     aliases: tuple[str, ...]  # further accepted answers
     group: str  # part of the world or of the table that the subject is of
-    weight: float  # frequency relative to an average fact of its relation
+    weight: float  # frequency relative to the average fact of the relation
 
 
 def fact_tables(

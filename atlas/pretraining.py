@@ -210,7 +210,7 @@ class Pretrained(NamedTuple):
 
 
 def _content(checkpoint: Checkpoint) -> str:
-    """Return the digests of a checkpoint's files, for the digest of its optimizer."""
+    """Return the digests of a checkpoint's files, for the digest of the optimizer."""
     return json.dumps(checkpoint.files | checkpoint.weights, sort_keys=True)
 
 

@@ -229,7 +229,7 @@ def train_adapter(
 
 
 def _training_rows(answers: pd.DataFrame, checkpoints: Mapping[str, object]) -> pd.DataFrame:
-    """Return `answers` with weights; refuse invalid ones in one sentence."""
+    """Return `answers` with weights; refuse invalid answers in one sentence."""
     needed = ["checkpoint", "question_id", "question", "answer", "correct"]
     rows = answers if "weight" in answers else answers.assign(weight=1.0)
     if rows[needed].isna().any(axis=None):

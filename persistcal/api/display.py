@@ -63,7 +63,7 @@ FIGURE_NAMES = (
     "risk_coverage",
 )
 BLOCK = [*SUBJECT, "train_dataset"]
-# The table of that name of the workflow, with every metric; these come first
+# The first metrics of the table of that name, which has every metric
 LEADING = ("delta0_balanced", "change_auc")
 ALL_ESTIMATORS: dict[str, Any] = {
     "caption": "All metrics of every estimator. Bold: best of the block; underlined: cannot be "
@@ -105,7 +105,7 @@ class Comparison:
     aligned: Mapping[tuple[str, str], Aligned]
 
     def verdict(self, *given: str) -> str:
-        """Return what changed, an answer per question and estimator, and what to do next.
+        """Return the changes, an answer per question and estimator, and the next step.
 
         `given` are the words of a command that reads the same files, and its options.
         """

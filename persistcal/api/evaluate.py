@@ -137,7 +137,7 @@ def compare(
 ) -> Comparison:
     """Compare estimators by a paired bootstrap over questions, and checkpoints with each other.
 
-    The best estimator is tested against each other one that was trained on the same dataset,
+    The best estimator is tested against each other estimator of the same training dataset,
     metric by metric. Accuracies of checkpoints are compared by McNemar's exact test, and AUC
     and Brier score of each estimator by the bootstrap. The workflow and the command
     `persistcal compare` give the same numbers with the same settings.

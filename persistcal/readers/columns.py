@@ -155,7 +155,7 @@ OPTIONS = FileTable(
 KNOWN = {*PREDICTIONS.names, *ANSWERS.names, *OPTIONS.names}
 NAMES = tuple(column.name for column in SUBJECT)
 
-# A column with one of these words in the name has high values for low confidences
+# Words in the name of a column with high values for low confidences
 UNCERTAINTIES = {"uncertainty", "doubt", "entropy", "perplexity", "error", "risk", "variance"}
 VALUES = ("raw", "text", "content", "value")  # uninformative last names of nested fields
 # A word that identifies a column, in any name
@@ -166,7 +166,7 @@ CLEAR = {
 
 
 class Hint(NamedTuple):
-    """Options with which the command can perhaps read a refused file."""
+    """Options that can make the command read a refused file."""
 
     columns: Mapping[str, str] = {}
     uncertainty: str = ""

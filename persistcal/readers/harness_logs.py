@@ -45,7 +45,7 @@ NUMBERS = {
 }
 FEW_SHOT = "\n\n"  # between the examples of a prompt, and before its own question
 
-Line = dict[str, Any]  # of a log; in `_lines_of` with its number as `row`
+Line = dict[str, Any]  # a line of a log; `_lines_of` adds the number as `row`
 
 
 def lm_eval_rows(

@@ -364,7 +364,7 @@ def check_spelling(rows: pd.DataFrame) -> None:
 def _find_slip(rows: pd.DataFrame) -> str:
     """Return a question about a rare name that nearly equals a common one, or "".
 
-    The other name lacks just these rows; models, datasets and questions must also look alike.
+    The other name lacks just these rows; models, datasets and questions must also look similar.
     """
     whole = ["model", "dataset", "checkpoint", "question_id", *RUN, "ask"]
     for column in ("model", "dataset", "checkpoint", "estimator", "seed", "question_id"):

@@ -1,4 +1,4 @@
-"""The rules of users' rows: of single values, of several rows, and of second asks."""
+"""The rules of users' rows: rules of values, of several rows, and of second asks."""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

@@ -138,7 +138,7 @@ def certified_ranges(
     """Return the ranges of thresholds that a checkpoint's labels certify for every seed.
 
     By Learn then Test, see `select_threshold`: with a probability of 1 − delta, all thresholds
-    of a seed reach the precision. A threshold stands for the next confidence that was tested.
+    of a seed reach the precision. A threshold has the result of the next tested confidence.
     If an answer is between the two, the tested confidence below must pass, too.
     """
     chosen = _labelled(answers, [k], settings.seed)

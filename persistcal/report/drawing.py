@@ -202,7 +202,7 @@ def house_style() -> Iterator[None]:
 
 
 def in_legend_order(evaluated: set[str], labels: Names) -> list[str]:
-    """Return estimators in the order of their display names, others last."""
+    """Return estimators in the order of `labels`, others last."""
     return [name for name in labels if name in evaluated] + sorted(evaluated - set(labels))
 
 

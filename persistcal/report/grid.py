@@ -34,7 +34,7 @@ def fill_cells(
     datasets: Mapping[str, Sequence[str]],
     missing_ok: bool = False,
 ) -> pd.DataFrame:
-    """Return a row per cell: its section, `block` (from 0), measure, value and marks.
+    """Return a row per cell: section, `block` (from 0), measure, value and marks.
 
     `models` and `datasets` are the study's, in order; `datasets` contains the other training
     datasets of each dataset. Missing values are NaN. A block without tests is refused, and a
@@ -133,7 +133,7 @@ def _marks(
     best = {member for member in defined if defined[member] >= max(defined.values()) - TIE}
     if tests is None:
         return best, set()
-    # Missing without a test; such values are not marked
+    # Missing without a test: then nothing is near
     near = tests["significant"].eq(False) if marks == PAPER else tests["in_best_set"].eq(True)
     rows = tests[(tests[_COLUMN] == list(column)).all(axis=1) & near.fillna(False)]
     names = set(rows.loc[rows["best"].isin([name for _, name in best]), "other"])
@@ -151,7 +151,7 @@ def as_csv(cells: pd.DataFrame, name: str) -> str:
 class Cell(NamedTuple):
     """A value with a 95 % interval; missing numbers are NaN.
 
-    `best` marks the best of its block and `underlined` a value not shown to be worse. `pairs`
+    `best` marks the best of a block and `underlined` a value not shown to be worse. `pairs`
     counts the pairs in the mean, such as "1 of 3", if the metric is undefined on some pairs.
     """
 
@@ -229,7 +229,7 @@ def lay_out(
     labels: DisplayNames,
     intervals: pd.DataFrame | None = None,
 ) -> list[Grid]:
-    """Lay a table of results out as grids, one for each of its sections.
+    """Lay a table of results out as grids, one per section.
 
     `cells` are from `fill_cells` or the table's CSV. A key without a display name in `labels`
     is printed unchanged.

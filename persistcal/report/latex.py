@@ -119,7 +119,7 @@ def nested(
     place: list[str] = PLACE,
     inner: list[str] = TRAINED,
 ) -> list[list[str]]:
-    """Return the lines of each place: its names, and a line per group `inner` in each `outer`.
+    """Return the lines of each place: a title, and a line per group `inner` in each `outer`.
 
     `print_rows` returns the cells of a line: the cells of the outer group, which only the first
     line prints, and the cells of the inner group.

@@ -6,7 +6,7 @@ columns
     Metrics by scope, in order: ``{contrast: [delta0_balanced, auc], full: [auc]}``.
 blocks
     Groups of rows that are compared with each other. A block can have a
-    ``title`` and ``rows``; a row has an ``estimator`` and may have a ``label``, an
+    ``title`` and ``rows``; a row has an ``estimator`` and can have a ``label``, an
     ``indent`` and ``trained: false`` (the same estimator whatever a transfer table
     was trained on). A block without rows contains all estimators.
 layout

@@ -39,7 +39,7 @@ TABLES, JSON = (".csv", ".tsv"), (".jsonl", ".ndjson", ".json")  # kinds of text
 FORMATS = "give .csv, .tsv, .jsonl, .json or .parquet"
 EMPTY = "is empty; give a heading and a row for each answer"
 GZIP = b"\x1f\x8b"  # first bytes of a compressed file
-FIRST_ROWS = 100  # that show what is in nested objects
+FIRST_ROWS = 100  # rows that show the fields of nested objects
 MOST_NAMES = 30  # that a message lists
 LEAST_FLOAT32 = 1e-3  # smaller numbers do not show whether they were float32
 DIGITS = {"float16": 3, "float32": 6}  # significant decimal digits of these types
@@ -47,7 +47,10 @@ DIGITS = {"float16": 3, "float32": 6}  # significant decimal digits of these typ
 TRUTHS = {word: float(mark) for word, mark in MARKS.items()}
 TRUTHS |= dict.fromkeys(["1.0", "t", "correct", "right"], 1.0)
 TRUTHS |= dict.fromkeys(["0.0", "f", "incorrect", "wrong"], 0.0)
-_DELIMITER_LINE = re.compile(r"\ufeff?\"?sep=([,;\t|])\"?\r?\n", re.IGNORECASE)  # of Excel
+# The first line that Excel writes
+_DELIMITER_LINE = re.compile(
+    r"\ufeff?\"?sep=([,;\t|])\"?\r?\n", re.IGNORECASE
+)  # Excel writes it
 # Lists of texts or numbers that were written as text: ["UK"], ['a' 'b'], [-2,7], []
 _LIST = re.compile(r"""\[\s*(?:(['"]).*\1\s*|[-+.,\s\d]*)\]""", re.DOTALL)
 

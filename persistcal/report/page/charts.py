@@ -344,7 +344,7 @@ def _clusters(
     """Flatten the most probable clusters of each question.
 
     Each cluster has an `answer` (the number of a text), a `probability` in thousandths and a
-    `label`: its position in LABELS, -1 if it is not judged, -2 if it waits for a person. `n`
+    `label`: the position in LABELS, -1 if it is not judged, -2 if it waits for a person. `n`
     counts the clusters of each question, and `more` the clusters that are left out.
     """
     rows = clusters.merge(labels, on=["question_id", "cluster"], how="left")

@@ -426,7 +426,7 @@ def _table(files: TableFiles, study: Contents) -> dict[str, Any]:
 def render(
     view: Mapping[str, Any], study: Mapping[str, Any], explorer: Mapping[str, Any]
 ) -> str:
-    """Return the page from the variables of its template, among them the estimators' `looks`.
+    """Return the page from the variables of the template, such as the estimators' `looks`.
 
     `study` and `explorer` are data for the page's script: for charts and for the explorer.
     """

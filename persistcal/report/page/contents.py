@@ -52,7 +52,7 @@ class Shown:
 
 @dataclass(frozen=True)
 class StudyTables:
-    """The tables of a study, empty if missing, and the records of its checkpoints."""
+    """The tables of a study, empty if missing, and the records of the checkpoints."""
 
     predictions: artifacts.Predictions
     replicates: artifacts.Replicates

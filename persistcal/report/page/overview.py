@@ -262,7 +262,7 @@ def lede(study: Contents) -> str:
 def counts(study: Contents) -> list[tuple[str, str]]:
     """Return the size of the study: numbers with their units."""
     parts = study.parts
-    runs = [run for part in parts for run in part.answers.confidence.values()]  # of one ask
+    runs = [run for part in parts for run in part.answers.confidence.values()]  # one ask
     sizes = {
         "model": len({p.subject.model for p in parts}),
         "checkpoint": len({(p.subject.model, c) for p in parts for c in p.checkpoints}),

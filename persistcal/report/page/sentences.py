@@ -252,7 +252,7 @@ def follow_texts(
 ) -> list[str]:
     """Return for each of the best estimators whether its confidence followed the changes.
 
-    `names` are the best estimators, and `found` has what is found about following, and the
+    `names` are the best estimators, and `found` has the finding about following, and the
     label, by name. The best estimators are chosen from the same data, so the intervals are
     simultaneous.
     """
