@@ -14,7 +14,10 @@ from persistcal.store.user_files import UserTableError
 SUBJECT = {"model": "m1", "checkpoint": "a", "dataset": "quiz"}
 
 
-def write_log(folder, *, error=False, choices=None, logprobs=True, n=1, **task):
+TEXTS = ("Paris", "Rome", "Lyon", "Rome")
+
+
+def write_log(folder, *, error=False, choices=None, logprobs=True, n=1, texts=TEXTS, **task):
     """Ask Inspect's mock model two questions in two epochs, and return the log's path.
 
     The model gives `n` completions at once.
@@ -22,7 +25,7 @@ def write_log(folder, *, error=False, choices=None, logprobs=True, n=1, **task):
     pytest.importorskip("inspect_ai", reason="inspect-ai is not installed")
     from inspect_ai import dataset, model, solver
 
-    texts_left = iter(["Paris", "Rome", "Lyon", "Rome"])
+    texts_left = iter(texts)
     limited = "message_limit" in task
 
     @solver.solver
@@ -95,6 +98,14 @@ def test_each_epoch_of_each_sample_is_read(tmp_path):
     assert sorted(rows["answer"]) == ["Lyon", "Paris", "Rome", "Rome"]
     assert rows["logprob"].tolist() == [-1.5] * 4  # -0.5 and -1
     assert rows["n_tokens"].tolist() == [2.0] * 4
+
+
+def test_a_confidence_that_a_reply_states_is_read(tmp_path):
+    texts = [f"Answer: {text}\nConfidence: {n}5%" for n, text in enumerate(TEXTS)]
+    log = write_log(tmp_path, texts=texts, logprobs=False)
+    rows = read_answers({"file": log, **SUBJECT, "stated": "yes"})
+    stated = {row["answer"]: row["stated"]["stated"] for row in rows.to_dict("records")}
+    assert stated == {"Paris": 0.05, "Lyon": 0.25, "Rome": 0.35}
 
 
 def test_answers_without_log_probabilities_are_read(tmp_path):
