@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 import pandas as pd
@@ -359,17 +359,15 @@ def plan(
     gained: int,
     lost: int,
     *,
-    accuracy: float = 0.5,
-    agreement: float = 0.7,
-    auc: float = 0.65,
-    estimators: int = 2,
     difference: float | None = None,
+    **assumed: Any,  # noqa: ANN401
 ) -> pd.DataFrame:
     """Return the smallest differences that a study finds with a power of 80 %.
 
     For estimators, these are differences that `persistcal.compare` claims in 80 % of such
-    studies, by simultaneous intervals of all pairs of estimators. How many questions change is
-    random.
+    studies, by simultaneous intervals of all pairs of estimators. For one estimator, they are
+    the AUC with which it passes one test of *knew*, *moved* or *knows*, and all five. How many
+    questions change is random.
 
     Parameters
     ----------
@@ -378,6 +376,8 @@ def plan(
     gained, lost : int
         Expected numbers of questions that only the later and only the earlier checkpoint
         answers correctly.
+    difference : float, optional
+        Return also how many questions find this difference.
     accuracy : float, default=0.5
         Accuracy of the earlier checkpoint.
     agreement : float, default=0.7
@@ -387,8 +387,8 @@ def plan(
         Approximate contrast AUC of the estimators.
     estimators : int, default=2
         Number of estimators that are compared with each other.
-    difference : float, optional
-        Return also how many questions find this difference.
+    ties : float, default=0.0
+        Share of these questions on which an estimator's confidence stays equal.
 
     Returns
     -------
@@ -405,10 +405,10 @@ def plan(
     Examples
     --------
     >>> plan(2000, 220, 38)["difference"].round(3).tolist()
-    [0.023, 0.273, 0.089]
+    [0.023, 0.273, 0.089, 0.583, 0.677]
     """
     from persistcal.evaluation.power import Findable, Guess, findable  # imports scipy.stats
 
-    guess = Guess(questions, gained, lost, accuracy, agreement, auc, estimators)
+    guess = Guess(questions, gained, lost, **assumed)
     table = pd.DataFrame(findable(guess, difference), columns=Findable._fields)
     return table.astype({"questions": "Int64"})

@@ -346,9 +346,9 @@ class Guess:
     questions: int
     gained: int
     lost: int
-    accuracy: float
-    agreement: float
-    auc: float
+    accuracy: float = 0.5
+    agreement: float = 0.7
+    auc: float = 0.65
     estimators: int = 2
     ties: float = 0.0
 
