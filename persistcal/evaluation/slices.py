@@ -32,6 +32,7 @@ from persistcal.evaluation.predictions import ABSENT, AnswerArrays, Mask, Series
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.store import artifacts
 
+NOT_TESTED = "not tested"
 LEAST, MOST = 20, 50  # questions of a slice that is tested, and slices
 
 
@@ -50,13 +51,25 @@ def slice_values(
     return values.drop(columns="dataset").reindex(questions).fillna("")
 
 
+def category_names(questions: pd.DataFrame) -> pd.DataFrame:
+    """Return the names of slices by category, of each dataset with several categories."""
+    asked = questions[(questions["split"] == "test") & ~questions["excluded"].astype(bool)]
+    names = asked[["dataset", "question_id", "category"]]
+    return names[names.groupby("dataset")["category"].transform("nunique") > 1]
+
+
 def find_slices(
     names: pd.DataFrame,
     dataset: str,
     data: Aligned,
     settings: EvaluationSettings,
+    *,
+    by: bool = True,
 ) -> dict[str, Mask]:
-    """Return which questions belong to each slice, of those that both versions answered."""
+    """Return which questions belong to each slice, of those that both versions answered.
+
+    Slices that a user asked for with `--by` are refused if they cannot be tested.
+    """
     update = find_update(data.answers, data.sets, settings)
     if update is None:
         return {}
@@ -69,12 +82,14 @@ def find_slices(
         for value in sorted(set(values[column][shared]))
     }
     listed = ", ".join(columns)
+    if not by and len(slices) > MOST:
+        return {f"{listed} ({len(slices)} values, at most {MOST} are tested)": shared & False}
     if len(slices) > MOST:
         raise SliceError(
             f"--by {listed} makes {len(slices)} slices of {dataset}; give a column with at "
             f"most {MOST} values."
         )
-    if slices and max(mask.sum() for mask in slices.values()) < LEAST:
+    if by and slices and max(mask.sum() for mask in slices.values()) < LEAST:
         raise SliceError(
             f"--by {listed}: no slice of {dataset} has {LEAST} questions that both versions "
             "answered; give a column with fewer values."
@@ -117,9 +132,8 @@ def _about_slices(
     rows = []
     for name, mask in slices.items():
         if mask.sum() < LEAST:
-            few = Finding(
-                ACCURACY, NONE, FEW_QUESTIONS, evidence={"n_questions": int(mask.sum())}
-            )
+            word = FEW_QUESTIONS if mask.any() else NOT_TESTED
+            few = Finding(ACCURACY, NONE, word, evidence={"n_questions": int(mask.sum())})
             rows.append(to_row(("", ""), False, few) | {"slice": name})
             continue
         part = answers._replace(

@@ -592,6 +592,7 @@ def slice_answer(row: Mapping[Any, Any]) -> Answer:
 def slice_lines(rows: Sequence[Mapping[Any, Any]], labels: Mapping[str, str]) -> list[str]:
     """Return a sentence per question on the slice with the strongest test."""
     tested = {row["slice"] for row in rows if row["mark"] != findings.NONE}
+    few = len({row["slice"] for row in rows} - tested)
     if not rows:
         return []
     lines = []
@@ -602,6 +603,7 @@ def slice_lines(rows: Sequence[Mapping[Any, Any]], labels: Mapping[str, str]) ->
             f"{row['slice']} {answer.mark} {row['question']}{of} {answer.word}: {answer.text}"
         )
     n = f"{len(tested)} slice{'' if len(tested) == 1 else 's'} at once"
+    n += f"; {few} not tested" if few else ""
     return [*lines, f"tested: {n}"] if lines else [f"no test shows a worse one; tested: {n}"]
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from command_line import run
+from make_findings import make_findings
 
 import persistcal
 from benchmarks.gate_levels import KINDS, wrong_fails
@@ -72,6 +73,38 @@ def test_intervals_of_a_slice_are_those_of_its_questions_at_the_shared_level(upd
     direct = accuracy_finding(ends, np.arange(400), n_compared=4)
     assert row["lower"].item() == direct.lower < accuracy_finding(ends, np.arange(400)).lower
     assert (rows["slice"] == "").sum() == 4
+
+
+def test_categories_of_a_study_are_slices_as_by_makes_them(update):
+    names = np.repeat(["small", "a", "b"], [10, 790, 800])
+    frames = [pd.read_csv(path).assign(checkpoint=path.stem, category=names) for path in update]
+    by = persistcal.compare(pd.concat(frames), n_replicates=200, by=["category"])
+    found = study_findings(by, names).query("slice != ''")
+    expected = by.tables["findings"].query("slice != ''")
+    pd.testing.assert_frame_equal(
+        found.reset_index(drop=True), expected.reset_index(drop=True), check_dtype=False
+    )
+    few = found.loc[found["word"] == "too few questions", "slice"]
+    assert [*few] == ["category=small"]
+    many = study_findings(by, np.arange(1600) % 60).query("slice != ''")
+    assert many[["slice", "mark", "word"]].to_numpy().tolist() == [
+        ["category (60 values, at most 50 are tested)", "none", "not tested"]
+    ]
+    assert (study_findings(by, "one")["slice"] == "").all()
+
+
+def study_findings(comparison, categories):
+    """Return the findings of a study with the predictions of a comparison."""
+    ((_, dataset, _),) = inputs = comparison.inputs.predictions
+    questions = pd.DataFrame({"question_id": np.arange(1600).astype(str), "dataset": dataset})
+    return make_findings(
+        pd.concat(inputs.values()),
+        None,
+        *(comparison.tables[name] for name in ("claims", "states", "thresholds")),
+        questions.assign(split="test", excluded=False, category=categories),
+        checkpoints=comparison.inputs.checkpoints,
+        settings={dataset: comparison.settings},
+    )
 
 
 @pytest.mark.parametrize(

@@ -173,6 +173,7 @@ rule make_findings:
         claims=rules.make_claims.output.claims,
         states=rules.compare_study.output.states,
         thresholds=rules.compare_study.output.thresholds,
+        questions=inputs.shown_on_page(paths.questions),
     output:
         findings=f"{RESULTS}/findings.csv",
     log:

@@ -16,7 +16,7 @@ from persistcal.evaluation.findings import ACCURACY, Finding, read_finding
 from persistcal.evaluation.predictions import ABSENT, AnswerArrays
 from persistcal.evaluation.replicates import Replicates, from_table
 from persistcal.evaluation.settings import EvaluationSettings
-from persistcal.evaluation.slices import slice_values
+from persistcal.evaluation.slices import category_names, slice_values
 from persistcal.models.checkpoint import Checkpoint
 from persistcal.report.layout import Description, DisplayNames, Names
 from persistcal.report.phrases import slice_label
@@ -215,12 +215,13 @@ def _found(rows: pd.DataFrame, part: Part, stages: Mapping[str, Stage]) -> Found
 
 def _slice_labels(made: StudyTables, part: Part, found: Found | None) -> list[str]:
     """Return the slices of each question, with the accuracies in them."""
-    if made.slices is None or found is None:
+    if found is None or not found.slices:
         return []
+    names = category_names(made.questions) if made.slices is None else made.slices
     about = {
         row["slice"]: slice_label(row) for row in found.slices if row["question"] == ACCURACY
     }
-    values = slice_values(made.slices, part.subject.dataset, part.answers.questions)
+    values = slice_values(names, part.subject.dataset, part.answers.questions)
     return [
         "; ".join(about.get(f"{c}={v}", f"{c}={v}") for c, v in row.items())
         for row in values.to_dict("records")

@@ -1,6 +1,8 @@
 """Answer the questions about the update of each model and dataset."""
 
-from persistcal.evaluation import findings
+import pandas as pd
+
+from persistcal.evaluation import findings, slices
 from persistcal.evaluation.aligned import align_subjects
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.store.artifacts import (
@@ -8,6 +10,7 @@ from persistcal.store.artifacts import (
     ContrastMembers,
     Findings,
     Predictions,
+    Questions,
     States,
     Thresholds,
 )
@@ -20,16 +23,26 @@ def make_findings(
     claims: Claims,
     states: States,
     thresholds: Thresholds,
+    questions: Questions,
     *,
     checkpoints: dict[str, list[str]],
     settings: dict[str, EvaluationSettings],
 ) -> Findings:
     """Return what is found about each model and dataset, see `persistcal.evaluation.findings`.
 
-    `checkpoints` maps models to evaluation checkpoints, and `settings` are by dataset.
+    Categories of questions are slices. `checkpoints` maps models to evaluation checkpoints, and
+    `settings` are by dataset.
     """
     subjects = align_subjects([predictions], checkpoints, settings, contrast_sets)
-    return findings.make_findings(subjects, claims, states, thresholds, settings)
+    found = findings.make_findings(subjects, claims, states, thresholds, settings)
+    names = slices.category_names(questions)
+    masks = {
+        subject: slices.find_slices(names, subject[1], data, settings[subject[1]], by=False)
+        for subject, data in subjects.items()
+        if subject[1] in set(names["dataset"])
+    }
+    sliced = slices.make_slices(subjects, masks, thresholds, settings)
+    return pd.concat([found, sliced], ignore_index=True)
 
 
 if __name__ == "__main__":
