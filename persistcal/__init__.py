@@ -20,6 +20,7 @@ store/: files: tables, jobs, logs, progress, readers of users' files
 training/: train confidence adapters on several checkpoints jointly; change checkpoints
 """
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -38,6 +39,9 @@ _MODULES = {
     "train_adapter": "checkpoints",
 }
 __all__ = list(_MODULES)
+
+if not os.environ.get("SOURCE_DATE_EPOCH", "0").isdecimal():
+    del os.environ["SOURCE_DATE_EPOCH"]  # SciPy and Matplotlib take a number only
 
 if TYPE_CHECKING:
     from persistcal.api.checkpoints import generate_beams, load, score_answers, train_adapter

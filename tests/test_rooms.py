@@ -1,6 +1,8 @@
 """The architecture: the direction of imports, and packages that list their modules."""
 
 import ast
+import importlib
+import os
 import re
 from collections import Counter
 from pathlib import Path
@@ -190,3 +192,10 @@ def test_columns_with_one_meaning_in_several_tables_are_explained_once(monkeypat
         "- low, high (real or int): an end",
         "",
     ]
+
+
+def test_a_date_of_builds_that_is_no_number_is_ignored(monkeypatch):
+    for text in ("abc", "", "-1", "1700000000"):
+        monkeypatch.setenv("SOURCE_DATE_EPOCH", text)
+        importlib.reload(persistcal)
+        assert os.environ.get("SOURCE_DATE_EPOCH", "") == (text if text.isdecimal() else "")

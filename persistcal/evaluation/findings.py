@@ -156,11 +156,11 @@ def about_update(
     tested = states[is_tested].to_dict("records")
     accuracy = accuracy_finding(ends, answers.groups, tested, settings.margin[ACCURACY])
     rows = [to_row(("", ""), False, accuracy)]
-    constant = find_constant(answers, update)
+    has_common, constant = accuracy.mark != NONE, find_constant(answers, update)
     n_compared = max(1, sum(not same for same in constant.values()))
     for member, runs in answers.estimators.items():
         claim = claim_of(claims, member)
-        moves = shared | _moves(runs, ends, update) if claim else {}
+        moves = shared | (_moves(runs, ends, update) if has_common else {})
         n_seeds = answers.n_seeds(member)
         for found in (
             following_finding(claim, moves),

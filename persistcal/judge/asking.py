@@ -43,7 +43,7 @@ BATCH_ROUNDS = 3
 LARGEST_UPLOAD = 150_000_000  # bytes; servers take 200 MB
 WAITING = "Waiting for another job that is asking the judge."
 LABEL = "persistcal"  # labels a batch with the token of the record
-OVER = {"completed", "failed", "expired", "cancelled"}
+OVER = {"completed", "failed", "expired", "cancelled", "canceled"}
 NO_BATCHES = {404, 405, 501}  # HTTP status of a server without the interface for batches
 LONGEST_WAIT_S = 48 * 3600
 SEARCHED_PAGES = 10  # pages of 100 batches, newest first, after an interrupted submission
@@ -143,7 +143,8 @@ def read_batch(quote: Callable[[str], str], parsed: Any) -> ServerBatch:  # noqa
         progress = f"{counts.get('completed')} of {counts.get('total')}"
         errors = [error["message"] for error in (parsed.get("errors") or {}).get("data") or []]
         batch = ServerBatch(
-            *(parsed["id"], parsed["status"], str(token), progress, [*filter(None, files)]),
+            *(parsed["id"], parsed["status"].lower(), str(token), progress),
+            files=[*filter(None, files)],
             error=str(errors[-1] if errors else ""),
         )
     except (AttributeError, KeyError, TypeError, RecursionError):
@@ -170,11 +171,9 @@ def _search(server: ModelServer, token: str) -> ServerBatch | None:
     for _ in range(SEARCHED_PAGES):
         options = {"params": asked}
         batches, more = server.send("get", "/batches", in_json(read_page), options=options)
-        for batch in batches:
-            if batch.token == token:
-                return batch
-        if not (batches and more):
-            return None
+        found = next((batch for batch in batches if batch.token == token), None)
+        if found or not (batches and more):
+            return found
         asked["after"] = batches[-1].id
     return None
 
@@ -209,25 +208,31 @@ def ask_in_batches(
                     try:
                         _submit(server, record)
                     except ServerError as error:
-                        if error.status in NO_BATCHES:
-                            ledger.add(
-                                settings.model, -len(part), -cost * len(part), "no batches"
-                            )
-                            record.remove()
-                            raise JudgeError(
-                                "The judge's server takes no batches (it answers "
-                                f"{error.status} to /files or /batches); set the line "
-                                "`judge: {backend: openai}`, and prices of single requests. "
-                                "Nothing was asked."
-                            ) from error
-                        raise
+                        if error.status not in NO_BATCHES:
+                            raise
+                        ledger.add(settings.model, -len(part), -cost * len(part), "no batches")
+                        record.remove()
+                        raise JudgeError(
+                            f"The judge's server takes no batches ({error.status} at /files or "
+                            "/batches); set the line `judge: {backend: openai}`, and prices of "
+                            "single requests. Nothing was asked."
+                        ) from error
                     waiting[record] = set(part)
         for record, keys in waiting.items():
-            if not keys.isdisjoint(missing) and (
-                batch := _wait_for(server, record, poll_s=settings.poll_s)
-            ):
-                with hold_lock(f"{folder}/lock", waiting=WAITING):
-                    _collect(server, record, batch, replies, ledger)
+            if keys.isdisjoint(missing):
+                continue
+            try:
+                if batch := _wait_for(server, record, poll_s=settings.poll_s):
+                    with hold_lock(f"{folder}/lock", waiting=WAITING):
+                        _collect(server, record, batch, replies, ledger)
+            except ServerError as error:
+                if error.status != 404:
+                    raise
+                raise JudgeError(
+                    f"The judge's server no longer knows the batch of {record.path} or its "
+                    "results. If server and key are those that it was sent with, delete "
+                    f"this file; then its {len(keys)} requests are asked, and paid, again."
+                ) from error
         if not replies.missing(bodies):
             return
     raise JudgeError(
@@ -249,22 +254,16 @@ def _on_their_way(
     for record in BatchRecord.all_in(folder):
         bodies = record.bodies()
         batch_id, cost = record.state()
-        if batch_id or _find_submitted(server, record):
+        if not batch_id and (batch := server.call(partial(_search, server, record.token))):
+            record.save(batch_id := batch.id)
+            log.info("Found batch %s of an interrupted job", batch_id)
+        if batch_id:
             unfinished[record] = set(bodies)
         else:
             model = next(iter(bodies.values()))["model"]
             ledger.add(model, -len(bodies), -cost, "not submitted")
             record.remove()
     return unfinished
-
-
-def _find_submitted(server: ModelServer, record: BatchRecord) -> bool:
-    """Return whether the interrupted submission of `record` reached the server."""
-    batch = server.call(partial(_search, server, record.token))
-    if batch:
-        record.save(batch.id)
-        log.info("Found batch %s of an interrupted job", batch.id)
-    return batch is not None
 
 
 def _parts(bodies: dict[str, Body], most: int) -> Iterator[dict[str, Body]]:
@@ -315,7 +314,7 @@ def _wait_for(server: ModelServer, record: BatchRecord, *, poll_s: float) -> Ser
     path = f"/batches/{urllib.parse.quote(str(batch_id), safe='')}"
     fetch = partial(server.send, "get", path, in_json(partial(read_batch, server.quote)))
     for _ in range(int(LONGEST_WAIT_S / poll_s) + 1):
-        if batch_id is None or not record.exists():
+        if batch_id is None or not record.path.exists():
             return None
         batch = server.call(fetch)
         if batch.status in OVER:
@@ -336,7 +335,7 @@ def _collect(
 
     Final refusals of the server are raised after the other replies are written.
     """
-    if not record.exists():
+    if not record.path.exists():
         return  # another job was faster
     bodies, cost = record.bodies(), record.state()[1]
     labelled, unanswered, refused = read_results(
@@ -370,4 +369,4 @@ def _lines(server: ModelServer, batch: ServerBatch) -> Iterator[str]:
         path = f"/files/{urllib.parse.quote(file_id, safe='')}/content"
         fetch = partial(server.send, "get", path, bytes)
         for line in io.BytesIO(server.call(fetch, longest_s=LONGEST_TRANSFER_S)):
-            yield line.decode("utf-8", errors="replace")
+            yield line.decode("utf-8-sig", errors="replace")

@@ -307,7 +307,7 @@ def _read_row(
     """Return the reply in a row of a batch's results; note a failure among `results`."""
     response = row.get("response") or {}
     body, status = response.get("body") or {}, int(response.get("status_code") or 0)
-    if status == 200:
+    if status == 200 or (not status and body and "error" not in body):
         return read_reply(body, together, words)
     error = row.get("error") or body.get("error") or {}
     error = error if isinstance(error, dict) else {"message": error}

@@ -409,7 +409,7 @@ def _repeats(found: Finding) -> str:
 def _common_shift(found: Finding) -> str:
     """Describe a shift of most confidences from the earlier to the later checkpoint."""
     numbers = found.evidence
-    share, (before, after) = numbers["share"], numbers["means"]
+    share, (before, after) = numbers.get("share", 0), numbers.get("means", (0, 0))
     if share <= MOST or abs(after - before) < SHIFT:
         return ""
     amount = "Nearly all" if share >= MOST_OF_ALL else "Most"

@@ -150,14 +150,14 @@ def upload_line(request: Mapping[str, Any]) -> str:
 
 
 class BatchRecord:
-    """Record of a batch: its requests in ``<token>.jsonl``, its state in ``<token>.json``.
+    """A batch: its requests in ``<token>.jsonl``, its state in `path`, ``<token>.json``.
 
     The files exist from before the batch is submitted until its results are stored.
     """
 
     def __init__(self, folder: FilePath, token: str) -> None:
         self.token = token
-        self._state = Path(folder, f"{token}.json")
+        self.path = Path(folder, f"{token}.json")
         self._lines = Path(folder, f"{token}.jsonl")
 
     @classmethod
@@ -174,7 +174,7 @@ class BatchRecord:
         return [cls(folder, path.stem) for path in sorted(Path(folder).glob("*.json"))]
 
     def _write(self, batch_id: str | None, cost: float) -> None:
-        write_whole(self._state, json.dumps({"batch_id": batch_id, "cost": cost}))
+        write_whole(self.path, json.dumps({"batch_id": batch_id, "cost": cost}))
 
     def save(self, batch_id: str) -> None:
         """Write the server's id of the batch, whole or not at all."""
@@ -183,7 +183,7 @@ class BatchRecord:
     def state(self) -> tuple[str | None, float]:
         """Return the server's id of the batch, or None, and the estimated cost."""
         try:
-            state = json.loads(self._state.read_text(encoding="utf-8"))
+            state = json.loads(self.path.read_text(encoding="utf-8"))
         except FileNotFoundError:  # another job has collected the batch
             return None, 0.0
         return state["batch_id"], state["cost"]
@@ -200,13 +200,9 @@ class BatchRecord:
         """Return the content of each request, by key."""
         return {line["custom_id"]: line["body"] for line in self.lines()}
 
-    def exists(self) -> bool:
-        """Return whether no job has collected the batch yet."""
-        return self._state.exists()
-
     def remove(self) -> None:
         """Delete the record."""
-        self._state.unlink(missing_ok=True)
+        self.path.unlink(missing_ok=True)
         self._lines.unlink(missing_ok=True)
 
 

@@ -295,6 +295,7 @@ def test_impossible_numbers_in_the_file_of_looks_are_refused(tmp_path, column, n
         read_looks(path)
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_a_gate_fails_if_a_dataset_has_no_verdict(versions, tmp_path, capsys):
     frames = [
         pd.read_csv(versions[name]).assign(checkpoint=name, dataset=dataset)

@@ -136,6 +136,32 @@ def test_failed_and_expired_requests_are_repeated_in_the_next_batch(fake):
     assert fake.booked == 5
 
 
+@pytest.mark.parametrize("status", ["COMPLETED", "canceled"])
+def test_a_mark_at_the_start_other_spellings_and_a_missing_code_cost_no_reply(fake, status):
+    def finish(lines):
+        lines[1]["response"].pop("status_code")
+        return ["\ufeff" + json.dumps(lines[0]), *lines[1:]], [], status
+
+    fake.finishers = [finish]
+    assert fake.ask(candidates(4)) == "RWRW"
+    assert len(fake.batches) == 1
+
+
+def test_a_batch_that_the_server_forgot_is_asked_again_once_its_record_is_deleted(
+    fake, tmp_path
+):
+    fake.next_polls = [error(404, "not_found")] * 2
+    for _ in range(2):
+        with pytest.raises(
+            JudgeError, match="delete this file; then its 4 requests"
+        ) as refused:
+            fake.ask(candidates(4))
+    (record,) = (tmp_path / "batches").glob("*.json")
+    assert str(record) in str(refused.value)
+    record.unlink()
+    assert fake.ask(candidates(4)) == "RWRW"
+
+
 def test_batches_that_always_expire_stop_the_job(fake):
     fake.finishers = [lambda lines: ([], [], "expired")] * 9
     with pytest.raises(JudgeError, match="2 requests have no reply after 3 rounds"):
