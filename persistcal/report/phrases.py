@@ -256,7 +256,7 @@ def _threshold_line(found: Finding) -> tuple[str, str]:
             part = percent(1 - least)
             text += f"; the most confident {part} of answers reach it here, which can be chance"
         return text, found.word
-    broke = f"{np.mean(numbers['confident_regressions']):,.0f}"
+    broke = _n_regressions(found)
     means = numbers["means"]
     earlier, later = (percent(means[f"{end}_coverage"]) for end in ("earlier", "later"))
     right, earlier = percent(found.value), earlier.removesuffix(" %")
@@ -548,12 +548,16 @@ def threshold_range(found: Finding, column: str) -> str:
 
 
 def _regressions(found: Finding) -> str:
-    counts = sorted(map(int, {*found.evidence["confident_regressions"]}))
-    if counts == [0]:
+    shown = _n_regressions(found)
+    if shown == "0":
         return "No confident answer that was right is wrong now. "
-    shown = " to ".join(f"{n:,}" for n in dict.fromkeys([counts[0], counts[-1]]))
-    plural = "answer that was right is" if counts == [1] else "answers that were right are"
+    plural = "answer that was right is" if shown == "1" else "answers that were right are"
     return f"{shown} confident {plural} wrong now. "
+
+
+def _n_regressions(found: Finding) -> str:
+    counts = found.evidence["confident_regressions"]
+    return " to ".join(f"{n:,.0f}" for n in dict.fromkeys([min(counts), max(counts)]))
 
 
 def _labels_to_decide(found: Finding) -> str:
