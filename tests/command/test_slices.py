@@ -76,35 +76,29 @@ def test_intervals_of_a_slice_are_those_of_its_questions_at_the_shared_level(upd
 
 
 def test_categories_of_a_study_are_slices_as_by_makes_them(update):
-    names = np.repeat(["small", "a", "b"], [10, 790, 800])
-    frames = [pd.read_csv(path).assign(checkpoint=path.stem, category=names) for path in update]
-    by = persistcal.compare(pd.concat(frames), n_replicates=200, by=["category"])
-    found = study_findings(by, names).query("slice != ''")
-    expected = by.tables["findings"].query("slice != ''")
-    pd.testing.assert_frame_equal(
-        found.reset_index(drop=True), expected.reset_index(drop=True), check_dtype=False
-    )
-    few = found.loc[found["word"] == "too few questions", "slice"]
-    assert [*few] == ["category=small"]
-    many = study_findings(by, np.arange(1600) % 60).query("slice != ''")
-    assert many[["slice", "mark", "word"]].to_numpy().tolist() == [
-        ["category (60 values, at most 50 are tested)", "none", "not tested"]
-    ]
-    assert (study_findings(by, "one")["slice"] == "").all()
+    named = np.repeat(["small", "a", "b"], [10, 790, 800])
+    rows = [pd.read_csv(path).assign(checkpoint=path.stem, category=named) for path in update]
+    by = persistcal.compare(pd.concat(rows), n_replicates=200, by=["category"])
+    ((_, dataset, _),) = inputs = by.inputs.predictions
+    ids = pd.DataFrame({"question_id": np.arange(1600).astype(str), "dataset": dataset})
 
+    def slices(categories):
+        table = make_findings(
+            pd.concat(inputs.values()),
+            None,
+            *(by.tables[name] for name in ("claims", "states", "thresholds")),
+            ids.assign(split="test", excluded=False, category=categories),
+            checkpoints=by.inputs.checkpoints,
+            settings={dataset: by.settings},
+        )
+        return table.query("slice != ''").reset_index(drop=True)
 
-def study_findings(comparison, categories):
-    """Return the findings of a study with the predictions of a comparison."""
-    ((_, dataset, _),) = inputs = comparison.inputs.predictions
-    questions = pd.DataFrame({"question_id": np.arange(1600).astype(str), "dataset": dataset})
-    return make_findings(
-        pd.concat(inputs.values()),
-        None,
-        *(comparison.tables[name] for name in ("claims", "states", "thresholds")),
-        questions.assign(split="test", excluded=False, category=categories),
-        checkpoints=comparison.inputs.checkpoints,
-        settings={dataset: comparison.settings},
-    )
+    expected = by.tables["findings"].query("slice != ''").reset_index(drop=True)
+    pd.testing.assert_frame_equal(found := slices(named), expected, check_dtype=False)
+    assert [*found.query("word == 'too few questions'")["slice"]] == ["category=small"]
+    (many,) = slices(np.arange(1600) % 60)[["slice", "word"]].to_numpy().tolist()
+    assert many == ["category (60 values, at most 50 are tested)", "not tested"]
+    assert slices("one").empty
 
 
 @pytest.mark.parametrize(
