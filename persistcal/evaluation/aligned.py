@@ -217,12 +217,16 @@ def align(
         sets = contrast_sets(answers.correct, checkpoints, settings)
     else:
         sets = read_sets(members, answers, settings)
+    groups = None
+    if "group" in predictions and predictions["group"].ne("").any():
+        distinct = predictions.drop_duplicates("question_id").set_index("question_id")["group"]
+        groups = distinct.reindex(answers.questions).to_numpy(object)
     return Aligned(
         answers,
         sets,
         *_further_asks(predictions, answers, settings),
         files or [[*dict.fromkeys(_members(predictions))]],
-        _group_names(predictions, answers),
+        groups,
     )
 
 
@@ -245,15 +249,13 @@ def align_subjects(
             frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True),
             checkpoints[model],
             settings[dataset],
-            members=_of_subject(members, model, dataset),
+            members=None
+            if members is None
+            else members[(members[SUBJECT] == (model, dataset)).all(axis=1)],
             files=[list(dict.fromkeys(_members(rows))) for rows in frames],
         )
         for (model, dataset), frames in by_subject.items()
     }
-
-
-def _of_subject(rows: pd.DataFrame | None, *subject: str) -> pd.DataFrame | None:
-    return None if rows is None else rows[(rows[SUBJECT] == subject).all(axis=1)]
 
 
 def _members(rows: pd.DataFrame) -> Iterator[Member]:
@@ -408,15 +410,6 @@ def with_pairs(data: Aligned, settings: EvaluationSettings) -> Aligned:
 def name_state(model: str, checkpoint: str) -> str:
     """Return the name of a checkpoint among those of several models."""
     return f"{model}{SEPARATOR}{checkpoint}"
-
-
-def _group_names(
-    predictions: pd.DataFrame, answers: AnswerArrays
-) -> NDArray[np.object_] | None:
-    if "group" not in predictions or not predictions["group"].ne("").any():
-        return None
-    distinct = predictions.drop_duplicates("question_id").set_index("question_id")["group"]
-    return distinct.reindex(answers.questions).to_numpy(object)
 
 
 class LabelledAnswers(NamedTuple):

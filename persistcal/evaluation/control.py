@@ -147,7 +147,9 @@ def compare_with_control(
                 ]
             )
             sizes = group_sizes(of.pair.part, answers.groups)
-            n_seen = _n_seen(scales, repeated)
+            n_seen = sum(
+                scale * r.pair.counts.changed for scale, r in zip(scales, repeated, strict=True)
+            )
             for i, series in enumerate(answers.confidence):
                 chance = ChanceFlips([r.runs[i] for r in repeated], scaled, n_seen)
                 for name in metrics:
@@ -182,12 +184,6 @@ def compare_with_control(
 def _scales(pair: ContrastSet, repeated: Sequence[RatedSet]) -> list[float]:
     """Return how much each flip of a control counts in each direction of a change."""
     return [len(pair.every) / len(of.pair.every) / len(repeated) / 2 for of in repeated]
-
-
-def _n_seen(scales: Sequence[float], repeated: Sequence[RatedSet]) -> float:
-    return sum(
-        scale * of.pair.counts.changed for scale, of in zip(scales, repeated, strict=True)
-    )
 
 
 def _least_surplus(

@@ -33,11 +33,6 @@ def count_once(part: Component) -> Counts:
     return np.ones((part.size, 1), np.uint8)
 
 
-def not_computed(chosen: Collection[str], values: Collection[str]) -> list[str]:
-    """Return the metrics without a value for another conditioning that holds for this one."""
-    return [name for name in chosen if METRICS[name].conditioned or name not in values]
-
-
 def metrics_under(
     counts_of: Callable[[Component], Counts],
     data: Aligned,
@@ -68,7 +63,11 @@ def metrics_under(
         counts = counts_of(pair.part)
         pair_values: dict[str, Array] = {}
         for conditioning in conditionings:
-            needed = not_computed(chosen, pair_values)
+            needed = [
+                metric
+                for metric in chosen
+                if METRICS[metric].conditioned or metric not in pair_values
+            ]
             runs = data.rated(conditioning)[number].runs
             pair_values |= compute("contrast", runs, counts, chosen=needed)
             for metric, value in pair_values.items():

@@ -159,7 +159,9 @@ def about_update(
     has_common, constant = accuracy.mark != NONE, find_constant(answers, update)
     n_compared = max(1, sum(not same for same in constant.values()))
     for member, runs in answers.estimators.items():
-        claim = claim_of(claims, member)
+        is_member = (claims[["train_dataset", "estimator"]] == list(member)).all(axis=1)
+        rows_of_claim = claims[is_member & claims["word"].ne("")].to_dict("records")
+        claim: Claim = {str(row["metric"]): row for row in rows_of_claim}
         moves = shared | (_moves(runs, ends, update) if has_common else {})
         n_seeds = answers.n_seeds(member)
         for found in (
@@ -258,13 +260,6 @@ def accuracy_mark(lower: float, upper: float, margin: float) -> tuple[str, str]:
 
 
 Claim = Mapping[str, Mapping[Any, Any]]  # rows of CLAIMS by metric
-
-
-def claim_of(claims: pd.DataFrame, member: Member) -> Claim:
-    """Return the rows on which the word for an estimator rests."""
-    is_member = (claims[["train_dataset", "estimator"]] == list(member)).all(axis=1)
-    rows = claims[is_member & claims["word"].ne("")].to_dict("records")
-    return {str(row["metric"]): row for row in rows}
 
 
 def following_finding(claim: Claim, moves: Mapping[str, Any]) -> Finding:

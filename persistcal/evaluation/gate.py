@@ -138,7 +138,12 @@ def close_gate(
     further, rulings = by_dataset or {}, []
     for names, group in findings.groupby(place, sort=False):
         model, dataset, earlier, later = map(str, names)
-        pair, rows = (model, dataset, earlier, later), group[_in_use(group, estimators)]
+        pair = model, dataset, earlier, later
+        rows = group[
+            group["estimator"].isin(["", *estimators])
+            if estimators
+            else ~group["baseline"].astype(bool)
+        ]
         for key, limit in {**policy, **further.get(dataset, {})}.items():
             ruled = [
                 _ruling(pair, read_finding(row), key, limit)._replace(
@@ -161,13 +166,6 @@ def close_gate(
             for key, limit in limits.items()
         ]
     return Gate(rulings)
-
-
-def _in_use(rows: pd.DataFrame, estimators: Sequence[str]) -> pd.Series:
-    """Choose the rows about the estimators in use, and those about none."""
-    if estimators:
-        return rows["estimator"].isin(["", *estimators])
-    return ~rows["baseline"].astype(bool)
 
 
 def _ruling(pair: tuple[str, str, str, str], found: Finding, key: str, limit: Limit) -> Ruling:

@@ -243,7 +243,10 @@ def placebo_shares(
         }
         shares = {
             name: float(keeps[LATER] and is_earned(runs, replaced, NEW))
-            for name, replaced in ((MEAN_RANK, _mean_rank), (SAME_SCALE, _same_scale))
+            for name, replaced in (
+                (MEAN_RANK, lambda _, a, b: (a, ranks(a).middle + ranks(b).middle)),
+                (SAME_SCALE, _same_scale),
+            )
         }
         for name, needed in ((LATER, NEW), (EARLIER, OLD)):
             earned = (
@@ -267,10 +270,6 @@ def _shuffle(name: str, orders: Sequence[NDArray[np.intp]]) -> Replaced:
 
 def _as_it_is(number: int, earlier: Array, later: Array) -> tuple[Array, Array]:
     return earlier, later
-
-
-def _mean_rank(number: int, earlier: Array, later: Array) -> tuple[Array, Array]:
-    return earlier, ranks(earlier).middle + ranks(later).middle
 
 
 def _same_scale(number: int, earlier: Array, later: Array) -> tuple[Array, Array]:

@@ -12,7 +12,7 @@ grids, and a sparse matrix each.
 """
 
 from collections.abc import Callable
-from functools import cache, lru_cache, partial
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -201,7 +201,11 @@ class OnGrid(NamedTuple):
         values = np.empty(len(columns))
         for narrow in np.unique(k[k < COARSEST]):  # they have a mesh each
             members = np.flatnonzero(k == narrow)
-            values[members] = self._on_fine_grid(int(narrow), columns[members])
+            at_points = self.place_at(n_grid_points(int(narrow)), columns[members])
+            smoothed, density = (_smoothing(int(narrow)) @ placed for placed in at_points)
+            values[members] = np.abs(smoothed).mean(axis=0) / (
+                density.mean(axis=0) + DENSITY_FLOOR
+            )
         others = np.flatnonzero(k >= COARSEST)
         if not len(others):
             return values
@@ -214,19 +218,12 @@ class OnGrid(NamedTuple):
         n_mesh = _n_mesh(k[others])
         for n in np.unique(n_mesh):
             members = np.flatnonzero(n_mesh == n)
-            left, share = _mesh_on_grid(int(n))
+            left, share = split(np.linspace(0, 1, n), GRID)
             chosen = smoothed[members]
             read = chosen[:, left] * (1 - share) + chosen[:, left + 1] * share
             values[others[members]] = np.abs(read).mean(axis=1)
         values[others] /= density + DENSITY_FLOOR
         return values
-
-    def _on_fine_grid(self, k: int, columns: Integers) -> Array:
-        smoother = _smoothing(k)
-        smoothed, density = (
-            smoother @ placed for placed in self.place_at(n_grid_points(k), columns)
-        )
-        return np.abs(smoothed).mean(axis=0) / (density.mean(axis=0) + DENSITY_FLOOR)
 
 
 def _place_weighted(
@@ -287,12 +284,6 @@ def _n_mesh(k: int | Integers) -> Integers:
 def mesh(k: int) -> Array:
     """Return where smoothed values are read at the bandwidth k/1024."""
     return np.linspace(0, 1, int(_n_mesh(k)))
-
-
-@cache
-def _mesh_on_grid(n: int) -> tuple[NDArray[np.int_], Array]:
-    """Return where a mesh of n points is on the grid, see `split`."""
-    return split(np.linspace(0, 1, n), GRID)
 
 
 def split(confidence: Array, n_points: int) -> tuple[NDArray[np.int_], Array]:
