@@ -1,8 +1,7 @@
 """Cosine similarity of checkpoints' weights, read piece by piece."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import combinations
-from types import EllipsisType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,7 +43,10 @@ def weight_similarities(checkpoints: Mapping[str, Mapping[str, StoredTensor]]) -
     shapes = _same_shapes(checkpoints)
     total = torch.zeros(len(checkpoints), len(checkpoints), dtype=torch.float64)
     for name, shape in shapes.items():
-        for piece in _pieces(shape):  # each read once, of all checkpoints together
+        step = max(1, PIECE // max(1, int(np.prod(shape[1:]))))
+        starts = range(0, shape[0], step) if shape else ()
+        pieces = [slice(start, start + step) for start in starts] if shape else [...]
+        for piece in pieces:  # each read once, of all checkpoints together
             weights = [tensors[name].rows[piece] for tensors in checkpoints.values()]
             flat = torch.stack([part.flatten().double() for part in weights])
             total += flat @ flat.T
@@ -80,13 +82,3 @@ def _same_shapes(
                     "only checkpoints of one architecture can be compared."
                 )
     return expected
-
-
-def _pieces(shape: tuple[int, ...]) -> Iterator[slice | EllipsisType]:
-    """Yield indices of a tensor's pieces."""
-    if not shape:
-        yield ...
-        return
-    step = max(1, PIECE // max(1, int(np.prod(shape[1:]))))
-    for start in range(0, shape[0], step):
-        yield slice(start, start + step)

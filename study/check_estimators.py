@@ -23,7 +23,15 @@ def check_estimator(study: Study, name: str) -> None:
         _check_one_adapter(study, name)
         _check_folders(study, name, recipe)
     else:
-        _check_function(estimator["function"], f"estimators.{name}.function")
+        key, function = f"estimators.{name}.function", estimator["function"]
+        if not function.endswith(".py"):
+            check_names(key, [function], ESTIMATORS)
+        try:
+            registration_of(function)
+        except ValueError as error:
+            raise ConfigError(
+                f"config: {key} names a file that cannot be used: {error}."
+            ) from None
     _check_keys(estimator, f"estimators.{name}")
     if estimator.get("by_checkpoint") and name in study.recipes:
         raise ConfigError(
@@ -78,15 +86,6 @@ def _check_folders(study: Study, name: str, recipe: str) -> None:
                 f"their names have {longest} characters together; a folder with all names can "
                 f"have {LONGEST_NAME}; shorten the names in models.{model}.checkpoints."
             )
-
-
-def _check_function(function: str, key: str) -> None:
-    if not function.endswith(".py"):
-        check_names(key, [function], ESTIMATORS)
-    try:
-        registration_of(function)
-    except ValueError as error:
-        raise ConfigError(f"config: {key} names a file that cannot be used: {error}.") from None
 
 
 def _check_one_adapter(study: Study, name: str) -> None:

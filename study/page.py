@@ -17,10 +17,17 @@ FREE = {"label", "tokens", "allow_identical_weights", *ASKED}
 def shown_on_page(study: Study, labels: Mapping[str, Any]) -> Config:
     """Return the fields of the record `Shown`."""
     config, models = study.config, study.chosen["models"]
+    stages: Config = {name: {} for name in models}  # in order of training
+    for model, of_model in stages.items():
+        catalogue = study.catalogue(model)
+        for name in study.group(model, "all"):
+            entry = catalogue.get(name, {})
+            label = str(entry.get("label", name))
+            of_model[name] = {"label": label, "tokens": entry.get("tokens")}
     blocks = [block for table in [*study.tables.values()][:1] for block in table["blocks"]]
     return {
         "labels": labels,
-        "checkpoints": {name: _stages(study, name) for name in models},
+        "checkpoints": stages,
         "settings": {name: study.settings(name) for name in study.datasets},
         "judge": _judge(study),
         "results": config["results"],
@@ -42,15 +49,6 @@ def _judge(study: Study) -> str:
         return "none (the right options of the questions)"
     model = f" ({judge['model']})" if "model" in study.judge.needs else ""
     return judge["backend"] + model
-
-
-def _stages(study: Study, model: str) -> Config:
-    """Return display name and amount of training of each checkpoint, in order of training."""
-    entries = {name: study.catalogue(model).get(name, {}) for name in study.group(model, "all")}
-    return {
-        name: {"label": str(entry.get("label", name)), "tokens": entry.get("tokens")}
-        for name, entry in entries.items()
-    }
 
 
 def _controls(study: Study, model: str) -> list[tuple[str, str]]:

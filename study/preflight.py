@@ -233,7 +233,9 @@ def download_lines(study: Study, planned: Jobs) -> Preflight:
     states = (study.state(job["model"], job["checkpoint"]) for job in fetched)
     repos = sorted({str(state.get("repo")) for state in states})
     home = Path(os.environ.get("HF_HOME", "~/.cache/huggingface")).expanduser()
-    cached = min(downloads, sum(_gigabytes_in_cache(home, repo) for repo in repos))
+    cache = [home / "hub" / f"models--{repo.replace('/', '--')}" / "blobs" for repo in repos]
+    files = [file for blobs in cache for file in blobs.glob("*") if file.is_file()]
+    cached = min(downloads, sum(file.stat().st_size for file in files) / 1e9)
     disk = next(folder for folder in (home, *home.parents) if folder.exists())
     free = shutil.disk_usage(disk).free / 1e9
     stored = f" ({cached:,.0f} GB of them are in {home})" if cached >= 0.5 else ""
@@ -249,12 +251,6 @@ def download_lines(study: Study, planned: Jobs) -> Preflight:
         ],
         [],
     )
-
-
-def _gigabytes_in_cache(home: Path, repo: str) -> float:
-    """Return the size of the files of a repository, of all revisions, in the Hub's cache."""
-    blobs = home / "hub" / f"models--{repo.replace('/', '--')}" / "blobs"
-    return sum(file.stat().st_size for file in blobs.glob("*") if file.is_file()) / 1e9
 
 
 def profile_lines(arguments: Sequence[str]) -> Preflight:

@@ -126,16 +126,18 @@ def _drop_defaults(value: Any, schema: Any) -> Any:  # noqa: ANN401
         return value
     others = schema.get("additionalProperties")
     below = {key: schema.get("properties", {}).get(key, others) for key in value}
-    return {
-        key: _drop_defaults(value[key], below[key])
-        for key in value
-        if not (isinstance(below[key], dict) and _is_default(value[key], below[key]))
+    defaults = {
+        k: s["default"] for k, s in below.items() if isinstance(s, dict) and "default" in s
     }
-
-
-def _is_default(value: Any, schema: dict[str, Any]) -> bool:  # noqa: ANN401
-    has_type = isinstance(value, bool) == isinstance(schema.get("default"), bool)  # 1 == True
-    return "default" in schema and has_type and value == schema["default"]
+    return {
+        key: _drop_defaults(item, below[key])
+        for key, item in value.items()
+        if not (
+            key in defaults
+            and item == defaults[key]
+            and isinstance(item, bool) == isinstance(defaults[key], bool)  # 1 == True
+        )
+    }
 
 
 def check_schema(config: dict[str, Any]) -> None:

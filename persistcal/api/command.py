@@ -612,7 +612,7 @@ def label_curve(
     Both checkpoints need labels. Sheets of each size are drawn as by `threshold --sheet`. The
     folder `--out` receives label_curve.csv.
     """
-    from persistcal.api.thresholds import Relabelling, describe_curve
+    from persistcal.api.thresholds import Relabelling
     from persistcal.evaluation.relabelling import curve_sizes
 
     _check_out(out, out)
@@ -622,7 +622,9 @@ def label_curve(
     with _bar(len(curve_sizes(len(later.ids)))) as step:
         curve = later.label_curve(precision=precision, delta=delta, step=step)
     [path] = _write_tables({"label_curve": curve}, out)
-    click.echo(f"{describe_curve(curve)}\nTable: {path}")
+    shown = curve.set_index("n_labels")[["certified", "threshold", "precision", "coverage"]]
+    text = shown.rename_axis("labels").to_string(float_format="{:.2f}".format, na_rep="-")
+    click.echo(f"{text}\nTable: {path}")
 
 
 def _rules(

@@ -493,10 +493,3 @@ def read_texts(path: str) -> pd.DataFrame:
             name = texts["question_id"][repeated].iloc[0]
             raise UserTableError(f"question {name!r} is repeated; keep one row")
     return texts.astype({"question_id": str})
-
-
-def describe_curve(curve: pd.DataFrame) -> str:
-    """Return a row of text for each number of labels."""
-    shown = ["certified", "threshold", "precision", "coverage"]
-    table = curve.set_index("n_labels")[shown].rename_axis("labels")
-    return table.to_string(float_format="{:.2f}".format, na_rep="-")

@@ -238,24 +238,6 @@ def _questions(power: Callable[[int], float]) -> int | None:
     return -(-high // unit) * unit
 
 
-def auc_error(flips: Flips, n: int, auc: float, correlation: float) -> float:
-    """Guess the standard error of a difference of two estimators' contrast AUCs, on one pair.
-
-    Both AUCs are near `auc`, and `correlation` is the correlation of the two estimates. Each
-    flipped question has one right and one wrong answer, with confidences that sum to 1: as many
-    independent numbers as questions, m = n (gained + lost). The variance of an AUC is
-    4 (q − AUC²) / m, where q is the chance that a right answer is above two wrong ones [1]_,
-    taken from normal confidences.
-
-    References
-    ----------
-    .. [1] DeLong, DeLong and Clarke-Pearson, "Comparing the Areas under Two or More
-       Correlated Receiver Operating Characteristic Curves", Biometrics 1988.
-    """
-    m = n * sum(flips)
-    return float(np.sqrt(2 * 4 * (_above_both(auc) - auc**2) / m * (1 - correlation)))
-
-
 def _above_both(auc: ArrayLike) -> Array:
     """Return the chance that a normal confidence is above two of the lower kind."""
     return np.asarray(_normal_pair(0.5).cdf(np.stack([norm.ppf(auc)] * 2, axis=-1)))
@@ -318,10 +300,19 @@ def knowledge_difference(guess: "Guess", *, followed: bool = False) -> float:
 def auc_power(guess: "Guess", n: int, difference: float) -> float:
     """Return how often a better estimator is claimed to be above another one, by its AUC.
 
-    The number of changed questions among n is random.
+    The number of changed questions among n is random. Each has one right and one wrong answer,
+    with confidences that sum to 1: as many independent numbers as changed questions, m. The
+    variance of an AUC is 4 (q − AUC²) / m, where q is the chance that a right answer is above
+    two wrong ones [1]_, taken from normal confidences.
+
+    References
+    ----------
+    .. [1] DeLong, DeLong and Clarke-Pearson, "Comparing the Areas under Two or More
+       Correlated Receiver Operating Characteristic Curves", Biometrics 1988.
     """
     changed = np.maximum(1, binom.ppf(_uniform()[0], n, guess.flip_rate))
-    error = auc_error(guess.flips, n, guess.auc, guess.correlation)
+    variance = 4 * (_above_both(guess.auc) - guess.auc**2) / (n * sum(guess.flips))
+    error = float(np.sqrt(2 * variance * (1 - guess.correlation)))
     errors = error * np.sqrt(n * guess.flip_rate / changed)
     critical = critical_value(guess.estimators, changed)
     return float(norm.sf(critical - difference / errors).mean())

@@ -188,16 +188,6 @@ def _compare(
     }
 
 
-def holm_over_tables(tests: pd.DataFrame) -> pd.DataFrame:
-    """Adjust p-values for all tests of the same metric, over all models and datasets.
-
-    `tests` has each test once. A test that two blocks share counts twice, which is
-    conservative.
-    """
-    families = tests.groupby(KEY, sort=False)["p_value"]
-    return tests.assign(p_holm=families.transform(holm))
-
-
 class Simultaneous(NamedTuple):
     """Comparison of all pairs of estimators: arrays of shape (n_estimators, n_estimators).
 

@@ -149,7 +149,13 @@ def full_vs_contrast_figure(
             if chosen.empty:
                 axes.text(0.5, 0.5, "undefined", transform=axes.transAxes, ha="center")
             for point in chosen.to_dict("records"):
-                _draw_both(axes, point, styles[point["estimator"]])
+                style = styles[point["estimator"]]
+                x, y = point["value_full"], point["value_contrast"]
+                for scope, across in (("full", True), ("contrast", False)):
+                    ends = [point[f"lower_2_5pct_{scope}"], point[f"upper_97_5pct_{scope}"]]
+                    segment = (ends, [y, y]) if across else ([x, x], ends)
+                    axes.plot(*segment, color=style.light, linewidth=0.9, alpha=0.7, zorder=2)
+                drawing.draw_marker(axes, x, y, style, size=24)
             axes.set_title(f"{models[model]}, {datasets[dataset]}", loc="left")
         line[0].set_ylabel("Change AUC")
     for axes in panels[-1]:
@@ -157,15 +163,6 @@ def full_vs_contrast_figure(
     handles = drawing.legend_handles(styles, estimators, markersize=5, linestyle="")
     drawing.add_legend(figure, handles, columns=2 * len(columns))
     return figure
-
-
-def _draw_both(axes: Axes, point: Mapping[Any, Any], style: drawing.Look) -> None:
-    x, y = point["value_full"], point["value_contrast"]
-    for scope, across in (("full", True), ("contrast", False)):
-        ends = [point[f"lower_2_5pct_{scope}"], point[f"upper_97_5pct_{scope}"]]
-        line = (ends, [y, y]) if across else ([x, x], ends)
-        axes.plot(*line, color=style.light, linewidth=0.9, alpha=0.7, zorder=2)
-    drawing.draw_marker(axes, x, y, style, size=24)
 
 
 def in_domain(intervals: pd.DataFrame) -> pd.DataFrame:

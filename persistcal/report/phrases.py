@@ -330,7 +330,9 @@ def following_sentence(
     if found.mark == findings.YES:
         said += BASES.get(basis, Basis()).sentence
     if found.mark in (findings.YES, findings.WITH_LABELS):
-        said += _direction(found)
+        statistics = found.evidence["statistics"]
+        moved = [k for k in ("gained", "lost") if statistics[f"moved_{k}"][1] > CHANCE]
+        said += f", in {moved[0]} answers only" if len(moved) == 1 else ""
     n_pairs = numbers["n_pairs"]
     over = f", over {n_pairs} pairs of checkpoints" if n_pairs > 1 else ""
     text = said
@@ -418,15 +420,6 @@ def _common_shift(found: Finding) -> str:
         f"{amount} confidences {fell} (mean {short(before)} to {short(after)}), so old "
         "thresholds no longer fit"
     )
-
-
-def _direction(found: Finding) -> str:
-    """Return in which questions the confidence moved, if it moved in one direction only."""
-    statistics = found.evidence["statistics"]
-    is_above = {kind: statistics[f"moved_{kind}"][1] > CHANCE for kind in ("gained", "lost")}
-    if sum(is_above.values()) != 1:
-        return ""
-    return f", in {'gained' if is_above['gained'] else 'lost'} answers only"
 
 
 def _reasons(found: Finding) -> str:

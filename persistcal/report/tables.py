@@ -291,7 +291,11 @@ def question_examples(questions: pd.DataFrame, *, dataset: str, datasets: Names)
             "references": examples["references"].map("; ".join),
         }
     )
-    printed = rows.assign(references=examples["references"].map(_first_references))
+    more = examples["references"].str.len() - _REFERENCES_PRINTED
+    first = examples["references"].str[:_REFERENCES_PRINTED].map("; ".join)
+    printed = rows.assign(
+        references=first.where(more <= 0, first + more.map("; and {} more".format))
+    )
     lines = latex.tabular(
         r"lp{0.42\linewidth}p{0.25\linewidth}",
         [latex.line(["Type", "Question", "Reference answer(s)"])],
@@ -305,9 +309,3 @@ def question_examples(questions: pd.DataFrame, *, dataset: str, datasets: Names)
             "is accepted."
         )
     return Printed(latex.floating(lines, caption=caption, label=f"{dataset}-examples"), rows)
-
-
-def _first_references(references: Sequence[str]) -> str:
-    left = len(references) - _REFERENCES_PRINTED
-    more = [f"and {left} more"] if left > 0 else []
-    return "; ".join([*references[:_REFERENCES_PRINTED], *more])

@@ -4,9 +4,9 @@ An estimator is "above" or "below" another one only if the simultaneous 95 % int
 difference excludes 0, see `persistcal.evaluation.significance`.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import compress
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -296,19 +296,13 @@ def control_text(change: str, control: str, rows: pd.DataFrame, labels: DisplayN
         )
     clauses = []
     for word in (words.FOLLOWED, words.NEW_STATE, words.LOST, words.AGAINST):
-        named = [
-            trained_name(row, labels) + _of_knowledge(row)
-            for row in tested[tested["word"] == word].to_dict("records")
-        ]
+        named = []
+        for row in tested[tested["word"] == word].to_dict("records"):
+            named.append(trained_name(row, labels))
+            if not np.isnan(value := row["of_knowledge"]):  # surely more flips than the control
+                ends = [row[f"of_knowledge_{end}"] for end in ("lower_2_5pct", "upper_97_5pct")]
+                named[-1] += f" (Δ_K {short(value)} {short_interval(*ends)})"
         if named:
             clauses.append(f"{joined(named)} {word}")
     text = "; ".join(clauses) or f"none of {len(tested)} estimators is shown to have followed"
     return f"{change}, next to {control}, where no knowledge changes: {text}."
-
-
-def _of_knowledge(row: Mapping[Hashable, Any]) -> str:
-    """Return Δ_K and its interval in brackets, if the change surely has more flips."""
-    if np.isnan(row["of_knowledge"]):
-        return ""
-    ends = [row[f"of_knowledge_{end}"] for end in ("lower_2_5pct", "upper_97_5pct")]
-    return f" (Δ_K {short(row['of_knowledge'])} {short_interval(*ends)})"
