@@ -28,7 +28,6 @@ gaps: mean confidence minus accuracy, of all answers and by confidence
 gate: a release gate: what a policy says on findings
 reliability: reliability diagrams, the noise floor of SmoothECE, and a test of calibration
 replicates: the samples of all metrics and estimators, and the table that keeps them
-runs: one run of an estimator on the answers that a metric is about
 samples: one number on the data, on replicates and by seed, and its intervals
 selective: selective prediction: risk–coverage curve, AURC, AUGRC and PRR
 slices: slices of the questions, such as topics: each question of the verdict within each

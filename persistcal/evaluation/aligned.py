@@ -19,6 +19,8 @@ from persistcal.evaluation.blocks import Member
 from persistcal.evaluation.contrast import (
     ContrastSet,
     FourRows,
+    FullSet,
+    OnContrastSet,
     condition,
     contrast_sets,
     describe_sets,
@@ -38,7 +40,6 @@ from persistcal.evaluation.predictions import (
     lacks_checkpoint,
     number_groups,
 )
-from persistcal.evaluation.runs import FullSet, OnContrastSet
 from persistcal.evaluation.settings import Conditioning, EvaluationSettings
 from persistcal.store.artifacts import CONTRAST_QUESTIONS, empty
 

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from persistcal.evaluation import draws
 from persistcal.evaluation.aligned import Aligned, RatedSet
 from persistcal.evaluation.blocks import Member
-from persistcal.evaluation.contrast import ContrastSet
+from persistcal.evaluation.contrast import ContrastSet, FullSet, OnContrastSet
 from persistcal.evaluation.draws import Component, Counts
 from persistcal.evaluation.evaluate import (
     compute,
@@ -39,7 +39,6 @@ from persistcal.evaluation.evaluate import (
 )
 from persistcal.evaluation.metrics.registry import METRICS, Scope, names
 from persistcal.evaluation.predictions import AnswerArrays, Array
-from persistcal.evaluation.runs import FullSet, OnContrastSet
 from persistcal.evaluation.samples import Sample
 from persistcal.evaluation.settings import EvaluationSettings
 

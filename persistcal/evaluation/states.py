@@ -10,6 +10,7 @@ import pandas as pd
 
 from persistcal.evaluation.aligned import Aligned
 from persistcal.evaluation.bootstrap import Bootstrap, blocks
+from persistcal.evaluation.contrast import FullSet
 from persistcal.evaluation.evaluate import compute
 from persistcal.evaluation.metrics.registry import METRICS, names
 from persistcal.evaluation.predictions import (
@@ -18,7 +19,6 @@ from persistcal.evaluation.predictions import (
     shared_by_models,
 )
 from persistcal.evaluation.proportions import compare_accuracies, compare_replicates, holm
-from persistcal.evaluation.runs import FullSet
 from persistcal.evaluation.samples import Sample
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.weighted import mean_gap

@@ -34,10 +34,9 @@ from numpy.typing import NDArray
 from scipy.stats import t as student
 
 from persistcal.evaluation.aligned import align
-from persistcal.evaluation.contrast import condition
+from persistcal.evaluation.contrast import OnContrastSet, condition
 from persistcal.evaluation.evaluate import compute
 from persistcal.evaluation.predictions import ABSENT, Array
-from persistcal.evaluation.runs import OnContrastSet
 from persistcal.judge.audit import KINDS, AuditError
 from persistcal.store.artifacts import CORRECTIONS
 

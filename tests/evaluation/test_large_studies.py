@@ -6,9 +6,9 @@ import pytest
 from benchmarks.large_studies import draw_world, measure
 from persistcal.evaluation import bootstrap
 from persistcal.evaluation.bootstrap import Bootstrap
+from persistcal.evaluation.contrast import FullSet, OnContrastSet
 from persistcal.evaluation.evaluate import compute
 from persistcal.evaluation.metrics.registry import METRICS
-from persistcal.evaluation.runs import FullSet, OnContrastSet
 from persistcal.evaluation.settings import EvaluationSettings
 
 

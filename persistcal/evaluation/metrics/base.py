@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from persistcal.evaluation.contrast import FullSet, OnContrastSet
     from persistcal.evaluation.draws import Pseudo
     from persistcal.evaluation.predictions import Array
-    from persistcal.evaluation.runs import FullSet, OnContrastSet
 
 Scope = Literal["contrast", "full"]
 Draws = Literal["questions", "directions", "paper"]

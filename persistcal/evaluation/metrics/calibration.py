@@ -9,8 +9,8 @@ from persistcal.evaluation.metrics.base import Mean, Metric
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from persistcal.evaluation.contrast import FullSet, OnContrastSet
     from persistcal.evaluation.predictions import Array
-    from persistcal.evaluation.runs import FullSet, OnContrastSet
 
 
 class Brier(Mean):

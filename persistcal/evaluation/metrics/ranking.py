@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from persistcal.evaluation.contrast import FullSet, OnContrastSet
     from persistcal.evaluation.draws import Pseudo
     from persistcal.evaluation.metrics.base import ChanceFlips, Scope
     from persistcal.evaluation.predictions import Array
-    from persistcal.evaluation.runs import FullSet, OnContrastSet
 
 
 class ChangeAUC(Metric):
@@ -26,7 +26,7 @@ class ChangeAUC(Metric):
     Both gained questions rise more than the lost one, although all of them rise:
 
     >>> import numpy as np
-    >>> from persistcal.evaluation.runs import OnContrastSet
+    >>> from persistcal.evaluation.contrast import OnContrastSet
     >>> change = np.array([0.5, 0.25, 0.125])
     >>> run = OnContrastSet(np.zeros(3), change, change, np.array([True, True, False]))
     >>> float(ChangeAUC().contrast(run, np.ones(3)))

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from persistcal.evaluation.metrics.base import GAPS, BalancedMean, Mean
 
 if TYPE_CHECKING:
+    from persistcal.evaluation.contrast import OnContrastSet
     from persistcal.evaluation.predictions import Array
-    from persistcal.evaluation.runs import OnContrastSet
 
 
 class BalancedSign(BalancedMean):
