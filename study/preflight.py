@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -283,23 +284,17 @@ def profile_lines(arguments: Sequence[str]) -> Preflight:
     listed = f"partitions {', '.join(names)}" if names else "SLURM's default partition"
     line = f"SLURM: {shown if account else 'no account'}; {listed} ({file})."
     refusals = []
-    if unknown := sorted(set(names) - _partitions_of_cluster(names)):
+    command, known = ["sinfo", "--noheader", "--format=%R"], set(names)
+    with suppress(OSError, subprocess.SubprocessError):  # then names cannot be checked
+        sinfo = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
+        known = set(sinfo.stdout.split()) or known
+    if unknown := sorted(set(names) - known):
         refusals.append(
             f"sinfo knows no partition {', '.join(unknown)}; correct its name in {partitions}."
         )
     if not shutil.which("sbatch"):
         refusals.append("sbatch is not found here; run the command on a login node.")
     return Preflight([line], refusals)
-
-
-def _partitions_of_cluster(assumed: Iterable[str]) -> set[str]:
-    """Return the partitions that sinfo lists, or the `assumed` ones without an answer."""
-    try:
-        command = ["sinfo", "--noheader", "--format=%R"]
-        listed = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return set(assumed)
-    return set(listed.stdout.split()) or set(assumed)
 
 
 def python_lines(

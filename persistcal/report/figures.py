@@ -192,7 +192,12 @@ def leaderboard_figure(
         raise ValueError("no estimator has a value on any of the study's datasets")
     evaluated = {name for place in places for name in groups[place]["estimator"]}
     styles = drawing.looks(drawing.in_legend_order(evaluated, leaderboard))
-    ranked = [_ranked(groups[place], list(styles)) for place in places]
+    ranked = []  # estimators that have a value, the highest Δ₀ᵇ first, undefined ones last
+    for place in places:
+        follows = {n: of[0] for n, of in _measured(groups[place], _FOLLOWS).items()}
+        present = set(groups[place]["estimator"])
+        order = {name: -follows.get(name, -2.0) for name in styles if name in present}
+        ranked.append(sorted(order, key=order.__getitem__))
     heights = [0.19 * len(names) + 0.5 for names in ranked]
     figure = Figure(figsize=(8.4, sum(heights) + 0.5), layout="constrained")
     panels = figure.subplots(
@@ -238,13 +243,6 @@ def _measured(rows: pd.DataFrame, measure: tuple[str, str]) -> dict[str, list[fl
     chosen = rows[(rows["scope"] == measure[0]) & (rows["metric"] == measure[1])]
     columns = ["estimator", "value", "lower_2_5pct", "upper_97_5pct"]
     return {name: bounds for name, *bounds in chosen[columns].itertuples(index=False)}
-
-
-def _ranked(rows: pd.DataFrame, names: list[str]) -> list[str]:
-    """Return the estimators that have a value, the highest Δ₀ᵇ first, undefined ones last."""
-    follows, undefined = _measured(rows, _FOLLOWS), [-2.0]  # below any
-    evaluated = [name for name in names if name in set(rows["estimator"])]
-    return sorted(evaluated, key=lambda name: -follows.get(name, undefined)[0])
 
 
 # Light enough for black numbers and lines, and in order of brightness for all readers.
