@@ -8,10 +8,11 @@ solid line. Each variant has a hollow marker, and the first 28 differ in marker 
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from io import BytesIO
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from persistcal.report.layout import Names
-from persistcal.store.files import written_whole
+from persistcal.store.files import write_whole
 
 if TYPE_CHECKING:  # functions that draw import matplotlib: the page needs only the looks
     from matplotlib.axes import Axes
@@ -40,15 +41,16 @@ class FigureFile(NamedTuple):
         """Write `figure` to `path`; `about` is not used, because figures have no header."""
         import matplotlib as mpl
 
-        kind = path.rsplit(".", 1)[1]
-        options: dict[str, Any] = _PDF if kind == "pdf" else _PNG
-        with mpl.rc_context(dict(self.style)), written_whole(path) as part:
+        options: dict[str, Any] = _PDF if path.endswith(".pdf") else _PNG
+        with mpl.rc_context(dict(self.style)):
             if figure.get_layout_engine():  # both files have one layout, which takes long
                 figure.draw_without_rendering()
                 figure.set_layout_engine(None)
             # A legend can be wider than the panels.
             box = figure.get_tightbbox().padded(mpl.rcParams["savefig.pad_inches"])
-            figure.savefig(part, format=kind, bbox_inches=box, **options)
+            # Matplotlib hides the error of a full disk, so it writes into memory.
+            figure.savefig(drawn := BytesIO(), format=path[-3:], bbox_inches=box, **options)
+        write_whole(path, drawn.getvalue())
 
 
 _STYLE: dict[Any, Any] = {
