@@ -226,10 +226,7 @@ def of_unrelated_models(answers: pd.DataFrame) -> dict[str, float]:
         [run] = (of := rate(sets[0], [confidence])).runs
         pooled = (
             [of.pair.rows.gained, of.pair.rows.stayed_wrong],
-            [
-                of.pair.rows.stayed_right,
-                of.pair.rows.lost,
-            ],
+            [of.pair.rows.stayed_right, of.pair.rows.lost],
         )
         moved = change_of_ranks(run.before, run.after)
         gained, lost = (auc_of(moved[a], moved[b]) for a, b in pooled)

@@ -29,13 +29,7 @@ from persistcal.answers.queue import Answered, answer_queue
 from persistcal.answers.slots import Layer, SharedPrefix, Slots, slot_attention
 from persistcal.models.batches import Work, in_batches, unless_full, warn_of_little_memory
 from persistcal.models.packing import make_tree, n_common
-from persistcal.models.sizes import (
-    MOST,
-    TYPICAL,
-    question_bytes,
-    questions_at_once,
-    shape_of,
-)
+from persistcal.models.sizes import MOST, TYPICAL, question_bytes, questions_at_once, shape_of
 from persistcal.models.vllm import VllmModel
 
 log = logging.getLogger(__name__)

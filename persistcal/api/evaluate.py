@@ -11,13 +11,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from persistcal.api.display import Comparison
-from persistcal.evaluation.aligned import (
-    Aligned,
-    Subject,
-    align,
-    align_subjects,
-    list_sets,
-)
+from persistcal.evaluation.aligned import Aligned, Subject, align, align_subjects, list_sets
 from persistcal.evaluation.blocks import EVERY
 from persistcal.evaluation.evaluate import evaluate as evaluate_all
 from persistcal.evaluation.findings import make_findings
@@ -32,12 +26,7 @@ from persistcal.evaluation.settings import EvaluationSettings, Pairs
 from persistcal.evaluation.slices import find_slices, make_slices
 from persistcal.evaluation.smooth_ece import smooth_ece as weighted_smooth_ece
 from persistcal.judge.accuracy import count_same_answers
-from persistcal.readers.inputs import (
-    SUBJECT,
-    PredictionTables,
-    make_settings,
-    stack,
-)
+from persistcal.readers.inputs import SUBJECT, PredictionTables, make_settings, stack
 from persistcal.readers.study import read_predictions
 from persistcal.store import artifacts
 from persistcal.store.tables import select_rows
@@ -290,11 +279,7 @@ def compare_inputs(
         if name != "changes":  # kinds of change have names in a study only
             add(name, stack([(table, {})], getattr(artifacts, name.upper())))
     found = make_findings(
-        aligned,
-        tables["claims"],
-        tables["states"],
-        tables["thresholds"],
-        by_dataset,
+        aligned, tables["claims"], tables["states"], tables["thresholds"], by_dataset
     )
     if slices:
         sliced = make_slices(aligned, slices, tables["thresholds"], by_dataset)

@@ -22,11 +22,7 @@ from persistcal.evaluation.thresholds import (
     one_per_group,
 )
 from persistcal.readers.columns import match_columns
-from persistcal.readers.inputs import (
-    SUBJECT,
-    PredictionTables,
-    make_settings,
-)
+from persistcal.readers.inputs import SUBJECT, PredictionTables, make_settings
 from persistcal.readers.study import read_predictions
 from persistcal.report.phrases import (
     chance,

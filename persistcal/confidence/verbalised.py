@@ -23,13 +23,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from persistcal.models.batches import Work
-from persistcal.models.packing import (
-    BatchSize,
-    check_logits,
-    over_prompts,
-    pack,
-    size_of_batch,
-)
+from persistcal.models.packing import BatchSize, check_logits, over_prompts, pack, size_of_batch
 from persistcal.models.prompts import chat_prompt, confidence_prompt
 
 PIECES_PER_GPU = 2  # pieces of a batch, for a model that is split over several GPUs

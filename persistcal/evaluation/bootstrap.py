@@ -31,12 +31,7 @@ from persistcal.evaluation.aligned import Aligned, RatedSet
 from persistcal.evaluation.blocks import Member
 from persistcal.evaluation.contrast import ContrastSet, FullSet, OnContrastSet
 from persistcal.evaluation.draws import Component, Counts
-from persistcal.evaluation.evaluate import (
-    compute,
-    count_once,
-    defining,
-    pool,
-)
+from persistcal.evaluation.evaluate import compute, count_once, defining, pool
 from persistcal.evaluation.metrics.registry import METRICS, Scope, names
 from persistcal.evaluation.predictions import AnswerArrays, Array
 from persistcal.evaluation.samples import Sample
@@ -61,10 +56,7 @@ class Bootstrap:
     """
 
     def __init__(
-        self,
-        answers: AnswerArrays,
-        settings: EvaluationSettings,
-        step: Step = lambda _: None,
+        self, answers: AnswerArrays, settings: EvaluationSettings, step: Step = lambda _: None
     ) -> None:
         self.answers, self.settings, self.step = answers, settings, step
         self.n_replicates = settings.n_replicates
@@ -210,10 +202,7 @@ class Bootstrap:
             for part in (of.gained, of.lost, rated.round(KEY_DECIMALS))
         ]
         return draws.pseudo_weights(
-            content,
-            self.n_replicates,
-            seed=self.settings.seed,
-            expected=expected,
+            content, self.n_replicates, seed=self.settings.seed, expected=expected
         )
 
     @property

@@ -78,11 +78,7 @@ def metrics_under(
 
 
 def compute(
-    scope: Scope,
-    runs: Sequence[Any],
-    weights: NDArray,
-    *,
-    chosen: Collection[str] = METRICS,
+    scope: Scope, runs: Sequence[Any], weights: NDArray, *, chosen: Collection[str] = METRICS
 ) -> dict[str, Array]:
     """Compute the metrics of a scope of several runs on the same questions.
 

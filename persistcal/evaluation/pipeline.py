@@ -19,12 +19,7 @@ from persistcal.evaluation.blocks import Member, named_blocks
 from persistcal.evaluation.bootstrap import UNFINISHED, Step
 from persistcal.evaluation.evaluate import evaluate
 from persistcal.evaluation.reliability import add_noise_floors, noise_floors
-from persistcal.evaluation.replicates import (
-    digest_of_draws,
-    from_table,
-    replicate,
-    to_table,
-)
+from persistcal.evaluation.replicates import digest_of_draws, from_table, replicate, to_table
 from persistcal.evaluation.settings import CONDITIONINGS, EvaluationSettings
 from persistcal.evaluation.significance import compare_blocks, intervals
 from persistcal.evaluation.states import compare_states

@@ -207,11 +207,7 @@ def delta0_difference(
 
 
 def delta0_questions(
-    flips: Flips,
-    difference: float,
-    agreement: float,
-    n_estimators: int = 2,
-    ties: float = 0.0,
+    flips: Flips, difference: float, agreement: float, n_estimators: int = 2, ties: float = 0.0
 ) -> int | None:
     """Return how many questions lead to a claim in 80 % of studies; None if none do.
 

@@ -6,12 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from persistcal.evaluation.distributions import (
-    Z,
-    beta_quantile,
-    binomial_cdf,
-    student_quantile,
-)
+from persistcal.evaluation.distributions import Z, beta_quantile, binomial_cdf, student_quantile
 
 DECIMALS = 12  # equal values can differ by rounding in later decimals
 

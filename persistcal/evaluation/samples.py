@@ -26,11 +26,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit, logit
 
-from persistcal.evaluation.distributions import (
-    normal_quantile,
-    student_quantile,
-    student_tail,
-)
+from persistcal.evaluation.distributions import normal_quantile, student_quantile, student_tail
 from persistcal.evaluation.predictions import Array
 from persistcal.evaluation.proportions import DECIMALS, two_sided_p
 

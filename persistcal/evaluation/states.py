@@ -13,11 +13,7 @@ from persistcal.evaluation.bootstrap import Bootstrap, blocks
 from persistcal.evaluation.contrast import FullSet
 from persistcal.evaluation.evaluate import compute
 from persistcal.evaluation.metrics.registry import METRICS, names
-from persistcal.evaluation.predictions import (
-    ABSENT,
-    AnswerArrays,
-    shared_by_models,
-)
+from persistcal.evaluation.predictions import ABSENT, AnswerArrays, shared_by_models
 from persistcal.evaluation.proportions import compare_accuracies, compare_replicates, holm
 from persistcal.evaluation.samples import Sample
 from persistcal.evaluation.settings import EvaluationSettings

@@ -29,18 +29,8 @@ from persistcal.evaluation.claims import (
 from persistcal.evaluation.contrast import ContrastSet, choose_pairs, control_model
 from persistcal.evaluation.control import compare_with_control
 from persistcal.evaluation.cross_asking import cross_ask
-from persistcal.evaluation.evaluate import (
-    compute,
-    count_once,
-    mean_over_seeds,
-    metrics_under,
-)
-from persistcal.evaluation.metrics.registry import (
-    MetricKey,
-    Scope,
-    names,
-    statistics_of_change,
-)
+from persistcal.evaluation.evaluate import compute, count_once, mean_over_seeds, metrics_under
+from persistcal.evaluation.metrics.registry import MetricKey, Scope, names, statistics_of_change
 from persistcal.evaluation.predictions import ABSENT, AnswerArrays, Array, PredictionsError
 from persistcal.evaluation.replicates import replicate
 from persistcal.evaluation.samples import Bounds

@@ -5,11 +5,7 @@ from collections.abc import Callable, Sequence
 
 import pandas as pd
 
-from persistcal.answers.clusters import (
-    label_predictions,
-    take_answers,
-    warn_if_none_is_correct,
-)
+from persistcal.answers.clusters import label_predictions, take_answers, warn_if_none_is_correct
 from persistcal.answers.options import has_options, option_labels
 from persistcal.judge.human_labels import (
     Unresolved,

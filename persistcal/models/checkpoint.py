@@ -9,13 +9,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from persistcal.store.files import (
-    DamagedFileError,
-    Digests,
-    FilePath,
-    sha256,
-    write_whole,
-)
+from persistcal.store.files import DamagedFileError, Digests, FilePath, sha256, write_whole
 
 if TYPE_CHECKING:
     from torch import Tensor, nn

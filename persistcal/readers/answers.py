@@ -21,13 +21,7 @@ from persistcal.readers.rules import (
     content_of,
     read_rows,
 )
-from persistcal.readers.scales import (
-    PROBABILITIES,
-    Scale,
-    explain_scale,
-    is_missing,
-    settle,
-)
+from persistcal.readers.scales import PROBABILITIES, Scale, explain_scale, is_missing, settle
 from persistcal.store.artifacts import BEAMS, GIVEN_LABELS, QUESTIONS
 from persistcal.store.user_files import (
     UserTableError,

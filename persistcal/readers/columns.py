@@ -89,11 +89,7 @@ PREDICTIONS = FileTable(
             "share",
             synonyms=("conf", "prob", "probability", "p_true", "certainty"),
         ),
-        FileColumn(
-            "correct",
-            "truth",
-            synonyms=RIGHT,
-        ),
+        FileColumn("correct", "truth", synonyms=RIGHT),
         FileColumn("ask", needed=False),
         FileColumn("group", needed=False, of=QUESTION),
     ),

@@ -12,12 +12,7 @@ import pandas as pd
 
 from persistcal.evaluation.contrast import choose_pairs
 from persistcal.evaluation.predictions import NO_CONFIDENCE, asks_that_repeat
-from persistcal.evaluation.settings import (
-    LEAST,
-    MARGINS,
-    EvaluationSettings,
-    Pairs,
-)
+from persistcal.evaluation.settings import LEAST, MARGINS, EvaluationSettings, Pairs
 from persistcal.evaluation.thresholds import check_target
 from persistcal.questions.labels import one_form
 from persistcal.readers.rules import SECOND, check_asks, join_asks

@@ -25,11 +25,7 @@ SCORES = {"C": CORRECT, "I": INCORRECT, "N": NOT_ATTEMPTED, 1.0: CORRECT, 0.0: I
 
 
 def inspect_rows(
-    path: str,
-    *,
-    labelled: bool = False,
-    scorer: str | None = None,
-    errored: str | None = None,
+    path: str, *, labelled: bool = False, scorer: str | None = None, errored: str | None = None
 ) -> pd.DataFrame:
     """Return the answers of a log in the columns of `persistcal.readers.answers`.
 

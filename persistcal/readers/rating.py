@@ -6,11 +6,7 @@ import pandas as pd
 
 from persistcal.answers.clusters import cluster_table, identical
 from persistcal.answers.halves import HALVINGS, can_be_halved, halve_samples
-from persistcal.confidence.estimate import (
-    AnswerTables,
-    Estimation,
-    estimate,
-)
+from persistcal.confidence.estimate import AnswerTables, Estimation, estimate
 from persistcal.confidence.estimators.catalogue import OF_ANSWERS, registration_of
 from persistcal.confidence.evidence import check_needs
 from persistcal.confidence.predictions import RATED, join_predictions, with_groups

@@ -42,9 +42,7 @@ class Reading:
         None, "'log': the label is the score of a log; else a lexical match.", kinds=RATED
     )
     filter: str | None = _option(
-        None,
-        "Filter of lm-evaluation-harness whose output is the answer.",
-        kinds=[ANSWERS],
+        None, "Filter of lm-evaluation-harness whose output is the answer.", kinds=[ANSWERS]
     )
     estimators: Sequence[str] = _option(
         (), flags={"--estimator": "Rates the answers; several can be given."}, multiple=True

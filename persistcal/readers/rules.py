@@ -170,12 +170,7 @@ def read_rows(
     return tidy
 
 
-_DTYPES = {
-    "logprob": float,
-    "truth": float,
-    "texts": object,
-    "logprobs": object,
-}
+_DTYPES = {"logprob": float, "truth": float, "texts": object, "logprobs": object}
 
 
 def _read(

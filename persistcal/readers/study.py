@@ -44,12 +44,7 @@ from persistcal.readers.inputs import (
     distinct_rows,
     stack,
 )
-from persistcal.readers.predictions import (
-    DEFAULTS,
-    LABELS_ONLY,
-    ScaleError,
-    imported_answers,
-)
+from persistcal.readers.predictions import DEFAULTS, LABELS_ONLY, ScaleError, imported_answers
 from persistcal.readers.reading import ANSWERS, OPTIONS, PREDICTIONS, USUAL, Reading
 from persistcal.readers.rules import SEVERAL_IDS, RepeatedError, as_label, content_of
 from persistcal.readers.scales import (
@@ -619,10 +614,7 @@ def _select_estimators(rows: pd.DataFrame, estimators: Sequence[str]) -> pd.Data
 
 
 def _prediction_batches(
-    source: VersionFile,
-    reading: Reading,
-    ignored: list[str],
-    matched: dict[str, str],
+    source: VersionFile, reading: Reading, ignored: list[str], matched: dict[str, str]
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a file of predictions, with the columns that it can lack."""
     defaults = {**DEFAULTS, "checkpoint": source.checkpoint, "dataset": source.dataset}
@@ -663,11 +655,7 @@ def _read_answers(
     says = False
     for source in sources:
         prepare = partial(
-            _prepare_answers,
-            source=source,
-            reading=reading,
-            ignored=ignored,
-            matched=matched,
+            _prepare_answers, source=source, reading=reading, ignored=ignored, matched=matched
         )
         entry = {"file": source.file}
         for name in ("labels", "filter", "scorer", "errored", "stated"):

@@ -13,12 +13,7 @@ import pandas as pd
 
 from persistcal.evaluation import claims as words
 from persistcal.evaluation import findings
-from persistcal.evaluation.findings import (
-    ACCURACY,
-    CALIBRATION,
-    THRESHOLD,
-    Finding,
-)
+from persistcal.evaluation.findings import ACCURACY, CALIBRATION, THRESHOLD, Finding
 from persistcal.evaluation.gate import FAIL, PASS, Gate, Ruling
 from persistcal.evaluation.knowledge import CHANCE, KNEW, KNOWS, STATISTICS
 from persistcal.evaluation.samples import LEVEL

@@ -256,10 +256,7 @@ Predictions = Annotated[pd.DataFrame, PREDICTIONS]
 SAME_ANSWERS = "questions with two equal answers; missing for predictions"
 COUNTED = "earlier! later! size:int improvement:int regression:int kept:flag same_answers?:int"
 CONTRAST_SETS = Table.parse(
-    "contrast_sets",
-    "collect_results",
-    f"model! dataset! {COUNTED}",
-    same_answers=SAME_ANSWERS,
+    "contrast_sets", "collect_results", f"model! dataset! {COUNTED}", same_answers=SAME_ANSWERS
 )
 ContrastSets = Annotated[pd.DataFrame, CONTRAST_SETS]
 
@@ -575,9 +572,7 @@ CONFIDENT_REGRESSIONS = Table.parse(
 ConfidentRegressions = Annotated[pd.DataFrame, CONFIDENT_REGRESSIONS]
 
 ACCURACIES = Table.parse(
-    "accuracies",
-    "compute_accuracies",
-    "model! checkpoint! dataset! split accuracy:real n:int",
+    "accuracies", "compute_accuracies", "model! checkpoint! dataset! split accuracy:real n:int"
 )
 Accuracies = Annotated[pd.DataFrame, ACCURACIES]
 

@@ -7,12 +7,7 @@ from persistcal.store.artifacts import Intervals, PaperComparison, PaperNumbers
 from persistcal.store.jobs import log, run
 from persistcal.store.tables import TableFiles
 from reproduce.paper import compare, paper_cells
-from reproduce.paper_numbers import (
-    Names,
-    compare_numbers,
-    measured_numbers,
-    printed_numbers,
-)
+from reproduce.paper_numbers import Names, compare_numbers, measured_numbers, printed_numbers
 
 
 def compare_with_paper(

@@ -141,11 +141,7 @@ class Part(NamedTuple):
 
 
 def arrange_part(
-    data: Aligned,
-    subject: Subject,
-    *,
-    texts: Texts | None = None,
-    order: Sequence[str] = (),
+    data: Aligned, subject: Subject, *, texts: Texts | None = None, order: Sequence[str] = ()
 ) -> Part:
     """Arrange the answers of one model and dataset, and their texts, as a `Part`."""
     answers, rows = data.answers, {}

@@ -342,9 +342,4 @@ def _record(answer: Answer | None) -> dict[str, Any] | None:
     if answer is None:
         return None
     numbers = {name: as_number(getattr(answer, name)) for name in ("value", "lower", "upper")}
-    return {
-        "answer": IN_JSON[answer.mark],
-        "word": answer.word,
-        **numbers,
-        "text": answer.text,
-    }
+    return {"answer": IN_JSON[answer.mark], "word": answer.word, **numbers, "text": answer.text}
