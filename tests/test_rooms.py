@@ -71,16 +71,7 @@ def test_a_class_has_its_name_alone_and_a_function_few_parameters():
                     classes[node.name] += 1
                 elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                     given = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
-                    if (
-                        len(
-                            [
-                                argument
-                                for argument in given
-                                if argument.arg not in ("self", "cls")
-                            ]
-                        )
-                        > 8
-                    ):
+                    if sum(name.arg not in ("self", "cls") for name in given) > 8:
                         crowded.append(f"{path.relative_to(ROOT)}: {node.name}")
     assert not [name for name, n in classes.items() if n > 1]
     assert not crowded
@@ -107,9 +98,8 @@ def test_packages_import_downwards():
             if path.is_relative_to(PACKAGE) and path.parent != PACKAGE:
                 if beneath[0] != "persistcal" or ORDER.index(beneath[1]) > ORDER.index(room):
                     upward.append(f"{path.relative_to(ROOT)} imports {'/'.join(beneath)}")
-    assert {path.name for path in PACKAGE.iterdir() if path.is_dir()} - {"__pycache__"} == {
-        *ORDER
-    }
+    folders = {path.name for path in PACKAGE.iterdir() if path.is_dir()}
+    assert folders - {"__pycache__"} == {*ORDER}
     assert not upward
 
 
@@ -121,9 +111,7 @@ def test_imports_inside_functions_are_seen(tmp_path):
 
 def test_no_modules_import_each_other_in_a_circle():
     graph = {path: set(imported_modules(path)) for path in MODULES}
-    while free := [
-        path for path, imported_by_path in graph.items() if not imported_by_path & set(graph)
-    ]:
+    while free := [path for path, others in graph.items() if not others & set(graph)]:
         for path in free:
             del graph[path]
     assert not graph

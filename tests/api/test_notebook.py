@@ -33,5 +33,4 @@ def test_the_notebook_runs_and_its_statements_are_true(monkeypatch):
 
 def test_the_documentation_names_each_public_function():
     text = (DOCS / "api.md").read_text(encoding="utf-8")
-    named = set(re.findall(r"`(?:persistcal\.)?(\w+)`", text))
-    assert set(persistcal.__all__) <= named
+    assert set(persistcal.__all__) <= set(re.findall(r"`(?:persistcal\.)?(\w+)`", text))

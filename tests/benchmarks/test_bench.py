@@ -28,8 +28,7 @@ def test_different_results_fail_the_command(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", [*command, "trees", "decoding"])
     with pytest.raises(SystemExit, match="differs by 1e-04"):
         bench.main()
-    page = (tmp_path / "results.md").read_text()
-    assert "| a | b | 3.0 | 2 | 1.5 | 1e-04 | How. |" in page
+    assert "| a | b | 3.0 | 2 | 1.5 | 1e-04 | How. |" in (tmp_path / "results.md").read_text()
 
 
 @pytest.mark.slow

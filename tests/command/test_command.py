@@ -407,8 +407,7 @@ def test_a_deployed_answer_is_rated_by_the_other_samples(tmp_path, capsys):
     assert entropy.tolist() == pytest.approx([expected, 1])
     assert "The first answer to each question is the deployed one" in " ".join(study.notes)
 
-    usual = read_study([str(path)])
-    assert usual.answers["answer"].tolist() == ["x", "x"]
+    assert read_study([str(path)]).answers["answer"].tolist() == ["x", "x"]
 
     deployed_rows({"q1": ["x"], "q2": ["y"]}).to_csv(path, index=False)
     with pytest.raises(ValueError, match="'q1' has one answer, but --deployed first needs"):

@@ -250,8 +250,7 @@ def test_a_gate_that_cannot_be_checked_is_one_sentence_and_writes_nothing(
         for path, bare in zip(update, given, strict=True):
             pd.read_csv(path).drop(columns="confidence").to_csv(bare, index=False)
     assert run("compare", *given, "--out", "out", *QUICK, *options) == code
-    error = capsys.readouterr().err
-    assert problem in error and not (tmp_path / "out").exists()
+    assert problem in capsys.readouterr().err and not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(

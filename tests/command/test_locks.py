@@ -37,20 +37,14 @@ def test_a_locked_threshold_is_decided_without_the_old_file(locked, capsys, name
         ({"schema": 2}, "", "has the schema 2, and this version reads 1"),
         ({"target": 0.7}, "", "was edited after --lock wrote it"),
         ({}, "--columns dataset=topic", "is of the dataset dataset, and the files have a"),
-        (
-            {},
-            "--columns estimator=topic",
-            "is of the estimator confidence (seed 0), and the files have a",
-        ),
+        ({}, "--columns estimator=topic", "is of the estimator confidence (seed 0), and the"),
         ({}, "--uncertainty confidence", "was written for probabilities"),
     ],
 )
 def test_a_lock_of_something_else_is_refused(locked, tmp_path, capsys, edit, option, reason):
-    rows = pd.read_csv(locked / "kept.csv").assign(topic="a")
-    rows.to_csv(tmp_path / "v3.csv", index=False)
-    (tmp_path / "t.json").write_text(
-        json.dumps(json.loads((locked / "lock.json").read_text()) | edit)
-    )
+    pd.read_csv(locked / "kept.csv").assign(topic="a").to_csv(tmp_path / "v3.csv", index=False)
+    lock = json.loads((locked / "lock.json").read_text()) | edit
+    (tmp_path / "t.json").write_text(json.dumps(lock))
     words = [*option.split(), "--check", tmp_path / "t.json"]
     assert run("threshold", tmp_path / "v3.csv", *words) == 1
     assert reason in capsys.readouterr().err

@@ -85,10 +85,7 @@ UNCLEAR = {  # a change of rows, and the sentence
         lambda r: r.assign(confidence=r["confidence"].where(r.index != 200)),
         "row 201",
     ),
-    "a question in one ask only": (
-        lambda r: r.drop(index=[160, 240]),
-        "the two asks have other questions",
-    ),
+    "a question in one ask only": (lambda r: r.drop(index=[160, 240]), "have other questions"),
     "one group": (lambda r: r.assign(group="x"), "all questions have the group 'x'"),
     "no group": (lambda r: r.assign(group=["x", ""] * 160), "group is empty in 80"),
 }

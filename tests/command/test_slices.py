@@ -111,8 +111,7 @@ def test_categories_of_a_study_are_slices_as_by_makes_them(update):
 )
 def test_columns_without_slices_are_refused(update, tmp_path, capsys, columns, problem):
     assert run("compare", *update, "--out", tmp_path / "out", "--by", *columns) == 1
-    error = capsys.readouterr().err
-    assert problem in error and not (tmp_path / "out").exists()
+    assert problem in capsys.readouterr().err and not (tmp_path / "out").exists()
 
 
 def test_small_slices_are_listed_without_a_test_unless_all_are_small(update, tmp_path, capsys):

@@ -333,8 +333,7 @@ def test_a_gate_on_labels_fails_if_no_threshold_is_certified(unfilled_sheet, cap
     for precision, code in ((0.6, 0), (0.99, 4)):
         assert run("threshold", *files, "--precision", precision, *words, "undecided") == code
         assert run("threshold", *files, "--precision", precision, *words, "broken") == 0
-    looks = pd.read_csv(path.parent / "looks.csv")
-    assert looks["threshold"].isna().tolist() == [False, True]
+    assert pd.read_csv(path.parent / "looks.csv")["threshold"].isna().tolist() == [False, True]
 
 
 def test_several_verdicts_have_the_expected_number_of_errors(versions, tmp_path, capsys):

@@ -42,5 +42,4 @@ def test_option_estimators_equal_values_by_hand_in_any_order_of_answers(estimato
     answers = clusters[clusters["cluster"] == 0].drop(columns="cluster")[::-1]
     empty = pd.DataFrame()
     evidence = Evidence((), ("a", "b"), labelled=empty, clusters=clusters, beams=empty)
-    confidence = rate(estimator, answers, evidence, "mine")
-    assert confidence[::-1].tolist() == pytest.approx(expected)
+    assert rate(estimator, answers, evidence, "mine")[::-1].tolist() == pytest.approx(expected)

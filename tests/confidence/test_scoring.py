@@ -46,8 +46,7 @@ def test_scores_are_never_zero_or_one():
         model.lm_head.weight[digits[9]] = 1e6
         model.lm_head.weight[digits[0]] = -1e6
     prompts = [[1, 2, 3], [4, 5, 6, 7], [200, 9], [77, 150]]
-    scores = score_answers(model, prompts, digits, batch_size=2)
-    assert set(scores) <= {1e-6, 1 - 1e-6}
+    assert set(score_answers(model, prompts, digits, batch_size=2)) <= {1e-6, 1 - 1e-6}
 
 
 def weights(study, name):

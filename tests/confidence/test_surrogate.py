@@ -41,5 +41,4 @@ def test_a_surrogates_confidence_is_the_sum_of_its_clusters_with_an_equivalent_m
         *(Pair("Which?", "everest", member) for member in members[2:]),
         *(Pair("Which?", "Sagarmatha", member) for member in members),
     ]
-    without_candidates = surrogate_confidences(predictions, CANDIDATES[:0], equivalent)
-    assert without_candidates.tolist() == [0.0] * 3
+    assert surrogate_confidences(predictions, CANDIDATES[:0], equivalent).tolist() == [0.0] * 3

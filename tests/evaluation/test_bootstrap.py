@@ -58,12 +58,10 @@ def test_counts_of_questions_are_multinomial():
     drawn = draw([part], 40, replicates, seed=1)[0][:n].astype(float)
     assert (draw([part], 40, 9, seed=2)[0][:n] != drawn[:, :9]).any(axis=0).all()
     totals = drawn.sum(axis=1)
-    statistic = ((totals - replicates) ** 2 / replicates).sum()
-    assert statistic < chi2.ppf(0.9999, n - 1)
+    assert ((totals - replicates) ** 2 / replicates).sum() < chi2.ppf(0.9999, n - 1)
     covariance = np.cov(drawn)
     assert np.diag(covariance).mean() == pytest.approx(1 - 1 / n, abs=0.03)
-    off_diagonal = covariance[~np.eye(n, dtype=bool)]
-    assert off_diagonal.mean() == pytest.approx(-1 / n, abs=0.005)
+    assert covariance[~np.eye(n, dtype=bool)].mean() == pytest.approx(-1 / n, abs=0.005)
     # Share of questions that are never drawn: (1 - 1/n)^n
     assert (drawn == 0).mean() == pytest.approx((1 - 1 / n) ** n, abs=0.01)
 

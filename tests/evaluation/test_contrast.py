@@ -55,8 +55,7 @@ def test_conditioned_odds_sum_to_one_and_are_symmetric(pairs):
     first, second = np.array(pairs).T
     earlier, later = condition_by_odds(first, second)
     np.testing.assert_allclose(earlier + later, 1, atol=1e-15)
-    mirrored = condition_by_odds(second, first)
-    assert (mirrored.later == earlier).all()
+    assert (condition_by_odds(second, first).later == earlier).all()
 
 
 def test_the_fit_to_a_constant_estimator_is_the_share_of_improvements():

@@ -52,8 +52,7 @@ def test_80_percent_of_studies_pass_the_tests_with_the_planned_auc(test, counts)
     guess = Guess(*counts, 0.7, 0.65, 2)
     auc = knowledge_difference(guess, followed=test == "followed")
     # Standard error of a share of 100 studies: .04. docs/validation.md has 300 studies.
-    share = share_of_tests(guess, auc=auc, studies=100)[test]
-    assert share == pytest.approx(0.8, abs=0.1)
+    assert share_of_tests(guess, auc=auc, studies=100)[test] == pytest.approx(0.8, abs=0.1)
 
 
 def test_a_plan_with_five_expected_regressions_promises_no_difference():
@@ -68,8 +67,7 @@ def test_questions_for_a_difference_and_difference_for_questions_agree():
         assert delta0_questions(flips, difference, 0.5) == pytest.approx(n, rel=0.03)
     # 220 gained and 38 lost of 2,000, agreement .7, for .1: the variance of a difference of
     # signs is 4 x .3 - .01 = 1.19, (2.8016 / .1)² x 1.19 / 4 x (1 / .11 + 1 / .019) = 14,413
-    needed = delta0_questions(Flips(0.11, 0.019), 0.1, 0.7)
-    assert needed == pytest.approx(14_413, rel=0.02)
+    assert delta0_questions(Flips(0.11, 0.019), 0.1, 0.7) == pytest.approx(14_413, rel=0.02)
     # Estimators that agree on .7 of the signs differ by at most 2 x .3.
     assert delta0_questions(FLIPS, 0.61, 0.7) is None
     assert np.isnan(delta0_difference(Flips(0.02, 0.0025), 2000, 0.7))

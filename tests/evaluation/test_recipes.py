@@ -45,8 +45,7 @@ def test_variation_of_seeds_that_is_noise_of_questions_counts_once():
     interval = recipe_interval(0.2, DRAWN, [by_seed], 0.004)
     df = 0.012**2 / ((0.01 / 3) ** 2 / 2)
     assert interval.upper - 0.2 == pytest.approx(student.ppf(0.975, df) * 0.012**0.5)
-    all_noise = recipe_interval(0.2, DRAWN, [by_seed], 0.02)
-    assert all_noise.upper < interval.upper
+    assert recipe_interval(0.2, DRAWN, [by_seed], 0.02).upper < interval.upper
     # The other estimator has two seeds of variance 0.005. Noise is subtracted for two seeds.
     difference = recipe_interval(0.2, DRAWN, [by_seed, {5: 0.1, 6: 0.2}], 0.004)
     variance = 0.01 + 0.01 / 3 + 0.005 / 2 - 0.004 / 2

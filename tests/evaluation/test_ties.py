@@ -79,8 +79,7 @@ def test_shares_of_ten_samples_have_the_ties_of_exact_fractions(pairs, data):
         "seed == 'mean'"
     )
     values = metrics.set_index(["scope", "metric"])["value"]
-    exact = float(exact_auc(right, wrong))
-    assert values["contrast", "auc"] == pytest.approx(exact, abs=1e-12)
+    assert values["contrast", "auc"] == pytest.approx(float(exact_auc(right, wrong)), abs=1e-12)
     assert values["contrast", "delta0"] == pytest.approx(np.mean(signs), abs=1e-12)
 
     answers = [

@@ -34,8 +34,7 @@ def replanned(folder, configs, target, file):
 def test_replaced_predictions_are_imported_again(tmp_path):
     configs = [write_study(tmp_path) / "config.yaml"]
     target = "out/predictions/m1/quiz/imported.parquet"
-    plan = replanned(tmp_path, configs, target, "predictions.csv")
-    assert plan == {"import_predictions": 1}
+    assert replanned(tmp_path, configs, target, "predictions.csv") == {"import_predictions": 1}
 
 
 def test_a_replaced_file_of_answers_or_audit_sheet_is_read_again(tmp_path):

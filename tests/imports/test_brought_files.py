@@ -853,8 +853,7 @@ def test_all_logs_of_a_folder_belong_to_one_version(tmp_path):
         ("law", "v1"): 1, ("law", "v2"): 3, ("art", "v1"): 2, ("art", "v2"): 1,
     }  # fmt: skip
     pooled = read_study(patterns, Reading(names=["v1", "v2"], pool=True))
-    shares = pooled.answers.groupby("checkpoint")["correct"].sum().to_dict()
-    assert shares == {"v1": 3, "v2": 4}
+    assert pooled.answers.groupby("checkpoint")["correct"].sum().to_dict() == {"v1": 3, "v2": 4}
     assert set(pooled.questions["category"]) == {"law", "art"}
 
 

@@ -395,8 +395,7 @@ def test_repeated_options_without_a_prompt_are_unconditional(tmp_path, prompt, t
     }
     resps = [[[str(-x), "False"]] for x in range(1, 5)]
     line = harness_line(doc={"question": "?"}, arguments=arguments, resps=resps)
-    rows = read_log(tmp_path, [line])
-    assert rows["options"].tolist() == [options]
+    assert read_log(tmp_path, [line])["options"].tolist() == [options]
 
 
 def test_a_score_can_be_true_or_missing(tmp_path):

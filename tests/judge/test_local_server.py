@@ -56,8 +56,7 @@ def test_labels_of_a_local_judge_are_read_and_kept(tmp_path, address):
     assert {label for label, _ in labels} <= names and len(labels) == 12
     assert not (tmp_path / "queue.csv").exists()
     # The address has no server, so all labels are read from the cache.
-    repeated = judge(tmp_path, "http://127.0.0.1:9/v1", CANDIDATES, request=request)
-    assert repeated == labels
+    assert judge(tmp_path, "http://127.0.0.1:9/v1", CANDIDATES, request=request) == labels
 
 
 def test_replies_without_a_label_wait_for_a_person(tmp_path, address):

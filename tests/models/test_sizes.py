@@ -64,8 +64,7 @@ def questions_and_tokens(n=6):
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_number_of_weights_of_a_shape_equals_that_of_the_model(kind):
     model, shape = model_and_shape(kind)
-    n_weights = sum(p.numel() for p in model.parameters() if p.dim() > 1)
-    assert shape.weights == n_weights
+    assert shape.weights == sum(p.numel() for p in model.parameters() if p.dim() > 1)
     adapter = share_adapter([model], rank=8, alpha=16)
     assert shape.adapter_weights(8) == sum(p.numel() for p in adapter.values())
 

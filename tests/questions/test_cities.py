@@ -173,8 +173,7 @@ def test_neighbours_share_an_edited_answer_and_few_shot_examples_have_no_group()
         (dealt[is_frequent] == "neighbour").sum() == (dealt[is_frequent] == "edited").sum() > 0
     )
     assert not (dealt[~is_frequent] == "neighbour").any()
-    examples = facts.assign(split="few_shot")
-    assert set(group_facts(examples, SHARES, seed=3)) == {"retain"}
+    assert set(group_facts(facts.assign(split="few_shot"), SHARES, seed=3)) == {"retain"}
 
 
 def test_an_edited_answer_is_true_only_at_the_listed_checkpoints(atlas_tables):

@@ -217,8 +217,7 @@ def test_fewer_questions_than_the_study_needs_are_refused(tmp_path, split, n_pre
 
 def test_a_line_separator_in_a_text_does_not_end_the_line(tmp_path):
     line = '{"question": "one\u2028line?", "answers": "b", "split": "test"}\n\n'
-    table = read(tmp_path / "q.jsonl", line.encode())
-    assert table["question"].tolist() == ["one\u2028line?"]
+    assert read(tmp_path / "q.jsonl", line.encode())["question"].tolist() == ["one\u2028line?"]
 
 
 def test_the_digest_of_the_file_is_logged_and_kept_with_the_table(tmp_path, caplog):

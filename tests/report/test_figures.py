@@ -1,16 +1,12 @@
 """Figures show the numbers of the study, and equal figures are equal files."""
 
-import os
-import platform
-
 import pandas as pd
 import pytest
 from draw_figure import draw_figure
 from matplotlib.colors import to_hex
-from matplotlib.figure import Figure
 from PIL import Image
 
-from persistcal.report.drawing import Drawing, FigureFile
+from persistcal.report.drawing import Drawing
 from persistcal.report.figures import (
     EARLIER,
     EVALUATION,
@@ -198,14 +194,3 @@ def test_equal_figures_are_equal_files(tmp_path):
     with Image.open(tmp_path / "figure.png") as image:
         assert image.width > 400
         assert len(image.convert("RGB").getcolors(1 << 20)) > 10  # not blank
-
-
-@pytest.mark.skipif(not os.access("/dev/full", os.W_OK), reason="no /dev/full")
-@pytest.mark.parametrize("kind", ["pdf", "png"])
-def test_a_full_disk_is_named_with_the_figure(tmp_path, kind):
-    part = f".full.{kind}.{platform.node()}.{os.getpid()}.part"
-    (tmp_path / part).symlink_to("/dev/full")
-    (figure := Figure()).subplots()
-    with pytest.raises(OSError, match=f"No space left .*full.{kind}"):
-        FigureFile({}).write(figure, str(tmp_path / f"full.{kind}"), {})
-    assert not list(tmp_path.iterdir())

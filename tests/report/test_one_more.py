@@ -116,8 +116,7 @@ def check_shown(folder, texts):
 def test_a_metric_of_ten_lines_is_in_notebook_command_workflow_and_page(extended):
     folder, rows = extended[0], pd.DataFrame(extended[1]["closeness"])
     assert len(rows) == 5 and rows["value"].between(0, 1).all()
-    nearest = rows["value"].idxmin()
-    assert rows.index[rows["bold"]].tolist() == [nearest]
+    assert rows.index[rows["bold"]].tolist() == [rows["value"].idxmin()]
     texts = {"index.html": "Nähe ↓", "rated.html": "Nähe ↓", "summary.txt": "Nähe"}
     tex = r"$N$ $\scriptstyle\downarrow$"
     check_shown(folder, {**texts, "main.tex": tex, "notebook.html": "closeness"})

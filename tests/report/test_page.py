@@ -306,8 +306,7 @@ def test_confident_answers_are_above_the_threshold_of_their_own_seed():
     rated = [Rated(("quiz", "a"), "A", follows=follows, cuts={1: 0.9, 2: np.nan})]
     update = Update(0, 1, "v1", "v2")
     verdict = Verdict("", update, 3, 0, 3, Answer("✗", "falls"), rated, 0.8, "")
-    broken = _broken(whole, verdict)
-    assert broken["ids"] == ["q1"]
+    assert _broken(whole, verdict)["ids"] == ["q1"]
 
 
 def test_questions_are_sorted_by_the_numbers_in_their_ids():

@@ -114,8 +114,7 @@ def test_reliability_of_both_checkpoints_is_in_one_panel(two_estimators):
     assert [later_curve.get_ydata()[0], later_curve.get_ydata()[-1]] == pytest.approx(
         [0, 1], abs=0.01
     )
-    flat = panels(figure)["Flat"].lines[2]
-    assert flat.get_ydata() == pytest.approx(0.8)
+    assert panels(figure)["Flat"].lines[2].get_ydata() == pytest.approx(0.8)
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["v1", "v2"]
 
 

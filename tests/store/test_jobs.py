@@ -261,7 +261,6 @@ def test_a_job_can_run_in_the_python_of_another_environment(tmp_path):
         f"run_with({sys.executable!r}, None, {str(script)!r}, job)\n"
         "raise SystemExit('this process continues')\n"
     )
-    output = python("-c", rule_job, folder=ROOT)
-    assert "continues" not in output
+    assert "continues" not in python("-c", rule_job, folder=ROOT)
     assert text.read_text() == "m in -c"
     assert log.exists()

@@ -49,8 +49,7 @@ def test_a_recorded_config_is_read_as_the_config_that_was_given(tmp_path, config
         "snakemake all",
         "snakemake",
     ]
-    recorded = over_defaults(yaml.safe_load(text), ROOT)
-    assert recorded == over_defaults(config, ROOT)
+    assert over_defaults(yaml.safe_load(text), ROOT) == over_defaults(config, ROOT)
 
 
 @pytest.fixture

@@ -74,8 +74,7 @@ def test_a_model_can_have_served_and_local_checkpoints():
     config = served(local)
     del config["models"]["s"]["checkpoints"]["a"]["api"]
     check_config(config)
-    study = Study(config)
-    assert study.served == {"s": ["z", "b"]}
+    assert Study(config).served == {"s": ["z", "b"]}
     job = {"model": "s", "checkpoint": "b", "dataset": "triviaqa", "split": "test"}
     resources = JobResources(Study(config))
     assert resources.request("cluster_answers", job).gpu == 1  # for the entailment model

@@ -56,8 +56,7 @@ def test_the_likeliest_option_is_the_answer_and_the_gold_option_is_correct(folde
 
 
 def test_every_estimator_rates_options(folder):
-    metrics = pd.read_csv(folder / "out/metrics.csv")
-    assert set(metrics["estimator"]) == set(ESTIMATORS)
+    assert set(pd.read_csv(folder / "out/metrics.csv")["estimator"]) == set(ESTIMATORS)
     path = folder / "out/predictions/tiny/quiz"
     probability, consistency = (
         artifacts.read(path / f"{name}.parquet", artifacts.PREDICTIONS)["confidence"]

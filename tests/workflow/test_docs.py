@@ -65,8 +65,7 @@ def test_printed_numbers_are_the_results():
 def test_the_tour_names_lines_of_at_most_ten_functions_a_way():
     text = docs_numbers.TOUR.read_text(encoding="utf-8")
     assert text == docs_numbers.with_lines(text)
-    ways = text.split("\n## ")[1:]
-    assert [len(docs_numbers.PLACE.findall(way)) for way in ways] == [10, 10]
+    assert [len(docs_numbers.PLACE.findall(way)) for way in text.split("\n## ")[1:]] == [10, 10]
 
 
 @pytest.mark.parametrize(

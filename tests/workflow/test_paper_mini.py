@@ -258,8 +258,7 @@ def test_tables_hold_a_number_for_each_method(paper, table, estimators):
     assert set(cells["model"]) == {"olmo3-7b"}
     assert set(cells["dataset"]) == DATASETS_OF.get(table, {"triviaqa", "jeopardy"})
     assert np.isfinite(cells["value"]).all()
-    tex = (paper.results / "tables" / f"{table}.tex").read_text()
-    assert tex.count("\\") > len(estimators)
+    assert (paper.results / "tables" / f"{table}.tex").read_text().count("\\") > len(estimators)
 
 
 def test_the_verifier_is_asked_in_its_chat_format(paper):
@@ -306,13 +305,11 @@ def test_analyses_have_figures_tables_and_an_audit_sheet(paper):
     assert np.isfinite(headroom[["headroom", "error_rate"]]).all(axis=None)
     # questions in the contrast set of the only pair, of 25 questions
     assert 3 <= headroom["n"].item() < 25
-    variance = paper.cells("hidden_state_variance")
-    assert variance["layer"].tolist() == [1, 2, 3, 4]
+    assert paper.cells("hidden_state_variance")["layer"].tolist() == [1, 2, 3, 4]
     similarity = paper.cells("weight_similarity")
     assert len(similarity) == 6  # pairs among 4 checkpoints
     assert similarity["cosine"].between(-1, 0.9).all()
-    sheet = pd.read_csv(paper.results / "audit/olmo3-7b/triviaqa.csv")
-    assert len(sheet) == 5 + 2 + 2
+    assert len(pd.read_csv(paper.results / "audit/olmo3-7b/triviaqa.csv")) == 5 + 2 + 2
 
 
 def test_local_repositories_need_no_hub(paper):

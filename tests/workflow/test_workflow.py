@@ -28,8 +28,7 @@ def test_the_study_has_metrics_tables_and_figures_of_its_estimators(study):
     # contrast under two conditionings and full set, each for two seeds and their mean
     assert len(of_oracle) == 3 * 3
     assert of_oracle["value"].notna().all()  # some contrast sets are not empty
-    cells = pd.read_csv(study / "out" / "tables" / "oracle_vs_methods.csv")
-    assert len(cells) == 5 * 10
+    assert len(pd.read_csv(study / "out" / "tables" / "oracle_vs_methods.csv")) == 5 * 10
     tex = (study / "out" / "tables" / "oracle_vs_methods.tex").read_text()
     assert all(row in tex for row in ("End-correct", "Non-oracle training", "Oracle training"))
     for name in ("accuracy", "full_vs_contrast"):
