@@ -111,7 +111,9 @@ def write_lock(
                 stated, right = _answers_to(answers, last, series, settings.seed)
                 found = select_threshold(stated, right, precision=target, delta=settings.delta)
                 chosen, checkpoint, how = found and found.threshold, later, "selected"
-            on = f" on {model} · {dataset}" if len(subjects) > 1 else ""
+            is_alone = sum(of.member == series.member for of in answers.confidence) == 1
+            on = "" if is_alone else f" (seed {series.seed})"
+            on += f" on {model} · {dataset}" if len(subjects) > 1 else ""
             if chosen is None:
                 texts.append(f"{series.estimator}{on}: no threshold is sure on {later}")
                 continue
