@@ -10,9 +10,11 @@ alone.
 
 import argparse
 from collections.abc import Callable, Iterator
+from itertools import chain
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from benchmarks.knew_moved_knows import (
     STATES,
@@ -50,20 +52,21 @@ def calibration_marks(n: int, estimators: int, error: Callable[[Array], Array]) 
     A confidence c in [.1, .9] is right with the probability c − error(c).
     """
 
-    def draw(rng: np.random.Generator) -> list[str]:
+    def draw_answers_to(rng: np.random.Generator) -> tuple[Array, NDArray[np.int8]]:
         chance = rng.uniform(0.1, 0.9, n)
-        correct = np.tile((rng.random(n) < chance - error(chance)).astype(np.int8), (2, 1))
+        return chance, np.tile((rng.random(n) < chance - error(chance)).astype(np.int8), (2, 1))
+
+    def draw(rng: np.random.Generator) -> list[str]:
+        first = draw_answers_to(rng)
         settings = EvaluationSettings(seed=int(rng.integers(1000)))
+        further = (draw_answers_to(rng) for _ in range(estimators - 1))
         marks = []
-        for _ in range(estimators):
-            said = np.tile(chance, (2, 1))
+        for chance, correct in chain([first], further):  # each estimator has its own labels
+            said, ids = np.tile(chance, (2, 1)), np.arange(n).astype(object)
             run = {Series("", "simulated", 0): said}
-            ids = np.arange(n).astype(object)
             answers = AnswerArrays(STATES, ids, correct, run, np.arange(n))
             found = calibration_finding(answers, [said], (0, 1), 1, settings, estimators)
             marks.append(found.mark)
-            chance = rng.uniform(0.1, 0.9, n)  # of the next estimator, with labels of its own
-            correct = np.tile((rng.random(n) < chance - error(chance)).astype(np.int8), (2, 1))
         return marks
 
     return draw
