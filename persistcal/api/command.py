@@ -665,8 +665,8 @@ def _given() -> tuple[str, str]:
                 values = value if isinstance(value, tuple) else [value]
                 words[name] = [word for one in values for word in (param.opts[0], str(one))]
     further = [words[name] for name in words if name not in NOT_FURTHER]
-    texts = (shlex.join(chain.from_iterable(part)) for part in (words.values(), further))
-    files, options = texts
+    parts = words.values(), further
+    files, options = (shlex.join(chain.from_iterable(part)) for part in parts)
     return files, f" {options}" if options else ""
 
 

@@ -5,7 +5,6 @@ file. If the precision is just below the target, a check says *kept* in at most 
 """
 
 import json
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ from persistcal.api.thresholds import ThresholdCheck
 from persistcal.evaluation.findings import THRESHOLD, find_constant
 from persistcal.evaluation.gate import FAIL, PASS, UNDECIDED, Gate, Ruling
 from persistcal.evaluation.predictions import (
-    ABSENT,
     NO_CONFIDENCE,
     AnswerArrays,
     Array,
@@ -31,7 +29,7 @@ from persistcal.evaluation.thresholds import (
     BROKEN,
     KEPT,
     check_threshold,
-    one_per_group,
+    labelled_questions,
     select_threshold,
 )
 from persistcal.readers.inputs import PredictionTables
@@ -45,7 +43,7 @@ DIGEST = "sha256"  # of all other keys
 KEY = ("model", "dataset", *Series._fields, "earlier", "later")  # of a row of THRESHOLDS
 
 
-def _digest(content: Mapping[str, Any]) -> str:
+def _digest(content: object) -> str:
     return digest([json.dumps(content, sort_keys=True)])
 
 
@@ -62,24 +60,25 @@ def read_lock(path: str) -> dict[str, Any]:
         raise ValueError(f"{path}: is no file of thresholds; give one from --lock.") from None
     if schema != SCHEMA:
         raise ValueError(
-            f"{path}: has the schema {schema}, and this version reads {SCHEMA}; write it again "
-            "with --lock."
+            f"{path}: has the schema {schema}, and this version reads {SCHEMA}; delete it, and "
+            "write it again with --lock."
         )
     if seal != _digest(content):
         raise ValueError(
-            f"{path}: was edited after --lock wrote it; restore it, or write it again."
+            f"{path}: was edited after --lock wrote it; restore it, or delete it and write it "
+            "again."
         )
     return content
 
 
 def _answers_to(
     answers: AnswerArrays, place: int, series: Series, seed: int
-) -> tuple[Array, Mask]:
-    """Return confidences and correctness at one checkpoint, one question of each group."""
-    answered = np.flatnonzero(answers.correct[place] != ABSENT)
-    chosen = one_per_group(answers.groups, answered, seed=seed)
+) -> tuple[Array, Mask, str]:
+    """Return confidences, correctness and their digest, at one checkpoint."""
+    chosen = labelled_questions(answers, [place], seed=seed)
     stated = drop_noise(answers.confidence[series][place, chosen])
-    return stated, answers.correct[place, chosen] == 1
+    right = answers.correct[place, chosen] == 1
+    return stated, right, _digest([stated.tolist(), right.tolist()])
 
 
 def write_lock(
@@ -99,30 +98,30 @@ def write_lock(
     target, thresholds, texts = settings.precision, [], []
     rows = checked.tables["thresholds"].to_dict("records")
     old = {tuple(row[name] for name in KEY): row for row in rows}
-    subjects = align_inputs(inputs, settings)
-    for (model, dataset), data in subjects.items():
+    for (model, dataset), data in checked.subjects.items():
         answers, last = data.answers, len(data.answers.checkpoints) - 1
         first, later = answers.checkpoints[0], answers.checkpoints[last]
         constant = find_constant(answers, (last, last))
         for series in (one for one in answers.confidence if not constant[one.member]):
             row = old.get((model, dataset, *series, first, later), {})
-            chosen, checkpoint, how = row.get("threshold"), first, row.get("verdict", "")
+            chosen, place, how = row.get("threshold"), 0, row.get("verdict", "")
             if how != KEPT and not 0 < row.get("labels_to_decide", np.nan) < np.inf:
-                stated, right = _answers_to(answers, last, series, settings.seed)
+                place, how = last, "selected"
+            stated, right, source = _answers_to(answers, place, series, settings.seed)
+            if place == last:
                 found = select_threshold(stated, right, precision=target, delta=settings.delta)
-                chosen, checkpoint, how = found and found.threshold, later, "selected"
-            is_alone = sum(of.member == series.member for of in answers.confidence) == 1
-            on = "" if is_alone else f" (seed {series.seed})"
-            on += f" on {model} · {dataset}" if len(subjects) > 1 else ""
+                chosen = found and found.threshold
+            checkpoint = answers.checkpoints[place]
+            on = f" (seed {series.seed})" if answers.n_seeds(series.member) > 1 else ""
+            on += f" on {model} · {dataset}" if len(checked.subjects) > 1 else ""
             if chosen is None:
                 texts.append(f"{series.estimator}{on}: no threshold is sure on {later}")
                 continue
             shown = f"{shown_threshold(chosen)} of {checkpoint} ({how} on {later})"
             texts.append(f"{series.estimator}{on}: {shown}")
-            place = {"model": model, "dataset": dataset, **series._asdict()}
-            thresholds.append(
-                place | {"threshold": chosen, "checkpoint": checkpoint, "verdict": how}
-            )
+            entry: dict[str, Any] = {"model": model, "dataset": dataset, **series._asdict()}
+            entry |= {"threshold": chosen, "checkpoint": checkpoint, "answers": source}
+            thresholds.append(entry | {"verdict": how})
     if not thresholds:
         why = "; ".join(texts) or "each estimator has one confidence for all questions"
         text = f"Nothing is locked for {exact_percent(target)}: {why}."
@@ -147,7 +146,10 @@ def check_lock(
     """Check each version in the files by the thresholds of a file."""
     lock = read_lock(path)
     if (scale := _scale(reading)) != lock["scale"]:
-        raise ValueError(f"{path}: was written for {lock['scale']}, and these are {scale}.")
+        raise ValueError(
+            f"{path}: was written for {lock['scale']}, and these are {scale}; give --check the "
+            "options that --lock had."
+        )
     rulings = []
     for (model, dataset), data in align_inputs(inputs, settings).items():
         answers = data.answers
@@ -168,22 +170,20 @@ def check_lock(
                     f"the files have {names or 'no confidence'}; give its answers."
                 )
             for place, checkpoint in enumerate(answers.checkpoints):
-                is_own = {*inputs.digests.values()} & {*lock["inputs"].values()}
-                if is_own and checkpoint == row["checkpoint"]:
+                stated, right, source = _answers_to(answers, place, series, settings.seed)
+                if source == row["answers"]:
                     raise ValueError(
-                        f"{path}: {checkpoint} selected the threshold, so its answers cannot "
-                        "check it; give later ones."
+                        f"{path}: {checkpoint} selected the threshold, or is a copy, so its "
+                        "answers cannot check it; give later ones."
                     )
-                stated, right = _answers_to(answers, place, series, settings.seed)
                 found = check_threshold(
                     row["threshold"], stated, right, precision=lock["target"]
                 )
                 word, n = found.verdict, found.n_to_decide
                 result = {KEPT: PASS, BROKEN: FAIL}.get(word, UNDECIDED)
-                more = f"; {n:,.0f} answers above {row['threshold']:.3g} would decide"
-                word += more * (0 < n < np.inf)
+                if 0 < n < np.inf:
+                    word += f"; {n:,.0f} answers above {row['threshold']:.3g} would decide"
                 numbers = found.answered.precision, found.lower, found.upper
                 name = model, dataset, row["checkpoint"], checkpoint, series.estimator
-                rule = (*name, THRESHOLD, lock["target"], result, word)
-                rulings.append(Ruling(*rule, *numbers))
+                rulings += [Ruling(*name, THRESHOLD, lock["target"], result, word, *numbers)]
     return Gate(rulings)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from persistcal.api.evaluate import align_inputs
 from persistcal.evaluation import relabelling
-from persistcal.evaluation.aligned import align
-from persistcal.evaluation.predictions import ABSENT, Series, drop_noise
+from persistcal.evaluation.aligned import Aligned, Subject, align
+from persistcal.evaluation.predictions import Series, drop_noise
 from persistcal.evaluation.settings import EvaluationSettings, Pairs
 from persistcal.evaluation.thresholds import (
     answer_above,
     check_target,
     check_thresholds,
-    one_per_group,
+    labelled_questions,
 )
 from persistcal.readers.columns import match_columns
 from persistcal.readers.inputs import SUBJECT, PredictionTables, make_settings
@@ -75,9 +75,12 @@ class ThresholdCheck:
         correctness. "confident_regressions": questions that both checkpoints answer above the
         threshold, the earlier one correctly and the later one not. "selective": AURC, AUGRC and
         PRR.
+    subjects : dict
+        Aligned predictions, by model and dataset.
     """
 
     tables: dict[str, pd.DataFrame]
+    subjects: dict[Subject, Aligned] = field(repr=False)
 
     def summary(self, labels: dict[str, str] | None = None) -> str:
         """Return one sentence per pair and estimator; `labels` are names of estimators."""
@@ -147,8 +150,9 @@ def check_inputs(inputs: PredictionTables, settings: EvaluationSettings) -> Thre
                 f"model {model} has only the checkpoint {names[0]!r}; give a later one, on "
                 "which its threshold is checked."
             )
-    checked = check_thresholds(align_inputs(inputs, settings), inputs.answers, settings)
-    return ThresholdCheck(checked._asdict())
+    subjects = align_inputs(inputs, settings)
+    checked = check_thresholds(subjects, inputs.answers, settings)
+    return ThresholdCheck(checked._asdict(), subjects)
 
 
 class Certificate(NamedTuple):
@@ -220,16 +224,12 @@ class Relabelling:
                 "the estimators of a sheet share --delta; choose one or more with --estimator "
                 f"from {', '.join(series_of)}."
             )
-        answered = np.flatnonzero((answers.correct != ABSENT).all(axis=0))
+        answered = labelled_questions(answers, [0, 1], seed=SEED)
         if not len(answered):
             raise ValueError(
                 f"{' and '.join(self.names)} have no question in common; give files with the "
                 "same question ids."
             )
-        # For any order of the files
-        answered = answered[np.argsort(answers.questions[answered])]
-        answered = one_per_group(answers.groups, answered, seed=SEED)
-        # Questions that both checkpoints answered
         self.ids: np.ndarray = answers.questions[answered]
         self.confidence = {
             estimator: drop_noise(answers.confidence[series][1, answered])
@@ -376,10 +376,8 @@ class Relabelling:
         look = look._replace(level=look.level / len(self.confidence))
         levels = seen[[DRAWN_FROM, "n_labels", "estimator", "level"]].to_numpy().tolist()
         looks: dict[Any, float] = {}
-        for *key, level in [
-            *levels,
-            *([source, n_labels, k, look.level] for k in self.confidence),
-        ]:
+        levels += [[source, n_labels, name, look.level] for name in self.confidence]
+        for *key, level in levels:
             looks[tuple(key)] = max(level, looks.get(tuple(key), 0))
         total, n_looks = sum(looks.values()), len({key[:2] for key in looks})
         error = f"error probability {chance(look.level * len(self.confidence))}"

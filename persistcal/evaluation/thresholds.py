@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from persistcal.evaluation.aligned import Aligned, Subject
 from persistcal.evaluation.contrast import ContrastSet
 from persistcal.evaluation.distributions import binomial_cdf, binomial_quantile
-from persistcal.evaluation.predictions import AnswerArrays, Array, Mask, drop_noise
+from persistcal.evaluation.predictions import ABSENT, AnswerArrays, Array, Mask, drop_noise
 from persistcal.evaluation.proportions import compare_accuracies, exact_interval
 from persistcal.evaluation.selective import selective_rows
 from persistcal.evaluation.settings import EvaluationSettings
@@ -372,6 +372,14 @@ def one_per_group(
     order = np.random.default_rng(seed).permutation(len(questions))
     _, first = np.unique(groups[questions[order]], return_index=True)
     return questions[np.sort(order[first])]
+
+
+def labelled_questions(
+    answers: AnswerArrays, places: Sequence[int], *, seed: int
+) -> NDArray[np.intp]:
+    """Return the questions that the given checkpoints all answered, one per group."""
+    known = np.flatnonzero((answers.correct[list(places)] != ABSENT).all(axis=0))
+    return one_per_group(answers.groups, known, seed=seed)
 
 
 class ThresholdTables(NamedTuple):

@@ -13,7 +13,7 @@ from persistcal.evaluation.selective import risk_coverage
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.thresholds import (
     certified_candidates,
-    one_per_group,
+    labelled_questions,
     select_threshold,
 )
 
@@ -105,12 +105,6 @@ def threshold_curve(runs: Runs, correct: Labels, k: int) -> Array:
     return np.column_stack([CUTS, precision.mean(axis=0), coverage.mean(axis=0)])
 
 
-def _labelled(answers: AnswerArrays, ends: Sequence[int], seed: int) -> NDArray[np.intp]:
-    """Return the questions that all given checkpoints answered, one per group."""
-    known = np.flatnonzero((answers.correct[list(ends)] != ABSENT).all(axis=0))
-    return one_per_group(answers.groups, known, seed=seed)
-
-
 def selected_thresholds(
     answers: AnswerArrays, runs: Runs, ends: tuple[int, int], settings: EvaluationSettings
 ) -> list[float]:
@@ -118,7 +112,7 @@ def selected_thresholds(
 
     There is one for each seed that has a threshold.
     """
-    chosen = _labelled(answers, ends, settings.seed)
+    chosen = labelled_questions(answers, ends, seed=settings.seed)
     right = answers.correct[ends[0], chosen] == 1
     selections = [
         select_threshold(
@@ -141,7 +135,7 @@ def certified_ranges(
     of a seed reach the precision. A threshold has the result of the next tested confidence.
     If an answer is between the two, the tested confidence below must pass, too.
     """
-    chosen = _labelled(answers, [k], settings.seed)
+    chosen = labelled_questions(answers, [k], seed=settings.seed)
     right = answers.correct[k, chosen] == 1
     reached = np.ones(len(CUTS), bool)
     for run in runs:
@@ -163,7 +157,7 @@ def label_curve(
     answers: AnswerArrays, runs: Runs, k: int, settings: EvaluationSettings
 ) -> pd.DataFrame:
     """Return the table LABEL_CURVE of an estimator's first seed at one checkpoint."""
-    chosen = _labelled(answers, [k], settings.seed)
+    chosen = labelled_questions(answers, [k], seed=settings.seed)
     return measure_label_curve(
         drop_noise(runs[0][k, chosen]),
         answers.correct[k, chosen] == 1,

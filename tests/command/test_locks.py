@@ -14,7 +14,7 @@ from benchmarks.threshold_worlds import release_trains
 def locked(tmp_path_factory):
     """Lock the threshold of 40 right answers at .9, and write versions with 40, 33 and 20."""
     folder = tmp_path_factory.mktemp("lock")
-    for name, right in {"v1": 40, "v2": 39, "kept": 40, "undecided": 33, "broken": 20}.items():
+    for name, right in {"v1": 40, "v2": 39, "kept": 38, "undecided": 33, "broken": 20}.items():
         rows = {"question_id": range(60), "confidence": [0.9] * 40 + [0.4] * 20}
         rows["correct"] = [1] * right + [0] * (60 - right)
         pd.DataFrame(rows).to_csv(folder / f"{name}.csv", index=False)
@@ -50,9 +50,11 @@ def test_a_lock_of_something_else_is_refused(locked, tmp_path, capsys, edit, opt
     assert reason in capsys.readouterr().err
 
 
-def test_the_version_that_selected_a_threshold_cannot_check_it(locked, capsys):
-    assert run("threshold", "--check", locked / "lock.json", locked / "v1.csv") == 1
-    assert "v1 selected the threshold" in capsys.readouterr().err
+def test_the_version_that_selected_a_threshold_cannot_check_it(locked, tmp_path, capsys):
+    pd.read_csv(locked / "v1.csv")[::-1].to_csv(tmp_path / "v3.csv", index=False)
+    for file in (locked / "v1.csv", tmp_path / "v3.csv"):
+        assert run("threshold", "--check", locked / "lock.json", file) == 1
+        assert f"{file.stem} selected the threshold" in capsys.readouterr().err
 
 
 def test_a_file_that_is_no_lock_is_neither_read_nor_replaced(locked, tmp_path, capsys):

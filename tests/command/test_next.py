@@ -60,9 +60,8 @@ def test_each_printed_step_runs_as_printed_and_decides(form, tmp_path, monkeypat
     options = shlex.split(FORMS[form][2])
     words = ["v1.csv", "v2.csv", *options, "--precision", 0.8, "--replicates", 200]
     assert run("compare", *words, "--seed", 3, "--out", "compared") == 0
-    verdicts = capsys.readouterr().out.split("model · ")[1:]
+    verdicts, outputs = capsys.readouterr().out.split("model · ")[1:], {}
     assert len(verdicts) == len(WORLDS)
-    outputs = {}
     for verdict in verdicts:
         name = verdict.split(":")[0]
         expected = (WORLDS[name] or ["give a"])[-1]
@@ -79,8 +78,7 @@ def test_each_printed_step_runs_as_printed_and_decides(form, tmp_path, monkeypat
         [line] = {text for text in locked if f"· {name}:" in text}
         assert expected in line
         if len(commands) > 1:
-            numbers = [int(n) for n in re.findall(r"\b\d+\b", step.replace(",", ""))]
-            needed, present = numbers[0], numbers[-2]
+            needed, *_, present, _ = map(int, re.findall(r"\b\d+\b", step.replace(",", "")))
             assert needed > present
             write("new.csv", rows_of(name, (needed, needed - 10), needed), form)
             assert run(*commands[1]) == 0
