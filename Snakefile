@@ -68,7 +68,7 @@ include: "reproduce/rules/paper.smk"
 include: "workflow/rules/page.smk"
 
 
-rerun_on_edits()
+complete_rules()
 
 
 report: "workflow/report/study.rst"

@@ -17,10 +17,6 @@ rule measure_transfer:
         ),
     output:
         transfer=f"{RESULTS}/transfer/{{model}}/{{dataset}}.csv",
-    log:
-        f"{LOGS}/measure_transfer/{{model}}/{{dataset}}.log",
-    conda:
-        "../../envs/cpu.yaml"
     params:
         checkpoints=settings_of_job(study.checkpoints),
         sets=settings_of_job(partial(transfer_set_names, study)),
@@ -46,10 +42,6 @@ rule measure_variance:
         ),
     output:
         variances=f"{RESULTS}/variances/{{model}}/{{checkpoint}}/{{dataset}}.parquet",
-    log:
-        f"{LOGS}/measure_variance/{{model}}/{{checkpoint}}/{{dataset}}.log",
-    benchmark:
-        f"{LOGS}/measure_variance/{{model}}/{{checkpoint}}/{{dataset}}.tsv"
     conda:
         "../../envs/gpu.yaml"
     resources:
@@ -70,10 +62,6 @@ rule correlate_variance:
         ),
     output:
         **reported_table("hidden_state_variance"),
-    log:
-        f"{LOGS}/correlate_variance.log",
-    conda:
-        "../../envs/cpu.yaml"
     params:
         labels=LABELS,
         last_layer=config["analyses"]["hidden_state_variance"]["last_layer"],
@@ -96,10 +84,6 @@ rule measure_headroom:
         ),
     output:
         headroom=f"{RESULTS}/headroom/{{model}}/{{dataset}}.csv",
-    log:
-        f"{LOGS}/measure_headroom/{{model}}/{{dataset}}.log",
-    conda:
-        "../../envs/cpu.yaml"
     params:
         compared=[HEADROOM["verifier"], HEADROOM["oracle"]],
     script:
@@ -111,9 +95,5 @@ rule compare_weights:
         records=files_of_job(study.checkpoints_in_files, paths.checkpoint),
     output:
         similarities=f"{RESULTS}/weight_similarities/{{model}}.csv",
-    log:
-        f"{LOGS}/compare_weights/{{model}}.log",
-    conda:
-        "../../envs/cpu.yaml"
     script:
         "../scripts/compare_weights.py"

@@ -29,10 +29,6 @@ rule compare_with_paper:
     output:
         comparison=f"{RESULTS}/paper_comparison.csv",
         numbers=f"{RESULTS}/paper_numbers.csv",
-    log:
-        f"{LOGS}/compare_with_paper.log",
-    conda:
-        "../../envs/cpu.yaml"
     params:
         labels=study.labels,
         checkpoints={model: study.checkpoint_labels(model) for model in MODELS},

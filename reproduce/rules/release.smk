@@ -28,10 +28,6 @@ rule import_release:
         predictions=IMPORTS,
         answers=EVALUATED_FILES,
         missing=f"{RESULTS}/release/missing.csv",
-    log:
-        f"{LOGS}/import_release.log",
-    conda:
-        "../../envs/cpu.yaml"
     resources:
         mem_mb=4000,
     params:

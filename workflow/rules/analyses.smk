@@ -7,10 +7,6 @@ rule compute_accuracies:
         labels=files_of_rows(paths.labels, study.answered),
     output:
         accuracies=f"{RESULTS}/accuracies.csv",
-    log:
-        f"{LOGS}/compute_accuracies.log",
-    conda:
-        "../../envs/cpu.yaml"
     script:
         "../scripts/analyses/compute_accuracies.py"
 
@@ -39,10 +35,6 @@ rule measure_confounds:
         facts=expand(paths.facts, dataset=WITH_FACTS),
     output:
         **reported_table("confounds"),
-    log:
-        f"{LOGS}/measure_confounds.log",
-    conda:
-        "../../envs/cpu.yaml"
     params:
         settings={d: study.settings_drawn(d) for d in DATASETS_CONFOUNDED},
         labels=LABELS,
@@ -71,10 +63,6 @@ rule measure_agreement:
         ),
     output:
         **reported_table("agreement"),
-    log:
-        f"{LOGS}/measure_agreement.log",
-    conda:
-        "../../envs/cpu.yaml"
     params:
         reference=AGREEMENT["reference"],
         pairs=AGREEMENT["pairs"],

@@ -21,15 +21,11 @@ if study.served:
             questions=paths.questions,
         output:
             beams=paths.beams,
-        log:
-            f"{LOGS}/sample_from_server/{paths.answered}.log",
         wildcard_constraints:
             model=AT_SERVER,
             split=ASKED,
         # Runs next to Snakemake, because compute nodes have no connection.
         localrule: True
-        conda:
-            "../../envs/cpu.yaml"
         params:
             few_shot=settings_of_job(inputs.few_shot),
             served=settings_of_job(study.decides_answers),
@@ -89,14 +85,10 @@ if study.runs_models:
                 ),
             output:
                 merged=paths.beams,
-            log:
-                f"{LOGS}/merge_beams/{paths.answered}.log",
             wildcard_constraints:
                 model=f"(?!{AT_SERVER})(?:{one_of(study.models_made)})",
                 split=ASKED,
             localrule: True
-            conda:
-                "../../envs/cpu.yaml"
             script:
                 "../scripts/answers/merge_beams.py"
 
@@ -106,12 +98,8 @@ if study.compares_by_model:
     rule fetch_entailment_model:
         output:
             model=paths.entailment_model,
-        log:
-            f"{LOGS}/fetch_entailment_model.log",
         priority: EARLY
         localrule: True
-        conda:
-            "../../envs/cpu.yaml"
         params:
             repo=config["equivalence"]["model"],
             revision=config["equivalence"]["revision"],
@@ -126,12 +114,8 @@ if study.halves:
             beams=paths.beams.replace("{split}", "test"),
         output:
             beams=paths.beams,
-        log:
-            f"{LOGS}/halve_samples/{paths.answered}.log",
         wildcard_constraints:
             split=one_of(HALVES),
-        conda:
-            "../../envs/cpu.yaml"
         params:
             position=settings_of_job(study.position),
         script:
@@ -145,10 +129,6 @@ rule cluster_answers:
         beams=paths.beams,
     output:
         clusters=paths.clusters,
-    log:
-        f"{LOGS}/cluster_answers/{paths.answered}.log",
-    benchmark:
-        f"{LOGS}/cluster_answers/{paths.answered}.tsv"
     conda:
         "../../envs/gpu.yaml"
     resources:

@@ -90,14 +90,29 @@ OWN_SCRIPTS = {
 FETCH = ("resolve_checkpoint.py", "fetch_checkpoint.py", "fetch_adapter.py")
 
 
-def rerun_on_edits():
-    """Give each rule the digest of its script, and of all its imports, as `code`."""
+def complete_rules():
+    """Give each rule its log, a benchmark, an environment and `code`, where it has none.
+
+    Logs have the name of the script and the wildcards of the first output. Rules with an
+    environment of their own run models and are timed. `code` is the digest of the script and
+    of all its imports, so that an edit of these makes the outputs again.
+    """
     for each in workflow.rules:
         scripts = OWN_SCRIPTS.get(os.path.normpath(str(each.basedir)))
-        has_code = not each.script or "code" in each.params.keys()
-        if scripts and not has_code and not each.script.endswith(FETCH):
-            script = scripts / each.script.removeprefix("../scripts/")
+        if not (scripts and each.script):
+            continue
+        script = scripts / each.script.removeprefix("../scripts/")
+        if "code" not in each.params.keys() and script.name not in FETCH:
             each.set_params(code=code_digest(script, ROOT))
+        found = dict.fromkeys(re.findall(r"{(\w+)", str(each.output[0])))
+        wildcards = [f"{{{name}}}" for name in found if name in each.wildcard_names]
+        log = "/".join([LOGS, script.stem, *wildcards])
+        each.log_modifier = each.benchmark_modifier = workflow.modifier.path_modifier
+        if not each.log:
+            each.set_log(f"{log}.log")
+        if each.conda_env and not each.benchmark:
+            each.benchmark = f"{log}.tsv"
+        each.conda_env = each.conda_env or "../../envs/cpu.yaml"
 
 
 def dataset_setting(key, **default):

@@ -63,11 +63,7 @@ if config["scoring"]["shards"] > 1:
             ),
         output:
             merged=paths.scores,
-        log:
-            f"{LOGS}/merge_scores/{{model}}/{{checkpoint}}/{{dataset}}/{{recipe}}/{{answers}}.log",
         localrule: True
-        conda:
-            "../../envs/cpu.yaml"
         script:
             "../scripts/confidences/merge_scores.py"
 
@@ -79,8 +75,6 @@ rule resolve_adapter:
         f"{LOGS}/resolve_adapter/{{verifier}}.log",
     priority: EARLY
     localrule: True
-    conda:
-        "../../envs/cpu.yaml"
     params:
         repo=lookup("{verifier}/adapter/repo", within=config["verifiers"]),
         revision=lookup("{verifier}/adapter/revision", within=config["verifiers"]),
@@ -97,12 +91,8 @@ rule fetch_adapter:
         revision=rules.resolve_adapter.output.revision,
     output:
         adapter=paths.verifier_adapter,
-    log:
-        f"{LOGS}/fetch_adapter/{{verifier}}.log",
     priority: EARLY
     localrule: True
-    conda:
-        "../../envs/cpu.yaml"
     resources:
         download=1,
     script:
@@ -116,10 +106,6 @@ rule score_with_verifier:
         clusters=files_of_job(study.answers_to_verify, paths.clusters),
     output:
         verified=paths.verified,
-    log:
-        f"{LOGS}/score_with_verifier/{{verifier}}/{{model}}/{{dataset}}.log",
-    benchmark:
-        f"{LOGS}/score_with_verifier/{{verifier}}/{{model}}/{{dataset}}.tsv"
     conda:
         "../../envs/gpu.yaml"
     resources:
@@ -138,10 +124,6 @@ rule rate_at_checkpoint:
         **ANSWERS,
     output:
         scores=paths.scores.replace("{recipe}", "{estimator}"),
-    log:
-        f"{LOGS}/rate_at_checkpoint/{{model}}/{{checkpoint}}/{{dataset}}/{{estimator}}/{{answers}}.log",
-    benchmark:
-        f"{LOGS}/rate_at_checkpoint/{{model}}/{{checkpoint}}/{{dataset}}/{{estimator}}/{{answers}}.tsv"
     wildcard_constraints:
         estimator=one_of(BY_CHECKPOINT),
         answers=one_of(["own", "train", *FURTHER_ASKS]),
@@ -166,10 +148,6 @@ if study.runs_models:
             clusters=paths.clusters,
         output:
             replies=paths.replies,
-        log:
-            f"{LOGS}/ask_checkpoint/{paths.answered}/{{estimator}}.log",
-        benchmark:
-            f"{LOGS}/ask_checkpoint/{paths.answered}/{{estimator}}.tsv"
         wildcard_constraints:
             model=f"(?!{AT_SERVER})(?:{one_of(study.models_made)})",
             estimator=one_of(ASKING),
@@ -191,15 +169,11 @@ if study.served:
             clusters=paths.clusters,
         output:
             replies=paths.replies,
-        log:
-            f"{LOGS}/ask_server/{paths.answered}/{{estimator}}.log",
         wildcard_constraints:
             model=AT_SERVER,
             estimator=one_of(ASKING),
         # Runs next to Snakemake, like sample_from_server.
         localrule: True
-        conda:
-            "../../envs/cpu.yaml"
         params:
             asking=settings_of_job(inputs.asking),
             served=settings_of_job(study.decides_answers),
@@ -216,12 +190,8 @@ rule gather_confidences:
         answers=files_of_job(study.answers_labelled, paths.answers),
     output:
         confidences=paths.confidences,
-    log:
-        f"{LOGS}/gather_confidences/{{model}}/{{dataset}}/{{estimator}}.log",
     wildcard_constraints:
         estimator=one_of(GATHERED),
-    conda:
-        "../../envs/cpu.yaml"
     params:
         uses=settings_of_job(study.score_sources),
         posthoc=lookup("{estimator}/posthoc", within=ESTIMATORS, default=None),
@@ -235,10 +205,6 @@ rule estimate_confidences:
         **ANSWERS,
     output:
         confidences=paths.confidences,
-    log:
-        f"{LOGS}/estimate_confidences/{{model}}/{{dataset}}/{{estimator}}.log",
-    benchmark:
-        f"{LOGS}/estimate_confidences/{{model}}/{{dataset}}/{{estimator}}.tsv"
     wildcard_constraints:
         estimator=one_of(e for e in ESTIMATORS if e not in [*GATHERED, *VERBAL]),
     conda:
@@ -260,12 +226,8 @@ rule read_confidences:
     output:
         confidences=paths.confidences,
         unsaid=paths.unsaid,
-    log:
-        f"{LOGS}/read_confidences/{{model}}/{{dataset}}/{{estimator}}.log",
     wildcard_constraints:
         estimator=one_of(VERBAL),
-    conda:
-        "../../envs/cpu.yaml"
     params:
         estimation=settings_of_job(inputs.estimation_of_all),
         code=settings_of_job(inputs.estimator_digest),
@@ -280,11 +242,7 @@ rule join_labels:
         answers=files_of_job(study.rated_at_each, paths.answers),
     output:
         predictions=paths.predictions,
-    log:
-        f"{LOGS}/join_labels/{{model}}/{{dataset}}/{{estimator}}.log",
     localrule: True
-    conda:
-        "../../envs/cpu.yaml"
     params:
         copies=settings_of_job(study.copies),
         splits=settings_of_job(study.splits_rated),

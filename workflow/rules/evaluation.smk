@@ -12,10 +12,6 @@ rule list_contrast_sets:
     output:
         contrast_questions=paths.contrast_sets,
         contrast_sets=paths.contrast_members,
-    log:
-        f"{LOGS}/list_contrast_sets/{{model}}/{{dataset}}.log",
-    conda:
-        "../../envs/cpu.yaml"
     params:
         checkpoints=settings_of_job(study.evaluation),
         settings=settings_of_job(study.settings_drawn),
@@ -31,12 +27,8 @@ rule evaluate_estimator:
         metrics=paths.metrics,
         intervals=paths.intervals,
         replicates=paths.replicates,
-    log:
-        f"{LOGS}/evaluate_estimator/{{model}}/{{dataset}}/{{estimator}}.log",
     benchmark:
         f"{LOGS}/evaluate_estimator/{{model}}/{{dataset}}/{{estimator}}.tsv"
-    conda:
-        "../../envs/cpu.yaml"
     resources:
         mem_mb=memory_to_resample,
     params:
@@ -51,10 +43,6 @@ rule compare_table:
         replicates=files_of_job(study.shown, paths.replicates),
     output:
         significance=f"{RESULTS}/significance/{{table}}.parquet",
-    log:
-        f"{LOGS}/compare_table/{{table}}.log",
-    conda:
-        "../../envs/cpu.yaml"
     params:
         comparisons=settings_of_job(study.comparisons),
     script:
@@ -87,12 +75,8 @@ rule compare_study:
         confident_regressions=f"{RESULTS}/confident_regressions.csv",
         selective=f"{RESULTS}/selective.csv",
         changes=f"{RESULTS}/changes.csv",
-    log:
-        f"{LOGS}/compare_study.log",
     benchmark:
         f"{LOGS}/compare_study.tsv"
-    conda:
-        "../../envs/cpu.yaml"
     resources:
         mem_mb=memory_to_resample,
     params:
@@ -111,10 +95,6 @@ rule measure_subsets:
         questions=files_of_job(inputs.questions_of_subsets),
     output:
         subsets=f"{RESULTS}/subsets/{{model}}/{{dataset}}.parquet",
-    log:
-        f"{LOGS}/measure_subsets/{{model}}/{{dataset}}.log",
-    conda:
-        "../../envs/cpu.yaml"
     params:
         checkpoints=settings_of_job(study.evaluation),
         settings=settings_of_job(study.settings_drawn),
@@ -134,10 +114,6 @@ rule collect_results:
         intervals=f"{RESULTS}/intervals.csv",
         significance=f"{RESULTS}/significance.csv",
         contrast_sets=f"{RESULTS}/contrast_sets.csv",
-    log:
-        f"{LOGS}/collect_results.log",
-    conda:
-        "../../envs/cpu.yaml"
     params:
         holm=config["evaluation"]["holm"],
     script:
@@ -152,10 +128,6 @@ rule make_claims:
     output:
         claims=f"{RESULTS}/claims.csv",
         placebos=f"{RESULTS}/placebos.csv",
-    log:
-        f"{LOGS}/make_claims.log",
-    conda:
-        "../../envs/cpu.yaml"
     resources:
         mem_mb=memory_to_resample,
     params:
@@ -176,10 +148,6 @@ rule make_findings:
         questions=inputs.shown_on_page(paths.questions),
     output:
         findings=f"{RESULTS}/findings.csv",
-    log:
-        f"{LOGS}/make_findings.log",
-    conda:
-        "../../envs/cpu.yaml"
     resources:
         mem_mb=memory_to_resample,
     params:

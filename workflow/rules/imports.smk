@@ -23,10 +23,6 @@ if study.chosen["predictions"]:
         output:
             predictions=IMPORTS,
             answers=EVALUATED_FILES,
-        log:
-            f"{LOGS}/import_predictions.log",
-        conda:
-            "../../envs/cpu.yaml"
         params:
             datasets=DATASETS,
             predictions_of=MODEL_DATASETS,
@@ -62,12 +58,8 @@ if study.has_own_options:
             clusters=files_of_rows(paths.clusters, study.answers_in_files),
             labels=files_of_rows(paths.labels, study.answers_in_files),
             answers=files_of_rows(paths.answers, study.answers_in_files),
-        log:
-            f"{LOGS}/import_options.log",
         benchmark:
             f"{LOGS}/import_options.tsv"
-        conda:
-            "../../envs/cpu.yaml"
         params:
             entries=inputs.answer_files(),
             contents=inputs.contents_of(*ANSWER_FILES),
@@ -92,10 +84,6 @@ elif study.has_own_answers:
             questions=expand(paths.questions, dataset=DATASETS),
             beams=files_of_rows(paths.beams, study.answers_in_files),
             labels=expand(paths.given_labels, dataset=DATASETS),
-        log:
-            f"{LOGS}/import_answers.log",
-        conda:
-            "../../envs/cpu.yaml"
         params:
             entries=inputs.answer_files(),
             contents=inputs.contents_of(*ANSWER_FILES),

@@ -21,12 +21,8 @@ rule judge_answers:
     output:
         labels=paths.labels,
         answers=paths.answers,
-    log:
-        f"{LOGS}/judge_answers/{paths.answered}.log",
     # Runs next to Snakemake, because compute nodes have no connection.
     localrule: study.judge.asks_server
-    conda:
-        "../../envs/cpu.yaml"
     # A job that waits for a batch, up to a day, holds no core.
     threads: 0 if study.judge.in_batches else 1
     resources:
@@ -49,10 +45,6 @@ rule draw_audit:
     output:
         # Kept before the job, which refuses to write over a person's entries.
         sheet=update(f"{RESULTS}/audit/{{model}}/{{dataset}}.csv"),
-    log:
-        f"{LOGS}/draw_audit/{{model}}/{{dataset}}.log",
-    conda:
-        "../../envs/cpu.yaml"
     params:
         **DRAWN,
     script:
@@ -68,10 +60,6 @@ if AUDIT["filled"]:
             answers=files_of_job(study.checkpoints_audited, paths.answers, split="test"),
         output:
             agreements=f"{RESULTS}/audit_agreements/{{model}}/{{dataset}}.csv",
-        log:
-            f"{LOGS}/summarise_audit/{{model}}/{{dataset}}.log",
-        conda:
-            "../../envs/cpu.yaml"
         params:
             contents=inputs.contents_of(AUDIT["filled"]),
         script:
@@ -85,10 +73,6 @@ if AUDIT["filled"]:
             predictions=files_of_job(inputs.predictions),
         output:
             corrections=f"{RESULTS}/corrections/{{model}}/{{dataset}}.csv",
-        log:
-            f"{LOGS}/correct_results/{{model}}/{{dataset}}.log",
-        conda:
-            "../../envs/cpu.yaml"
         params:
             **DRAWN,
             checkpoints=settings_of_job(study.checkpoints_audited),

@@ -9,10 +9,6 @@ rule change_checkpoint:
         paths.beside_changed,
         weights=paths.changed,
         checkpoint=paths.checkpoint,
-    log:
-        f"{LOGS}/change_checkpoint/{{model}}/{{checkpoint}}.log",
-    benchmark:
-        f"{LOGS}/change_checkpoint/{{model}}/{{checkpoint}}.tsv"
     wildcard_constraints:
         model=inputs.made_by("change"),
     # All other jobs wait for these, as for the checkpoints of a pre-training.
@@ -35,15 +31,11 @@ rule retrain_checkpoint:
         paths.beside_changed,
         weights=paths.changed,
         checkpoint=paths.checkpoint,
-    log:
-        f"{LOGS}/retrain_checkpoint/{{model}}/{{checkpoint}}.log",
     benchmark:
         f"{LOGS}/retrain_checkpoint/{{model}}/{{checkpoint}}.tsv"
     wildcard_constraints:
         model=inputs.made_by("retraining"),
     priority: 100
-    conda:
-        "../../envs/cpu.yaml"
     resources:
         mem_mb=2000,
     params:

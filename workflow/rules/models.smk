@@ -13,16 +13,12 @@ rule pretrain_checkpoint:
         paths.beside_weights,
         weights=paths.weights,
         checkpoint=paths.checkpoint,
-    log:
-        f"{LOGS}/pretrain_checkpoint/{{model}}/{{checkpoint}}.log",
     benchmark:
         f"{LOGS}/pretrain_checkpoint/{{model}}/{{checkpoint}}.tsv"
     wildcard_constraints:
         model=inputs.made_by("pretraining"),
     # Every other job waits for the chain of checkpoints.
     priority: 100
-    conda:
-        "../../envs/cpu.yaml"
     resources:
         mem_mb=2000,
     params:
@@ -39,14 +35,10 @@ rule pretrain_checkpoint:
 rule resolve_checkpoint:
     output:
         revision=f"{RESULTS}/revisions/{{model}}/{{checkpoint}}.json",
-    log:
-        f"{LOGS}/resolve_checkpoint/{{model}}/{{checkpoint}}.log",
     wildcard_constraints:
         model=inputs.made_by("repo"),
     priority: EARLY
     localrule: True
-    conda:
-        "../../envs/cpu.yaml"
     params:
         repo=checkpoint_setting("repo"),
         revision=checkpoint_setting("revision"),
@@ -68,14 +60,10 @@ rule fetch_checkpoint:
         revision=rules.resolve_checkpoint.output.revision,
     output:
         checkpoint=paths.checkpoint,
-    log:
-        f"{LOGS}/fetch_checkpoint/{{model}}/{{checkpoint}}.log",
     wildcard_constraints:
         model=inputs.made_by("repo"),
     priority: EARLY
     localrule: True
-    conda:
-        "../../envs/cpu.yaml"
     resources:
         download=1,
     params:
@@ -90,14 +78,10 @@ rule merge_checkpoints:
         parts=files_of_job(study.made_from, paths.checkpoint),
     output:
         checkpoint=paths.checkpoint,
-    log:
-        f"{LOGS}/merge_checkpoints/{{model}}/{{checkpoint}}.log",
     wildcard_constraints:
         model=inputs.made_by("merge"),
     priority: EARLY
     localrule: True
-    conda:
-        "../../envs/cpu.yaml"
     params:
         merge=checkpoint_setting("merge"),
         dtype=checkpoint_setting("dtype"),

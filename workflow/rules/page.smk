@@ -36,10 +36,6 @@ rule make_page:
     output:
         page=reported(f"{RESULTS}/report/index.html", "page", "Page", page="results"),
         summary=f"{RESULTS}/report/summary.txt",
-    log:
-        f"{LOGS}/make_page.log",
-    conda:
-        "../../envs/cpu.yaml"
     params:
         # Functions, because Snakemake would fill the braces of a text among the params
         shown=settings_of_job(

@@ -15,13 +15,9 @@ rule prepare_atlas:
     output:
         questions=paths.questions,
         facts=paths.facts,
-    log:
-        f"{LOGS}/prepare_atlas/{{dataset}}.log",
     wildcard_constraints:
         dataset=FROM["atlas"],
     priority: EARLY
-    conda:
-        "../../envs/cpu.yaml"
     params:
         **LIMIT,
         n_few_shot=dataset_setting("n_few_shot"),
@@ -39,13 +35,9 @@ rule prepare_elements:
     output:
         questions=paths.questions,
         facts=paths.facts,
-    log:
-        f"{LOGS}/prepare_elements/{{dataset}}.log",
     wildcard_constraints:
         dataset=FROM["elements"],
     priority: EARLY
-    conda:
-        "../../envs/cpu.yaml"
     params:
         **LIMIT,
         n_few_shot=dataset_setting("n_few_shot"),
@@ -60,8 +52,6 @@ rule prepare_questions:
         files_of_job(inputs.source_files),
     output:
         questions=paths.questions,
-    log:
-        f"{LOGS}/prepare_questions/{{dataset}}.log",
     wildcard_constraints:
         dataset=one_of(
             d
@@ -71,8 +61,6 @@ rule prepare_questions:
     priority: EARLY
     # Runs next to Snakemake, because compute nodes have no connection.
     localrule: True
-    conda:
-        "../../envs/cpu.yaml"
     params:
         **LIMIT,
         source=dataset_setting("source"),
@@ -91,11 +79,7 @@ rule read_context:
         file=files_of_job(inputs.context_file),
     output:
         contexts=paths.contexts,
-    log:
-        f"{LOGS}/read_context/{{model}}/{{checkpoint}}/{{dataset}}.log",
     priority: EARLY
-    conda:
-        "../../envs/cpu.yaml"
     params:
         prompt=settings_of_job(inputs.context_prompt),
         splits=settings_of_job(study.splits_asked),

@@ -9,10 +9,6 @@ rule make_table:
         significance=rules.compare_table.output.significance,
     output:
         **reported_table("{table}", "table"),
-    log:
-        f"{LOGS}/make_table/{{table}}.log",
-    conda:
-        "../../envs/cpu.yaml"
     params:
         description=lookup("{table}", within=study.tables),
         models=MODELS,
@@ -86,12 +82,8 @@ rule draw_figure:
             category="Figures",
             labels=lookup("figure/{figure}/labels", within=VIEWS),
         ),
-    log:
-        f"{LOGS}/draw_figure/{{figure}}.log",
     wildcard_constraints:
         figure=one_of(VIEWS["figure"]),
-    conda:
-        "../../envs/cpu.yaml"
     params:
         figure=lookup("figure/{figure}/about", within=VIEWS),
         code=lookup("figure/{figure}/code", within=VIEWS),
@@ -104,12 +96,8 @@ rule make_plain_table:
         rows=lookup("table/{table}/rows", within=VIEWS),
     output:
         **reported_table("{table}", "plain_table"),
-    log:
-        f"{LOGS}/make_plain_table/{{table}}.log",
     wildcard_constraints:
         table=one_of(VIEWS["table"]),
-    conda:
-        "../../envs/cpu.yaml"
     params:
         table=lookup("table/{table}/about", within=VIEWS),
         code=lookup("table/{table}/code", within=VIEWS),
