@@ -1,8 +1,11 @@
 """The settings of the paper's analyses, and of their figures and tables."""
 
+from collections.abc import Callable
+from typing import Any
+
 from study.answers import Answered
 from study.study import Study
-from study.views import ViewSettings
+from study.views import SETTINGS, Setting, Subject
 
 
 def transfer_sets(study: Study, model: str) -> dict[str, dict[str, list[str]]]:
@@ -26,43 +29,33 @@ def variances(study: Study) -> list[Answered]:
     ]
 
 
-class PaperSettings(ViewSettings):
-    """Settings that only figures and tables of the paper's analyses have."""
+def _analysed(read: Callable[[Study, str], Any]) -> Setting:
+    """Return a setting that has a value for each model of the analysis."""
+    return lambda s: {m: read(s.study, m) for m in s.study.models_analysed(s.files)}
 
-    @property
-    def all_checkpoints(self) -> dict[str, dict[str, str]]:
-        """The display names of all checkpoints of each model of the analysis."""
-        return {
-            m: self._study.checkpoint_labels(m)
-            for m in self._study.models_analysed(self._files)
-        }
 
-    @property
-    def transfer_sets(self) -> dict[str, dict[str, dict[str, list[str]]]]:
-        """The training sets of the recipes of the transfer matrices, by model."""
-        return {m: transfer_sets(self._study, m) for m in self.all_checkpoints}
+def _recipes(subject: Subject) -> dict[str, str]:
+    """Return the titles of the recipes of the transfer matrices."""
+    return subject.study.config["analyses"]["transfer"]["recipes"]
 
-    @property
-    def transfer_recipes(self) -> dict[str, str]:
-        """The titles of the recipes of the transfer matrices."""
-        return self._config["analyses"]["transfer"]["recipes"]
 
-    @property
-    def random_later(self) -> list[str]:
-        """The recipes of the transfer matrices with random labels on the later end."""
-        recipes = {name: self._study.recipe(name) for name in self.transfer_recipes}
-        return [name for name, recipe in recipes.items() if recipe["labels"] == "random_later"]
+def _compared(role: str) -> Setting:
+    """Return the display name of the verifier or the oracle that are compared."""
+    return lambda s: s.study.labels["estimators"][
+        s.study.config["analyses"]["gcm_headroom"][role]
+    ]
 
-    @property
-    def verifier(self) -> str:
-        """The display name of the verifier that the oracle is compared with."""
-        return self._compared("verifier")
 
-    @property
-    def oracle(self) -> str:
-        """The display name of the oracle that the verifier is compared with."""
-        return self._compared("oracle")
-
-    def _compared(self, role: str) -> str:
-        name = self._config["analyses"]["gcm_headroom"][role]
-        return self._study.labels["estimators"][name]
+# Settings that only figures and tables of the paper's analyses have
+PAPER_SETTINGS: dict[str, Setting] = {
+    **SETTINGS,
+    "all_checkpoints": _analysed(Study.checkpoint_labels),
+    "transfer_sets": _analysed(transfer_sets),
+    "transfer_recipes": _recipes,
+    # Recipes with random labels on the later end
+    "random_later": lambda s: [
+        name for name in _recipes(s) if s.study.recipe(name)["labels"] == "random_later"
+    ],
+    "verifier": _compared("verifier"),
+    "oracle": _compared("oracle"),
+}

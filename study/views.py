@@ -1,15 +1,13 @@
 """Figures and tables of a study: their files and their settings."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from snakemake.io import expand
 
 from persistcal.report.catalogue import FIGURES, TABLES, View
 from persistcal.store.code import code_digest
-from study.checkpoints import Config
-from study.inputs import Inputs
 from study.study import Study
 
 SCRIPTS = Path("workflow", "scripts", "report")
@@ -21,113 +19,77 @@ CATALOGUE: Views = {"figure": FIGURES, "table": TABLES}
 Sources = Mapping[str, Sequence[str] | Mapping[str, Sequence[str]]]
 
 
-class ViewSettings:
-    """Settings that an entry of the catalogue can name: a property each.
+class Subject(NamedTuple):
+    """A study, the files that a figure or table reads, by their key, and its dataset if any."""
 
-    They belong to the figure or table of `dataset`, or of all datasets if it is empty, from the
-    files with the key `files`.
+    study: Study
+    files: str = ""
+    dataset: str = ""
+
+
+Setting = Callable[[Subject], Any]
+
+
+def labels(study: Study) -> dict[str, dict[str, str]]:
+    """Return the display names of models, datasets and evaluated estimators.
+
+    All estimators have one if they are in a file.
     """
+    names = study.labels["estimators"]
+    evaluated = {row.estimator for row in study.evaluated} if study.estimates else {*names}
+    return {**study.labels, "estimators": _labels_of(study, "estimators", evaluated)}
 
-    def __init__(
-        self, study: Study, inputs: Inputs, files: str = "", dataset: str = ""
-    ) -> None:
-        self._study, self._inputs, self._files = study, inputs, files
-        self._config, self._models = study.config, study.chosen["models"]
-        self._dataset, self.root = dataset, inputs.root
 
-    def _shown(self, table: str) -> list[str]:
-        if table not in self._study.tables:
-            return []
-        return list(dict.fromkeys(row.estimator for row in self._study.shown(table)))
+def _shown(study: Study, table: str) -> list[str]:
+    """Return the estimators of a table."""
+    rows = study.shown(table) if table in study.tables else []
+    return list(dict.fromkeys(row.estimator for row in rows))
 
-    @property
-    def labels(self) -> dict[str, dict[str, str]]:
-        """The display names of models, datasets and the study's own estimators."""
-        return {**self._study.labels, "estimators": self.estimators}
 
-    @property
-    def models(self) -> dict[str, str]:
-        """The display names of the models."""
-        return self._study.labels["models"]
+def _of_models(read: Callable[[Study, str], Any]) -> Setting:
+    """Return a setting that has a value for each model."""
+    return lambda s: {model: read(s.study, model) for model in s.study.chosen["models"]}
 
-    @property
-    def datasets(self) -> dict[str, str]:
-        """The display names of all datasets, also of tables about transfer."""
-        return self._study.labels["datasets"]
 
-    @property
-    def own_datasets(self) -> dict[str, str]:
-        """The display names of the study's own datasets."""
-        return {name: self.datasets[name] for name in self._study.chosen["datasets"]}
+def _checkpoint_labels(study: Study, model: str) -> dict[str, str]:
+    """Return the display names of the evaluation checkpoints of a model, in order."""
+    names = study.checkpoint_labels(model)
+    return {name: names.get(name, name) for name in study.evaluation(model)}
 
-    @property
-    def estimators(self) -> dict[str, str]:
-        """The display names of evaluated estimators; all names if they are in a file."""
-        names = self._study.labels["estimators"]
-        if not self._study.estimates:
-            return names
-        evaluated = {row.estimator for row in self._study.evaluated}
-        return {name: label for name, label in names.items() if name in evaluated}
 
-    @property
-    def only(self) -> list[str]:
-        """The estimators of the study's first table."""
-        return [name for table in [*self._study.tables][:1] for name in self._shown(table)]
+def _labels_of(study: Study, kind: str, names: Collection[str]) -> dict[str, str]:
+    """Return the display names of some models, datasets or estimators."""
+    return {name: label for name, label in study.labels[kind].items() if name in names}
 
-    @property
-    def leaderboard(self) -> dict[str, str]:
-        """The display names of the estimators of the table `leaderboard`."""
-        shown, names = self._shown("leaderboard"), self._study.labels["estimators"]
-        return {name: label for name, label in names.items() if name in shown}
 
-    @property
-    def checkpoints(self) -> dict[str, dict[str, str]]:
-        """The display names of the evaluation checkpoints of each model, in order."""
-        labels = {model: self._study.checkpoint_labels(model) for model in self._models}
-        return {m: {c: labels[m].get(c, c) for c in self.evaluation[m]} for m in labels}
-
-    @property
-    def evaluation(self) -> dict[str, list[str]]:
-        """The evaluation checkpoints of each model."""
-        return {model: self._study.evaluation(model) for model in self._models}
-
-    @property
-    def described(self) -> dict[str, dict[str, Config]]:
-        """The config of each checkpoint that answers, by model."""
-        return {model: self._study.described(model) for model in self._models}
-
-    @property
-    def dataset(self) -> str:
-        """The dataset of the figure or table."""
-        return self._dataset
-
-    @property
-    def min_contrast(self) -> int:
-        """The size of the smallest contrast set that is kept."""
-        return self._config["datasets"][self._dataset]["min_contrast"]
-
-    @property
-    def threshold(self) -> dict[str, float]:
-        """The precision of thresholds, and the probability that a selected one misses it."""
-        return self._config["evaluation"]["threshold"]
-
-    @property
-    def changes(self) -> dict[str, list[list[str]]]:
-        """The pairs of checkpoints of each named kind of change."""
-        return self._study.chosen["pairs"]
-
-    @property
-    def controls(self) -> dict[str, str]:
-        """The control of each named kind of change that has one."""
-        return self._study.controls
+# Settings that an entry of the catalogue can name
+SETTINGS: dict[str, Setting] = {
+    "labels": lambda s: labels(s.study),
+    "models": lambda s: s.study.labels["models"],
+    "datasets": lambda s: s.study.labels["datasets"],  # also of tables about transfer
+    "own_datasets": lambda s: _labels_of(s.study, "datasets", s.study.chosen["datasets"]),
+    "estimators": lambda s: labels(s.study)["estimators"],
+    # The estimators of the study's first table
+    "only": lambda s: [n for table in [*s.study.tables][:1] for n in _shown(s.study, table)],
+    "leaderboard": lambda s: _labels_of(s.study, "estimators", _shown(s.study, "leaderboard")),
+    "checkpoints": _of_models(_checkpoint_labels),
+    "evaluation": _of_models(Study.evaluation),
+    "described": _of_models(Study.described),  # the config of each checkpoint that answers
+    "dataset": lambda s: s.dataset,
+    "min_contrast": lambda s: s.study.config["datasets"][s.dataset]["min_contrast"],
+    # The precision of thresholds, and the probability that a selected one misses it
+    "threshold": lambda s: s.study.config["evaluation"]["threshold"],
+    "changes": lambda s: s.study.chosen["pairs"],  # pairs of each named kind of change
+    "controls": lambda s: s.study.controls,
+}
 
 
 def plan_views(
     study: Study,
-    inputs: Inputs,
+    root: Path,
     sources: Sources,
     views: Views = CATALOGUE,
-    kind_of_settings: type[ViewSettings] = ViewSettings,
+    settings: Mapping[str, Setting] = SETTINGS,
 ) -> dict[str, Any]:
     """Return the figures and tables of a study by kind and file name, ordered like `sources`.
 
@@ -151,8 +113,15 @@ def plan_views(
                 if name in planned[kind]:
                     raise ValueError(f"{FILE} has two entries that make {name}; rename one.")
                 if rows := files[dataset] if isinstance(files, Mapping) else files:
-                    settings = kind_of_settings(study, inputs, _key(view), dataset)
-                    planned[kind][name] = _planned(kind, view, rows, settings)
+                    values = _values(kind, view, Subject(study, _key(view), dataset), settings)
+                    module = root.joinpath(*view.path.split(".")[:-1]).with_suffix(".py")
+                    planned[kind][name] = {
+                        "rows": expand(rows),
+                        "about": {"function": view.path, "artifact": view.artifact, **values},
+                        "target": view.target,
+                        "labels": {kind: view.label.format(dataset=dataset)},
+                        "code": [code_digest(f, root) for f in (root / MAKERS[kind], module)],
+                    }
     return planned
 
 
@@ -169,31 +138,20 @@ def _datasets(view: View, files: Any, study: Study) -> list[str]:  # noqa: ANN40
     return list(files if isinstance(files, Mapping) else datasets)
 
 
-def _planned(
-    kind: str, view: View, rows: Sequence[str], settings: "ViewSettings"
+def _values(
+    kind: str, view: View, subject: Subject, settings: Mapping[str, Setting]
 ) -> dict[str, Any]:
-    """Return the entry of a figure or table."""
-    values: dict[str, Any] = {}
-    names = view.settings.split()
+    """Return the settings of a figure or table, and its caption with them filled in."""
+    names, values = view.settings.split(), {}
     for name in names:
-        if name == "caption":
-            continue
-        if not isinstance(getattr(type(settings), name, None), property):
+        if name != "caption" and name not in settings:
             raise ValueError(
-                f"{kind} {view.name} of {FILE} has the setting {name}, but ViewSettings of "
-                "study/views.py has no such property; add it there."
+                f"{kind} {view.name} of {FILE} has the setting {name}, but SETTINGS of "
+                "study/views.py has no such entry; add it there."
             )
-        values[name] = getattr(settings, name)
-    dataset = settings.datasets.get(settings.dataset, settings.dataset)
-    caption = view.caption.format(**{**values, "dataset": dataset})
-    if "caption" in names:
+        values[name] = settings[name](subject) if name != "caption" else ""
+    shown = subject.study.labels["datasets"].get(subject.dataset, subject.dataset)
+    caption = view.caption.format(**{**values, "dataset": shown})
+    if "caption" in values:
         values["caption"] = caption
-    description = {"function": view.path, "artifact": view.artifact, "settings": values}
-    module, root = Path(*view.path.split(".")[:-1]).with_suffix(".py"), settings.root
-    return {
-        "rows": expand(rows),
-        "about": {**description, "caption": caption},
-        "target": view.target,
-        "labels": {kind: view.label.format(dataset=settings.dataset)},
-        "code": [code_digest(root / file, root) for file in (MAKERS[kind], module)],
-    }
+    return {"settings": values, "caption": caption}

@@ -19,9 +19,8 @@ from persistcal.store import artifacts
 from persistcal.store.code import imported_files
 from persistcal.store.tables import TableFiles
 from reproduce import catalogue as paper_views
-from reproduce.settings import PaperSettings
+from reproduce.settings import PAPER_SETTINGS
 from study.config_files import over_defaults
-from study.inputs import Inputs
 from study.study import Study
 from study.views import SCRIPTS, plan_views
 
@@ -79,7 +78,7 @@ def own_module(tmp_path):
 def plan(project, sources, views=VIEWS):
     """Plan the figures and tables of a minimal study of predictions."""
     study = Study(over_defaults(CONFIG, ROOT))
-    return plan_views(study, Inputs(study, project), sources, views)
+    return plan_views(study, project, sources, views)
 
 
 def test_a_table_or_figure_needs_a_function_and_an_entry(own_module, tmp_path, monkeypatch):
@@ -151,8 +150,7 @@ def test_every_entry_names_an_existing_artifact_function_and_settings(view):
     function = getattr(import_module(module), name)
     parameters = inspect.signature(function).parameters.values()
     assert view.settings.split() == [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
-    for setting in {*view.settings.split()} - {"caption"}:
-        assert isinstance(getattr(PaperSettings, setting), property)
+    assert {*view.settings.split()} <= {"caption", *PAPER_SETTINGS}
     assert view.label or view in {*TABLES, *paper_views.TABLES}
 
 

@@ -4,7 +4,7 @@ from functools import partial
 
 from persistcal.store.code import texts_digest
 from study.page import config_text, shown_on_page
-from study.views import ViewSettings
+from study.views import labels as labels_of_views
 
 CONFOUNDS = [rules.measure_confounds.output.csv] if CONFOUNDED else []
 ASSETS = texts_digest(ROOT / "persistcal" / "report" / "page" / "assets")
@@ -38,9 +38,7 @@ rule make_page:
         summary=f"{RESULTS}/report/summary.txt",
     params:
         # Functions, because Snakemake would fill the braces of a text among the params
-        shown=settings_of_job(
-            partial(shown_on_page, study, ViewSettings(study, inputs).labels)
-        ),
+        shown=settings_of_job(partial(shown_on_page, study, labels_of_views(study))),
         config=without_rerun(partial(config_text, study)),
         weights=inputs.weights_on_page("{model}/{checkpoint}"),
         logs=LOGS,

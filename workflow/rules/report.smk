@@ -62,13 +62,8 @@ ROWS = {
     "examples": questions_by_dataset("examples"),
 }
 
-VIEWS = plan_views(
-    study,
-    inputs,
-    ROWS,
-    {k: [*CATALOGUE[k], *PAPER_VIEWS[k]] for k in CATALOGUE},
-    PaperSettings,
-)
+ALL_VIEWS = {kind: [*CATALOGUE[kind], *PAPER_VIEWS[kind]] for kind in CATALOGUE}
+VIEWS = plan_views(study, ROOT, ROWS, ALL_VIEWS, PAPER_SETTINGS)
 
 
 rule draw_figure:
