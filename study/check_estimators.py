@@ -4,7 +4,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from persistcal.confidence.estimators.catalogue import ESTIMATORS, registration_of
-from persistcal.confidence.registry import DISTRIBUTIONS, KEYS, SEVERAL, Registration
+from persistcal.confidence.registry import (
+    DISTRIBUTIONS,
+    KEYS,
+    OF_TOKENS,
+    SEVERAL,
+    Registration,
+)
 from study.schema import ConfigError, check_names
 from study.study import Study
 
@@ -20,8 +26,7 @@ def check_estimator(study: Study, name: str) -> None:
     if "recipe" in estimator:
         recipe = str(study.recipe_of(name))
         check_names(f"estimators.{name}.recipe", [recipe], study.recipes)
-        _check_one_adapter(study, name)
-        _check_folders(study, name, recipe)
+        _check_training_sets(study, name, recipe)
     else:
         key, function = f"estimators.{name}.function", estimator["function"]
         if not function.endswith(".py"):
@@ -76,30 +81,22 @@ def _check_keys(entry: dict[str, Any], key: str) -> None:
         )
 
 
-def _check_folders(study: Study, name: str, recipe: str) -> None:
-    """Refuse adapters with too many training checkpoints for the name of a folder."""
+def _check_training_sets(study: Study, name: str, recipe: str) -> None:
+    """Refuse an ambiguous choice among several adapters, and names too long for a folder."""
+    estimator = study.config["estimators"][name]
+    elsewhere = [key for key in ("weights_of", "posthoc") if estimator.get(key)]
     for model in study.chosen["models"] if study.runs_models else []:
-        longest = max(map(len, study.training_sets(model, recipe)), default=0)
-        if longest > LONGEST_NAME:
+        sets = study.training_sets(model, recipe)
+        if elsewhere and len(sets) > 1:
+            raise ConfigError(
+                f"config: estimators.{name} has {elsewhere[0]}, but its recipe trains several "
+                "adapters, each for other checkpoints; use a recipe that trains one."
+            )
+        if (longest := max(map(len, sets), default=0)) > LONGEST_NAME:
             raise ConfigError(
                 f"config: estimators.{name} trains an adapter on checkpoints of {model}, and "
                 f"their names have {longest} characters together; a folder with all names can "
                 f"have {LONGEST_NAME}; shorten the names in models.{model}.checkpoints."
-            )
-
-
-def _check_one_adapter(study: Study, name: str) -> None:
-    """Refuse an ambiguous choice among several adapters."""
-    estimator = study.config["estimators"][name]
-    elsewhere = [key for key in ("weights_of", "posthoc") if estimator.get(key)]
-    if not (study.runs_models and elsewhere):
-        return
-    recipe = study.recipe_of(name)
-    for model in study.chosen["models"]:
-        if len(study.training_sets(model, str(recipe))) > 1:
-            raise ConfigError(
-                f"config: estimators.{name} has {elsewhere[0]}, but its recipe trains several "
-                "adapters, each for other checkpoints; use a recipe that trains one."
             )
 
 
@@ -128,6 +125,32 @@ def check_chosen(study: Study, name: str) -> None:
                 f"config: estimators.{name} needs earlier checkpoints, but "
                 f"models.{model}.earlier is empty; add some or drop it from study.estimators."
             )
+
+
+def check_estimator_of_served(study: Study, estimator: str) -> None:
+    """Refuse an estimator with needs that a server does not satisfy."""
+    entry = study.config["estimators"][estimator]
+    needs = registration_of(entry["function"]).needs if "function" in entry else ()
+    for model, names in study.served.items():
+        if "recipe" in entry or entry.get("reads_weights"):
+            raise ConfigError(
+                f"config: estimators.{estimator} needs the weights of checkpoints, but "
+                f"models.{model}.checkpoints.{names[0]} is behind an API; drop it from "
+                "study.estimators."
+            )
+        for name in names:
+            given = study.api(model, name).get("logprobs", False)
+            lacking = [n for n in ("logprob", "n_tokens", *OF_TOKENS) if n in needs]
+            lacking = [n for n in lacking if n in OF_TOKENS or not given]
+            if lacking:
+                api = f"models.{model}.checkpoints.{name}.api"
+                remedy = f"set {api}.logprobs to true if the server has them, or "
+                remedy = "" if lacking[-1] in OF_TOKENS else remedy
+                raise ConfigError(
+                    f"config: estimators.{estimator} needs the {lacking[-1]} of each answer, "
+                    f"which {api} does not give; "
+                    f"{remedy}drop it from study.estimators."
+                )
 
 
 def check_decoding(study: Study, estimators: Iterable[str]) -> None:

@@ -1,12 +1,16 @@
-"""Check the checkpoints of a model: sources of weights, and changes of weights."""
+"""Check the checkpoints of a model: sources of weights, changes of weights, and APIs."""
 
 from typing import Any
 
 from persistcal.training.methods import METHODS
-from study.checkpoints import IN_MEMORY
+from study.checkpoints import IN_MEMORY, PRICES
 from study.schema import ConfigError, check_names
 from study.study import Study
 
+# Fields of a request that follow from other keys
+_OURS = ("model", "prompt", "messages", "n", "stream", "best_of", "echo")
+_NOT_SERVED = "repo revision step dtype change adapter merge quantization context".split()
+_OF_WEIGHTS = ("transfer", "hidden_state_variance", "gcm_headroom", "weight_similarity")
 # Further keys that determine the weights of a checkpoint
 _MADE = ("repo", "revision", "dtype", "adapter", "quantization")
 _ELSEWHERE = {
@@ -98,14 +102,9 @@ def _check_change(study: Study, model: str, checkpoint: str) -> None:
             f"config: {key} is a {method_name}, but models.{model} has no pretraining that "
             "could be done again; use another method."
         )
-    if "of" in change:
-        _check_start(study, model, checkpoint)
-
-
-def _check_start(study: Study, model: str, checkpoint: str) -> None:
-    key = f"models.{model}.checkpoints.{checkpoint}.change.of"
-    catalogue = study.config["models"][model]["checkpoints"]
-    origin = catalogue[checkpoint]["change"]["of"]
+    if (origin := change.get("of")) is None:
+        return
+    key, catalogue = f"{key}.of", entry["checkpoints"]
     check_names(key, [origin], catalogue)
     if "merge" in catalogue[origin]:
         raise ConfigError(
@@ -136,10 +135,6 @@ def check_pretraining(config: dict[str, Any], name: str) -> None:
             f"{key}.steps is {pretraining['steps']}; raise it."
         )
     check_names(f"{key}.datasets", pretraining["datasets"], config["datasets"])
-    _check_drift(key, pretraining)
-
-
-def _check_drift(key: str, pretraining: dict[str, Any]) -> None:
     phases = pretraining["drift"]
     ends = [phase["until"] for phase in phases]
     if ends != sorted(set(ends)) or ends[-1] != 1:
@@ -159,3 +154,68 @@ def _check_drift(key: str, pretraining: dict[str, Any]) -> None:
                 f"config: {key}.drift.{number}.rare names every set of facts, so none would be "
                 "met more than another; leave one out."
             )
+
+
+def check_served(study: Study) -> None:
+    """Refuse checkpoints behind an API that cannot be asked, paid or rated as configured."""
+    for model, names in study.served.items():
+        first: dict[str, str] = {}
+        for name in names:
+            _check_api(study, model, name)
+            asked = [study.decides_answers(model, name), study.beside_weights(model, name)]
+            same = first.setdefault(str(asked), name)
+            if same != name and not any(study.allows_identical(model, [same, name]).values()):
+                raise ConfigError(
+                    f"config: models.{model}.checkpoints.{same} and {name} ask one model at "
+                    "one address; correct one, or set its allow_identical_weights to true."
+                )
+        for analysis in _OF_WEIGHTS:
+            if model in study.config["analyses"][analysis]["models"]:
+                raise ConfigError(
+                    f"config: analyses.{analysis}.models names '{model}', but its weights are "
+                    "behind an API; leave it out."
+                )
+    for verifier in study.config["verifiers"].values() if study.served else []:
+        key = f"models.{verifier['model']}.checkpoints.{verifier['checkpoint']}"
+        if study.api(verifier["model"], verifier["checkpoint"]):
+            raise ConfigError(f"config: {key} is a verifier, and cannot be behind an API.")
+    strategy = study.config["decoding"]["strategy"]
+    if study.served and strategy != "sample":
+        model, names = next(iter(study.served.items()))
+        raise ConfigError(
+            f"config: decoding.strategy is {strategy}, but models.{model}.checkpoints."
+            f"{names[0]} is behind an API, which gives samples; set it to sample."
+        )
+
+
+def _check_api(study: Study, model: str, name: str) -> None:
+    key = f"models.{model}.checkpoints.{name}"
+    entry = study.config["models"][model]["checkpoints"][name]
+    api = entry["api"]
+    elsewhere = [k for k in _NOT_SERVED if k in entry]
+    if elsewhere or "pretraining" in study.config["models"][model]:
+        raise ConfigError(
+            f"config: {key} has api and also {(*elsewhere, 'a model with pretraining')[0]}; "
+            "a checkpoint has one source of answers, so keep one."
+        )
+    if reserved := [field for field in api.get("request", {}) if field in _OURS]:
+        raise ConfigError(
+            f"config: {key}.api.request sets {reserved[0]}, which follows from other keys; "
+            "leave it out."
+        )
+    if api.get("logprobs") and api.get("reasoning", "none") != "none":
+        raise ConfigError(
+            f"config: {key}.api.logprobs is true, but of a model that thinks first "
+            "(reasoning) the answer's own log-probabilities are not known; set it to false."
+        )
+    ceiling, prices = study.config["api"].get("max_cost"), [k in api for k in PRICES]
+    if ceiling is not None and not all(prices):
+        raise ConfigError(
+            f"config: api.max_cost is {ceiling}, but {key}.api lacks "
+            f"{PRICES[prices.index(False)]}; add it, 0 where nothing is paid."
+        )
+    if ceiling is None and any(prices):
+        raise ConfigError(
+            f"config: {key}.api has prices, but api.max_cost is null; set it to the most that "
+            "the study can spend."
+        )

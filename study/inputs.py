@@ -481,11 +481,10 @@ class Inputs:
 
     # Evaluation, tables and the page
 
-    def predictions(self, dataset: str, model: str = "") -> Files:
-        """Return the predictions of the study on one dataset, of all models or of one."""
-        rows = [row for row in self.study.evaluated if row.dataset == dataset]
-        kept = [row for row in rows if model in ("", row.model)]
-        return files_of_rows(self.paths.predictions, kept)
+    def predictions(self, model: str, dataset: str) -> Files:
+        """Return the predictions of the study about one model and dataset."""
+        rows = [row for row in self.study.evaluated if row[:2] == (model, dataset)]
+        return files_of_rows(self.paths.predictions, rows)
 
     def questions_of_subsets(self, dataset: str) -> Files:
         """Return the questions of a dataset and of its training datasets."""

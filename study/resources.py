@@ -305,13 +305,12 @@ class JobResources:
         """Return the requests and tokens of a job of a rule in `ASKED_OF_SERVERS`."""
         config, names = self.config, (job["model"], job["checkpoint"])
         if rule == "sample_from_server":
-            replies, splits = config["decoding"], [job["split"]]
+            replies = config["decoding"]
             prompt = QUESTION_TOKENS + EXAMPLE_TOKENS * config["prompts"]["few_shot"]
         else:
             replies = config["estimators"][job["estimator"]]["asks"]
-            splits = [job["split"]]
             prompt = REQUEST_TOKENS + QUESTION_TOKENS + CANDIDATE_TOKENS
-        api, questions = self.study.api(*names), self.n_questions(job["dataset"], *splits)
+        api, questions = self.study.api(*names), self.n_questions(job["dataset"], job["split"])
         requests = questions * ceil(replies["n_samples"] / api.get("samples_per_request", 1))
         answers = questions * replies["n_samples"] * replies["max_new_tokens"]
         prices: Config = {key: api.get(key, 0) for key in PRICES}

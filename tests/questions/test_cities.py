@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from prepare_atlas import prepare_atlas
 
-from atlas.cities import QUESTION_FORMS, SplitError, load_facts, split_questions, unambiguous
+from atlas.cities import QUESTION_FORMS, load_facts, split_questions, unambiguous
 from persistcal.questions.labels import normalise_answer
 from persistcal.questions.question_list import deal, edit_answers, group_facts
 from persistcal.store import artifacts
@@ -94,8 +94,8 @@ def test_questions_are_drawn_into_splits_by_the_seed():
     assert list(splits) == ["few_shot"] * 2 + ["train"] * 5 + ["test"] * 6 + ["unused"] * 7
     assert (split_questions(20, **sizes, seed=3)[0] == order).all()
     assert (split_questions(20, **sizes, seed=4)[0] != order).any()
-    message = r"n_few_shot \+ n_train \+ n_test = 21.*lower n_train"
-    with pytest.raises(SplitError, match=message):
+    message = r"n_few_shot \+ n_train \+ n_test is 21.*lower n_train"
+    with pytest.raises(ValueError, match=message):
         split_questions(20, **{**sizes, "n_test": 14}, seed=3)
 
 
