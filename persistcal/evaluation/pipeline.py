@@ -43,9 +43,9 @@ class EstimatorResult(NamedTuple):
     They lack these two columns.
     """
 
-    metrics: pd.DataFrame
-    intervals: pd.DataFrame
-    replicates: pd.DataFrame
+    metrics: artifacts.Metrics
+    intervals: artifacts.Intervals
+    replicates: artifacts.Replicates
 
 
 def evaluate_estimators(
@@ -129,15 +129,15 @@ def make_claims(
 class StudyComparison(NamedTuple):
     """What a study says about its checkpoints: tables of `persistcal.store.artifacts`."""
 
-    states: pd.DataFrame
-    trends: pd.DataFrame
-    pairs: pd.DataFrame
-    min_contrast: pd.DataFrame
-    thresholds: pd.DataFrame
-    threshold_cells: pd.DataFrame
-    confident_regressions: pd.DataFrame
-    selective: pd.DataFrame
-    changes: pd.DataFrame
+    states: artifacts.States
+    trends: artifacts.Trends
+    pairs: artifacts.Pairs
+    min_contrast: artifacts.MinContrast
+    thresholds: artifacts.Thresholds
+    threshold_cells: artifacts.ThresholdCells
+    confident_regressions: artifacts.ConfidentRegressions
+    selective: artifacts.Selective
+    changes: artifacts.Changes
 
 
 def compare_study(

@@ -215,8 +215,10 @@ def _write_all(returned: Any, result: Any, job: Job) -> None:  # noqa: ANN401
     """Write the result of a function to the outputs; `returned` is its annotation."""
     if returned is NoneType or not job.outputs:
         return
-    several = get_origin(returned) is tuple
-    kinds = get_args(returned) if several else [returned] * len(job.outputs)
+    several, kinds = get_origin(returned) is tuple, get_args(returned)
+    if hasattr(returned, "_fields"):
+        several, kinds = True, tuple(get_type_hints(returned, include_extras=True).values())
+    kinds = kinds if several else (returned,) * len(job.outputs)
     results: Iterable[Any] = result if several else [result] * len(job.outputs)
     for kind, value, (name, files) in zip(kinds, results, job.outputs.items(), strict=True):
         if isinstance(files, str):

@@ -3,20 +3,7 @@
 from persistcal.evaluation import pipeline
 from persistcal.evaluation.aligned import align_subjects
 from persistcal.evaluation.settings import EvaluationSettings
-from persistcal.store.artifacts import (
-    Answers,
-    Changes,
-    ConfidentRegressions,
-    ContrastMembers,
-    MinContrast,
-    Pairs,
-    Predictions,
-    Selective,
-    States,
-    ThresholdCells,
-    Thresholds,
-    Trends,
-)
+from persistcal.store.artifacts import Answers, ContrastMembers, Predictions
 from persistcal.store.jobs import log, run
 
 
@@ -28,17 +15,7 @@ def compare_study(
     checkpoints: dict[str, list[str]],
     settings: dict[str, EvaluationSettings],
     controls: dict[str, str],
-) -> tuple[
-    States,
-    Trends,
-    Pairs,
-    MinContrast,
-    Thresholds,
-    ThresholdCells,
-    ConfidentRegressions,
-    Selective,
-    Changes,
-]:
+) -> pipeline.StudyComparison:
     """Return the tables of `persistcal.evaluation.pipeline.compare_study`.
 
     `checkpoints` contains the evaluation checkpoints of each model; `settings` are by dataset.

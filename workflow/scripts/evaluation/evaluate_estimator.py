@@ -3,13 +3,7 @@
 from persistcal.evaluation import pipeline
 from persistcal.evaluation.aligned import align
 from persistcal.evaluation.settings import EvaluationSettings
-from persistcal.store.artifacts import (
-    ContrastMembers,
-    Intervals,
-    Metrics,
-    Predictions,
-    Replicates,
-)
+from persistcal.store.artifacts import ContrastMembers, Predictions
 from persistcal.store.jobs import log, run
 
 
@@ -19,7 +13,7 @@ def evaluate_estimator(
     *,
     checkpoints: list[str],
     settings: EvaluationSettings,
-) -> tuple[Metrics, Intervals, Replicates]:
+) -> pipeline.EstimatorResult:
     """Return the tables of one model's predictions on one dataset."""
     if predictions.empty:
         return pipeline.nothing_to_evaluate()

@@ -3,25 +3,19 @@
 from persistcal.evaluation import pipeline
 from persistcal.evaluation.aligned import align_subjects
 from persistcal.evaluation.settings import EvaluationSettings
-from persistcal.store.artifacts import (
-    Claims,
-    ContrastMembers,
-    Placebos,
-    Predictions,
-    Replicates,
-)
+from persistcal.store import artifacts
 from persistcal.store.jobs import run
 
 
 def make_claims(
-    predictions: Predictions,
-    contrast_sets: ContrastMembers,
-    replicates: Replicates,
+    predictions: artifacts.Predictions,
+    contrast_sets: artifacts.ContrastMembers,
+    replicates: artifacts.Replicates,
     *,
     checkpoints: dict[str, list[str]],
     settings: dict[str, EvaluationSettings],
     determinism: str,
-) -> tuple[Claims, Placebos]:
+) -> tuple[artifacts.Claims, artifacts.Placebos]:
     """Return claims and placebos of each model and dataset, see `persistcal.evaluation.claims`.
 
     `checkpoints` maps models to evaluation checkpoints, and `settings` are by dataset.

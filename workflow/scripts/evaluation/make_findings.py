@@ -5,29 +5,21 @@ import pandas as pd
 from persistcal.evaluation import findings, slices
 from persistcal.evaluation.aligned import align_subjects
 from persistcal.evaluation.settings import EvaluationSettings
-from persistcal.store.artifacts import (
-    Claims,
-    ContrastMembers,
-    Findings,
-    Predictions,
-    Questions,
-    States,
-    Thresholds,
-)
+from persistcal.store import artifacts
 from persistcal.store.jobs import run
 
 
 def make_findings(
-    predictions: Predictions,
-    contrast_sets: ContrastMembers,
-    claims: Claims,
-    states: States,
-    thresholds: Thresholds,
-    questions: Questions,
+    predictions: artifacts.Predictions,
+    contrast_sets: artifacts.ContrastMembers,
+    claims: artifacts.Claims,
+    states: artifacts.States,
+    thresholds: artifacts.Thresholds,
+    questions: artifacts.Questions,
     *,
     checkpoints: dict[str, list[str]],
     settings: dict[str, EvaluationSettings],
-) -> Findings:
+) -> artifacts.Findings:
     """Return what is found about each model and dataset, see `persistcal.evaluation.findings`.
 
     Categories of questions are slices. `checkpoints` maps models to evaluation checkpoints, and

@@ -10,29 +10,21 @@ from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.subsets import margins, metrics_of_subsets
 from persistcal.judge.accuracy import same_answers
 from persistcal.questions.labels import normalise_answer
-from persistcal.store.artifacts import (
-    SUBSETS,
-    Clusters,
-    ContrastMembers,
-    Predictions,
-    Questions,
-    Subsets,
-    empty,
-)
+from persistcal.store import artifacts
 from persistcal.store.jobs import log, run
 
 
 def measure_subsets(
-    predictions: Predictions,
-    contrast_sets: ContrastMembers,
-    clusters: Clusters,
-    questions: Questions,
+    predictions: artifacts.Predictions,
+    contrast_sets: artifacts.ContrastMembers,
+    clusters: artifacts.Clusters,
+    questions: artifacts.Questions,
     *,
     dataset: str,
     checkpoints: list[str],
     settings: EvaluationSettings,
     by_category: bool = False,
-) -> Subsets:
+) -> artifacts.Subsets:
     """Return the metrics of one model on groups of the questions of one dataset.
 
     `questions` belong to this dataset and to its training datasets. With `by_category` each
@@ -40,7 +32,7 @@ def measure_subsets(
     """
     if predictions.empty:
         log.warning("There are no predictions, so nothing to measure")
-        return empty(SUBSETS)
+        return artifacts.empty(artifacts.SUBSETS)
     given = questions[~questions["excluded"]]
     trained = given[given["split"] == "train"]
     asked = given[(given["split"] == "test") & (given["dataset"] == dataset)]
