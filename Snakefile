@@ -33,7 +33,6 @@ if study.runs_models:
 
     include: "workflow/rules/questions.smk"
     include: "workflow/rules/models.smk"
-    include: "workflow/rules/laboratory.smk"
     include: "workflow/rules/answers.smk"
     include: "workflow/rules/judgements.smk"
     include: "workflow/rules/adapters.smk"

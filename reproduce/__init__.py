@@ -5,7 +5,7 @@ none of them, and nothing outside this folder imports it but rules and tests.
 
 Modules
 -------
-catalogue: figures and tables of the analyses; the Snakefile imports it
+catalogue: settings, figures and tables of the analyses; the Snakefile imports it
 compare_judges: show how judges differ
 figures: figures of the analyses
 paper: the paper's printed numbers under this project's names, compared with a study
@@ -16,7 +16,6 @@ real_updates: measure published updates on stated confidences
 release_files: the files of the authors' release: archive, pickles and arrays
 release_tables: the release as artifacts of a study
 released: what the paper, its release and a study share, and how they can differ
-settings: the settings of the analyses, and of their figures and tables
 smollm2: the weights of SmolLM2-135M-Instruct, which a Python package has
 tables: tables of the analyses
 transfer: adapters at other checkpoints, variance of hidden states, and the oracle's gain

@@ -6,13 +6,7 @@ from typing import Any
 from persistcal.evaluation.blocks import EVERY
 from persistcal.questions.catalogue import SHARED_KEYS, SOURCES
 from persistcal.questions.labels import word_form
-from study.check_estimators import (
-    check_chosen,
-    check_decoding,
-    check_estimator,
-    check_estimator_of_served,
-)
-from study.check_states import check_pretraining, check_served, check_state
+from study import check_estimators, check_states
 from study.schema import ConfigError, check_names, check_schema
 from study.study import Study, estimators_in_rows
 
@@ -32,14 +26,14 @@ def check_config(config: dict[str, Any]) -> None:
     added = [row.estimator for row in study.evaluated] if study.estimates else []
     estimators = list(dict.fromkeys([*config["study"]["estimators"], *added]))
     for name in estimators:
-        check_estimator(study, name)
+        check_estimators.check_estimator(study, name)
         _check_verifier(study, name)
     if study.runs_models:
-        check_served(study)
-        check_decoding(study, estimators)
+        check_states.check_served(study)
+        check_estimators.check_decoding(study, estimators)
     for name in config["study"]["estimators"] if study.estimates else []:
-        check_chosen(study, name)
-        check_estimator_of_served(study, name)
+        check_estimators.check_chosen(study, name)
+        check_estimators.check_estimator_of_served(study, name)
     for name, table in study.tables.items() if study.estimates else ():
         _check_table(study, name, table)
     for name, table in study.tables.items():
@@ -259,9 +253,9 @@ def _check_model(study: Study, name: str) -> None:
     for checkpoint in named:
         served = "api" in described[checkpoint] and "pretraining" not in model
         if not served or checkpoint in starts:
-            check_state(study, name, checkpoint)
+            check_states.check_state(study, name, checkpoint)
     if "pretraining" in model:
-        check_pretraining(config, name)
+        check_states.check_pretraining(config, name)
         for dataset in model["pretraining"]["datasets"]:
             _check_dataset(study, dataset)
     for recipe, settings in study.recipes.items():

@@ -19,7 +19,7 @@ CATALOGUE: Views = {"figure": FIGURES, "table": TABLES}
 Sources = Mapping[str, Sequence[str] | Mapping[str, Sequence[str]]]
 
 
-class Subject(NamedTuple):
+class ViewContext(NamedTuple):
     """A study, the files that a figure or table reads, by their key, and its dataset if any."""
 
     study: Study
@@ -27,7 +27,7 @@ class Subject(NamedTuple):
     dataset: str = ""
 
 
-Setting = Callable[[Subject], Any]
+Setting = Callable[[ViewContext], Any]
 
 
 def labels(study: Study) -> dict[str, dict[str, str]]:
@@ -113,7 +113,9 @@ def plan_views(
                 if name in planned[kind]:
                     raise ValueError(f"{FILE} has two entries that make {name}; rename one.")
                 if rows := files[dataset] if isinstance(files, Mapping) else files:
-                    values = _values(kind, view, Subject(study, _key(view), dataset), settings)
+                    values = _values(
+                        kind, view, ViewContext(study, _key(view), dataset), settings
+                    )
                     module = root.joinpath(*view.path.split(".")[:-1]).with_suffix(".py")
                     planned[kind][name] = {
                         "rows": expand(rows),
@@ -139,7 +141,7 @@ def _datasets(view: View, files: Any, study: Study) -> list[str]:  # noqa: ANN40
 
 
 def _values(
-    kind: str, view: View, subject: Subject, settings: Mapping[str, Setting]
+    kind: str, view: View, subject: ViewContext, settings: Mapping[str, Setting]
 ) -> dict[str, Any]:
     """Return the settings of a figure or table, and its caption with them filled in."""
     names, values = view.settings.split(), {}

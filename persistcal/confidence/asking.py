@@ -8,7 +8,7 @@ import pandas as pd
 
 from persistcal.answers.clusters import take_predictions
 from persistcal.answers.served import ApiSettings, SampleDraws, Served, samples_of_questions
-from persistcal.models.prompts import chat_prompt, chat_turns, confidence_prompt
+from persistcal.models.prompts import chat_prompt, chat_turns, confidence_prompts
 from persistcal.questions.templates import check_fields
 
 if TYPE_CHECKING:
@@ -95,8 +95,7 @@ def ask_about_answers(
     check_fields(settings.prompt, "The estimator's prompt", ["question"], optional)
     template = settings.prompt.replace("{scale}", ", ".join(settings.scale))
     asked = take_predictions(questions.sort_values("index"), clusters, split=split)
-    pairs = zip(asked["question"], asked["answer"], strict=True)
-    said = asks([confidence_prompt(template, *pair) for pair in pairs], settings)
+    said = asks(confidence_prompts(template, asked), settings)
     rows = [
         (question_id, sample, text)
         for question_id, replies in zip(asked["question_id"], said, strict=True)

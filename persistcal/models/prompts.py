@@ -47,6 +47,12 @@ def confidence_prompt(template: str, question: str, answer: str) -> str:
     return re.sub(r"\{question\}|\{answer\}", lambda match: values[match[0]], template)
 
 
+def confidence_prompts(template: str, answers: pd.DataFrame) -> list[str]:
+    """Return the prompt about the question and the answer of each row."""
+    pairs = zip(answers["question"], answers["answer"], strict=True)
+    return [confidence_prompt(template, *pair) for pair in pairs]
+
+
 def chat_turns(question: str, examples: Sequence[tuple[str, str]] = ()) -> list[dict[str, str]]:
     """Return the messages of a chat: `examples`, each with its answer, and the question."""
     turns = [

@@ -3,7 +3,7 @@
 from functools import partial
 
 from reproduce import catalogue as paper_views
-from reproduce.settings import PAPER_SETTINGS, transfer_set_names, variances
+from reproduce.catalogue import PAPER_SETTINGS, transfer_set_names, variances
 
 
 rule measure_transfer:

@@ -9,12 +9,11 @@ from peft import PeftModel
 from transformers import PreTrainedModel
 
 from persistcal.answers.clusters import take_predictions
-from persistcal.confidence.hidden_states import blocks, last_hidden_states
 from persistcal.models import load
 from persistcal.models.checkpoint import Checkpoint
 from persistcal.models.load import load_adapter
-from persistcal.models.packing import BatchSize, size_of_batch
-from persistcal.models.prompts import confidence_prompt
+from persistcal.models.packing import BatchSize, blocks, last_hidden_states, size_of_batch
+from persistcal.models.prompts import confidence_prompts
 from persistcal.store.artifacts import Clusters, Questions, Variances
 from persistcal.store.jobs import log, run
 from persistcal.store.progress import Pace
@@ -40,8 +39,7 @@ def measure_variance(
     """
     answers = take_predictions(questions[~questions["excluded"]], clusters)
     tokenizer = load.open_tokenizer(checkpoint)
-    texts = zip(answers["question"], answers["answer"], strict=True)
-    prompts = tokenizer([confidence_prompt(prompt, *text) for text in texts])["input_ids"]
+    prompts = tokenizer(confidence_prompts(prompt, answers))["input_ids"]
     first, *rest = [path.parent for path in adapters]
     base = load.open_model(checkpoint, dtype=dtype)
     adapted = load_adapter(base, first, first.name)

@@ -7,7 +7,7 @@ import torch
 from tiny_models import prompts_to_rate, tiny_model
 from transformers.modeling_outputs import BaseModelOutput
 
-from persistcal.confidence.hidden_states import blocks, last_hidden_states
+from persistcal.models.packing import blocks, last_hidden_states
 
 
 @pytest.mark.parametrize("kind", ["olmo3", "llama"])

@@ -10,9 +10,9 @@ import torch
 from tiny_models import TEMPLATE, tiny_model, tiny_tokenizer
 
 from persistcal.answers.decode import Search, generate_beams
-from persistcal.confidence.hidden_states import last_hidden_states
 from persistcal.confidence.verbalised import check_digit_logits, digit_tokens, score_answers
 from persistcal.models import sizes as model_sizes
+from persistcal.models.packing import last_hidden_states
 from persistcal.models.prompts import confidence_prompt
 from persistcal.store.jobs import explain
 from persistcal.training import train as training

@@ -19,7 +19,7 @@ from persistcal.store import artifacts
 from persistcal.store.code import imported_files
 from persistcal.store.tables import TableFiles
 from reproduce import catalogue as paper_views
-from reproduce.settings import PAPER_SETTINGS
+from reproduce.catalogue import PAPER_SETTINGS
 from study.config_files import over_defaults
 from study.study import Study
 from study.views import SCRIPTS, plan_views

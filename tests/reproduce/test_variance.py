@@ -13,7 +13,7 @@ from records import write_record
 from scipy.stats import spearmanr
 from tiny_models import TEMPLATE, prompts_to_rate, save_tiny, tiny_model
 
-from persistcal.confidence.hidden_states import last_hidden_states
+from persistcal.models.packing import last_hidden_states
 from persistcal.store import artifacts
 from persistcal.training.train import adapter_files, initialise, share_adapter
 from reproduce import transfer

@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 from persistcal.confidence.estimators.meaning import semantic_entropy
 from persistcal.confidence.evidence import Evidence, rate_by_checkpoint
-from persistcal.confidence.hidden_states import blocks, last_hidden_states
+from persistcal.models.packing import blocks, last_hidden_states
 from persistcal.models.prompts import question_suffix
 
 log = logging.getLogger(__name__)

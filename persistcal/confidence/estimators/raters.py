@@ -24,19 +24,13 @@ from persistcal.confidence.verbalised import (
     word_token,
 )
 from persistcal.models.packing import check_logits
-from persistcal.models.prompts import confidence_prompt, few_shot_prompts
+from persistcal.models.prompts import confidence_prompts, few_shot_prompts
 from persistcal.questions.question_list import asked_by
 from persistcal.store.progress import Pace
 
 BATCH = 64  # prompts
 REREAD = 16  # answers in a batch when tokens are rated
 N_EXAMPLES = 6
-
-
-def _prompts(rows: pd.DataFrame, evidence: Evidence) -> list[str]:
-    """Return the estimator's prompt about each answer."""
-    pairs = zip(rows["question"], rows["answer"], strict=True)
-    return [confidence_prompt(evidence.prompt, *pair) for pair in pairs]
 
 
 def verbalised(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
@@ -48,7 +42,7 @@ def verbalised(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
 
     def ask(rows: pd.DataFrame, model: Any, tokenizer: Any) -> ArrayLike:  # noqa: ANN401
         digits = digit_tokens(tokenizer)
-        tokens = tokenizer(_prompts(rows, evidence))["input_ids"]
+        tokens = tokenizer(confidence_prompts(evidence.prompt, rows))["input_ids"]
         check_digit_logits(model, tokens[:2], digits)
         return score_answers(model, tokens, digits, batch_size=BATCH)
 
@@ -67,7 +61,7 @@ def p_true(answers: pd.DataFrame, evidence: Evidence, shown: str = "") -> pd.Ser
 
     def ask(rows: pd.DataFrame, model: Any, tokenizer: Any) -> ArrayLike:  # noqa: ANN401
         token = word_token(tokenizer, right)
-        texts = [shown + prompt for prompt in _prompts(rows, evidence)]
+        texts = [shown + prompt for prompt in confidence_prompts(evidence.prompt, rows)]
         return word_probability(model, tokenizer(texts)["input_ids"], token, batch_size=BATCH)
 
     return rate_by_checkpoint(answers, evidence, ask)
@@ -87,7 +81,7 @@ def p_true_few_shot(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     last = evidence.labelled["checkpoint"] == evidence.earlier[-1]
     examples = judged_examples(evidence.labelled[last], N_EXAMPLES)
     words = examples["correct"].map({True: right, False: wrong})
-    shown = zip(_prompts(examples, evidence), words, strict=True)
+    shown = zip(confidence_prompts(evidence.prompt, examples), words, strict=True)
     return p_true(answers, evidence, "".join(f"{text}{word}\n\n" for text, word in shown))
 
 

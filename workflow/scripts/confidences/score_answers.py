@@ -12,7 +12,7 @@ from persistcal.models import load
 from persistcal.models.batches import Work, in_order
 from persistcal.models.checkpoint import Checkpoint
 from persistcal.models.load import load_adapter
-from persistcal.models.prompts import confidence_prompt
+from persistcal.models.prompts import confidence_prompts
 from persistcal.store.artifacts import SCORES, Clusters, Questions, Scores
 from persistcal.store.jobs import log, run
 
@@ -44,8 +44,7 @@ def score_answers(
             raise ValueError(
                 f"{name}: no {how.split} question has an answer; check the split and the beams."
             )
-        texts = zip(answers["question"], answers["answer"], strict=True)
-        prompts = [confidence_prompt(how.prompt, *text) for text in texts]
+        prompts = confidence_prompts(how.prompt, answers)
         tokens[name], ids[name] = tokenizer(prompts)["input_ids"], answers["question_id"]
     model = load.open_model(checkpoint, dtype=how.dtype)
     check_digit_logits(model, next(iter(tokens.values()))[:2], digits)

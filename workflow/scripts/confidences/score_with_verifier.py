@@ -5,12 +5,7 @@ from peft import PeftModel
 from transformers import PreTrainedModel
 
 from persistcal.answers.clusters import take_predictions
-from persistcal.confidence.verbalised import (
-    VerifierPrompt,
-    verifier_prompt,
-    word_probability,
-    word_token,
-)
+from persistcal.confidence import verbalised
 from persistcal.models import hub, load
 from persistcal.models.checkpoint import Checkpoint
 from persistcal.models.load import load_adapter
@@ -25,7 +20,7 @@ def score_with_verifier(
     adapter: Checkpoint | None = None,
     *,
     splits: dict[str, str],
-    asked: VerifierPrompt,
+    asked: verbalised.VerifierPrompt,
     batch_size: int,
 ) -> Verified:
     """Return the verifier's confidence in the predictions of checkpoints.
@@ -34,7 +29,7 @@ def score_with_verifier(
     `splits` contains the scored split of each checkpoint.
     """
     tokenizer = load.open_tokenizer(checkpoint)
-    yes = word_token(tokenizer, asked.word)
+    yes = verbalised.word_token(tokenizer, asked.word)
     answers = pd.concat(
         take_predictions(
             questions, clusters[clusters["checkpoint"] == name], split=split
@@ -43,14 +38,14 @@ def score_with_verifier(
     )
     pairs = answers[["question", "answer"]].drop_duplicates()
     prompts = [
-        verifier_prompt(tokenizer, asked.template, *pair, chat=asked.chat_template)
+        verbalised.verifier_prompt(tokenizer, asked.template, *pair, chat=asked.chat_template)
         for pair in pairs.itertuples(index=False)
     ]
     base = load.open_model(checkpoint)
     model: PreTrainedModel | PeftModel = base
     if adapter is not None:
         model = load_adapter(base, hub.fetch_checked(adapter))
-    confidence = word_probability(model, prompts, yes, batch_size=batch_size)
+    confidence = verbalised.word_probability(model, prompts, yes, batch_size=batch_size)
     verified = answers.merge(pairs.assign(confidence=confidence), validate="many_to_one")
     log.info("%d answers, %d of them distinct", len(verified), len(pairs))
     return verified[VERIFIED.schema.names]

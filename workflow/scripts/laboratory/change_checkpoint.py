@@ -8,12 +8,7 @@ from persistcal.models.checkpoint import Checkpoint, save_checkpoint
 from persistcal.models.load import open_model, open_tokenizer
 from persistcal.store.artifacts import Questions
 from persistcal.store.jobs import Job, paths, run
-from persistcal.training.changes import (
-    change_weights,
-    of_categories,
-    questions_at,
-    write_documents,
-)
+from persistcal.training import changes
 from persistcal.training.methods import SETS, open_method
 
 
@@ -32,15 +27,17 @@ def change_checkpoint(
     Training is in float32; the record has the dtype of `before`.
     """
     key = f"models.{model}.checkpoints.{checkpoint}.change"
-    questions_there = questions_at(questions, checkpoint)
+    questions_there = changes.questions_at(questions, checkpoint)
     chosen = {
-        name: of_categories(questions_there, change.get(name, ()), f"{key}.{name}")
+        name: changes.of_categories(questions_there, change.get(name, ()), f"{key}.{name}")
         for name in SETS
     }
     tokenizer = open_tokenizer(before)
-    documents = {name: write_documents(tokenizer, rows) for name, rows in chosen.items()}
+    documents = {
+        name: changes.write_documents(tokenizer, rows) for name, rows in chosen.items()
+    }
     weights = open_model(replace(before, dtype="float32"))
-    changed = change_weights(weights, documents, open_method(change))
+    changed = changes.change_weights(weights, documents, open_method(change))
     [path], [record] = paths(job.outputs["weights"]), paths(job.outputs["checkpoint"])
     saved = save_checkpoint(changed, tokenizer, str(Path(path).parent), dtype=before.dtype)
     saved.write(record)

@@ -1,15 +1,9 @@
 """Fetch the files of a checkpoint into the Hub's cache, so that jobs need no connection."""
 
 from persistcal.confidence.verbalised import digit_tokens
-from persistcal.models import hub
+from persistcal.models import hub, load
 from persistcal.models.checkpoint import Checkpoint
 from persistcal.models.hub import Revision, check_siblings
-from persistcal.models.load import (
-    build_empty,
-    check_adapter_fits,
-    check_rounding,
-    load_tokenizer,
-)
 from persistcal.store.jobs import Job, log, paths, run
 
 
@@ -23,12 +17,12 @@ def fetch_checkpoint(revision: Revision, *, dtype: str | None, job: Job) -> Chec
     check_siblings(revision)
     [record] = paths(job.outputs["checkpoint"])
     checkpoint = revision.resolved(dtype=dtype, record=record)
-    digit_tokens(load_tokenizer(hub.fetch_small_checked(checkpoint)))
+    digit_tokens(load.load_tokenizer(hub.fetch_small_checked(checkpoint)))
     folder = hub.fetch_checked(checkpoint)
-    empty = build_empty(folder)  # refuses models that no job can load
+    empty = load.build_empty(folder)  # refuses models that no job can load
     if checkpoint.adapter:
-        check_adapter_fits(hub.fetch_checked(checkpoint.adapter), empty)
-    check_rounding(empty, checkpoint.changes.get("quantization", ""), folder)
+        load.check_adapter_fits(hub.fetch_checked(checkpoint.adapter), empty)
+    load.check_rounding(empty, checkpoint.changes.get("quantization", ""), folder)
     log.info("%s (%s) is in %s", checkpoint.repo, checkpoint.revision, folder)
     return checkpoint
 

@@ -3,14 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-from persistcal.models import hub
+from persistcal.models import hub, load
 from persistcal.models.checkpoint import Checkpoint
-from persistcal.models.load import (
-    build_empty,
-    check_adapter_fits,
-    check_rounding,
-    check_same_shapes,
-)
 from persistcal.store.jobs import run
 
 
@@ -27,18 +21,18 @@ def merge_checkpoints(
     `merge` maps the names of `parts` to shares. `beside_weights` contains the state's other
     settings; an adapter and a quantization change the average. `key` is the config key.
     """
-    empty = {part.name: build_empty(hub.fetch_small_checked(part)) for part in parts}
-    check_same_shapes(empty, key)
+    empty = {part.name: load.build_empty(hub.fetch_small_checked(part)) for part in parts}
+    load.check_same_shapes(empty, key)
     model = empty[parts[0].name]
     changes: dict[str, Any] = {
         "merge": [{"share": merge[part.name], "checkpoint": part.content()} for part in parts]
     }
     if adapter := beside_weights.get("adapter"):
         checkpoint = hub.resolve_revision(**adapter)
-        check_adapter_fits(hub.fetch_checked(checkpoint), model)
+        load.check_adapter_fits(hub.fetch_checked(checkpoint), model)
         changes["adapter"] = checkpoint.content()
     if kind := beside_weights.get("quantization"):
-        check_rounding(model, kind, f"config: {key}")
+        load.check_rounding(model, kind, f"config: {key}")
         changes["quantization"] = kind
     return replace(parts[0], dtype=dtype, changes=changes)
 
