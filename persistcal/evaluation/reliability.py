@@ -182,9 +182,13 @@ def _uniforms(groups: NDArray[np.intp], n_draws: int, seed: int) -> Iterator[Arr
     _, group_number = np.unique(groups, return_inverse=True)
     n_groups = int(group_number.max(initial=-1)) + 1
     is_alone = np.array_equal(group_number, np.arange(n_groups))
-    block = min(BLOCK, max(LEAST, MOST_NUMBERS // max(1, n_groups)))
-    for start in range(0, n_draws, block):
-        drawn = rng.random((n_groups, min(block, n_draws - start)))
+    most = max(LEAST, MOST_NUMBERS // max(1, n_groups))
+    block = min(BLOCK, most)
+    sizes = [min(block, n_draws - start) for start in range(0, n_draws, block)]
+    for first in range(0, len(sizes), most // block):
+        together = sizes[first : first + most // block]
+        parts = [rng.random((n_groups, size)) for size in together]
+        drawn = np.hstack(parts) if len(parts) > 1 else parts[0]
         yield drawn if is_alone else drawn[group_number]
 
 

@@ -8,7 +8,7 @@ Bandwidths are k/1024; the narrowest one that is at least SmoothECE is chosen.
 
 On a mirrored grid a symmetric kernel multiplies each cosine by a factor, so smoothing is a
 cosine transform with a row of factors for each bandwidth. Bandwidths below 11/1024 have finer
-grids, and a sparse matrix each.
+grids. A bandwidth that needs few cosines and few points of the mesh is one product of matrices.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
-from scipy.fft import dct
+from scipy.fft import dct, irfft, rfft
 
 from persistcal.evaluation.predictions import Array, Mask
 
@@ -29,10 +29,15 @@ NARROWEST = 2  # k; narrower bandwidths, below 0.001, are never tried
 COARSEST = 11  # the smallest k with a grid of GRID points; all larger k use the same grid
 GRID = 1001
 DENSITY_FLOOR = 1e-4  # added to the smoothed density, in answers
+START = (64, -0.5)  # of a search, see `_search`
 CHUNK = 200  # columns at a time, so that their grids stay in the cache; no power of 2
 LARGEST_CHUNK = 2**22  # weights at a time, if that leaves 16 columns
 SMALL = 2**21  # labels up to which NumPy is fast enough, without a compiled loop
 N_SECANTS = 6  # steps of the search before it halves
+N_PILOTS = 10  # columns whose searches show where the others start
+# Bandwidths k whose smoothing is a product of matrices: kernels of wider ones are not yet 0 at
+# the distance .5, where they are cut, so they need all cosines; narrower ones need a fine mesh
+IN_PRODUCTS = range(20, 64)
 FEW = 8  # equal answers are merged if there are more answers than this per distinct answer
 
 
@@ -75,27 +80,17 @@ def smooth_ece(
         distinct, column = np.unique(distinct, axis=1, return_inverse=True)
     order = np.argsort(stated)  # neighbours on the grid are read one after the other
     stated, residual = stated[order], residual[order]
-    grids = sparse.vstack(
-        [place(stated, values, GRID) for values in (residual, np.ones(len(stated)))]
-    )
-    values, start = np.empty(distinct.shape[1]), (64, -0.5)
+    values, start = np.empty(distinct.shape[1]), START
     width = int(np.clip(LARGEST_CHUNK // max(1, len(stated)), 16, CHUNK))
     for first in range(0, len(values), width):
         chunk = distinct[:, first : first + width][order].astype(float)
-        residuals, masses = np.split(np.ascontiguousarray((grids @ chunk).T), [GRID], axis=1)
-        place_at = partial(_place_weighted, stated, residual, chunk)
-        values[first : first + width], start = _search(
-            OnGrid(dct(residuals, type=1), masses, place_at), start
-        )
+        on_grids = OnGrids(chunk.sum(axis=0), partial(_place_weighted, stated, residual, chunk))
+        values[first : first + width], start = _search(on_grids, slice(None), start)
     return values[column].reshape(weight.shape[1:])[()]
 
 
 class Labellings:
     """The same answers under many labellings: SmoothECE of a block of them at a time.
-
-    Neighbours that are between the same two points of every grid are a bin. Placing is linear
-    in between, so a bin needs two sums: of residuals, and of residuals times the distance of
-    their confidence from the lowest one.
 
     >>> labels = np.array([[True, True], [True, False]])
     >>> Labellings(np.full(2, 0.75)).smooth_ece(labels).round(3)
@@ -106,17 +101,10 @@ class Labellings:
         """Arrange answers by their confidences, (n_answers,)."""
         self._confidence = confidence
         self._order = np.argsort(confidence, kind="stable")
-        stated = confidence[self._order]
-        grids = {GRID, *map(n_grid_points, range(NARROWEST, COARSEST))}
-        firsts = [np.unique(split(stated, n)[0], return_index=True)[1] for n in grids]
-        self._first = np.unique(np.concatenate(firsts))
-        self._lowest = stated[self._first]
-        self._times = np.diff(np.append(self._first, len(stated)))
-        self._distance = stated - np.repeat(self._lowest, self._times)
-        weighted = [np.ones(len(stated)), self._distance, stated, stated * self._distance]
-        self._sums = [np.add.reduceat(values, self._first)[:, None] for values in weighted]
-        self._matrices: dict[int, tuple[sparse.csr_matrix, sparse.csr_matrix]] = {}
-        self._start = (64, -0.5)
+        self._stated = confidence[self._order]
+        self._levels = np.flatnonzero(np.diff(self._stated, prepend=-1.0))
+        self._placings: dict[int, tuple[sparse.csr_matrix, Integers, Array, Array]] = {}
+        self._start = START
 
     def draw(self, uniform: Array) -> Array:
         """Return `smooth_ece` under labels: right where a number is below the confidence."""
@@ -124,49 +112,40 @@ class Labellings:
 
     def smooth_ece(self, correct: Mask) -> Array:
         """Return `smooth_ece` under each column of labels, (n_answers, n_columns)."""
-        labels = correct[self._order]
-        if labels.size <= SMALL:
-            numbers = labels.astype(float)
-            right = np.add.reduceat(numbers, self._first, axis=0)
-            numbers *= self._distance[:, None]
-            right_apart = np.add.reduceat(numbers, self._first, axis=0)
-        else:
-            from persistcal.evaluation.loops import sum_bins
-
-            right, right_apart = sum_bins(labels, self._distance, self._first)
-        column = np.arange(labels.shape[1])
-        if len(self._first) <= FEW:  # then columns are often equal
-            together = np.concatenate([right, right_apart])
-            _, chosen, column = np.unique(
-                together, axis=1, return_index=True, return_inverse=True
-            )
-            right, right_apart = right[:, chosen], right_apart[:, chosen]
-        residuals, residuals_apart = self._sums[2] - right, self._sums[3] - right_apart
-
-        placed: dict[int, Array] = {}
-
-        def place_at(n_points: int, columns: Integers) -> tuple[Array, Array]:
-            if n_points not in placed:
-                placed[n_points] = self._place(residuals, residuals_apart, n_points)
-            masses = self._place(self._sums[0], self._sums[1], n_points)
-            return placed[n_points][:, columns], masses
-
-        on_grid, masses = place_at(GRID, np.arange(residuals.shape[1]))
-        spectrum = dct(np.ascontiguousarray(on_grid.T), type=1)
-        found, self._start = _search(OnGrid(spectrum, masses.T, place_at), self._start)
+        labels, column = correct[self._order], np.arange(correct.shape[1])
+        if len(self._levels) <= FEW:  # then columns are often equal
+            right = np.add.reduceat(labels, self._levels, axis=0, dtype=int)
+            _, chosen, column = np.unique(right, axis=1, return_index=True, return_inverse=True)
+            labels = labels[:, chosen]
+        n_answers = np.full(labels.shape[1], len(labels))
+        on_grids = OnGrids(n_answers, partial(self._place, labels))
+        found = np.empty(labels.shape[1])
+        n_pilots = N_PILOTS if self._start == START else 0
+        for columns in (slice(0, n_pilots), slice(n_pilots, None)):
+            found[columns], self._start = _search(on_grids, columns, self._start)
         return found[column]
 
-    def _place(self, sums: Array, sums_apart: Array, n_points: int) -> Array:
-        """Place the sums of bins on a grid: (n_points, n_columns)."""
-        if n_points not in self._matrices:
-            ones = np.ones(len(self._lowest))
-            self._matrices[n_points] = (
-                place(self._lowest, ones, n_points),
-                place(self._lowest, ones, n_points, moved=n_points - 1),
-            )
-        at_lowest, further = self._matrices[n_points]
-        placed = at_lowest @ sums
-        return placed + further @ sums_apart if sums_apart.any() else placed
+    def _place(self, labels: Mask, n_points: int) -> tuple[Array, Array]:
+        """Return residuals and masses on a grid, (n_points, n_columns) and (n_points, 1)."""
+        if n_points not in self._placings:
+            left, share = split(self._stated, n_points)
+            first = np.flatnonzero(np.diff(left, prepend=-1))
+            matrix = place(self._stated, np.ones(len(left)), n_points)
+            sums = matrix @ np.stack([self._stated, np.ones(len(left))], axis=1)
+            self._placings[n_points] = matrix, first, share, sums
+        matrix, first, share, sums = self._placings[n_points]
+        stated, masses = np.split(sums, 2, axis=1)
+        if labels.size <= SMALL:
+            return stated - matrix @ labels.astype(float), masses
+        from persistcal.evaluation.loops import sum_bins
+
+        # placing is linear between two points, so two sums of labels are enough
+        right, right_apart = sum_bins(labels, share, first)
+        placed = np.repeat(stated, labels.shape[1], axis=1)
+        point, _ = split(self._stated[first], n_points)
+        placed[point] -= right - right_apart
+        placed[point + 1] -= right_apart
+        return placed, masses
 
 
 def _distinct(
@@ -183,66 +162,73 @@ def _distinct(
     return confidence[order[first]], residual[order[first]], np.array(summed)
 
 
-class OnGrid(NamedTuple):
-    """Answers under several weightings or labellings, the columns, placed on grids.
+class OnGrids:
+    """Answers under several weightings or labellings, the columns, in cosines on grids.
 
-    `spectrum`, the cosine transform of the residuals on the grid, and `masses`, the number of
-    answers on the grid, have the shape (n_columns, GRID); `masses` has one row if it is the
-    same for all columns. `place_at` returns both for some columns on a grid of any size, with
-    a column per column, before the transform.
+    `n_answers`, (n_columns,), sums their weights. `place` returns the residuals and the number
+    of answers at the points of a grid of any size, (n_points, n_columns); the numbers have one
+    column if they are the same for all.
     """
 
-    spectrum: Array
-    masses: Array
-    place_at: Callable[[int, Integers], tuple[Array, Array]]
+    def __init__(self, n_answers: Array, place: Callable[[int], tuple[Array, Array]]) -> None:
+        self.n_answers, self._place = n_answers, place
+        self._spectra: dict[int, list[Array]] = {}
+
+    def spectra(self, n_points: int) -> list[Array]:
+        """Return the cosine transforms of residuals and numbers, (n_columns, n_points)."""
+        if n_points not in self._spectra:
+            placed = self._place(n_points)
+            self._spectra[n_points] = [
+                dct(np.ascontiguousarray(values.T), type=1) for values in placed
+            ]
+        return self._spectra[n_points]
 
     def smooth_ece(self, k: Integers, columns: Integers) -> Array:
         """Return SmoothECE of some columns, each at its bandwidth k/1024."""
         values = np.empty(len(columns))
-        for narrow in np.unique(k[k < COARSEST]):  # they have a mesh each
-            members = np.flatnonzero(k == narrow)
-            at_points = self.place_at(n_grid_points(int(narrow)), columns[members])
-            smoothed, density = (_smoothing(int(narrow)) @ placed for placed in at_points)
-            values[members] = np.abs(smoothed).mean(axis=0) / (
-                density.mean(axis=0) + DENSITY_FLOOR
-            )
-        others = np.flatnonzero(k >= COARSEST)
-        if not len(others):
-            return values
-        row, column = k[others] - COARSEST, columns[others]
-        smoothed = dct(self.spectrum[column] * _factors()[row], type=1)
-        mass = self.masses if len(self.masses) == 1 else self.masses[column]
-        density = np.einsum(
-            "ij,ij->i", np.broadcast_to(mass, smoothed.shape), _density_shares()[row]
-        )
-        n_mesh = _n_mesh(k[others])
-        for n in np.unique(n_mesh):
-            members = np.flatnonzero(n_mesh == n)
-            left, share = split(np.linspace(0, 1, n), GRID)
-            chosen = smoothed[members]
-            read = chosen[:, left] * (1 - share) + chosen[:, left + 1] * share
-            values[others[members]] = np.abs(read).mean(axis=1)
-        values[others] /= density + DENSITY_FLOOR
+        n_mesh = _n_mesh(k)
+        group = np.where(np.isin(k, IN_PRODUCTS), n_mesh, -n_mesh)
+        for number in np.unique(group):
+            members = np.flatnonzero(group == number)
+            bandwidths, row = np.unique(k[members], return_inverse=True)
+            widths = [_smoothing(k) for k in bandwidths.tolist()]
+            factors, densities = (np.array(of) for of in zip(*widths, strict=True))
+            narrowest, chosen = int(bandwidths[0]), columns[members]
+            residuals, masses = self.spectra(n_grid_points(narrowest))
+            if number > 0:
+                cosines = _cosines(narrowest)
+                n = len(cosines)
+                read = (residuals[chosen, :n] * factors[row, :n]) @ cosines
+            else:
+                read = _read(residuals[chosen] * factors[row], narrowest)
+            density = (masses[chosen] if len(masses) > 1 else masses) @ densities.T
+            density = np.broadcast_to(density, (len(members), len(widths)))
+            density = density[np.arange(len(members)), row]
+            values[members] = np.abs(read).mean(axis=1) / (density + DENSITY_FLOOR)
         return values
 
 
 def _place_weighted(
-    confidence: Array, residual: Array, weights: Array, n_points: int, columns: Integers
+    confidence: Array, residual: Array, weights: Array, n_points: int
 ) -> tuple[Array, Array]:
     """Return residuals and masses on a grid, (n_points, n_columns), of weighted answers."""
-    chunk = weights[:, columns]
-    placed = (place(confidence, v, n_points) for v in (residual, np.ones(len(chunk))))
-    residuals, masses = (matrix @ chunk for matrix in placed)
+    placed = (place(confidence, v, n_points) for v in (residual, np.ones(len(weights))))
+    residuals, masses = (matrix @ weights for matrix in placed)
     return residuals, masses
 
 
-def _search(on_grid: OnGrid, start: tuple[int, float]) -> tuple[Array, tuple[int, float]]:
-    """Return SmoothECE of each column, and a start for the search on similar columns.
+def _search(
+    on_grids: OnGrids, columns: slice, start: tuple[int, float]
+) -> tuple[Array, tuple[int, float]]:
+    """Return SmoothECE of some columns, and a start for the search on similar columns.
 
     Each column's search ends at the bandwidth of relplot's bisection: the narrowest k/1024 that
     is at least the SmoothECE. A start is the first k, and how steeply SmoothECE falls there.
     """
-    n = len(on_grid.spectrum)
+    chosen = np.arange(len(on_grids.n_answers))[columns]
+    n = len(chosen)
+    if n == 0:
+        return np.empty(0), start
     # the widest k known to be too narrow, and the narrowest k known not to be
     narrow, wide = np.full(n, NARROWEST - 1), np.full(n, N_BANDWIDTHS)
     guess, slope = np.full(n, start[0]), np.full(n, start[1])
@@ -253,7 +239,7 @@ def _search(on_grid: OnGrid, start: tuple[int, float]) -> tuple[Array, tuple[int
         k = (guess if n_steps <= N_SECANTS else (narrow + wide) // 2)[open_]
         lowest = narrow[open_] + 1
         k = np.clip(k, lowest, np.maximum(lowest, wide[open_] - 1))
-        error, sigma = on_grid.smooth_ece(k, open_), k / N_BANDWIDTHS
+        error, sigma = on_grids.smooth_ece(k, chosen[open_]), k / N_BANDWIDTHS
         step = sigma - position[open_] / N_BANDWIDTHS
         if n_steps > 1:
             secant = np.divide(error - value[open_], step, out=slope[open_], where=step != 0)
@@ -268,7 +254,7 @@ def _search(on_grid: OnGrid, start: tuple[int, float]) -> tuple[Array, tuple[int
         narrow[open_] = np.minimum(np.maximum(narrow[open_], below), wide[open_] - 1)
         crossing = sigma + (error - sigma) / (1 - slope[open_])
         guess[open_] = np.ceil(N_BANDWIDTHS * crossing).astype(int)
-    value[np.broadcast_to(on_grid.masses.sum(axis=1) == 0, n)] = np.nan
+    value[on_grids.n_answers[chosen] == 0] = np.nan
     return value, (int(np.median(position)), float(np.median(slope)))
 
 
@@ -293,18 +279,12 @@ def split(confidence: Array, n_points: int) -> tuple[NDArray[np.int_], Array]:
     return left, position - left
 
 
-def place(
-    confidence: Array, values: Array, n_points: int, *, moved: float = 0.0
-) -> sparse.csr_matrix:
-    """Return the matrix (n_points, n_answers) that puts answers times values on a grid.
-
-    With `moved` it is the change if each share on the right grows by this number.
-    """
+def place(confidence: Array, values: Array, n_points: int) -> sparse.csr_matrix:
+    """Return the matrix (n_points, n_answers) that puts answers times values on a grid."""
     left, share = split(confidence, n_points)
-    shares = (-moved + 0 * share, moved + 0 * share) if moved else (1 - share, share)
     n = np.arange(len(confidence))
     return sparse.csr_matrix(
-        (np.r_[shares[0] * values, shares[1] * values], (np.r_[left, left + 1], np.r_[n, n])),
+        (np.r_[(1 - share) * values, share * values], (np.r_[left, left + 1], np.r_[n, n])),
         shape=(n_points, len(confidence)),
     )
 
@@ -314,12 +294,6 @@ def _kernel(k: int | NDArray[np.int_], n_points: int) -> Array:
     sigma = k / N_BANDWIDTHS
     height = 1 / (np.sqrt(2 * np.pi) * sigma)
     return height * np.exp(-((np.linspace(0, 1, n_points) - 0.5) ** 2) / (2 * sigma**2))
-
-
-@lru_cache(maxsize=COARSEST)
-def _smoothing(k: int) -> sparse.csr_matrix:
-    """Return smoothing by k/1024 as a matrix (mesh points, grid points), any k."""
-    return smoothing_at(mesh(k), k)
 
 
 def smoothing_at(bandwidth: Array, k: int) -> sparse.csr_matrix:
@@ -344,31 +318,55 @@ def smoothing_at(bandwidth: Array, k: int) -> sparse.csr_matrix:
     )
 
 
-@lru_cache(maxsize=1)  # 8 MB
-def _factors() -> Array:
-    """Return the factor of each cosine under smoothing: (bandwidths from COARSEST on, GRID).
+class Smoothing(NamedTuple):
+    """Smoothing by a bandwidth, in cosines on its grid.
 
-    The factors contain the scale of the inverse transform.
+    `factors` are of the cosines, and `densities` are means of smoothed cosines over the mesh.
     """
-    half = np.zeros((N_BANDWIDTHS - COARSEST + 1, GRID))
-    k = np.arange(COARSEST, N_BANDWIDTHS + 1)[:, None]
-    half[:, : GRID // 2 + 1] = _kernel(k, GRID)[:, GRID // 2 :]  # cut at a distance of 0.5
-    return dct(half, type=1) / (2 * (GRID - 1))
+
+    factors: NDArray
+    densities: Array
 
 
-@lru_cache(maxsize=1)  # 8 MB
-def _density_shares() -> Array:
-    """Return the mean over the mesh of an answer at each grid point, smoothed.
+@lru_cache(maxsize=256)
+def _smoothing(k: int) -> Smoothing:
+    """Return smoothing by k/1024.
 
-    The shape is the same as for `_factors`. Smoothing is linear, so these are columns of the
-    transposed matrix; the transposed cosine transform weighs the ends by 1 and the other points
-    by 2.
+    A grid with an even number of points has no point in the middle, where the kernel is
+    highest, so its factors are complex.
     """
-    times = np.full(GRID, 2.0)
-    times[[0, -1]] = 1
-    sizes = _n_mesh(np.arange(COARSEST, N_BANDWIDTHS + 1)).tolist()
-    mean_read = {
-        n: place(np.linspace(0, 1, n), np.full(n, 1 / n), GRID).sum(1) for n in set(sizes)
-    }
-    on_mesh = np.array([np.asarray(mean_read[n]).ravel() for n in sizes])
-    return times * dct(_factors() * dct(on_mesh / times, type=1), type=1)
+    n_points = n_grid_points(k)
+    shape = np.zeros(2 * (n_points - 1))  # of the grid and its mirror image
+    shape[np.arange(n_points) - (n_points - 1) // 2] = _kernel(k, n_points)
+    factors = rfft(shape).conj()
+    if n_points % 2:
+        factors = factors.real
+    left, share = _mesh_places(k)
+    read = np.zeros(len(shape))
+    read[:n_points] = np.bincount(left, 1 - share, n_points)
+    read[1:n_points] += np.bincount(left, share, n_points)[:-1]
+    densities = (factors * rfft(read).conj()).real * 2 / len(shape) / len(left)
+    densities[[0, -1]] /= 2
+    return Smoothing(factors, densities)
+
+
+def _read(spectrum: NDArray, k: int) -> Array:
+    """Return values at the mesh of k/1024 from cosines, (n_columns, n_cosines)."""
+    n_points = spectrum.shape[1]
+    values = irfft(spectrum, 2 * (n_points - 1))
+    left, share = _mesh_places(k)
+    return values[:, left] * (1 - share) + values[:, left + 1] * share
+
+
+@lru_cache(maxsize=256)
+def _mesh_places(k: int) -> tuple[Integers, Array]:
+    return split(mesh(k), n_grid_points(k))
+
+
+@lru_cache(maxsize=len(IN_PRODUCTS))
+def _cosines(k: int) -> Array:
+    """Return cosines on the grid at the mesh, for `IN_PRODUCTS`: (n_cosines, n_mesh)."""
+    n_cosines = int(
+        np.ceil(8.5 / np.pi * N_BANDWIDTHS / k)
+    )  # factors of others are below 1e-15
+    return _read(np.eye(n_cosines, GRID), k)
