@@ -1,5 +1,7 @@
 """Distributions of tests, from scipy.special: scipy.stats takes half a second to import."""
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import bdtrik, betainc, betaincinv, betaln, ndtr, ndtri, stdtr, stdtrit
@@ -56,6 +58,7 @@ def binomial_quantile(share: float, n: ArrayLike, p: float) -> NDArray[np.float6
     return np.where((k > 0) & (binomial_cdf(k - 1, size, p) >= share), k - 1, k)
 
 
+@lru_cache(maxsize=10_000)  # sheets often have equal counts
 def hypergeometric_cdf(k: int, n_all: int, n_marked: int, n_drawn: int) -> float:
     """Return the probability that at most k of n drawn answers are marked ones.
 

@@ -9,6 +9,7 @@ calibrated estimator with these confidences would have at this number of questio
 of calibration is the share of draws that reach the observed value.
 """
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from operator import methodcaller
 from typing import Any, NamedTuple
@@ -18,7 +19,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from persistcal.evaluation.aligned import Aligned
-from persistcal.evaluation.draws import question_blocks
+from persistcal.evaluation.draws import draw_sequences
 from persistcal.evaluation.evaluate import count_once, defining, metrics_under
 from persistcal.evaluation.metrics.registry import MetricKey
 from persistcal.evaluation.predictions import Array, Mask
@@ -41,6 +42,8 @@ LEAST, BLOCK = 20, 100  # draws at a time; fewer of more than 50,000 groups, to 
 MOST_NUMBERS = 5_000_000  # of a block
 COLUMNS = 20  # replicates of a curve at a time: 160 MB of a million answers
 METRIC = "smece"
+FULL = MetricKey("odds", "full", METRIC)
+_DRAWN: dict[bytes, Array] = {}  # draws of SmoothECE by content, for the next test of the same
 FLOOR = ["noise_floor", "p_calibrated"]
 
 
@@ -66,18 +69,13 @@ def bootstrap_counts(
     """Return how often each question is in each replicate, (n_questions, n_replicates).
 
     An ordinary bootstrap of the `groups` of questions, (n_questions,): of n groups, the first n
-    of the sequence of `draws.question_blocks`.
+    of the sequence of `draws.draw_sequences`.
 
     >>> bootstrap_counts(np.arange(5), n_replicates=3, seed=0).sum(axis=0)
     array([5, 5, 5], dtype=uint64)
     """
     distinct, group_number = np.unique(groups, return_inverse=True)
-    n = len(distinct)
-    counts = np.empty((n_replicates, len(groups)), np.uint8)  # hardly any exceeds 10
-    for replicate in range(n_replicates):
-        drawn = next(question_blocks(n, seed, replicate))[:n]
-        counts[replicate] = np.bincount(drawn, minlength=n)[group_number]
-    return counts.T
+    return draw_sequences(len(distinct), range(n_replicates), seed=seed).counts[group_number]
 
 
 def reliability(runs: Sequence[Array], correct: Array, *, counts: NDArray[Any]) -> Reliability:
@@ -164,13 +162,22 @@ def checkpoint_calibration(
     `runs` are the confidences of each seed, (n_answers,). Values and draws are means over
     seeds. Answers of one of the `groups`, (n_answers,), are right or wrong together.
     """
-    drawn = []
-    labellings = list(map(Labellings, runs))
-    for uniform in _uniforms(groups, n_draws, seed):
-        drawn.append(np.mean([of.draw(uniform) for of in labellings], axis=0))
+    keys = [_key(run, groups, n_draws, seed) for run in runs]
+    if not set(keys) <= set(_DRAWN):
+        labellings = list(map(Labellings, runs))
+        blocks = [
+            [of.draw(uniform) for of in labellings]
+            for uniform in _uniforms(groups, n_draws, seed)
+        ]
+        _DRAWN.update(zip(keys, np.concatenate(blocks, axis=1), strict=True))
     value = float(np.mean([smooth_ece(run, correct) for run in runs]))
-    tested = compare_with_floor(value, np.concatenate(drawn))
+    tested = compare_with_floor(value, np.mean([_DRAWN[key] for key in keys], axis=0))
     return CheckpointCalibration(value, *tested, float(np.mean(runs)), float(correct.mean()))
+
+
+def _key(confidence: Array, groups: NDArray[np.intp], *of_draws: int) -> bytes:
+    content = np.ascontiguousarray(confidence).tobytes() + groups.tobytes()
+    return hashlib.sha256(content + repr(of_draws).encode()).digest()
 
 
 def _uniforms(groups: NDArray[np.intp], n_draws: int, seed: int) -> Iterator[Array]:
@@ -207,7 +214,7 @@ def noise_floors(
     # the questions of each checkpoint or pair, with each run's confidences in them
     checkpoints = zip(data.parts, data.on_full[0].checkpoints, strict=True)
     parts = {
-        MetricKey("odds", "full", METRIC): [
+        FULL: [
             (part.questions, [Labellings(run.confidence[answered]) for run in data.on_full])
             for part, answered in checkpoints
         ]
@@ -219,18 +226,24 @@ def noise_floors(
             (rated[i].pair.changed, [Labellings(run.earlier) for run in rated[i].runs])
             for i in defined
         ]
-    drawn = {key: np.zeros((len(data.on_full), n_draws)) for key in parts}
+    shape = len(data.on_full), n_draws
+    drawn = {key: [np.empty(shape) for _ in asked] for key, asked in parts.items()}
     start = 0
     for uniform in _uniforms(answers.groups, n_draws, settings.seed):
         columns = slice(start, start + uniform.shape[1])
         for key, asked in parts.items():
-            for questions, runs in asked:
+            for (questions, runs), of_part in zip(asked, drawn[key], strict=True):
                 draw = methodcaller("draw", chosen := uniform[questions])
-                values = in_threads(draw, runs, size=chosen.size)
-                drawn[key][:, columns] += np.array(values) / len(asked)
+                of_part[:, columns] = in_threads(draw, runs, size=chosen.size)
         start = columns.stop
+    for (questions, runs), of_part in zip(*(of[FULL] for of in (parts, drawn)), strict=True):
+        if len(questions) == len(answers.questions):  # as a checkpoint's own test draws them
+            for run, of_run in zip(runs, of_part, strict=True):
+                stated = run.confidence[np.argsort(questions)]
+                _DRAWN[_key(stated, answers.groups, n_draws, settings.seed)] = of_run
     rows = []
-    for key, by_run in drawn.items():
+    for key, of_parts in drawn.items():
+        by_run = np.mean(of_parts, axis=0)
         for member, series in answers.rows.items():
             value = float(observed[key][series, 0].mean())
             tested = compare_with_floor(value, by_run[series].mean(axis=0))

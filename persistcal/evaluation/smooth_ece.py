@@ -99,7 +99,7 @@ class Labellings:
 
     def __init__(self, confidence: Array) -> None:
         """Arrange answers by their confidences, (n_answers,)."""
-        self._confidence = confidence
+        self.confidence = confidence
         self._order = np.argsort(confidence, kind="stable")
         self._stated = confidence[self._order]
         self._levels = np.flatnonzero(np.diff(self._stated, prepend=-1.0))
@@ -108,7 +108,7 @@ class Labellings:
 
     def draw(self, uniform: Array) -> Array:
         """Return `smooth_ece` under labels: right where a number is below the confidence."""
-        return self.smooth_ece(uniform < self._confidence[:, None])
+        return self.smooth_ece(uniform < self.confidence[:, None])
 
     def smooth_ece(self, correct: Mask) -> Array:
         """Return `smooth_ece` under each column of labels, (n_answers, n_columns)."""
@@ -353,7 +353,9 @@ def _smoothing(k: int) -> Smoothing:
 def _read(spectrum: NDArray, k: int) -> Array:
     """Return values at the mesh of k/1024 from cosines, (n_columns, n_cosines)."""
     n_points = spectrum.shape[1]
-    values = irfft(spectrum, 2 * (n_points - 1))
+    period = 2 * (n_points - 1)
+    is_real = np.isrealobj(spectrum)
+    values = dct(spectrum, type=1) / period if is_real else irfft(spectrum, period)
     left, share = _mesh_places(k)
     return values[:, left] * (1 - share) + values[:, left + 1] * share
 

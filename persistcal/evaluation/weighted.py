@@ -73,12 +73,14 @@ def _count_pairs(
         np.searchsorted(stated[incorrect], stated[correct], side) for side in ("left", "right")
     )
     tied = below < up_to
+    sums = np.int32 if weights.dtype == np.uint8 else float
     won, pairs = np.empty((2, weights.shape[1]))
     for start in range(0, len(won), 128):  # columns with sums that fit into a cache
         chunk = slice(start, start + 128)
         rights = weights[rows[correct], chunk].astype(float)
         wrongs = np.zeros((len(incorrect) + 1, rights.shape[1]))
-        np.cumsum(weights[rows[incorrect], chunk], axis=0, dtype=float, out=wrongs[1:])
+        # sums of 32 bits are faster than floats, and large enough for SMALL counts of a byte
+        wrongs[1:] = np.cumsum(weights[rows[incorrect], chunk], axis=0, dtype=sums)
         ties = wrongs[up_to[tied]] - wrongs[below[tied]]
         won[chunk] = np.einsum("ij,ij->j", rights, wrongs[below])
         won[chunk] += np.einsum("ij,ij->j", rights[tied], ties) / 2

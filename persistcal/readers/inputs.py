@@ -201,8 +201,9 @@ class PredictionTables:
         of_rows = (
             rows.groupby("checkpoint")["question_id"] for rows in self.predictions.values()
         )
-        sets = ([set(ids.unique()) for _, ids in grouped] for grouped in of_rows)
-        return any(a & b for several in sets for a, b in combinations(several, 2))
+        asked = ([pd.Index(ids.unique()) for _, ids in grouped] for grouped in of_rows)
+        pairs = (pair for several in asked for pair in combinations(several, 2))
+        return any(a.isin(b).any() for a, b in pairs)
 
     def assumptions(self, settings: EvaluationSettings) -> list[str]:
         """Return sentences on the order of the checkpoints, the files and the contrast sets."""
