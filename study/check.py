@@ -55,11 +55,6 @@ def check_config(config: dict[str, Any]) -> None:
 
 def _check_study(config: dict[str, Any]) -> None:
     study = config["study"]
-    if study["limit"] and not Study(config).runs_models:
-        raise ConfigError(
-            "config: study.limit cuts down a study that runs models, but this one reads files; "
-            "leave it out, and give a file with fewer rows."
-        )
     for catalogue in ("models", "datasets", "estimators", "tables"):
         check_names(f"study.{catalogue}", study[catalogue], config[catalogue])
     names = [c for m in study["models"] for c in config["models"][m].get("evaluation", [])]
@@ -90,13 +85,6 @@ def _check_study(config: dict[str, Any]) -> None:
     )
     for table, datasets in config["analyses"]["questions"].items():
         check_names(f"analyses.questions.{table}", datasets, config["datasets"])
-    sources = [key for key in ("predictions", "answers") if study.get(key)]
-    sources += ["source: release"] if study.get("source") == "release" else []
-    if len(sources) > 1:
-        raise ConfigError(
-            f"config: study.{sources[0]} and study.{sources[1]} are two sources of results; "
-            "keep one."
-        )
 
 
 def _check_again(study: Study) -> None:
@@ -335,14 +323,4 @@ def _check_groups(study: Study, name: str, dataset: dict[str, Any]) -> None:
             raise ConfigError(
                 f"config: {key}.{group} is {share}; give whole hundredths, such as 0.05."
             )
-        if group in ("neighbour", "retain"):
-            raise ConfigError(
-                f"config: {key} has a share for {group}, which gets the remaining questions; "
-                "remove it."
-            )
-    if dataset.get("edits") and "edited" not in groups:
-        raise ConfigError(
-            f"config: datasets.{name}.edits names checkpoints, but {key} has no group edited; "
-            "add the share of this group."
-        )
     check_names(f"datasets.{name}.edits", dataset.get("edits", []), study.checkpoint_names())

@@ -15,7 +15,6 @@ from study.schema import ConfigError, check_names
 from study.study import Study
 
 LONGEST_NAME = 240  # characters before .log; file systems allow 255
-_NOT_BY_ASKING = ("reads_weights", "by_checkpoint", "compares_answers", "verifier", "words")
 
 
 def check_estimator(study: Study, name: str) -> None:
@@ -63,21 +62,10 @@ def _check_keys(entry: dict[str, Any], key: str) -> None:
             f"config: {key} has {unread[0]}, which {function or 'a recipe'} does not read; "
             "leave it out."
         )
-    if "fit_at" in entry and entry.get("fitted", False) != (entry["fit_at"] == "training"):
-        raise ConfigError(
-            f"config: {key}.fit_at is {entry['fit_at']}, so that fitted must be "
-            f"{'true' if entry['fit_at'] == 'training' else 'false'}: only on training "
-            "checkpoints the function learns from the earlier ones."
-        )
     if registration.may_lack and entry.get("by_checkpoint"):
         raise ConfigError(
             f"config: {key} has by_checkpoint, but confidences of {function} may be missing "
             "(may_lack), which is counted over all checkpoints; leave by_checkpoint out."
-        )
-    if "asks" in entry and (more := [name for name in _NOT_BY_ASKING if entry.get(name)]):
-        raise ConfigError(
-            f"config: {key} has asks and {more[0]}, but an estimator that asks reads only "
-            f"the replies of a checkpoint; leave {more[0]} out."
         )
 
 
@@ -109,11 +97,6 @@ def check_chosen(study: Study, name: str) -> None:
         raise ConfigError(
             f"config: estimators.{name} needs {kind}, but study.answers brings answers only; "
             "drop it from study.estimators."
-        )
-    if study.has_own_options and study.config["decoding"]["weighting"] != "softmax":
-        raise ConfigError(
-            "config: decoding.weighting is probability, but decoding.strategy is options, "
-            "which weigh by the softmax over a question's; set weighting to softmax."
         )
     if "rater" in entry:
         for model in study.chosen["models"]:

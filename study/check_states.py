@@ -7,9 +7,6 @@ from study.checkpoints import IN_MEMORY, PRICES
 from study.schema import ConfigError, check_names
 from study.study import Study
 
-# Fields of a request that follow from other keys
-_OURS = ("model", "prompt", "messages", "n", "stream", "best_of", "echo")
-_NOT_SERVED = "repo revision step dtype change adapter merge quantization context".split()
 _OF_WEIGHTS = ("transfer", "hidden_state_variance", "gcm_headroom", "weight_similarity")
 # Further keys that determine the weights of a checkpoint
 _MADE = ("repo", "revision", "dtype", "adapter", "quantization")
@@ -88,8 +85,6 @@ def _check_change(study: Study, model: str, checkpoint: str) -> None:
         raise ConfigError(
             f"config: {key}.{unknown[0]} is set, but {method_name} has no such key; remove it."
         )
-    if "keep_weight" in change and "keep" not in change:
-        raise ConfigError(f"config: {key}.keep_weight is set without keep; add keep.")
     for name in ("learn", "forget"):
         if clashing := [c for c in change.get(name, []) if c in change.get("keep", [])]:
             raise ConfigError(
@@ -192,22 +187,6 @@ def _check_api(study: Study, model: str, name: str) -> None:
     key = f"models.{model}.checkpoints.{name}"
     entry = study.config["models"][model]["checkpoints"][name]
     api = entry["api"]
-    elsewhere = [k for k in _NOT_SERVED if k in entry]
-    if elsewhere or "pretraining" in study.config["models"][model]:
-        raise ConfigError(
-            f"config: {key} has api and also {(*elsewhere, 'a model with pretraining')[0]}; "
-            "a checkpoint has one source of answers, so keep one."
-        )
-    if reserved := [field for field in api.get("request", {}) if field in _OURS]:
-        raise ConfigError(
-            f"config: {key}.api.request sets {reserved[0]}, which follows from other keys; "
-            "leave it out."
-        )
-    if api.get("logprobs") and api.get("reasoning", "none") != "none":
-        raise ConfigError(
-            f"config: {key}.api.logprobs is true, but of a model that thinks first "
-            "(reasoning) the answer's own log-probabilities are not known; set it to false."
-        )
     ceiling, prices = study.config["api"].get("max_cost"), [k in api for k in PRICES]
     if ceiling is not None and not all(prices):
         raise ConfigError(

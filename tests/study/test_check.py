@@ -83,7 +83,10 @@ def test_a_column_of_own_answers_can_be_an_estimator():
         ({"estimators": ["linear_probe"]}, "estimators.linear_probe needs the weights"),
         ({"estimators": ["gcm"]}, "estimators.gcm needs a verifier"),
         ({"estimators": ["said_words"]}, "estimators.said_words needs the weights"),
-        ({"predictions": "p.csv"}, "study.predictions and study.answers are two sources"),
+        (
+            {"predictions": "p.csv"},
+            "study.answers is .*, but study.predictions is another source of results; keep one",
+        ),
     ],
 )
 def test_estimators_that_need_more_than_answers_are_refused(study, message):
@@ -94,7 +97,7 @@ def test_estimators_that_need_more_than_answers_are_refused(study, message):
 @pytest.mark.parametrize(
     ("decoding", "message"),
     [
-        ({"weighting": "probability"}, "decoding.weighting is probability, but"),
+        ({"weighting": "probability"}, "decoding.weighting is 'probability', but"),
         ({"normalisation": "per_byte"}, "decoding.normalisation is 'per_byte'"),
     ],
 )
@@ -174,7 +177,7 @@ study: {estimators: [mine]}
 > estimators\.mine lacks the key asks: how many replies it asks
 estimators: {said_words: {reads_weights: true}}
 study: {estimators: [said_words]}
-> estimators\.said_words has asks and reads_weights, but an estimator that asks
+> estimators\.said_words\.reads_weights is True, but an estimator with asks reads
 estimators: {base_probability: {rater: ocelott}}
 study: {models: [marin-8b], estimators: [base_probability]}
 > estimators\.base_probability\.rater names 'ocelott'; .*ocelot
@@ -186,7 +189,7 @@ study: {estimators: [perplexity]}
 > estimators\.perplexity has layer, which perplexity does not read
 estimators: {entropy_probe: {fit_at: training}}
 study: {estimators: [entropy_probe]}
-> estimators\.entropy_probe\.fit_at is training, so that fitted must be true
+> estimators\.entropy_probe\.fit_at is 'training', but .*; set fitted to true
 estimators: {'true': {function: p_true, reads: [evaluation]}}
 study: {estimators: ['true']}
 > estimators\.true lacks the key words: what follows its prompt
@@ -333,9 +336,9 @@ datasets: {atlas: {groups: {new: 0.6, forget: 0.5}}}
 datasets: {atlas: {groups: {new: 0.125}}}
 > groups\.new is 0\.125; give whole hundredths
 datasets: {atlas: {groups: {retain: 0.5}}}
-> a share for retain, .*; remove it
+> groups.retain is 0.5, but it gets the remaining questions; remove it
 datasets: {atlas: {groups: {new: 0.1}, edits: [p100]}}
-> no group edited; add the share
+> groups has no share of the group edited; add it
 datasets: {atlas: {groups: {edited: 0.1}, edits: [p101]}}
 > edits names 'p101'; did you mean 'p10
 """
@@ -428,7 +431,7 @@ KEY_VALUES = {
     **{"repo": "hub/quiz", "revision": "main", "file": "quiz.csv", "categories": "names.txt"},
     **{"train": [0, 5], "test": [5, 9], "aliases": True, "expect": {"questions": 4}},
     **{"n_train": 5, "n_test": 4, "n_few_shot": 5, "seed": 1, "min_city_population": 1},
-    **{"groups": {"new": 0.5}, "edits": ["phoenix"]},
+    **{"groups": {"edited": 0.5}, "edits": ["phoenix"]},
 }
 
 
@@ -516,9 +519,9 @@ study: {predictions: "my {x}.csv"}
 > study.predictions
 study: {archive: "my {x}.csv"}
 > study.archive
-study: {answers: "my {x}.csv"}
+study: {predictions: null, answers: "my {x}.csv"}
 > study.answers
-study: {answers: [{file: "my {x}.csv"}]}
+study: {predictions: null, answers: [{file: "my {x}.csv"}]}
 > study.answers.0.file
 datasets: {quiz: {file: "my {x}.csv"}}
 > datasets.quiz.file

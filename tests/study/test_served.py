@@ -93,10 +93,10 @@ PRICES = {"price_input": 1, "price_output": 2}
         (api_of("a", model=""), "checkpoints.a.api.model"),
         (api_of("a", modle="x"), "modle is not a known key; did you mean 'model'"),
         (api_of("a", samples_per_request=0), "samples_per_request"),
-        (api_of("a", request={"n": 5}), "checkpoints.a.api.request sets n, which follows"),
+        (api_of("a", request={"n": 5}), "checkpoints.a.api.request.n is 5, but it follows"),
         (
             api_of("a", logprobs=True, reasoning="drop"),
-            "thinks first .reasoning. the answer's own",
+            "api.reasoning is .drop., but of a model that thinks first the answer's own",
         ),
         (api_of("a", model="m-2"), "checkpoints.a and b ask one model at one address; correct"),
         (
@@ -107,7 +107,7 @@ PRICES = {"price_input": 1, "price_output": 2}
         ({"decoding": {"strategy": "beams"}}, "decoding.strategy is beams, but models.s.ch"),
         (
             {"models": {"s": {"checkpoints": {"a": {"revision": "main"}}}}},
-            "checkpoints.a has api and also revision; a checkpoint has one source",
+            "a.revision is .main., but the checkpoint has api and one source of answers",
         ),
         ({"models": {"s": {"checkpoints": {"a": {"api": None}}}}}, "checkpoints.a.api is None"),
         (

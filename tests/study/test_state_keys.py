@@ -170,7 +170,7 @@ npo: {change: {keep: [b, a]}}
 full: {change: {keep: [new]}}
 > full.change lists 'new' in both learn and keep; remove it
 full: {change: {keep_weight: 2}}
-> full.change.keep_weight is set without keep; add keep.
+> full.change.keep_weight is 2, but nothing is kept; add keep.
 full: {change: {of: npo}}
 > npo.change.of leads back to npo (npo of full of npo); let it begin at a checkpoint that is
 > not changed.

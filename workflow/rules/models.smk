@@ -111,7 +111,7 @@ rule change_checkpoint:
     params:
         change=checkpoint_setting("change"),
     script:
-        "../scripts/laboratory/change_checkpoint.py"
+        "../scripts/models/change_checkpoint.py"
 
 
 rule retrain_checkpoint:
@@ -134,4 +134,4 @@ rule retrain_checkpoint:
         settings=settings_of_job(inputs.retraining),
         confidence_prompt=settings_of_job(inputs.pretraining_prompt),
     script:
-        "../scripts/laboratory/retrain_checkpoint.py"
+        "../scripts/models/retrain_checkpoint.py"
