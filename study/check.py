@@ -61,11 +61,6 @@ def _check_study(config: dict[str, Any]) -> None:
     for key, pair in listed_pairs(config):
         check_names(key, pair, names)
     if control := study["control"]:
-        if not isinstance(study["pairs"], dict):
-            raise ConfigError(
-                "config: study.control names a kind of change, but study.pairs has no names; "
-                "give the pairs names, or leave control out."
-            )
         named = [control] if isinstance(control, str) else [*control, *control.values()]
         check_names("study.control", named, study["pairs"])
     for table in study["tables"]:
@@ -91,12 +86,6 @@ def _check_again(study: Study) -> None:
     """Refuse a second ask of a study that has none after other examples."""
     if not study.chosen.get("again"):
         return
-    if not study.runs_models:
-        raise ConfigError(
-            "config: study.again asks checkpoints, but this study reads files; give files of a "
-            "second ask (persistcal compare --again) or predictions with a column ask, and "
-            "leave again out."
-        )
     if study.config["decoding"]["strategy"] != "beams":
         raise ConfigError(
             "config: study.again is for beams; samples are asked twice by "
@@ -129,20 +118,10 @@ def _check_judge_words(labels: dict[str, str] | None) -> None:
         return
     by_form: dict[str, str] = {}
     for word in labels:
-        if not isinstance(word, str):
-            raise ConfigError(
-                f"config: judge.labels has the word {word}, which YAML does not read as text; "
-                "put it in quotes."
-            )
         if (same_word := by_form.setdefault(word_form(word), word)) != word:
             raise ConfigError(
                 f"config: judge.labels has '{same_word}' and '{word}', which are read alike; "
                 "keep one."
-            )
-    for needed in ("correct", "incorrect"):
-        if needed not in labels.values():
-            raise ConfigError(
-                f"config: judge.labels has no word for {needed}; add the judge's."
             )
 
 
@@ -184,11 +163,6 @@ def _check_agreement(study: Study) -> None:
             raise ConfigError(
                 "config: analyses.agreement names models, but this study brings confidences "
                 "without the answers that could agree; set its models to []."
-            )
-        if not entry["pairs"] or entry["reference"] is None:
-            raise ConfigError(
-                "config: analyses.agreement names models, but no pairs or no reference; add "
-                "them, or no models."
             )
         named = [entry["reference"], *(name for pair in entry["pairs"] for name in pair)]
         check_names("analyses.agreement", named, study.evaluation(model))

@@ -8,32 +8,16 @@ from study.schema import ConfigError, check_names
 from study.study import Study
 
 _OF_WEIGHTS = ("transfer", "hidden_state_variance", "gcm_headroom", "weight_similarity")
-# Further keys that determine the weights of a checkpoint
-_MADE = ("repo", "revision", "dtype", "adapter", "quantization")
-_ELSEWHERE = {
-    "merge": ("repo", "revision", "step", "change"),
-    "pretraining": _MADE,
-    "change": (*_MADE, "step"),
-    "retraining": (*_MADE, "step"),
-}
 
 
 def check_state(study: Study, model: str, checkpoint: str) -> None:
     """Refuse a checkpoint with keys that do not determine its weights."""
-    entry = study.config["models"][model]["checkpoints"][checkpoint]
     state, key = study.state(model, checkpoint), f"models.{model}.checkpoints.{checkpoint}"
     made = study.made_by(model, checkpoint)
     needed = {"repo": ("repo", "revision"), "pretraining": ("step",)}.get(made, ())
     if lacking := [name for name in needed if name not in state]:
         shared = " here, or for all checkpoints to the model" if lacking[0] == "repo" else ""
         raise ConfigError(f"config: {key} lacks the key {lacking[0]}; add it{shared}.")
-    if clashing := [name for name in _ELSEWHERE.get(made, ()) if name in entry]:
-        remedy = "remove one"
-        if clashing[0] in ("dtype", "adapter", "quantization"):
-            remedy = "set it in a further checkpoint that merges only this one"
-        raise ConfigError(
-            f"config: {key}.{clashing[0]} is set, but {made} makes the weights; {remedy}."
-        )
     if "seed" in state and study.config["decoding"]["strategy"] != "sample":
         raise ConfigError(
             f"config: {key}.seed is for samples, but decoding.strategy is "

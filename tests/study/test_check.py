@@ -132,11 +132,11 @@ training: {precision: float32}
 judge: {labels: {not correct: incorrect, NOT_CORRECT: correct}}
 > judge\.labels has 'not correct' and 'NOT_CORRECT', which are read alike; keep one
 judge: {labels: {A: correct, C: not_attempted}}
-> judge\.labels has no word for incorrect; add the judge's
+> judge\.labels is .*, but no word means incorrect; add the judge's
 judge: {labels: {A: right, B: incorrect}}
 > judge\.labels\.A is 'right'
 judge: {labels: {yes: correct, no: incorrect}}
-> judge\.labels has the word True, which YAML does not read as text; put it in quotes
+> judge\.labels is True, which YAML reads as bool and not as text; put it in quotes
 judge: {endpoint: responses, request: {reasoning_effort: null}}
 > request\.max_completion_tokens is .* no field of judge\.endpoint responses; write .*tokens: 4
 judge: {request: {reasoning: {effort: none}}}
@@ -148,7 +148,7 @@ study: {pairs: {Fine-tuning: [[phoenix, starling]], Back: [[starling, phoenix]]}
 study: {pairs: {Tuned: [[phoenix, starling]]}, control: Tunned}
 > study\.control names 'Tunned'; did you mean 'Tuned'
 study: {pairs: all, control: Same}
-> study\.control names a kind of change, but study\.pairs has no names
+> study\.control is 'Same', but it names a kind of change, and study\.pairs has no names
 study: {pairs: {Fine-tuning: []}}
 > study.pairs.*\[\]
 tables: {oracle_vs_methods: {conditioning: cross_fitted}}
@@ -223,7 +223,7 @@ analyses:
     {models: [marin-8b], datasets: [triviaqa], reference: phoenix, pairs: [[starling, starlng]]}
 > analyses\.agreement names 'starlng'; did you mean 'starling'
 analyses: {agreement: {models: [marin-8b], datasets: [triviaqa], reference: phoenix}}
-> analyses\.agreement names models, but no pairs or no reference; add them, or no models
+> analyses\.agreement\.pairs is \[\], but models are named, .* name no models
 analyses: {questions: {categories: [jeopady]}}
 > analyses\.questions\.categories names 'jeopady'; did you mean 'jeopardy'
 study: {source: release}
@@ -281,7 +281,7 @@ study: {again: true, datasets: [triviaqa], tables: []}
 decoding: {strategy: sample}
 > study\.again is for beams; samples are asked twice by decoding\.n_samples of 4
 study: {again: true, predictions: mine.csv}
-> study\.again asks checkpoints, but this study reads files
+> study\.again is True, but it asks checkpoints, and this study reads files
 models: {marin-8b: {checkpoints: {phoenix: {seed: 3}}}}
 > marin-8b\.checkpoints\.phoenix\.seed is for samples, but decoding\.strategy is beams
 estimators: {non_oracle_copy: {recipe: orakle}}

@@ -80,7 +80,7 @@ chat: false
 > sft.merge is only base, and no other key differs
 merge: {base: 1}
 repo: x
-> sft.repo is set, but merge makes the weights
+> sft.repo is 'x', but merge makes the weights
 merge: {exact: 1, half: 0}
 > sft.merge names half, which is a merge itself; name the checkpoints that it merges
 {repo: x, revision: y, quantization: int3}
@@ -183,11 +183,11 @@ full: {change: {learn: []}}
 retrained: {change: {of: p100}}
 > retrained.change.of is set, but retraining has no such
 full: {repo: x}
-> full.repo is set, but change makes the weights; remove one.
+> full.repo is 'x', but change makes the weights; remove one.
 full: {quantization: int8}
-> full.quantization is set, but change makes the weights; set it in a further checkpoint that
+> full.quantization is 'int8', but its weights are made here; set it in a further checkpoint
 p100: {repo: lab/base}
-> p100.repo is set, but pretraining makes the weights; remove one
+> p100.repo is 'lab/base', but pretraining makes the checkpoints; remove one
 """
 
 
