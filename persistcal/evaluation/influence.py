@@ -140,6 +140,9 @@ def auc_influence(confidence: Array, correct: Mask) -> Array:
 
 def _share_below(values: Array, others: Array) -> Array:
     """Return for each value the share of the others below it; equal ones count half."""
-    ordered = np.sort(others)
-    below, up_to = (np.searchsorted(ordered, values, side) for side in ("left", "right"))
-    return np.asarray((below + up_to) / 2 / len(others))
+    ordered, order = np.sort(others), np.argsort(values)
+    asked = values[order]  # searches for ascending values are several times faster
+    below, up_to = (np.searchsorted(ordered, asked, side) for side in ("left", "right"))
+    shares = np.empty(len(values))
+    shares[order] = (below + up_to) / 2 / len(others)
+    return shares

@@ -51,12 +51,11 @@ def count_pairs(
     return won, pairs
 
 
-def sum_bins(
-    labels: NDArray[np.bool_], distance: Array, first: Integers
-) -> tuple[Array, Array]:
+def sum_bins(labels: NDArray, distance: Array, first: Integers) -> tuple[Array, Array]:
     """Sum labels, and labels times distance, over bins of answers: (n_bins, n_columns).
 
-    `labels` have the shape (n_answers, n_columns), and `first` are the positions of the bins.
+    `labels`, or counts, have the shape (n_answers, n_columns), and `first` are the positions of
+    the bins.
     """
     sums, sums_apart = np.zeros((2, len(first), labels.shape[1]))
     _sum_bins(labels, distance, np.append(first, len(labels)), sums, sums_apart)
@@ -65,7 +64,7 @@ def sum_bins(
 
 @_compiled
 def _sum_bins(
-    labels: NDArray[np.bool_], distance: Array, ends: Integers, sums: Array, sums_apart: Array
+    labels: NDArray, distance: Array, ends: Integers, sums: Array, sums_apart: Array
 ) -> None:
     for number in range(len(sums)):
         total, apart = sums[number], sums_apart[number]

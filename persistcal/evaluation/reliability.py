@@ -30,7 +30,7 @@ from persistcal.evaluation.smooth_ece import (
     Labellings,
     mesh,
     n_grid_points,
-    place,
+    place_columns,
     smooth_ece,
     smoothing_at,
 )
@@ -40,7 +40,7 @@ N_POINTS = 51  # on the curve, evenly spread over [0, 1]
 N_DRAWS = 500
 LEAST, BLOCK = 20, 100  # draws at a time; fewer of more than 50,000 groups, to save memory
 MOST_NUMBERS = 5_000_000  # of a block
-COLUMNS = 20  # replicates of a curve at a time: 160 MB of a million answers
+COLUMNS = 100  # replicates of a curve at a time: 100 MB of a million answers
 METRIC = "smece"
 FULL = MetricKey("odds", "full", METRIC)
 _DRAWN: dict[bytes, Array] = {}  # draws of SmoothECE by content, for the next test of the same
@@ -96,13 +96,17 @@ def reliability(runs: Sequence[Array], correct: Array, *, counts: NDArray[Any]) 
     blocks: list[NDArray[Any]] = [np.ones((len(correct), 1))]
     blocks += [counts[:, i : i + COLUMNS] for i in range(0, counts.shape[1], COLUMNS)]
 
-    def smooth(values: Array) -> Array:
-        """Sum the values of the answers near each point under each column, over runs."""
-        matrices = [place(run, values, n_grid_points(k)) for run in runs]
-        columns = [[m @ block.astype(float, order="C") for block in blocks] for m in matrices]
+    def smooth(answers: Mask) -> Array:
+        """Count some of the answers near each point under each column, over runs."""
+        chosen = np.flatnonzero(answers)
+        orders = [chosen[np.argsort(run[chosen], kind="stable")] for run in runs]
+        columns = [
+            [place_columns(run[order], block[order], n_grid_points(k)) for block in blocks]
+            for run, order in zip(runs, orders, strict=True)
+        ]
         return sum(read @ np.hstack(placed) for placed in columns)
 
-    mass, right = smooth(np.ones(len(correct))), smooth(correct)
+    mass, right = smooth(np.ones(len(correct), bool)), smooth(correct == 1)
     with np.errstate(divide="ignore", invalid="ignore"):
         shares = right / mass
     # Near few answers some replicates are undefined; the others still give a band.

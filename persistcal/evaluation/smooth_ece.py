@@ -103,7 +103,7 @@ class Labellings:
         self._order = np.argsort(confidence, kind="stable")
         self._stated = confidence[self._order]
         self._levels = np.flatnonzero(np.diff(self._stated, prepend=-1.0))
-        self._placings: dict[int, tuple[sparse.csr_matrix, Integers, Array, Array]] = {}
+        self._own: dict[int, list[Array]] = {}  # confidences and masses on grids
         self._start = START
 
     def draw(self, uniform: Array) -> Array:
@@ -127,25 +127,13 @@ class Labellings:
 
     def _place(self, labels: Mask, n_points: int) -> tuple[Array, Array]:
         """Return residuals and masses on a grid, (n_points, n_columns) and (n_points, 1)."""
-        if n_points not in self._placings:
-            left, share = split(self._stated, n_points)
-            first = np.flatnonzero(np.diff(left, prepend=-1))
-            matrix = place(self._stated, np.ones(len(left)), n_points)
-            sums = matrix @ np.stack([self._stated, np.ones(len(left))], axis=1)
-            self._placings[n_points] = matrix, first, share, sums
-        matrix, first, share, sums = self._placings[n_points]
-        stated, masses = np.split(sums, 2, axis=1)
-        if labels.size <= SMALL:
-            return stated - matrix @ labels.astype(float), masses
-        from persistcal.evaluation.loops import sum_bins
-
-        # placing is linear between two points, so two sums of labels are enough
-        right, right_apart = sum_bins(labels, share, first)
-        placed = np.repeat(stated, labels.shape[1], axis=1)
-        point, _ = split(self._stated[first], n_points)
-        placed[point] -= right - right_apart
-        placed[point + 1] -= right_apart
-        return placed, masses
+        if n_points not in self._own:
+            both = [self._stated, np.ones(len(self._stated))]
+            self._own[n_points] = [
+                place_sum(self._stated, of, n_points)[:, None] for of in both
+            ]
+        stated, masses = self._own[n_points]
+        return stated - place_columns(self._stated, labels, n_points), masses
 
 
 def _distinct(
@@ -212,9 +200,12 @@ def _place_weighted(
     confidence: Array, residual: Array, weights: Array, n_points: int
 ) -> tuple[Array, Array]:
     """Return residuals and masses on a grid, (n_points, n_columns), of weighted answers."""
-    placed = (place(confidence, v, n_points) for v in (residual, np.ones(len(weights))))
-    residuals, masses = (matrix @ weights for matrix in placed)
-    return residuals, masses
+    values = residual, np.ones(len(weights))
+    if weights.shape[1] == 1:
+        placed = [place_sum(confidence, of * weights[:, 0], n_points)[:, None] for of in values]
+    else:
+        placed = [place(confidence, of, n_points) @ weights for of in values]
+    return placed[0], placed[1]
 
 
 def _search(
@@ -289,6 +280,34 @@ def place(confidence: Array, values: Array, n_points: int) -> sparse.csr_matrix:
     )
 
 
+def place_sum(confidence: Array, values: Array, n_points: int) -> Array:
+    """Return the sums of values at the points of a grid, (n_points,)."""
+    left, share = split(confidence, n_points)
+    placed = np.bincount(left, (1 - share) * values, n_points).astype(float)
+    placed[1:] += np.bincount(left, share * values, n_points)[:-1]
+    return placed
+
+
+def place_columns(confidence: Array, columns: NDArray, n_points: int) -> Array:
+    """Return the sums of labels or counts at the points of a grid, (n_points, n_columns).
+
+    Confidences are in ascending order.
+    """
+    if columns.size <= SMALL:
+        ones = np.ones(len(confidence))
+        return np.asarray(place(confidence, ones, n_points) @ columns.astype(float))
+    from persistcal.evaluation.loops import sum_bins
+
+    left, share = split(confidence, n_points)
+    first = np.flatnonzero(np.diff(left, prepend=-1))
+    # placing is linear between two points, so two sums are enough
+    sums, sums_apart = sum_bins(columns, share, first)
+    placed = np.zeros((n_points, columns.shape[1]))
+    placed[left[first]] = sums - sums_apart
+    placed[left[first] + 1] += sums_apart
+    return placed
+
+
 def _kernel(k: int | NDArray[np.int_], n_points: int) -> Array:
     """Return a Gaussian of bandwidth k/1024 around the middle of a grid."""
     sigma = k / N_BANDWIDTHS
@@ -341,11 +360,10 @@ def _smoothing(k: int) -> Smoothing:
     factors = rfft(shape).conj()
     if n_points % 2:
         factors = factors.real
-    left, share = _mesh_places(k)
+    points = mesh(k)
     read = np.zeros(len(shape))
-    read[:n_points] = np.bincount(left, 1 - share, n_points)
-    read[1:n_points] += np.bincount(left, share, n_points)[:-1]
-    densities = (factors * rfft(read).conj()).real * 2 / len(shape) / len(left)
+    read[:n_points] = place_sum(points, np.full(len(points), 1 / len(points)), n_points)
+    densities = (factors * rfft(read).conj()).real * 2 / len(shape)
     densities[[0, -1]] /= 2
     return Smoothing(factors, densities)
 
