@@ -15,7 +15,7 @@ real_lab: the inputs of the study of real weights
 real_updates: measure published updates on stated confidences
 release_files: the files of the authors' release: archive, pickles and arrays
 release_tables: the release as artifacts of a study
-released: what the paper, its release and a study share, and how they can differ
+released: settings by which a study differs from the paper, and parts of the release
 smollm2: the weights of SmolLM2-135M-Instruct, which a Python package has
 tables: tables of the analyses
 transfer: adapters at other checkpoints, variance of hidden states, and the oracle's gain

@@ -272,7 +272,7 @@ def read_candidates(
 ) -> ReleasedCandidates:
     """Read the candidates of a checkpoint for the splits of a dataset."""
     folder = f"{dataset}/{model_folder(repo)}/{revision}"
-    read = _Rows([], [], [], [])
+    read: dict[str, list[Any]] = {n: [] for n in ("beams", "clusters", "labels", "missing")}
     answers = {}
     for split, span in splits.items():
         n = span[1] - span[0]
@@ -280,27 +280,25 @@ def read_candidates(
         shards, absent = find_shards(root / folder, "", "", span)
         for shard in shards:
             _read_shard(shard, span, dataset, root, read, top)
-        read.missing.extend(f"{folder}/{name}/beam" for name in absent)
+        read["missing"].extend(f"{folder}/{name}/beam" for name in absent)
         answers[split] = top
-    beams = pd.DataFrame(read.beams, columns=["question_id", "beam", "text", "logprob"])
+    beams = pd.DataFrame(read["beams"], columns=["question_id", "beam", "text", "logprob"])
     return ReleasedCandidates(
         beams.reindex(columns=artifacts.BEAMS.schema.names),
-        pd.DataFrame(read.clusters, columns=artifacts.CLUSTERS.schema.names),
-        pd.DataFrame(read.labels, columns=artifacts.LABELS.schema.names),
+        pd.DataFrame(read["clusters"], columns=artifacts.CLUSTERS.schema.names),
+        pd.DataFrame(read["labels"], columns=artifacts.LABELS.schema.names),
         answers,
-        list(dict.fromkeys(read.missing)),
+        list(dict.fromkeys(read["missing"])),
     )
 
 
-class _Rows(NamedTuple):
-    beams: list[tuple[Any, ...]]
-    clusters: list[tuple[Any, ...]]
-    labels: list[tuple[Any, ...]]
-    missing: list[str]
-
-
 def _read_shard(
-    shard: Shard, span: Span, dataset: str, root: Path, read: _Rows, top: ReleasedAnswers
+    shard: Shard,
+    span: Span,
+    dataset: str,
+    root: Path,
+    read: dict[str, list[Any]],
+    top: ReleasedAnswers,
 ) -> None:
     """Append the shard's part of `span` to `read` and write it into `top`."""
     size = shard.end - shard.begin
@@ -323,10 +321,10 @@ def _read_shard(
 
     names = (STRINGS, SCORES, GROUPS, PROBABILITIES, JUDGED)
     absent = [name for name in names if not (folder / name).is_file()]
-    read.missing.extend(str((folder / name).relative_to(root)) for name in absent)
+    read["missing"].extend(str((folder / name).relative_to(root)) for name in absent)
     if STRINGS not in absent and SCORES not in absent:
         texts, logprobs = lists(STRINGS, 2), numbers(SCORES, "f")
-        read.beams.extend(_beam_rows(ids, texts, logprobs, folder / STRINGS))
+        read["beams"].extend(_beam_rows(ids, texts, logprobs, folder / STRINGS))
     if GROUPS in absent or PROBABILITIES in absent:
         return
     groups, probabilities = lists(GROUPS, 3), numbers(PROBABILITIES, "f")
@@ -338,9 +336,9 @@ def _read_shard(
         ranked = _rank(group or [], probabilities[i - target.start], labels, folder, name)
         n_surplus += int((labels[len(ranked) :] > 0).sum())
         for rank, (members, probability, label) in enumerate(ranked):
-            read.clusters.append((name, rank, members[0], probability, members))
+            read["clusters"].append((name, rank, members[0], probability, members))
             if label in LABELS:
-                read.labels.append((name, rank, LABELS[label], "release"))
+                read["labels"].append((name, rank, LABELS[label], "release"))
         top.label[i] = ranked[0].label if ranked else NO_ANSWER
         if top.label[i] != NO_ANSWER:
             top.confidence[i] = ranked[0].probability

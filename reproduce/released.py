@@ -1,4 +1,4 @@
-"""What the paper, its release and a study share, and the choices by which they can differ."""
+"""Compare a study with the paper: settings that differ, common cells, parts of the release."""
 
 import csv
 import json
@@ -12,9 +12,9 @@ from study.checkpoints import Config
 from study.config_files import over_defaults
 from study.study import Study
 
-CATALOGUES = ("models", "datasets")  # of which the entries of the study count
+CATALOGUES = ("models", "datasets")  # only the study's entries are compared
 NOT_THE_PAPERS = "not the paper's study"
-WITHOUT_NUMBERS = re.compile(  # keys of what is shown, of machines and of costs
+WITHOUT_NUMBERS = re.compile(  # keys of outputs, machines and costs, which change no number
     r"""(results | tables
     | study\.(archive|complete_tables|datasets|estimators|models|source|tables)
     | analyses\.(audit|confounds|questions) | analyses\.\w+\.models
@@ -31,11 +31,10 @@ BY_THE_AUTHORS += ["recipes", "models", "verifiers"]
 
 
 def settings_compared(config: Config, project: Path) -> str:
-    """Return each key of `config` that differs from the paper's, `study.limit` first.
+    """Return the keys of `config` that differ from the paper's, `study.limit` first.
 
-    Prompts and lists of categories are compared by content. The text begins with
-    `NOT_THE_PAPERS` if a number depends on one of the keys. For imported results only the steps
-    that run here count.
+    Prompts and lists of categories are compared by content. If a number depends on a key, the
+    text begins with `NOT_THE_PAPERS`. Steps that produced imported results are not compared.
     """
     study, paper = config["study"], over_defaults({}, project)
     if study["predictions"]:
@@ -56,7 +55,7 @@ def _differences(
     project: Path,
     *path: str,
 ) -> Iterator[tuple[str, str]]:
-    """Yield the key and our value of each setting that differs."""
+    """Yield the key and the study's value of each setting that differs."""
     if isinstance(ours, Mapping) and isinstance(paper, Mapping):
         for key in dict.fromkeys([*ours, *paper]):
             yield from _differences(ours.get(key), paper.get(key), project, *path, str(key))
@@ -72,9 +71,9 @@ def _differences(
 
 
 def shares_cells(labels: Mapping[str, Mapping[str, str]], printed: Path) -> bool:
-    """Return whether the paper has `printed` a number about a model and dataset of a study.
+    """Return whether the file `printed` has a number about a model and dataset of a study.
 
-    Both go by their display names, `labels`.
+    Models and datasets are compared by their display names, `labels`.
     """
     display_names = set(labels["models"].values()), set(labels["datasets"].values())
     with printed.open(encoding="utf-8", newline="") as file:

@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -11,6 +10,7 @@ from scipy.stats import ConstantInputWarning, spearmanrho
 
 from persistcal.evaluation.metrics.registry import MetricKey
 from persistcal.evaluation.replicates import Replicates
+from persistcal.evaluation.samples import Bounds
 from persistcal.evaluation.weighted import auc
 from persistcal.store.artifacts import CORRELATIONS, TRANSFER
 
@@ -53,15 +53,7 @@ def transfer_matrix(
     return pd.DataFrame(rows, columns=TRANSFER.but("model", "dataset"))
 
 
-class Headroom(NamedTuple):
-    """Contrast AUC of an oracle minus a verifier's, with its 95 % percentile interval."""
-
-    headroom: float
-    lower_2_5pct: float
-    upper_97_5pct: float
-
-
-def headroom(replicates: Replicates, *, dataset: str, verifier: str, oracle: str) -> Headroom:
+def headroom(replicates: Replicates, *, dataset: str, verifier: str, oracle: str) -> Bounds:
     """Return the headroom of estimators trained on `dataset`; NaN if an AUC is undefined.
 
     Its interval is over the paper's replicates, which keep the numbers of gained and lost
@@ -71,27 +63,20 @@ def headroom(replicates: Replicates, *, dataset: str, verifier: str, oracle: str
     better, worse = (of.members.index((dataset, name)) for name in (oracle, verifier))
     observed, drawn = of.values, of.stratified
     low, high = np.quantile(drawn[better] - drawn[worse], [0.025, 0.975])
-    return Headroom(float(observed[better] - observed[worse]), float(low), float(high))
+    return Bounds(float(observed[better] - observed[worse]), float(low), float(high))
 
 
-class Errors(NamedTuple):
-    """Share of wrong answers, and the number of answers."""
-
-    error_rate: float
-    n_answered: int
-
-
-def error_rate(answers: pd.DataFrame, question_ids: Collection[str]) -> Errors:
-    """Return the share of wrong answers to `question_ids`; NaN without an answer.
+def error_rate(answers: pd.DataFrame, question_ids: Collection[str]) -> tuple[float, int]:
+    """Return the share of wrong answers to `question_ids`, NaN without one, and their number.
 
     Questions without an answer are left out, as in the paper's released code. Here c has none:
 
     >>> answers = pd.DataFrame({"question_id": ["a", "b"], "correct": [False, True]})
     >>> error_rate(answers, ["a", "b", "c"])
-    Errors(error_rate=0.5, n_answered=2)
+    (0.5, 2)
     """
     asked = answers.loc[answers["question_id"].isin(question_ids), "correct"]
-    return Errors(1 - float(asked.mean()) if len(asked) else float("nan"), len(asked))
+    return 1 - float(asked.mean()) if len(asked) else float("nan"), len(asked)
 
 
 def variance_table(question_ids: Sequence[str], variances: NDArray[np.float64]) -> pd.DataFrame:

@@ -27,9 +27,14 @@ OVER_SEEDS = "n_seeds:int seeds_lower_2_5pct?:real seeds_upper_97_5pct?:real"
 CELL = "model! dataset! train_dataset! estimator!"  # a cell of a table of results
 MEASURE = "conditioning! scope! metric!"
 CHECKPOINT_FILE = "model@ checkpoint@ dataset@"
-SPLIT_FILE = f"{CHECKPOINT_FILE} split@"  # of answers, see `persistcal.questions.splits`
+SPLIT_FILE = f"{CHECKPOINT_FILE} split@"  # split of answers, see `persistcal.questions.splits`
+# Meanings that two columns of a table share
+FEWEST = "gained and lost questions of the pair with the fewest; missing if not both are needed"
+CORRELATED = (
+    "mean and median over questions of Spearman's correlation with the checkpoints' order"
+)
 
-# Columns that mean the same in several tables; others are explained where a table has them
+# Columns that mean the same in several tables; each table explains its other columns
 SHARED = {
     "accuracy": "share of correct answers",
     "answer": "text of the answer",
@@ -92,7 +97,7 @@ SHARED = {
     ),
 }
 
-# Truths are for checkpoints at which other answers are correct.
+# Truths are the references of checkpoints with other correct answers.
 QUESTIONS = Table.parse(
     "questions",
     "prepare_questions, prepare_atlas or prepare_elements",
@@ -212,7 +217,7 @@ VERIFIED = Table.parse(
 )
 Verified = Annotated[pd.DataFrame, VERIFIED]
 
-# A checkpoint's replies to an estimator's questions about its answers
+# Replies of a checkpoint to an estimator's questions about the checkpoint's answers
 REPLIES = Table.parse(
     "replies",
     "ask_checkpoint or ask_server",
@@ -230,8 +235,8 @@ UNSAID = Table.parse(
 )
 Unsaid = Annotated[pd.DataFrame, UNSAID]
 
-# The confidence of each answer, without its label. Confidences that are copied from another
-# checkpoint are of the questions that this one answered.
+# The confidence of each answer, without the label. Copied confidences exist for the questions
+# that the other checkpoint answered.
 CONFIDENCES = Table.parse(
     "confidences",
     "estimate_confidences, gather_confidences or read_confidences",
@@ -326,12 +331,8 @@ REPLICATES = Table.parse(
     replicates="values on the paper's class-stratified replicates; empty without its marks",
     claims="values on the replicates of intervals and tests; missing for a metric without them",
     probes="values under random weights of questions, equal for estimators that always agree",
-    improvement=(
-        "gained and lost questions of the pair with the fewest; missing if not both are needed"
-    ),
-    regression=(
-        "gained and lost questions of the pair with the fewest; missing if not both are needed"
-    ),
+    improvement=FEWEST,
+    regression=FEWEST,
     drawn="digest of the draws; equal for paired replicates",
     seeds="seeds of the estimator",
     by_seed="value for each of `seeds`",
@@ -340,19 +341,16 @@ REPLICATES = Table.parse(
 )
 Replicates = Annotated[pd.DataFrame, REPLICATES]
 
-# SmoothECE has no interval; its noise floor is its mean over labels drawn from the confidences.
+# SmoothECE has no interval. The noise floor is the mean SmoothECE of labels that are drawn from
+# the confidences.
 INTERVALS = Table.parse(
     "intervals",
     "evaluate_estimator",
     f"{CELL} {MEASURE} value?:real {INTERVAL} {OVER_SEEDS} improvement?:int regression?:int "
     "noise_floor?:real p_calibrated?:real",
     path_columns="model dataset estimator",
-    improvement=(
-        "gained and lost questions of the pair with the fewest; missing if not both are needed"
-    ),
-    regression=(
-        "gained and lost questions of the pair with the fewest; missing if not both are needed"
-    ),
+    improvement=FEWEST,
+    regression=FEWEST,
     noise_floor="SmoothECE of labels drawn from the confidences; missing for other metrics",
     p_calibrated="p-value of the test of calibration; missing for other metrics",
 )
@@ -394,7 +392,7 @@ CLAIMS = Table.parse(
 )
 Claims = Annotated[pd.DataFrame, CLAIMS]
 
-# Confidences that cannot know what changed, judged like the real ones
+# Claims about confidences that have no information about the change
 PLACEBOS = Table.parse(
     "placebos",
     "make_claims",
@@ -481,7 +479,7 @@ THRESHOLDS = Table.parse(
 )
 Thresholds = Annotated[pd.DataFrame, THRESHOLDS]
 
-# What is found about the first and the last compared checkpoint, as the verdict words it
+# The verdict on the first and the last compared checkpoint, a row per question
 FINDINGS = Table.parse(
     "findings",
     "make_findings",
@@ -514,7 +512,7 @@ SELECTIVE = Table.parse(
 )
 Selective = Annotated[pd.DataFrame, SELECTIVE]
 
-# What sheets of labels certify
+# Thresholds that sheets of labels certify, by the size of a sheet
 LABEL_CURVE = Table.parse(
     "label_curve",
     "persistcal label-curve",
@@ -529,7 +527,7 @@ LABEL_CURVE = Table.parse(
     below_target="share of the sheets that certify a threshold below the target",
 )
 
-# What the labels of one sheet certify, at each look
+# Thresholds that the labels of one sheet certify, at each look
 LOOKS = Table.parse(
     "looks",
     "persistcal threshold --labels",
@@ -631,12 +629,8 @@ CORRELATIONS = Table.parse(
     "correlations",
     "correlate_variance",
     "model! dataset! layer!:int mean_rho?:real median_rho?:real n:int",
-    mean_rho=(
-        "mean and median over questions of Spearman's correlation with the order of checkpoints"
-    ),
-    median_rho=(
-        "mean and median over questions of Spearman's correlation with the order of checkpoints"
-    ),
+    mean_rho=CORRELATED,
+    median_rho=CORRELATED,
 )
 Correlations = Annotated[pd.DataFrame, CORRELATIONS]
 

@@ -3,6 +3,7 @@
 import pandas as pd
 
 from persistcal.evaluation.replicates import from_table
+from persistcal.store import artifacts
 from persistcal.store.artifacts import Answers, ContrastMembers, Headroom, Replicates
 from persistcal.store.jobs import log, run
 from reproduce.transfer import error_rate, headroom
@@ -27,12 +28,13 @@ def measure_headroom(
     measured = headroom(
         from_table(replicates), dataset=dataset, verifier=verifier, oracle=oracle
     )
-    errors = error_rate(backbone[backbone["split"] == "test"], ids)
+    wrong, n_answered = error_rate(backbone[backbone["split"] == "test"], ids)
     log.info(
         "Headroom %.3f, backbone wrong on %.1f %% of %d answers to %d questions",
-        *(measured.headroom, 100 * errors.error_rate, errors.n_answered, len(ids)),
+        *(measured.value, 100 * wrong, n_answered, len(ids)),
     )
-    return pd.DataFrame([{**measured._asdict(), **errors._asdict(), "n": len(ids)}])
+    row = [(*measured, wrong, n_answered, len(ids))]
+    return pd.DataFrame(row, columns=artifacts.HEADROOM.but("model", "dataset"))
 
 
 if __name__ == "__main__":
