@@ -22,8 +22,7 @@ from persistcal.evaluation.findings import (
     calibration_mark,
     threshold_in_slice,
 )
-from persistcal.evaluation.gaps import measure_gaps
-from persistcal.evaluation.reliability import checkpoint_calibration
+from persistcal.evaluation.reliability import checkpoint_calibration, measure_gaps
 
 OUTPUT = Path(__file__).parent / "outputs" / "gate_levels.csv"
 SIZES, N = (1, 4, 20), 100  # slices, and questions of a slice

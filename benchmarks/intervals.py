@@ -28,7 +28,7 @@ from persistcal.evaluation.draws import (
     balanced_replicates,
     change_auc_replicates,
 )
-from persistcal.evaluation.metrics.ranking import ChangeAUC
+from persistcal.evaluation.metrics.registry import ChangeAUC
 from persistcal.evaluation.weighted import auc
 
 Array = NDArray[np.float64]

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from persistcal.evaluation.blocks import EVERY
+from persistcal.evaluation.settings import EVERY
 from persistcal.questions.catalogue import SHARED_KEYS, SOURCES
 from persistcal.questions.labels import word_form
 from study import check_estimators, check_states

@@ -7,7 +7,7 @@ in `study.inputs`.
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from persistcal.evaluation.blocks import EVERY
+from persistcal.evaluation.settings import EVERY
 from persistcal.report.layout import comparison_blocks, expand_tables, sections
 from study.answers import Answered
 from study.checkpoints import Config

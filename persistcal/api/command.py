@@ -719,9 +719,11 @@ def _plan_from_results(
     folder: str, asked: int, questions: int, difference: float | None
 ) -> Iterator[str]:
     """Yield a line per test of the study in `folder`, as if it had asked `questions`."""
+    from scipy.special import ndtri
+
     from persistcal.evaluation import power
-    from persistcal.evaluation.distributions import Z, normal_quantile
     from persistcal.evaluation.metrics.registry import METRICS
+    from persistcal.evaluation.proportions import Z
     from persistcal.store import artifacts
 
     power.check_count("the number of questions that the study asked", asked)
@@ -739,7 +741,7 @@ def _plan_from_results(
     for row, error in zip(shown.to_dict("records"), errors, strict=True):
         # Errors of a claim: of the simultaneous interval, and of a power of 80 %
         reach = (row["simultaneous_upper"] - row["simultaneous_lower"]) / 2
-        multiple = (reach / error if reach > 0 else Z) + normal_quantile(power.POWER)
+        multiple = (reach / error if reach > 0 else Z) + float(ndtri(power.POWER))
         scaled = error * (asked / questions) ** 0.5
         name = f"{row['scope']} {METRICS[str(row['metric'])].heading}"
         line = f"{row['model']} {row['dataset']} {name}, {row['best']} − {row['other']}: "

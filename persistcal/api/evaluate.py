@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 
 from persistcal.api.display import Comparison
 from persistcal.evaluation.aligned import Aligned, Subject, align, align_subjects, list_sets
-from persistcal.evaluation.blocks import EVERY
 from persistcal.evaluation.evaluate import evaluate as evaluate_all
 from persistcal.evaluation.findings import make_findings
 from persistcal.evaluation.pipeline import (
@@ -22,7 +21,7 @@ from persistcal.evaluation.pipeline import (
     evaluate_estimators,
     make_claims,
 )
-from persistcal.evaluation.settings import EvaluationSettings, Pairs
+from persistcal.evaluation.settings import EVERY, EvaluationSettings, Pairs
 from persistcal.evaluation.slices import find_slices, make_slices
 from persistcal.evaluation.smooth_ece import smooth_ece as weighted_smooth_ece
 from persistcal.judge.accuracy import count_same_answers

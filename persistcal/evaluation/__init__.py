@@ -2,17 +2,14 @@
 
 Modules
 -------
-again: flips and copies in second asks of the same version
 aligned: answers of one model and dataset, aligned by question once, with their contrast sets
-blocks: the estimators that a table compares with each other
 bootstrap: every metric on any contrast sets, under the same draws of the questions
 claims: the one word about each estimator, and the intervals on which it rests
 contrast: gained, lost and unchanged questions of two checkpoints, and conditioning
 control: changes of confidence beyond the chance flips of a control
-cross_asking: metrics of change from two asks, at chance if no knowledge changed
-distributions: distributions of tests
+cross_asking: second asks: crossed asks, chance flips and copied answers
 draws: draws of questions: counts, and weights of gained and lost questions
-evaluate: all metrics of one model and dataset, for any counts of the questions
+evaluate: all metrics of one model and dataset, of each pair, and for any counts
 findings: the answer to each question about an update: mark, word, number and evidence
 influence: AUCs of strata of questions, and the influence of each question on them
 knowledge: knew, moved, knows: statistics that a confidence cannot earn without knowledge
@@ -22,21 +19,19 @@ pipeline: an evaluation from predictions to tables, as notebook, command and wor
 paper_draws: the paper's class-stratified draws, for the marks in its tables
 power: the smallest detectable difference, and the number of questions for it
 predictions: predictions as arrays by question, with ties joined and spellings checked
-proportions: intervals of proportions, comparisons of two values, and Holm's adjustment
+proportions: intervals of proportions, comparisons of two values, and distributions
 relabelling: few new labels for a later checkpoint, and the threshold that they certify
-gaps: mean confidence minus accuracy, of all answers and by confidence
 gate: a release gate: what a policy says on findings
-reliability: reliability diagrams, the noise floor of SmoothECE, and a test of calibration
+reliability: reliability diagrams, calibration gaps, and the noise floor of SmoothECE
 replicates: the samples of all metrics and estimators, and the table that keeps them
 samples: one number on the data, on replicates and by seed, and its intervals
 selective: selective prediction: risk–coverage curve, AURC, AUGRC and PRR
 slices: slices of the questions, such as topics: each question of the verdict within each
-settings: the settings of an evaluation, in one record that imports nothing
+settings: the settings of an evaluation, and blocks of estimators; imports nothing
 significance: intervals of all metrics, and tests of estimators, all at once
 smooth_ece: SmoothECE with automatic bandwidth, for many weightings of answers at once
 states: comparisons of checkpoints and of models, and trends
-subsets: metrics of each pair of checkpoints, group of questions, and kind of change
-threads: work that is divided between threads
+subsets: metrics of groups of questions, and of named kinds of change
 thresholds: select a threshold on one checkpoint, and check it on a later one
-weighted: weighted AUC, squared errors and mean gaps
+weighted: weighted AUC, squared errors and mean gaps, and work in threads
 """

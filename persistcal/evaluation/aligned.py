@@ -15,7 +15,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from persistcal.evaluation.blocks import Member
 from persistcal.evaluation.contrast import (
     ContrastSet,
     FourRows,
@@ -40,7 +39,7 @@ from persistcal.evaluation.predictions import (
     lacks_checkpoint,
     number_groups,
 )
-from persistcal.evaluation.settings import Conditioning, EvaluationSettings
+from persistcal.evaluation.settings import Conditioning, EvaluationSettings, Member
 from persistcal.store.artifacts import CONTRAST_QUESTIONS, empty
 
 DECIMALS = 12

@@ -28,14 +28,13 @@ from numpy.typing import NDArray
 
 from persistcal.evaluation import draws
 from persistcal.evaluation.aligned import Aligned, RatedSet
-from persistcal.evaluation.blocks import Member
 from persistcal.evaluation.contrast import ContrastSet, FullSet, OnContrastSet
 from persistcal.evaluation.draws import Component, Counts
 from persistcal.evaluation.evaluate import compute, count_once, defining, pool
 from persistcal.evaluation.metrics.registry import METRICS, Scope, names
 from persistcal.evaluation.predictions import AnswerArrays, Array
 from persistcal.evaluation.samples import Sample
-from persistcal.evaluation.settings import EvaluationSettings
+from persistcal.evaluation.settings import EvaluationSettings, Member
 
 MEMORY = 500_000_000  # bytes: the limit for the replicates of a block
 LARGE = 2_000  # effective groups of the rarer class

@@ -6,7 +6,7 @@ one basis, which is never the better of two tries:
 - *cross*: two independent asks are crossed (`persistcal.evaluation.cross_asking`).
 - *other examples*: beams after two sets of few-shot examples are crossed in the same way.
 - *control*: one ask, next to asks of the same weights again, which give the rate of flips, or
-  to a second ask of some answers (`persistcal.evaluation.again`).
+  to a second ask of some answers (`persistcal.evaluation.cross_asking`).
 - *one ask*: answers that are known to be deterministic, such as beams of this project.
 - *declared*: one ask that the user or a log declares to be deterministic.
 - *samples*: one ask of answers that can be samples. Chance flips move confidence, too, so
@@ -20,10 +20,15 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from persistcal.evaluation.again import Repeats, compare_asks, reached_by_chance
 from persistcal.evaluation.aligned import Aligned, Member, RatedSet
 from persistcal.evaluation.bootstrap import Bootstrap, Samples
-from persistcal.evaluation.cross_asking import Crossed, cross_ask
+from persistcal.evaluation.cross_asking import (
+    Crossed,
+    Repeats,
+    compare_asks,
+    cross_ask,
+    reached_by_chance,
+)
 from persistcal.evaluation.knowledge import (
     CHANCE,
     EQUIVALENT,

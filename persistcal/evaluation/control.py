@@ -41,7 +41,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from persistcal.evaluation.aligned import Aligned, RatedSet, rate
-from persistcal.evaluation.blocks import Member
 from persistcal.evaluation.bootstrap import Bootstrap, blocks
 from persistcal.evaluation.contrast import ContrastSet
 from persistcal.evaluation.draws import Pseudo, count_groups, group_sizes
@@ -49,7 +48,7 @@ from persistcal.evaluation.metrics.base import ChanceFlips
 from persistcal.evaluation.metrics.registry import METRICS, statistics_of_change
 from persistcal.evaluation.predictions import Array
 from persistcal.evaluation.samples import Sample
-from persistcal.evaluation.settings import EvaluationSettings
+from persistcal.evaluation.settings import EvaluationSettings, Member
 
 TAIL = 0.025
 

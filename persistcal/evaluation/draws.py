@@ -39,8 +39,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from persistcal.evaluation.predictions import Array, Mask
-from persistcal.evaluation.threads import in_threads
-from persistcal.evaluation.weighted import auc, by_direction
+from persistcal.evaluation.weighted import auc, by_direction, in_threads
 
 # A question is drawn once per replicate on average, so 255 is never reached.
 Counts = NDArray[np.uint8]

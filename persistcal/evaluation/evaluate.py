@@ -1,4 +1,4 @@
-"""All metrics of the predictions of one model and dataset, under any counts of questions."""
+"""All metrics of one model and dataset, under any counts of questions, and of each pair."""
 
 import logging
 from collections.abc import Callable, Collection, Sequence
@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from persistcal.evaluation.aligned import Aligned
+from persistcal.evaluation.aligned import MEMBER, Aligned, rate
 from persistcal.evaluation.contrast import ContrastSet
 from persistcal.evaluation.draws import Component, Counts
 from persistcal.evaluation.metrics.registry import (
@@ -22,8 +22,8 @@ from persistcal.evaluation.metrics.registry import (
 )
 from persistcal.evaluation.predictions import ABSENT, AnswerArrays, Array
 from persistcal.evaluation.settings import Conditioning, EvaluationSettings
-from persistcal.evaluation.threads import in_threads
-from persistcal.evaluation.weighted import balanced_gap, mean_gap
+from persistcal.evaluation.weighted import balanced_gap, in_threads, mean_gap
+from persistcal.store.artifacts import MIN_CONTRAST, PAIRS
 
 log = logging.getLogger(__name__)
 
@@ -207,3 +207,48 @@ def warn_of_undefined(
                 "improvements" if len(pair.gained) else "regressions",
                 ", ".join(str(q) for q in answers.questions[pair.questions[:3]]),
             )
+
+
+def metrics_of_pairs(data: Aligned) -> pd.DataFrame:
+    """Return the metrics of every contrast set: the table PAIRS but for model and dataset.
+
+    `evaluate` averages these metrics over the kept pairs, without weights. `distance` counts
+    positions among the checkpoints, `size` questions; `value`, conditioned by odds, is the mean
+    over seeds, NaN where undefined.
+    """
+    rows, checkpoints = [], data.answers.checkpoints
+    for pair in data.sets:
+        once = count_once(pair.part)
+        ends = checkpoints[pair.earlier], checkpoints[pair.later], pair.later - pair.earlier
+        for estimator, seeds in data.answers.estimators.items():
+            values = {metric: np.array([np.nan]) for metric in names("contrast")}
+            if pair.counts.changed:
+                values = compute("contrast", rate(pair, seeds).runs, once)
+            for metric, seed_values in values.items():
+                counts = *pair.counts, pair.kept
+                rows.append((*estimator, *ends, *counts, metric, seed_values.mean()))
+    return pd.DataFrame(rows, columns=PAIRS.but("model", "dataset"))
+
+
+def sweep_min_contrast(pairs: pd.DataFrame, *, chosen: int) -> pd.DataFrame:
+    """Return the contrast metrics for each value of `min_contrast` that changes the kept pairs.
+
+    The result is the table MIN_CONTRAST but for model and dataset. `min_contrast` takes the
+    sizes of the contrast sets, because other values keep the same pairs. `kept` counts the
+    pairs of at least this size, `pairs` the pairs on which the metric is defined ("1 of 3"),
+    and `value` is the mean over these. In the result `chosen` is True if the study's
+    `min_contrast`, the argument `chosen`, keeps the same pairs.
+    """
+    rows = []
+    sizes = sorted({int(size) for size in pairs["size"] if size})
+    size_limit = min((size for size in sizes if size >= chosen), default=None)
+    for least in sizes:
+        large = pairs[pairs["size"] >= least]
+        for series, group in large.groupby([*MEMBER, "metric"], sort=False):
+            defined = group["value"].dropna()
+            kept = ", ".join(f"{a}–{b}" for a, b in group[["earlier", "later"]].to_numpy())
+            counts = map(int, group[["improvement", "regression"]].sum())
+            share = f"{len(defined)} of {len(group)}"
+            row = (*counts, kept, share, defined.mean(), least == size_limit)
+            rows.append((*series, least, *row))
+    return pd.DataFrame(rows, columns=MIN_CONTRAST.but("model", "dataset"))

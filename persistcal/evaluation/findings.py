@@ -13,18 +13,22 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from persistcal.evaluation import claims as words
 from persistcal.evaluation.aligned import DECIMALS, Aligned, Subject
-from persistcal.evaluation.blocks import Member
 from persistcal.evaluation.contrast import ContrastSet
-from persistcal.evaluation.distributions import normal_quantile
-from persistcal.evaluation.gaps import CalibrationGap, measure_gaps, measure_share
 from persistcal.evaluation.predictions import ABSENT, AnswerArrays
 from persistcal.evaluation.proportions import clustered_reach, compare_accuracies
-from persistcal.evaluation.reliability import N_DRAWS, checkpoint_calibration
+from persistcal.evaluation.reliability import (
+    N_DRAWS,
+    CalibrationGap,
+    checkpoint_calibration,
+    measure_gaps,
+    measure_share,
+)
 from persistcal.evaluation.samples import LEVEL
-from persistcal.evaluation.settings import MARGINS, EvaluationSettings
+from persistcal.evaluation.settings import MARGINS, EvaluationSettings, Member
 from persistcal.evaluation.thresholds import BROKEN, KEPT, UNDECIDED, rank_verdicts
 from persistcal.store import artifacts
 
@@ -228,7 +232,7 @@ def accuracy_finding(
     }
     if not known.size:
         return Finding(ACCURACY, NONE, "", evidence=evidence)
-    z = normal_quantile(1 - LEVEL / 2 / n_compared)
+    z = float(ndtri(1 - LEVEL / 2 / n_compared))
     test = compare_accuracies(known[0], known[1], z)
     test = test._replace(p_value=min(1.0, test.p_value * n_compared))
     bootstrapped = [row for row in tested if not np.isnan(row["p_value"])]  # groups that differ

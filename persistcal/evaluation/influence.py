@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
-from persistcal.evaluation.distributions import normal_quantile
 from persistcal.evaluation.draws import PSEUDO_AUC
 from persistcal.evaluation.predictions import Array, Mask
 
@@ -48,7 +48,7 @@ class Influence(NamedTuple):
         """Return the normal approximation of the lower end of the interval at `level`."""
         in_groups = np.bincount(groups, self.questions)
         variance = np.sum(in_groups**2) + PSEUDO_AUC * np.sum(self.pseudo**2)
-        return self.centre - float(normal_quantile(1 - level / 2) * np.sqrt(variance))
+        return self.centre - float(ndtri(1 - level / 2) * np.sqrt(variance))
 
 
 class Ranks(NamedTuple):

@@ -41,13 +41,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from persistcal.evaluation.aligned import RatedSet
-from persistcal.evaluation.blocks import Member
 from persistcal.evaluation.bootstrap import KEY_DECIMALS, Bootstrap, Samples, blocks
 from persistcal.evaluation.contrast import FourRows
 from persistcal.evaluation.draws import PSEUDO_AUC
 from persistcal.evaluation.influence import Influence, area_influence, change_of_ranks, ranks
 from persistcal.evaluation.predictions import AnswerArrays, Array
-from persistcal.evaluation.settings import EvaluationSettings
+from persistcal.evaluation.settings import EvaluationSettings, Member
 
 STRATA = FourRows._fields
 N_SHUFFLES = 20

@@ -15,19 +15,19 @@ import pandas as pd
 
 from persistcal.evaluation import claims
 from persistcal.evaluation.aligned import SUBJECT, Aligned, Subject
-from persistcal.evaluation.blocks import Member, named_blocks
 from persistcal.evaluation.bootstrap import UNFINISHED, Step
-from persistcal.evaluation.evaluate import evaluate
+from persistcal.evaluation.evaluate import evaluate, metrics_of_pairs, sweep_min_contrast
 from persistcal.evaluation.reliability import add_noise_floors, noise_floors
 from persistcal.evaluation.replicates import digest_of_draws, from_table, replicate, to_table
-from persistcal.evaluation.settings import CONDITIONINGS, EvaluationSettings
+from persistcal.evaluation.settings import (
+    CONDITIONINGS,
+    EvaluationSettings,
+    Member,
+    named_blocks,
+)
 from persistcal.evaluation.significance import compare_blocks, intervals
 from persistcal.evaluation.states import compare_states
-from persistcal.evaluation.subsets import (
-    metrics_of_changes,
-    metrics_of_pairs,
-    sweep_min_contrast,
-)
+from persistcal.evaluation.subsets import metrics_of_changes
 from persistcal.evaluation.thresholds import check_thresholds
 from persistcal.store import artifacts
 

@@ -1,13 +1,18 @@
-"""Intervals of shares, comparisons of two values, and Holm's adjustment of p-values."""
+"""Intervals of shares, comparisons of two values, and Holm's adjustment of p-values.
+
+Distributions are from scipy.special, because scipy.stats takes half a second to import.
+"""
 
 import math
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import bdtrik, betainc, betaincinv, betaln, ndtri, stdtrit
 
-from persistcal.evaluation.distributions import Z, beta_quantile, binomial_cdf, student_quantile
-
+Z = float(ndtri(0.975))  # standard errors of a 95 % interval
+SPREADS = 12.0  # standard deviations below which a hypergeometric probability adds nothing
 DECIMALS = 12  # equal values can differ by rounding in later decimals
 
 
@@ -40,8 +45,8 @@ def exact_interval(k: float, n: float, *, level: float = 0.95) -> tuple[float, f
     [0.555, 0.997]
     """
     tail = (1 - level) / 2
-    lower = beta_quantile(tail, k, n - k + 1) if k > 0 else 0.0
-    upper = beta_quantile(1 - tail, k + 1, n - k) if k < n else 1.0
+    lower = float(betaincinv(k, n - k + 1, tail)) if k > 0 else 0.0
+    upper = float(betaincinv(k + 1, n - k, 1 - tail)) if k < n else 1.0
     return lower, upper
 
 
@@ -122,7 +127,7 @@ def clustered_reach(values: ArrayLike, groups: ArrayLike, level: float) -> float
     sums = np.bincount(group, of - of.mean())
     freedom = max(1, len(sums) - 1)
     error = np.sqrt((sums**2).sum() * len(sums) / freedom) / len(of)
-    return float(error * student_quantile((1 + level) / 2, freedom))
+    return float(error * stdtrit(freedom, (1 + level) / 2))
 
 
 def two_sided_p(replicates: NDArray[np.float64]) -> float:
@@ -179,3 +184,52 @@ def holm(p_values: ArrayLike) -> NDArray[np.float64]:
     scaled = p[order] * np.arange(len(order), 0, -1)
     adjusted[order] = np.minimum(np.maximum.accumulate(scaled), 1)
     return adjusted
+
+
+def binomial_cdf(k: ArrayLike, n: ArrayLike, p: float) -> NDArray[np.float64]:
+    """Return the probability of at most k successes in n, −1 ≤ k ≤ n.
+
+    >>> binomial_cdf([-1, 0, 1, 2], 2, 0.5).tolist()
+    [0.0, 0.25, 0.75, 1.0]
+    """
+    most, size = np.broadcast_arrays(np.asarray(k, float), np.asarray(n, float))
+    inside = (most >= 0) & (most < size)
+    below = betainc(np.where(inside, size - most, 1), np.where(inside, most + 1, 1), 1 - p)
+    return np.where(inside, below, most >= size)
+
+
+def binomial_quantile(share: float, n: ArrayLike, p: float) -> NDArray[np.float64]:
+    """Return the smallest number of successes in n whose `binomial_cdf` reaches a share.
+
+    >>> binomial_quantile(0.25, [1, 2], 0.5).tolist()
+    [0.0, 0.0]
+    """
+    size = np.asarray(n, float)
+    k = np.ceil(np.clip(bdtrik(share, size, p), 0, size))
+    return np.where((k > 0) & (binomial_cdf(k - 1, size, p) >= share), k - 1, k)
+
+
+@lru_cache(maxsize=10_000)  # sheets often have equal counts
+def hypergeometric_cdf(k: int, n_all: int, n_marked: int, n_drawn: int) -> float:
+    """Return the probability that at most k of n drawn answers are marked ones.
+
+    >>> round(hypergeometric_cdf(0, 5, 2, 2), 12)  # 3/5 × 2/4
+    0.3
+    """
+    least = max(0, n_drawn - (n_all - n_marked))
+    if k >= min(n_drawn, n_marked):
+        return 1.0
+    share = n_marked / n_all
+    spread = np.sqrt(n_drawn * share * (1 - share) * (n_all - n_drawn) / max(1, n_all - 1))
+    # Terms fall from k downwards, or k is above the mean and its terms are around that
+    start = min(k, int(n_drawn * share)) - int(SPREADS * spread) - 50
+    terms = np.arange(max(least, start), k + 1)
+    if not len(terms):
+        return 0.0
+    logs = _log_choose(n_marked, terms) + _log_choose(n_all - n_marked, n_drawn - terms)
+    return float(min(1.0, np.exp(logs - _log_choose(n_all, n_drawn)).sum()))
+
+
+def _log_choose(n: int, k: ArrayLike) -> NDArray[np.float64]:
+    chosen = np.asarray(k, float)
+    return np.asarray(-np.log1p(n) - betaln(n - chosen + 1, chosen + 1))

@@ -15,8 +15,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from persistcal.evaluation.distributions import hypergeometric_cdf
 from persistcal.evaluation.predictions import Array, Mask
+from persistcal.evaluation.proportions import hypergeometric_cdf
 from persistcal.evaluation.thresholds import (
     answer_above,
     candidates,

@@ -14,7 +14,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from persistcal.evaluation.aligned import MEMBER, Aligned
-from persistcal.evaluation.blocks import Member
 from persistcal.evaluation.bootstrap import Bootstrap, Samples, Step
 from persistcal.evaluation.draws import Component
 from persistcal.evaluation.evaluate import defining, mean_over_seeds, metrics_under
@@ -22,7 +21,7 @@ from persistcal.evaluation.metrics.registry import METRICS, MetricKey, names
 from persistcal.evaluation.paper_draws import stratified_draws
 from persistcal.evaluation.predictions import Array
 from persistcal.evaluation.samples import BySeed, Sample
-from persistcal.evaluation.settings import EvaluationSettings
+from persistcal.evaluation.settings import EvaluationSettings, Member
 
 log = logging.getLogger(__name__)
 

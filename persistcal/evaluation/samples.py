@@ -24,9 +24,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import expit, logit
+from scipy.special import expit, logit, ndtri, stdtr, stdtrit
 
-from persistcal.evaluation.distributions import normal_quantile, student_quantile, student_tail
 from persistcal.evaluation.predictions import Array
 from persistcal.evaluation.proportions import DECIMALS, two_sided_p
 
@@ -76,12 +75,12 @@ class Sample(NamedTuple):
         n = len(self.by_seed)
         if n < 2 or np.isnan(low):
             return low, high
-        z = normal_quantile(tails[1])
+        z = float(ndtri(tails[1]))
         spread = self._spread() / n
         total = ((high - low) / 2 / z) ** 2 + spread
         if not spread or not total:
             return low, high
-        wider = float(student_quantile(tails[1], (n - 1) * total / spread)) / z
+        wider = float(stdtrit((n - 1) * total / spread, tails[1])) / z
         below, above = wider * np.hypot([self.value - low, high - self.value], z * spread**0.5)
         return self.value - float(below), self.value + float(above)
 
@@ -106,7 +105,7 @@ class Sample(NamedTuple):
         n = len(self.by_seed)
         if n < 2:
             return 0.0
-        return float(student_quantile(1 - level / 2, n - 1)) * (self._spread() / n) ** 0.5
+        return float(stdtrit(n - 1, 1 - level / 2)) * (self._spread() / n) ** 0.5
 
     def _spread(self) -> float:
         """Return the variance between seeds without `noise`."""
@@ -185,8 +184,8 @@ def recipe_interval(
         return RecipeInterval(n_seeds, np.nan, np.nan, np.nan)
     squares = np.sum(parts**2 / freedom)
     df = variance**2 / squares if squares > 0 else np.inf
-    half_width = student_quantile(0.975, df) * np.sqrt(variance)
-    p_value = 2 * student_tail(abs(value) / np.sqrt(variance), df)
+    half_width = stdtrit(df, 0.975) * np.sqrt(variance)
+    p_value = 2 * float(stdtr(df, -abs(value) / np.sqrt(variance)))
     if bounds is None or value in bounds:
         return RecipeInterval(n_seeds, value - half_width, value + half_width, p_value)
     low, high = bounds

@@ -1,13 +1,16 @@
 """The settings of an evaluation: one record, which all functions, rules and the page receive.
 
-The workflow makes it from the config and a notebook from arguments. The module imports nothing,
-because the Snakefile reads the defaults.
+The workflow makes it from the config and a notebook from arguments. A config also lists blocks
+of estimators, which a table compares with each other. The module imports nothing, because the
+Snakefile reads the defaults and the blocks.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+EVERY = "*"  # in a block, all estimators
+Member = tuple[str, str]  # dataset trained on, estimator
 Listed = Sequence[Sequence[str]]
 Pairs = Literal["all", "adjacent", "first"] | Listed | Mapping[str, Listed]
 Conditioning = Literal["odds", "fitted", "cross_fitted"]
@@ -57,3 +60,29 @@ class EvaluationSettings:
     delta: float = 0.1
     margin: Mapping[str, float] = field(default_factory=MARGINS.copy)
     paper_marks: bool = True
+
+
+def present(block: Sequence[Member], available: Collection[Member]) -> list[Member]:
+    """Return the members of `block` that are `available`, in the order of the block."""
+    chosen: list[Member] = []
+    for train_dataset, estimator in block:
+        if estimator == EVERY:
+            chosen += [member for member in available if member[0] == train_dataset]
+        elif (train_dataset, estimator) in available:
+            chosen.append((train_dataset, estimator))
+    return chosen
+
+
+def named_blocks(
+    blocks: Sequence[Sequence[Member]], available: Collection[Member], dataset: str
+) -> dict[str, list[Member]]:
+    """Return the blocks with at least two members, by name."""
+    left = [present(block, available) for block in blocks]
+    return {block_name(block, dataset): block for block in left if len(block) > 1}
+
+
+def block_name(block: Sequence[Member], dataset: str) -> str:
+    """Return the name of a block's test, its members: equal blocks share one."""
+    return "+".join(
+        estimator if train == dataset else f"{train}:{estimator}" for train, estimator in block
+    )

@@ -28,15 +28,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.special import ndtr, stdtrit
 
-from persistcal.evaluation.blocks import Member
-from persistcal.evaluation.distributions import normal_tail, student_quantile
 from persistcal.evaluation.metrics.registry import METRICS
 from persistcal.evaluation.predictions import Array, Mask, PredictionsError
 from persistcal.evaluation.proportions import DECIMALS, compare_replicates, holm
 from persistcal.evaluation.reliability import FLOOR
 from persistcal.evaluation.replicates import KEY, MetricSamples, Replicates
 from persistcal.evaluation.samples import LEVEL, BySeed, recipe_interval
+from persistcal.evaluation.settings import Member
 from persistcal.store.artifacts import INTERVALS, SIGNIFICANCE
 
 log = logging.getLogger(__name__)
@@ -298,9 +298,7 @@ def compare_all(
         largest = np.maximum(largest, deviation.max(axis=0, initial=0))
     freedom = max(1.0, n_questions - 1)
     scale = np.sqrt(1 + 1 / freedom)  # replicates vary less than samples
-    largest = np.sort(-scale * student_quantile(normal_tail(largest), freedom)).round(
-        DEVIATION_DECIMALS
-    )
+    largest = np.sort(-scale * stdtrit(freedom, ndtr(-largest))).round(DEVIATION_DECIMALS)
     difference = values[:, None] - values
     # the largest number of replicates above the critical value with a p-value of 5 %
     rank = int(LEVEL * (1 + n_replicates) + 1e-9)

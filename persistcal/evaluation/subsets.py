@@ -1,4 +1,4 @@
-"""Metrics of each pair of checkpoints, group of questions, and named kind of change."""
+"""Metrics of groups of questions, and of named kinds of change."""
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -14,7 +14,6 @@ from persistcal.evaluation.aligned import (
     Aligned,
     align_states,
     name_state,
-    rate,
     with_pairs,
 )
 from persistcal.evaluation.claims import (
@@ -29,14 +28,14 @@ from persistcal.evaluation.claims import (
 from persistcal.evaluation.contrast import ContrastSet, choose_pairs, control_model
 from persistcal.evaluation.control import compare_with_control
 from persistcal.evaluation.cross_asking import cross_ask
-from persistcal.evaluation.evaluate import compute, count_once, mean_over_seeds, metrics_under
+from persistcal.evaluation.evaluate import count_once, mean_over_seeds, metrics_under
 from persistcal.evaluation.metrics.registry import MetricKey, Scope, names, statistics_of_change
 from persistcal.evaluation.predictions import ABSENT, AnswerArrays, Array, PredictionsError
 from persistcal.evaluation.replicates import replicate
 from persistcal.evaluation.samples import Bounds
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.significance import intervals
-from persistcal.store.artifacts import CHANGES, MIN_CONTRAST, PAIRS, SUBSETS, empty
+from persistcal.store.artifacts import CHANGES, SUBSETS, empty
 
 log = logging.getLogger(__name__)
 
@@ -48,51 +47,6 @@ BEYOND = [
     *("of_knowledge", "of_knowledge_lower_2_5pct", "of_knowledge_upper_97_5pct"),
 ]
 CROSSED = ["crossed", "crossed_lower_2_5pct", "crossed_upper_97_5pct"]
-
-
-def metrics_of_pairs(data: Aligned) -> pd.DataFrame:
-    """Return the metrics of every contrast set: the table PAIRS but for model and dataset.
-
-    `evaluate` averages these metrics over the kept pairs, without weights. `distance` counts
-    positions among the checkpoints, `size` questions; `value`, conditioned by odds, is the mean
-    over seeds, NaN where undefined.
-    """
-    rows, checkpoints = [], data.answers.checkpoints
-    for pair in data.sets:
-        once = count_once(pair.part)
-        ends = checkpoints[pair.earlier], checkpoints[pair.later], pair.later - pair.earlier
-        for estimator, seeds in data.answers.estimators.items():
-            values = {metric: np.array([np.nan]) for metric in names("contrast")}
-            if pair.counts.changed:
-                values = compute("contrast", rate(pair, seeds).runs, once)
-            for metric, seed_values in values.items():
-                counts = *pair.counts, pair.kept
-                rows.append((*estimator, *ends, *counts, metric, seed_values.mean()))
-    return pd.DataFrame(rows, columns=PAIRS.but("model", "dataset"))
-
-
-def sweep_min_contrast(pairs: pd.DataFrame, *, chosen: int) -> pd.DataFrame:
-    """Return the contrast metrics for each value of `min_contrast` that changes the kept pairs.
-
-    The result is the table MIN_CONTRAST but for model and dataset. `min_contrast` takes the
-    sizes of the contrast sets, because other values keep the same pairs. `kept` counts the
-    pairs of at least this size, `pairs` the pairs on which the metric is defined ("1 of 3"),
-    and `value` is the mean over these. In the result `chosen` is True if the study's
-    `min_contrast`, the argument `chosen`, keeps the same pairs.
-    """
-    rows = []
-    sizes = sorted({int(size) for size in pairs["size"] if size})
-    size_limit = min((size for size in sizes if size >= chosen), default=None)
-    for least in sizes:
-        large = pairs[pairs["size"] >= least]
-        for series, group in large.groupby([*MEMBER, "metric"], sort=False):
-            defined = group["value"].dropna()
-            kept = ", ".join(f"{a}–{b}" for a, b in group[["earlier", "later"]].to_numpy())
-            counts = map(int, group[["improvement", "regression"]].sum())
-            share = f"{len(defined)} of {len(group)}"
-            row = (*counts, kept, share, defined.mean(), least == size_limit)
-            rows.append((*series, least, *row))
-    return pd.DataFrame(rows, columns=MIN_CONTRAST.but("model", "dataset"))
 
 
 def margins(clusters: pd.DataFrame) -> pd.Series:

@@ -15,9 +15,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from persistcal.evaluation.aligned import Aligned, Subject
 from persistcal.evaluation.contrast import ContrastSet
-from persistcal.evaluation.distributions import binomial_cdf, binomial_quantile
 from persistcal.evaluation.predictions import ABSENT, AnswerArrays, Array, Mask, drop_noise
-from persistcal.evaluation.proportions import compare_accuracies, exact_interval
+from persistcal.evaluation.proportions import (
+    binomial_cdf,
+    binomial_quantile,
+    compare_accuracies,
+    exact_interval,
+)
 from persistcal.evaluation.selective import selective_rows
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.store.artifacts import (

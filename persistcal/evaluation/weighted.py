@@ -1,8 +1,14 @@
 """Weighted AUC, squared errors and mean gaps, for many columns of weights at once.
 
+Work on large arrays is divided between threads: as many as OMP_NUM_THREADS says, or processors.
 Weights are multiplicities of shape (n,), or (n, n_columns) for n_columns values at once, such
 as bootstrap replicates. An undefined value is NaN; `persistcal.evaluation.evaluate` logs why.
 """
+
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,7 +16,34 @@ from numpy.typing import ArrayLike, NDArray
 from persistcal.evaluation.predictions import Array, Mask
 
 CHUNK = 2**17  # weights that are held as floats at a time: they fit into a cache
+MOST_THREADS = 4  # each can hold a copy of its weights
+WORTH_A_THREAD = 2**23  # numbers
 SMALL = 2**23  # weights up to which NumPy is fast enough, without the time to compile a loop
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def n_threads() -> int:
+    """Return how many threads may run."""
+    given = os.environ.get("OMP_NUM_THREADS", "")
+    available = int(given) if given.isdigit() else os.cpu_count() or 1
+    return max(1, min(MOST_THREADS, available))
+
+
+def in_threads(function: Callable[[T], R], items: Iterable[T], *, size: int) -> list[R]:
+    """Return the value for each item, in order; `size` is how many numbers each one reads.
+
+    Threads help where NumPy, SciPy and compiled loops release Python's lock.
+
+    >>> in_threads(abs, [-1, 2], size=WORTH_A_THREAD)
+    [1, 2]
+    """
+    chosen = list(items)
+    if size < WORTH_A_THREAD or n_threads() == 1 or len(chosen) < 2:
+        return list(map(function, chosen))
+    with ThreadPoolExecutor(n_threads()) as pool:
+        return list(pool.map(function, chosen))
 
 
 def as_columns(weights: ArrayLike | None, n: int) -> tuple[NDArray, NDArray]:

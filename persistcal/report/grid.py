@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from persistcal.evaluation.blocks import Member, block_name, present
 from persistcal.evaluation.metrics.registry import METRICS, Metric
+from persistcal.evaluation.settings import Member, block_name, present
 from persistcal.report.layout import (
     Description,
     DisplayNames,

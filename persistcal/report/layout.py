@@ -28,7 +28,7 @@ caption
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from persistcal.evaluation.blocks import EVERY, Member
+from persistcal.evaluation.settings import EVERY, Member
 
 Description = Mapping[str, Any]
 Names = Mapping[str, str]  # display names by key, in order

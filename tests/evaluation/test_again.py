@@ -17,8 +17,8 @@ from benchmarks.asked_again import (
     rows_of,
 )
 from benchmarks.knew_moved_knows import STATES
-from persistcal.evaluation.again import Repeats, compare_asks, reached_by_chance
 from persistcal.evaluation.aligned import align
+from persistcal.evaluation.cross_asking import Repeats, compare_asks, reached_by_chance
 from persistcal.evaluation.predictions import Ask, asks_that_repeat, count_flips
 from persistcal.evaluation.settings import EvaluationSettings
 

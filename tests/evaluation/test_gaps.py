@@ -7,7 +7,7 @@ import pytest
 from scipy.special import expit
 from scipy.stats import binomtest
 
-from persistcal.evaluation.gaps import N_GROUPS, measure_gaps
+from persistcal.evaluation.reliability import N_GROUPS, measure_gaps
 
 
 def test_the_interval_of_a_gap_is_the_exact_one_of_the_accuracy():

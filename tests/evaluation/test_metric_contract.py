@@ -11,9 +11,15 @@ from synthetic_predictions import CHECKPOINTS, make_predictions
 
 from persistcal import compare
 from persistcal.evaluation.claims import make_claims
-from persistcal.evaluation.metrics.ranking import ChangeAUC
-from persistcal.evaluation.metrics.registry import METRICS, Metric, MetricKey, names
-from persistcal.evaluation.metrics.sign import BalancedGap, BalancedSign
+from persistcal.evaluation.metrics.registry import (
+    METRICS,
+    BalancedGap,
+    BalancedSign,
+    ChangeAUC,
+    Metric,
+    MetricKey,
+    names,
+)
 from persistcal.evaluation.pipeline import measure_changes
 from persistcal.evaluation.replicates import replicate
 from persistcal.evaluation.settings import EvaluationSettings

@@ -7,10 +7,10 @@ from measuring import evaluate
 from synthetic_predictions import table
 
 from persistcal.evaluation.aligned import align, align_subjects
+from persistcal.evaluation.evaluate import metrics_of_pairs, sweep_min_contrast
 from persistcal.evaluation.metrics.registry import names
 from persistcal.evaluation.pipeline import measure_pairs
 from persistcal.evaluation.settings import EvaluationSettings
-from persistcal.evaluation.subsets import metrics_of_pairs, sweep_min_contrast
 from persistcal.report.analysis_tables import by_part
 from persistcal.report.figures import distance_figure
 from persistcal.store import artifacts

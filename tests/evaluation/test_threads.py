@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from persistcal.evaluation import draws, threads
-from persistcal.evaluation.threads import in_threads
+from persistcal.evaluation import draws, weighted
+from persistcal.evaluation.weighted import in_threads
 
 
 @pytest.fixture
 def two_threads(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
-    monkeypatch.setattr(threads, "LARGE", 0)
+    monkeypatch.setattr(weighted, "WORTH_A_THREAD", 0)
 
 
 def test_results_are_in_the_order_of_the_items_and_errors_are_raised(two_threads):

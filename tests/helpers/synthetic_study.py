@@ -9,7 +9,6 @@ from make_page import make_page
 from measuring import align_models, evaluate, replicate_metrics
 
 from persistcal.evaluation.aligned import align
-from persistcal.evaluation.blocks import block_name
 from persistcal.evaluation.claims import make_claims
 from persistcal.evaluation.findings import (
     by_estimator,
@@ -19,7 +18,7 @@ from persistcal.evaluation.findings import (
 )
 from persistcal.evaluation.replicates import MetricSamples, to_table
 from persistcal.evaluation.samples import Sample
-from persistcal.evaluation.settings import EvaluationSettings
+from persistcal.evaluation.settings import EvaluationSettings, block_name
 from persistcal.evaluation.significance import compare_blocks, intervals
 from persistcal.evaluation.thresholds import check_thresholds
 from persistcal.report.grid import as_csv, fill_cells, lay_out

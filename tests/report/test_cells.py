@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from persistcal import compare, evaluate
-from persistcal.evaluation.blocks import named_blocks, present
+from persistcal.evaluation.settings import named_blocks, present
 from persistcal.report.grid import fill_cells, lay_out
 from persistcal.report.latex import results_table
 from persistcal.report.layout import comparison_blocks, expand_tables, sections

@@ -7,7 +7,7 @@ import pytest
 import yaml
 from compare_with_paper import compare_with_paper
 
-from persistcal.evaluation.blocks import block_name
+from persistcal.evaluation.settings import block_name
 from persistcal.report.grid import TIE, fill_cells
 from persistcal.report.layout import expand_tables, members, sections
 from persistcal.store import artifacts

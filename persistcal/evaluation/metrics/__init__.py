@@ -3,8 +3,5 @@
 Modules
 -------
 base: what a metric is, and what a class must define
-calibration: Brier score and SmoothECE
-ranking: AUC, and the AUC of the change in confidence
-registry: all metrics by name, in the order of the columns of tables
-sign: Δ and Δ₀, plain and balanced over gained and lost questions
+registry: Δ and Δ₀, AUC, Brier score and SmoothECE, in the order of the columns of tables
 """

@@ -21,8 +21,8 @@ import jinja2
 import numpy as np
 import pandas as pd
 
-from persistcal.evaluation.blocks import Member
 from persistcal.evaluation.findings import is_constant
+from persistcal.evaluation.settings import Member
 from persistcal.models.checkpoint import Checkpoint
 from persistcal.report.curves import TINY
 from persistcal.report.drawing import Look, looks

@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 
 from persistcal.answers.clusters import label_predictions, take_predictions
 from persistcal.evaluation.aligned import Aligned, align_subjects
-from persistcal.evaluation.blocks import Member
 from persistcal.evaluation.contrast import ContrastSet
 from persistcal.evaluation.findings import ACCURACY, Finding, read_finding
 from persistcal.evaluation.predictions import ABSENT, AnswerArrays
 from persistcal.evaluation.replicates import Replicates, from_table
-from persistcal.evaluation.settings import EvaluationSettings
+from persistcal.evaluation.settings import EvaluationSettings, Member
 from persistcal.evaluation.slices import category_names, slice_values
 from persistcal.models.checkpoint import Checkpoint
 from persistcal.report.layout import Description, DisplayNames, Names

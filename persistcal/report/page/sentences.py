@@ -12,13 +12,12 @@ import numpy as np
 import pandas as pd
 
 from persistcal.evaluation import claims as words
-from persistcal.evaluation.blocks import Member
 from persistcal.evaluation.contrast import ContrastSet
 from persistcal.evaluation.findings import NO, Finding
 from persistcal.evaluation.metrics.registry import METRICS, MetricKey
 from persistcal.evaluation.replicates import Replicates
 from persistcal.evaluation.samples import Sample, recipe_interval
-from persistcal.evaluation.settings import EvaluationSettings
+from persistcal.evaluation.settings import EvaluationSettings, Member
 from persistcal.evaluation.significance import TINY, Simultaneous, compare_estimators
 from persistcal.report.analysis_tables import trained_name
 from persistcal.report.layout import DisplayNames

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from persistcal.evaluation import findings
-from persistcal.evaluation.blocks import Member
 from persistcal.evaluation.claims import DECLARED, EXAMPLES, IF_DECLARED, SAMPLES
 from persistcal.evaluation.findings import CALIBRATION, FOLLOWING, THRESHOLD
 from persistcal.evaluation.gate import Gate
+from persistcal.evaluation.settings import Member
 from persistcal.report.page.contents import Contents, Found, Part, Update
 from persistcal.report.phrases import (
     IN_JSON,
