@@ -3,7 +3,7 @@
 A random Olmo-3 model of the atlas study's size answers questions with 10 beams of 10
 tokens after a few-shot prefix of about 150 tokens, on one thread: transformers'
 `generate` one by one, `generate` on padded batches, and `generate_beams`; then
-SmolLM2-135M answers questions about cities in the same three ways, if `reproduce.smollm2`
+SmolLM2-135M answers questions about cities in the same three ways, if `reproduce.real_lab`
 finds it.
 Run `python -m benchmarks.decoding` in the root of the repository.
 
@@ -29,7 +29,7 @@ from benchmarks.smollm2 import city_questions, product_rate
 from persistcal.answers.continuations import Sampling
 from persistcal.answers.decode import Beam, Search, generate_beams
 from persistcal.models.prompts import few_shot_prefix, question_suffix
-from reproduce.smollm2 import is_installed, load_smollm2
+from reproduce.real_lab import is_installed, load_smollm2
 
 BATCH_SIZE, N_BEAMS, N_TOKENS = 64, 10, 10
 Questions = list[tuple[str, str]]

@@ -1,7 +1,7 @@
 """Speed of training steps and scoring on trees of prompts.
 
 Run from the root of the repository: ``python -m benchmarks.trees``. SmolLM2-135M, or a
-random model of atlas' size where `reproduce.smollm2` does not find it, with an adapter
+random model of atlas' size where `reproduce.real_lab` does not find it, with an adapter
 reads the paper's confidence prompt about cities on one thread, in three ways: each
 candidate alone; packed with the other candidates to its question, as was done before
 trees; and as trees over questions. Times are medians of turns one after the other, of the
@@ -27,7 +27,7 @@ from persistcal.confidence.verbalised import confidence_of, digit_logits, digit_
 from persistcal.models.packing import make_tree
 from persistcal.models.prompts import confidence_prompt
 from persistcal.training.train import initialise, share_adapter
-from reproduce.smollm2 import is_installed, load_smollm2
+from reproduce.real_lab import is_installed, load_smollm2
 
 N_SCORED, N_TRAINED, N_TURNS = 64, 16, 3
 Prompts = Sequence[Sequence[int]]

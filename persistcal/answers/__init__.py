@@ -2,7 +2,7 @@
 
 Modules
 -------
-clusters: group answers by meaning, and predict the most probable group
+clusters: group answers by meaning; predictions, their labels and confidences
 continuations: beam search and sampling, token by token, for a batch of questions at once
 decode: answers by beam search or sampling, and scores of options, the prefix encoded once
 entailment: whether one answer entails another, by a cached natural-language-inference model

@@ -8,7 +8,6 @@ confounds: baselines from attributes of the question or from the answer's text o
 estimate: run an estimator, the project's or a user's, on all predictions
 estimators/: estimators without an adapter, one function each
 evidence: the inputs of an estimator, and a check that they are present
-predictions: join confidences with the labels of answers
 registry: registrations of estimators: display names, needs and config keys
 said: read probabilities, guesses and phrases from replies in words
 uncertainty: measures of uncertainty over all answers to a question

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from persistcal.answers.clusters import open_equivalence, take_predictions
+from persistcal.answers.clusters import RATED, RUN, open_equivalence, take_predictions
 from persistcal.answers.options import has_options
 from persistcal.confidence.calibration import calibrate
 from persistcal.confidence.evidence import (
@@ -23,7 +23,6 @@ from persistcal.confidence.evidence import (
     check_needs,
     rate,
 )
-from persistcal.confidence.predictions import RATED, RUN
 from persistcal.models.checkpoint import Checkpoint
 from persistcal.questions.question_list import asked_by
 from persistcal.questions.splits import FURTHER_ASKS

@@ -35,11 +35,14 @@ def rate_candidates(
     answers: pd.DataFrame, evidence: Evidence, confidence: Callable[[Candidates], float]
 ) -> pd.Series:
     """Return the `confidence` of all that was answered to the question of each answer."""
-    beams = grouped(answers, evidence)
-    rated = {
-        key: confidence(_candidates(rows, evidence))
-        for key, rows in beams.groupby(KEY, sort=False)
-    }
+    rated = {}
+    for key, rows in grouped(answers, evidence).groupby(KEY, sort=False):
+        logprobs, weights = (rows[name].to_numpy(float) for name in ("logprob", "probability"))
+        if not evidence.options:
+            weighting = "equal" if evidence.sampled else "softmax"
+            weights = beam_weights(logprobs.tolist(), weighting=weighting)
+        texts, groups = rows["text"].tolist(), rows["cluster"].to_numpy()
+        rated[key] = confidence(Candidates(texts, logprobs, weights, groups))
     keys = zip(*(answers[name] for name in KEY), strict=True)
     return pd.Series([rated[key] for key in keys], answers.index, dtype=float)
 
@@ -61,15 +64,6 @@ def grouped(answers: pd.DataFrame, evidence: Evidence) -> pd.DataFrame:
     members = members.rename(columns={"members": "text"})
     best = beams.merge(members, how="left", validate="many_to_one")
     return best.assign(cluster=best["cluster"].fillna(-1).astype(int))
-
-
-def _candidates(rows: pd.DataFrame, evidence: Evidence) -> Candidates:
-    logprobs = rows["logprob"].to_numpy(float)
-    weighting = "equal" if evidence.sampled else "softmax"
-    weights = rows["probability"].to_numpy(float)
-    if not evidence.options:
-        weights = beam_weights(logprobs.tolist(), weighting=weighting)
-    return Candidates(rows["text"].tolist(), logprobs, weights, rows["cluster"].to_numpy())
 
 
 def sequence_entropy(logprobs: ArrayLike, weights: ArrayLike) -> float:

@@ -4,12 +4,17 @@ from collections.abc import Collection, Mapping, Sequence
 
 import pandas as pd
 
-from persistcal.answers.clusters import cluster_table, identical
+from persistcal.answers.clusters import (
+    RATED,
+    cluster_table,
+    identical,
+    join_predictions,
+    with_groups,
+)
 from persistcal.answers.halves import HALVINGS, can_be_halved, halve_samples
 from persistcal.confidence.estimate import AnswerTables, Estimation, estimate
 from persistcal.confidence.estimators.catalogue import OF_ANSWERS, registration_of
 from persistcal.confidence.evidence import check_needs
-from persistcal.confidence.predictions import RATED, join_predictions, with_groups
 from persistcal.confidence.registry import SEVERAL
 from persistcal.judge.backends import Lexical
 from persistcal.judge.run import label_answers

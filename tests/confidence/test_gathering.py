@@ -5,8 +5,8 @@ import pytest
 from gather_confidences import gather_confidences
 from join_labels import join_labels
 
+from persistcal.answers.clusters import join_predictions
 from persistcal.confidence.estimate import calibrate_runs, gather_scores
-from persistcal.confidence.predictions import join_predictions
 
 KEY = {"recipe": "non_oracle", "trained_on": "a", "train_dataset": "quiz", "seed": 17}
 ANSWERS = pd.DataFrame(

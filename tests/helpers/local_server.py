@@ -24,7 +24,7 @@ def answers(url):
 @contextlib.contextmanager
 def smollm2_served(folder, *options):
     """Serve SmolLM2 as "smollm2" and yield the address; its weights are saved in `folder`."""
-    from reproduce.smollm2 import load_smollm2
+    from reproduce.real_lab import load_smollm2
 
     for part in load_smollm2():
         part.save_pretrained(folder)

@@ -99,12 +99,11 @@ def laplacian_eigenvalues(answers: pd.DataFrame, evidence: Evidence) -> pd.Serie
     Lin, Trivedi and Sun, "Generating with Confidence", TMLR 2024. lm-polygraph:
     EigValLaplacian_Jaccard_score.
     """
-
-    def inverse_sum(candidates: Candidates) -> float:
-        total = uncertainty.laplacian_sum(jaccard(candidates.texts), candidates.weights)
-        return 1 / max(1, total)  # the sum is at least 1, up to rounding
-
-    return rate_candidates(answers, evidence, inverse_sum)
+    return rate_candidates(
+        answers,
+        evidence,  # the sum is at least 1, up to rounding
+        lambda c: 1 / max(1, uncertainty.laplacian_sum(jaccard(c.texts), c.weights)),
+    )
 
 
 def lexical_similarity(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
@@ -114,15 +113,13 @@ def lexical_similarity(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     Translation", TACL 2020, with the ROUGE-L of Kuhn, Gal and Farquhar, "Semantic
     Uncertainty", ICLR 2023. lm-polygraph: LexicalSimilarity_rougeL.
     """
-    return rate_candidates(answers, evidence, _similarity).clip(0, 1)
 
+    def similarity(candidates: Candidates) -> float:
+        texts = candidates.texts
+        similar = np.array([[rouge_l(*sorted((a, b))) for b in texts] for a in texts])
+        return uncertainty.mean_similarity(similar, candidates.weights)
 
-def _similarity(candidates: Candidates) -> float:
-    texts = candidates.texts
-    similar = np.array(
-        [[rouge_l(*sorted((first, second))) for second in texts] for first in texts]
-    )
-    return uncertainty.mean_similarity(similar, candidates.weights)
+    return rate_candidates(answers, evidence, similarity).clip(0, 1)
 
 
 @cache

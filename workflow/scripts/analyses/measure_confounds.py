@@ -2,9 +2,9 @@
 
 import pandas as pd
 
+from persistcal.answers.clusters import with_groups
 from persistcal.confidence import confounds
 from persistcal.confidence.confounds import count_references, rate_answers
-from persistcal.confidence.predictions import with_groups
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.report.analysis_tables import confounds_table
 from persistcal.store.artifacts import CONFOUNDS, Answers, Confounds, Facts, Questions

@@ -1,7 +1,7 @@
 """Let an estimator rate the answers of all evaluated checkpoints."""
 
+from persistcal.answers.clusters import RATED
 from persistcal.confidence.estimate import AnswerTables, Estimation, estimate_asks
-from persistcal.confidence.predictions import RATED
 from persistcal.store.artifacts import Confidences
 from persistcal.store.jobs import run
 

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from persistcal.confidence.predictions import RATED, join_predictions, with_groups
+from persistcal.answers.clusters import RATED, join_predictions, with_groups
 from persistcal.questions.splits import ASKS
 from persistcal.store.artifacts import Answers, Confidences, Predictions, Questions
 from persistcal.store.jobs import log, run

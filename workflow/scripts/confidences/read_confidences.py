@@ -1,7 +1,7 @@
 """Read stated confidences in the answers of all checkpoints from replies in words."""
 
+from persistcal.answers.clusters import RATED
 from persistcal.confidence.estimate import AnswerTables, Estimation, estimate_asks
-from persistcal.confidence.predictions import RATED
 from persistcal.store.artifacts import Confidences, Unsaid
 from persistcal.store.jobs import run
 
