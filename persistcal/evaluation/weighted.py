@@ -8,6 +8,7 @@ as bootstrap replicates. An undefined value is NaN; `persistcal.evaluation.evalu
 import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import TypeVar
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from persistcal.evaluation.predictions import Array, Mask
 
+AT_ONCE = 1024  # columns with sums that fit into a cache
 CHUNK = 2**17  # weights that are held as floats at a time: they fit into a cache
 MOST_THREADS = 4  # each can hold a copy of its weights
 WORTH_A_THREAD = 2**23  # numbers
@@ -106,14 +108,14 @@ def _count_pairs(
         np.searchsorted(stated[incorrect], stated[correct], side) for side in ("left", "right")
     )
     tied = below < up_to
-    sums = np.int32 if weights.dtype == np.uint8 else float
     won, pairs = np.empty((2, weights.shape[1]))
-    for start in range(0, len(won), 128):  # columns with sums that fit into a cache
-        chunk = slice(start, start + 128)
+    for start in range(0, len(won), AT_ONCE):
+        chunk = slice(start, start + AT_ONCE)
         rights = weights[rows[correct], chunk].astype(float)
         wrongs = np.zeros((len(incorrect) + 1, rights.shape[1]))
-        # sums of 32 bits are faster than floats, and large enough for SMALL counts of a byte
-        wrongs[1:] = np.cumsum(weights[rows[incorrect], chunk], axis=0, dtype=sums)
+        wrongs[1:] = weights[rows[incorrect], chunk]
+        for sums, further in pairwise(wrongs):  # a quarter of the time of np.cumsum
+            further += sums
         ties = wrongs[up_to[tied]] - wrongs[below[tied]]
         won[chunk] = np.einsum("ij,ij->j", rights, wrongs[below])
         won[chunk] += np.einsum("ij,ij->j", rights[tied], ties) / 2
