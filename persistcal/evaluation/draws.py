@@ -33,10 +33,12 @@ References
 import hashlib
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from itertools import permutations, product
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.random.bit_generator import ISeedSequence
+from numpy.typing import DTypeLike, NDArray
 
 from persistcal.evaluation.predictions import Array, Mask
 from persistcal.evaluation.weighted import auc, by_direction, in_threads
@@ -46,6 +48,8 @@ Counts = NDArray[np.uint8]
 PSEUDO = 0.5  # expected weight of a pseudo-question of a mean; a question has 1
 PSEUDO_AUC = PSEUDO / 2  # expected weight of a pseudo-question of the change AUC
 AT_ONCE = 64  # replicates
+POOL = 4  # words of 32 bits that NumPy mixes seeds in
+Words = NDArray[np.uint32]
 KEPT = 100_000_000  # bytes of draws that are kept for the next caller
 
 
@@ -89,6 +93,53 @@ def question_blocks(n_questions: int, seed: int, replicate: int) -> Iterator[NDA
         yield rng.integers(n_questions, size=n_questions + n_questions // 2 + 100)
 
 
+class _Known(ISeedSequence):
+    def __init__(self, state: NDArray[np.uint64]) -> None:
+        self._state = state
+
+    def generate_state(self, n_words: int, dtype: DTypeLike = np.uint32) -> NDArray:
+        return self._state
+
+
+def generators(seed: int, replicates: range, *further: int) -> Iterator[np.random.Generator]:
+    """Yield `default_rng([seed, replicate, *further])` of each replicate.
+
+    It takes a sixth of the time, because the states are computed together, in the way of
+    `numpy.random.SeedSequence`.
+
+    >>> [rng] = generators(17, range(5, 6))
+    >>> bool(rng.random() == np.random.default_rng([17, 5]).random())
+    True
+    """
+    n = len(replicates)
+    words = [seed >> bit & 2**32 - 1 for bit in range(0, max(1, seed.bit_length()), 32)]
+    entropy = [*words, np.arange(replicates.start, replicates.stop), *further]
+    parts = [np.broadcast_to(np.asarray(part, np.uint32), n) for part in entropy]
+    factor, multiplier = 0x43B0D7E5, 0x931E8875
+
+    def scramble(value: Words) -> Words:
+        nonlocal factor
+        value = value ^ np.uint32(factor)
+        factor = factor * multiplier % 2**32
+        value = value * np.uint32(factor)
+        return value ^ value >> np.uint32(16)
+
+    def mix(first: Words, second: Words) -> Words:
+        value = first * np.uint32(0xCA01F9DD) - second * np.uint32(0x4973F715)
+        return value ^ value >> np.uint32(16)
+
+    nothing = [np.zeros(n, np.uint32)] * POOL
+    pool = [scramble(part) for part in [*parts, *nothing][:POOL]]
+    for source, i in permutations(range(POOL), 2):
+        pool[i] = mix(pool[i], scramble(pool[source]))
+    for part, i in product(parts[POOL:], range(POOL)):
+        pool[i] = mix(pool[i], scramble(part))
+    factor, multiplier = 0x8B51F9DD, 0x58F38DED
+    states = np.stack([scramble(pool[i % POOL]) for i in range(2 * POOL)], axis=1)
+    known: Iterator[Any] = map(_Known, states.view(np.uint64))
+    yield from (np.random.Generator(np.random.PCG64(state)) for state in known)
+
+
 class Sequences(NamedTuple):
     """Random sequences of some replicates, shared by all components.
 
@@ -119,8 +170,7 @@ def draw_sequences(
         # rows are replicates until a block is full: writing columns one by one is slow
         chunk = replicates[start : start + AT_ONCE]
         block = np.empty((len(chunk), n_questions), np.uint8)
-        for row, replicate in enumerate(chunk):
-            rng = np.random.default_rng([seed, replicate])
+        for row, rng in enumerate(generators(seed, chunk)):
             sequence = rng.integers(n_questions, size=n_questions + window, dtype=np.uint32)
             block[row] = np.bincount(sequence[:n_questions], minlength=n_questions)
             before[start + row] = sequence[n_questions - window : n_questions][::-1]
@@ -176,8 +226,7 @@ def _draw_weights(chosen: NDArray[np.intp], replicates: range, seed: int) -> Arr
     def draw(start: int) -> None:
         chunk = replicates[start : start + AT_ONCE]
         block = np.empty((len(chunk), len(chosen)))
-        for row, replicate in enumerate(chunk):
-            rng = np.random.default_rng([seed, replicate, 1])
+        for row, rng in enumerate(generators(seed, chunk, 1)):
             block[row] = rng.standard_exponential(n_drawn)[chosen]
         drawn[:, start : start + len(chunk)] = block.T
 

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -242,13 +243,18 @@ def sweep_min_contrast(pairs: pd.DataFrame, *, chosen: int) -> pd.DataFrame:
     rows = []
     sizes = sorted({int(size) for size in pairs["size"] if size})
     size_limit = min((size for size in sizes if size >= chosen), default=None)
-    for least in sizes:
-        large = pairs[pairs["size"] >= least]
-        for series, group in large.groupby([*MEMBER, "metric"], sort=False):
-            defined = group["value"].dropna()
-            kept = ", ".join(f"{a}–{b}" for a, b in group[["earlier", "later"]].to_numpy())
-            counts = map(int, group[["improvement", "regression"]].sum())
-            share = f"{len(defined)} of {len(group)}"
-            row = (*counts, kept, share, defined.mean(), least == size_limit)
-            rows.append((*series, least, *row))
+    columns = ["size", "value", "improvement", "regression", "earlier", "later"]
+    by_series = {
+        series: [group[name].to_numpy() for name in columns]
+        for series, group in pairs.groupby([*MEMBER, "metric"], sort=False)
+    }
+    for least, (series, group) in product(sizes, by_series.items()):
+        if (large := group[0] >= least).any():
+            value, gained, lost, *ends = (of[large] for of in group[1:])
+            defined = value[~np.isnan(value)]
+            kept = ", ".join(f"{a}–{b}" for a, b in zip(*ends, strict=True))
+            share = f"{len(defined)} of {len(value)}"
+            mean = defined.mean() if len(defined) else np.nan
+            counts = int(gained.sum()), int(lost.sum())
+            rows.append((*series, least, *counts, kept, share, mean, least == size_limit))
     return pd.DataFrame(rows, columns=MIN_CONTRAST.but("model", "dataset"))

@@ -8,7 +8,7 @@ from synthetic_predictions import CHECKPOINTS, make_predictions
 
 from persistcal.evaluation.aligned import Aligned
 from persistcal.evaluation.contrast import contrast_sets
-from persistcal.evaluation.draws import Component
+from persistcal.evaluation.draws import Component, generators
 from persistcal.evaluation.evaluate import metrics_under
 from persistcal.evaluation.predictions import arrange
 from persistcal.evaluation.settings import EvaluationSettings
@@ -84,3 +84,9 @@ def test_replicates_equal_metrics_of_resampled_rows(answers, pairs, replicated, 
                 key = ("odds" if scope == "full" else conditioning, scope, metric)
                 mean = replicated[key][rows, replicate].mean()
                 assert mean == pytest.approx(value, abs=1e-9), key
+
+
+@pytest.mark.parametrize("seed", [0, 17, 2**40 + 5, 2**100])
+def test_generators_of_replicates_are_numpys(seed):
+    made = [rng.random() for rng in generators(seed, range(3, 5), 1)]
+    assert made == [np.random.default_rng([seed, k, 1]).random() for k in (3, 4)]
