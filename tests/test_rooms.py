@@ -155,21 +155,21 @@ def test_the_page_of_columns_is_that_of_the_schemas():
 
 
 def test_a_column_without_a_meaning_is_refused():
-    table = Table.parse("rooms", "build", "door! width:real", door="a door")
+    table = Table.parse("rooms from build", "door! width:real", door="a door")
     with pytest.raises(KeyError, match=r"'width' of table 'rooms' has no meaning.*outputs"):
         pages.rows_of(table)
 
 
 def test_a_meaning_without_a_column_is_refused():
     with pytest.raises(ValueError, match="table 'rooms' explains 'width', which it does not"):
-        Table.parse("rooms", "build", "door!", width="in m")
+        Table.parse("rooms from build", "door!", width="in m")
 
 
 def test_columns_with_one_meaning_in_several_tables_are_explained_once(monkeypatch):
     monkeypatch.setattr(artifacts, "SHARED", {"door": "a door", "width": "in m"})
-    rooms = Table.parse("rooms", "build", "door! width?:real")
+    rooms = Table.parse("rooms from build", "door! width?:real")
     columns, meanings = "house@ door! width?:real", {"door": "a gate", "house": "a house"}
-    halls = Table.parse("halls", "build or tool extend-it", columns, **meanings)
+    halls = Table.parse("halls from build or tool extend-it", columns, **meanings)
     shared = pages.shared_rows([rooms, halls])
     assert shared == [("width", "real", "in m")]
     heading, _, columns, *lines = pages.lines_of(halls, shared)

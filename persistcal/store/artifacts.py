@@ -99,8 +99,7 @@ SHARED = {
 
 # Truths are the references of checkpoints with other correct answers.
 QUESTIONS = Table.parse(
-    "questions",
-    "prepare_questions, prepare_atlas or prepare_elements",
+    "questions from prepare_questions, prepare_atlas or prepare_elements",
     "dataset@ question_id! index:int split question references:texts any_of:flag category "
     "excluded:flag options?:texts gold?:int truths? group=",
 )
@@ -115,8 +114,7 @@ Contexts = Annotated[pd.DataFrame, CONTEXTS]
 # Split and category are copied from the question that asks for the fact; the split is
 # "unused" if no question does.
 FACTS = Table.parse(
-    "facts",
-    "prepare_atlas or prepare_elements",
+    "facts from prepare_atlas or prepare_elements",
     "dataset@ question_id! relation question answer group weight:real split category",
     relation="such as the country of a city",
     answer="right answer",
@@ -127,8 +125,7 @@ Facts = Annotated[pd.DataFrame, FACTS]
 
 # Beams, samples or options. A user's own answers can lack all numbers.
 BEAMS = Table.parse(
-    "beams",
-    "generate_beams",
+    "beams from generate_beams",
     f"{SPLIT_FILE} question_id! beam!:int text logprob?:real n_tokens?:int "
     "entropy?:real self_certainty?:real margin?:real min_logprob?:real unconditional?:real "
     "stated?",
@@ -145,16 +142,14 @@ BEAMS = Table.parse(
 Beams = Annotated[pd.DataFrame, BEAMS]
 
 CLUSTERS = Table.parse(
-    "clusters",
-    "cluster_answers",
+    "clusters from cluster_answers",
     f"{SPLIT_FILE} question_id! cluster!:int answer probability:real members:texts",
     members="distinct texts of the candidate, best first",
 )
 Clusters = Annotated[pd.DataFrame, CLUSTERS]
 
 ENTAILMENTS = Table.parse(
-    "entailments",
-    "cluster_answers",
+    "entailments from cluster_answers",
     "question! one! other! entailed:flag",
     one="answer that may entail `other`",
     other="answer that may be entailed",
@@ -162,8 +157,7 @@ ENTAILMENTS = Table.parse(
 )
 
 LABELS = Table.parse(
-    "labels",
-    "judge_answers",
+    "labels from judge_answers",
     f"{SPLIT_FILE} question_id! cluster!:int label source",
     source="origin of the label",
 )
@@ -171,8 +165,7 @@ Labels = Annotated[pd.DataFrame, LABELS]
 
 # Labels that users give with their answers
 GIVEN_LABELS = Table.parse(
-    "given_labels",
-    "import_answers",
+    "given_labels from import_answers",
     "dataset@ question_id! answer! label",
     answer="the answer without case and full stops",
 )
@@ -180,15 +173,13 @@ GivenLabels = Annotated[pd.DataFrame, GIVEN_LABELS]
 
 # Imported predictions have neither texts nor probabilities
 ANSWERS = Table.parse(
-    "answers",
-    "judge_answers",
+    "answers from judge_answers",
     f"{SPLIT_FILE} question_id! answer? probability?:real correct:flag",
 )
 Answers = Annotated[pd.DataFrame, ANSWERS]
 
 TRAINING = Table.parse(
-    "training",
-    "train_adapters",
+    "training from train_adapters",
     "model@ dataset@ recipe@ trained_on@ seed@ step!:int loss:real lr:real seconds:real",
     step="optimiser step, from 1",
     loss="binary cross-entropy",
@@ -198,8 +189,7 @@ TRAINING = Table.parse(
 Training = Annotated[pd.DataFrame, TRAINING]
 
 SCORES = Table.parse(
-    "scores",
-    "score_answers",
+    "scores from score_answers",
     f"{CHECKPOINT_FILE} answers@ answers_of! recipe! trained_on! train_dataset! seed!:int "
     "question_id! confidence:real",
     path_columns="model checkpoint dataset recipe answers",
@@ -209,8 +199,7 @@ SCORES = Table.parse(
 Scores = Annotated[pd.DataFrame, SCORES]
 
 VERIFIED = Table.parse(
-    "verified",
-    "score_with_verifier",
+    "verified from score_with_verifier",
     "verifier@ model@ dataset@ checkpoint! question_id! confidence:real",
     verifier="key of `verifiers`",
     confidence="the verifier's probability of yes",
@@ -219,16 +208,14 @@ Verified = Annotated[pd.DataFrame, VERIFIED]
 
 # Replies of a checkpoint to an estimator's questions about the checkpoint's answers
 REPLIES = Table.parse(
-    "replies",
-    "ask_checkpoint or ask_server",
+    "replies from ask_checkpoint or ask_server",
     f"{SPLIT_FILE} estimator@ question_id! sample!:int text",
     sample="number of the reply, from 0",
 )
 Replies = Annotated[pd.DataFrame, REPLIES]
 
 UNSAID = Table.parse(
-    "unsaid",
-    "read_confidences",
+    "unsaid from read_confidences",
     "model@ dataset@ estimator@ checkpoint! answers:int unsaid:int",
     answers="predictions on the test split",
     unsaid="answers without a readable confidence",
@@ -238,16 +225,14 @@ Unsaid = Annotated[pd.DataFrame, UNSAID]
 # The confidence of each answer, without the label. Copied confidences exist for the questions
 # that the other checkpoint answered.
 CONFIDENCES = Table.parse(
-    "confidences",
-    "estimate_confidences, gather_confidences or read_confidences",
+    "confidences from estimate_confidences, gather_confidences or read_confidences",
     "model@ dataset@ estimator@ checkpoint! split! question_id! train_dataset! seed!:int "
     "confidence:real",
 )
 Confidences = Annotated[pd.DataFrame, CONFIDENCES]
 
 PREDICTIONS = Table.parse(
-    "predictions",
-    "join_labels",
+    "predictions from join_labels",
     "model@ dataset@ checkpoint! question_id! train_dataset! estimator! seed!:int "
     "confidence:real correct:flag ask!:int=0 group=",
     path_columns="model dataset estimator",
@@ -261,14 +246,15 @@ Predictions = Annotated[pd.DataFrame, PREDICTIONS]
 SAME_ANSWERS = "questions with two equal answers; missing for predictions"
 COUNTED = "earlier! later! size:int improvement:int regression:int kept:flag same_answers?:int"
 CONTRAST_SETS = Table.parse(
-    "contrast_sets", "collect_results", f"model! dataset! {COUNTED}", same_answers=SAME_ANSWERS
+    "contrast_sets from collect_results",
+    f"model! dataset! {COUNTED}",
+    same_answers=SAME_ANSWERS,
 )
 ContrastSets = Annotated[pd.DataFrame, CONTRAST_SETS]
 
 # The contrast sets that all evaluations of a model and dataset read
 CONTRAST_MEMBERS = Table.parse(
-    "contrast_members",
-    "list_contrast_sets",
+    "contrast_members from list_contrast_sets",
     f"model@ dataset@ {COUNTED} gained:texts lost:texts stayed_wrong:texts stayed_right:texts",
     same_answers=SAME_ANSWERS,
     gained="questions that only the later checkpoint answers correctly, in order",
@@ -279,8 +265,7 @@ CONTRAST_MEMBERS = Table.parse(
 ContrastMembers = Annotated[pd.DataFrame, CONTRAST_MEMBERS]
 
 CONTRAST_QUESTIONS = Table.parse(
-    "contrast_questions",
-    "list_contrast_sets",
+    "contrast_questions from list_contrast_sets",
     "model@ dataset@ earlier! later! question_id! improvement:flag kept:flag earlier_answer? "
     "later_answer?",
     improvement="whether only the later checkpoint is correct, else only the earlier one is",
@@ -291,8 +276,7 @@ ContrastQuestions = Annotated[pd.DataFrame, CONTRAST_QUESTIONS]
 
 # Pairs are empty for the scope full.
 METRICS = Table.parse(
-    "metrics",
-    "evaluate_estimator",
+    "metrics from evaluate_estimator",
     f"{CELL} {MEASURE} seed! value?:real pairs",
     path_columns="model dataset estimator",
 )
@@ -301,8 +285,7 @@ Metrics = Annotated[pd.DataFrame, METRICS]
 # The paper's one-sided test is for the marks in its tables. Simultaneous columns are for all
 # pairs of a block together, so that the best can be chosen from the same data.
 SIGNIFICANCE = Table.parse(
-    "significance",
-    "compare_table",
+    "significance from compare_table",
     f"model! dataset! train_dataset! block! {MEASURE} best! other! difference?:real "
     f"lower_5pct?:real significant?:flag {INTERVAL} p_value?:real p_holm?:real "
     "simultaneous_lower?:real simultaneous_upper?:real p_adjusted?:real in_best_set?:flag "
@@ -322,8 +305,7 @@ SIGNIFICANCE = Table.parse(
 Significance = Annotated[pd.DataFrame, SIGNIFICANCE]
 
 REPLICATES = Table.parse(
-    "replicates",
-    "evaluate_estimator",
+    "replicates from evaluate_estimator",
     f"model@ dataset@ train_dataset! estimator! {MEASURE} value?:real replicates:reals "
     "claims:reals probes:reals improvement?:int regression?:int drawn seeds:ints by_seed:reals "
     "noise?:real n_effective:real",
@@ -344,8 +326,7 @@ Replicates = Annotated[pd.DataFrame, REPLICATES]
 # SmoothECE has no interval. The noise floor is the mean SmoothECE of labels that are drawn from
 # the confidences.
 INTERVALS = Table.parse(
-    "intervals",
-    "evaluate_estimator",
+    "intervals from evaluate_estimator",
     f"{CELL} {MEASURE} value?:real {INTERVAL} {OVER_SEEDS} improvement?:int regression?:int "
     "noise_floor?:real p_calibrated?:real",
     path_columns="model dataset estimator",
@@ -357,8 +338,7 @@ INTERVALS = Table.parse(
 Intervals = Annotated[pd.DataFrame, INTERVALS]
 
 CLAIMS = Table.parse(
-    "claims",
-    "make_claims",
+    "claims from make_claims",
     f"{CELL} asks! metric! value?:real {INTERVAL} simultaneous_lower?:real "
     "simultaneous_upper?:real n_compared:int n_seeds:int halvings:int improvement?:int "
     "regression?:int other_improvement?:int other_regression?:int left_out:int repeated:int "
@@ -394,8 +374,7 @@ Claims = Annotated[pd.DataFrame, CLAIMS]
 
 # Claims about confidences that have no information about the change
 PLACEBOS = Table.parse(
-    "placebos",
-    "make_claims",
+    "placebos from make_claims",
     "model! dataset! train_dataset! estimator! placebo! earned:real",
     path_columns="model dataset",
     placebo=(
@@ -408,8 +387,7 @@ Placebos = Annotated[pd.DataFrame, PLACEBOS]
 
 # Holm's correction covers all pairs of a model, or all pairs of two models.
 STATES = Table.parse(
-    "states",
-    "compare_study",
+    "states from compare_study",
     "model! other_model! dataset! earlier! later! estimator! metric! seed! "
     f"earlier_value?:real later_value?:real difference?:real {INTERVAL} p_value?:real "
     "p_holm?:real",
@@ -423,8 +401,7 @@ STATES = Table.parse(
 States = Annotated[pd.DataFrame, STATES]
 
 TRENDS = Table.parse(
-    "trends",
-    "compare_study",
+    "trends from compare_study",
     f"model! dataset! estimator! metric! seed! n_checkpoints:int slope?:real {INTERVAL} "
     "p_value?:real",
     path_columns="dataset",
@@ -440,8 +417,7 @@ AT_THRESHOLD = (
     "model! dataset! earlier! later! train_dataset! estimator! seed!:int target!:real"
 )
 THRESHOLDS = Table.parse(
-    "thresholds",
-    "compare_study",
+    "thresholds from compare_study",
     f"{AT_THRESHOLD} delta:real n_questions:int threshold?:real verdict labels_to_decide?:real "
     "least_abstention?:real confident_regressions?:int "
     "earlier_answered?:int earlier_correct?:int earlier_precision?:real earlier_coverage?:real "
@@ -481,8 +457,7 @@ Thresholds = Annotated[pd.DataFrame, THRESHOLDS]
 
 # The verdict on the first and the last compared checkpoint, a row per question
 FINDINGS = Table.parse(
-    "findings",
-    "make_findings",
+    "findings from make_findings",
     "model! dataset! earlier! later! slice! train_dataset! estimator! question! baseline:flag "
     "mark word value?:real lower?:real upper?:real basis next evidence",
     path_columns="model dataset",
@@ -505,8 +480,7 @@ Findings = Annotated[pd.DataFrame, FINDINGS]
 
 # Selective prediction on all questions of a checkpoint
 SELECTIVE = Table.parse(
-    "selective",
-    "compare_study",
+    "selective from compare_study",
     "model! dataset! checkpoint! train_dataset! estimator! seed!:int metric! value?:real",
     metric="aurc, augrc or prr",
 )
@@ -514,8 +488,7 @@ Selective = Annotated[pd.DataFrame, SELECTIVE]
 
 # Thresholds that sheets of labels certify, by the size of a sheet
 LABEL_CURVE = Table.parse(
-    "label_curve",
-    "persistcal label-curve",
+    "label_curve from persistcal label-curve",
     "n_labels!:int n_sheets:int target:real threshold?:real precision?:real "
     "coverage?:real certified:real below_target:real",
     n_labels="answers of the later checkpoint that are labelled",
@@ -529,8 +502,7 @@ LABEL_CURVE = Table.parse(
 
 # Thresholds that the labels of one sheet certify, at each look
 LOOKS = Table.parse(
-    "looks",
-    "persistcal threshold --labels",
+    "looks from persistcal threshold --labels",
     "model! dataset! checkpoint! estimator! drawn_from! n_labels!:int planned:flag level:real "
     "n_correct:int target!:real delta!:real error_so_far:real n_answers:int threshold?:real "
     "coverage?:real",
@@ -547,8 +519,7 @@ LOOKS = Table.parse(
 )
 
 THRESHOLD_CELLS = Table.parse(
-    "threshold_cells",
-    "compare_study",
+    "threshold_cells from compare_study",
     f"{AT_THRESHOLD} answered! earlier_correct!:flag later_correct!:flag n_questions:int",
     answered="which answers are above the threshold: both, earlier, later or neither",
     earlier_correct="whether this answer is correct",
@@ -558,8 +529,7 @@ ThresholdCells = Annotated[pd.DataFrame, THRESHOLD_CELLS]
 
 # Questions that both checkpoints answer above the threshold and only the earlier correctly
 CONFIDENT_REGRESSIONS = Table.parse(
-    "confident_regressions",
-    "compare_study",
+    "confident_regressions from compare_study",
     f"{AT_THRESHOLD} question_id! earlier_confidence:real later_confidence:real "
     "earlier_answer? later_answer?",
     earlier_confidence="confidence in this answer",
@@ -570,13 +540,13 @@ CONFIDENT_REGRESSIONS = Table.parse(
 ConfidentRegressions = Annotated[pd.DataFrame, CONFIDENT_REGRESSIONS]
 
 ACCURACIES = Table.parse(
-    "accuracies", "compute_accuracies", "model! checkpoint! dataset! split accuracy:real n:int"
+    "accuracies from compute_accuracies",
+    "model! checkpoint! dataset! split accuracy:real n:int",
 )
 Accuracies = Annotated[pd.DataFrame, ACCURACIES]
 
 PAPER_COMPARISON = Table.parse(
-    "paper_comparison",
-    "compare_with_paper",
+    "paper_comparison from compare_with_paper",
     f"table! {CELL} {MEASURE} ours?:real paper:real difference?:real lower?:real "
     "upper?:real inside?:flag bold?:flag paper_bold:flag underline?:flag "
     "paper_underline:flag settings",
@@ -596,8 +566,7 @@ PAPER_COMPARISON = Table.parse(
 PaperComparison = Annotated[pd.DataFrame, PAPER_COMPARISON]
 
 PAPER_NUMBERS = Table.parse(
-    "paper_numbers",
-    "compare_with_paper",
+    "paper_numbers from compare_with_paper",
     "quantity! model! dataset! item! ours?:real paper:real difference?:real same?:flag",
     quantity="what is printed, such as the size of a contrast set",
     item="pair of checkpoints, checkpoint or layer",
@@ -610,24 +579,21 @@ PaperNumbers = Annotated[pd.DataFrame, PAPER_NUMBERS]
 
 # The checkpoint's weights score its own answers; values are means over seeds.
 TRANSFER = Table.parse(
-    "transfer",
-    "measure_transfer",
+    "transfer from measure_transfer",
     "model! dataset! recipe! trained_on! checkpoint! auc?:real n:int",
     auc="AUC on all questions",
 )
 Transfer = Annotated[pd.DataFrame, TRANSFER]
 
 VARIANCES = Table.parse(
-    "variances",
-    "measure_variance",
+    "variances from measure_variance",
     f"{CHECKPOINT_FILE} question_id! layer!:int variance:real",
     variance="variance over seeds, summed over hidden units",
 )
 Variances = Annotated[pd.DataFrame, VARIANCES]
 
 CORRELATIONS = Table.parse(
-    "correlations",
-    "correlate_variance",
+    "correlations from correlate_variance",
     "model! dataset! layer!:int mean_rho?:real median_rho?:real n:int",
     mean_rho=CORRELATED,
     median_rho=CORRELATED,
@@ -635,8 +601,7 @@ CORRELATIONS = Table.parse(
 Correlations = Annotated[pd.DataFrame, CORRELATIONS]
 
 CONFOUNDS = Table.parse(
-    "confounds",
-    "measure_confounds",
+    "confounds from measure_confounds",
     f"model! dataset! attribute! n_groups:int delta0_balanced?:real {INTERVAL} "
     "contrast_auc?:real full_auc?:real",
     attribute="attribute of the question or answer",
@@ -649,8 +614,7 @@ Confounds = Annotated[pd.DataFrame, CONFOUNDS]
 
 # The value, conditioned by odds, can be undefined, for example without regressions.
 PAIRS = Table.parse(
-    "pairs",
-    "compare_study",
+    "pairs from compare_study",
     f"{CELL} earlier! later! distance:int size:int improvement:int regression:int kept:flag "
     "metric! value?:real",
     distance="positions between the checkpoints, from 1",
@@ -659,8 +623,7 @@ Pairs = Annotated[pd.DataFrame, PAIRS]
 
 # Values are conditioned by odds.
 CHANGES = Table.parse(
-    "changes",
-    "compare_study",
+    "changes from compare_study",
     "model! dataset! change! train_dataset! estimator! n_pairs:int questions:int "
     "improvement:int regression:int lost_before?:real lost_after?:real metric! value?:real "
     f"{INTERVAL} {OVER_SEEDS} control control_model beyond_control?:real "
@@ -691,8 +654,7 @@ CHANGES = Table.parse(
 Changes = Annotated[pd.DataFrame, CHANGES]
 
 MIN_CONTRAST = Table.parse(
-    "min_contrast",
-    "compare_study",
+    "min_contrast from compare_study",
     f"{CELL} metric! min_contrast!:int improvement:int regression:int kept pairs "
     "value?:real chosen:flag",
     min_contrast="smallest size of a kept contrast set",
@@ -705,8 +667,7 @@ MinContrast = Annotated[pd.DataFrame, MIN_CONTRAST]
 
 # Values are conditioned by odds.
 SUBSETS = Table.parse(
-    "subsets",
-    "measure_subsets",
+    "subsets from measure_subsets",
     "model@ dataset@ by! group! n_answers:int accuracy:real n_contrast:int improvement:int "
     "regression:int flips?:real train_dataset! estimator! scope! metric! value?:real",
     by="kind of groups, such as margin or category",
@@ -718,8 +679,7 @@ SUBSETS = Table.parse(
 Subsets = Annotated[pd.DataFrame, SUBSETS]
 
 AGREEMENTS = Table.parse(
-    "agreements",
-    "measure_agreement",
+    "agreements from measure_agreement",
     "model! dataset! first! second! category! known:int gone_first:int gone_second:int "
     "gone_both:int kappa?:real",
     first="the two checkpoints",
@@ -734,8 +694,7 @@ Agreements = Annotated[pd.DataFrame, AGREEMENTS]
 
 # On the questions in a kept contrast set
 HEADROOM = Table.parse(
-    "headroom",
-    "measure_headroom",
+    "headroom from measure_headroom",
     f"model! dataset! headroom?:real {INTERVAL} error_rate?:real n_answered:int n:int",
     headroom="contrast AUC of the oracle minus the verifier's",
     error_rate="share of wrong answers of the verifier's backbone",
@@ -744,8 +703,7 @@ HEADROOM = Table.parse(
 Headroom = Annotated[pd.DataFrame, HEADROOM]
 
 WEIGHT_SIMILARITIES = Table.parse(
-    "weight_similarities",
-    "compare_weights",
+    "weight_similarities from compare_weights",
     "model! earlier! later! cosine:real n_weights:int",
     cosine="cosine of the weights as vectors",
     n_weights="number of compared weights",
@@ -753,8 +711,7 @@ WEIGHT_SIMILARITIES = Table.parse(
 WeightSimilarities = Annotated[pd.DataFrame, WEIGHT_SIMILARITIES]
 
 AUDIT_AGREEMENTS = Table.parse(
-    "audit_agreements",
-    "summarise_audit",
+    "audit_agreements from summarise_audit",
     "group! measure! count:int n:int share?:real lower?:real upper?:real kappa?:real",
     group="contrast, non_contrast or all",
     measure="counted property",
@@ -767,8 +724,7 @@ AUDIT_AGREEMENTS = Table.parse(
 AuditAgreements = Annotated[pd.DataFrame, AUDIT_AGREEMENTS]
 
 CORRECTIONS = Table.parse(
-    "corrections",
-    "correct_results",
+    "corrections from correct_results",
     "model! dataset! earlier! later! train_dataset! estimator! metric! judged?:real "
     f"corrected?:real {INTERVAL} n_questions:int n_audited:int",
     metric=(
@@ -782,8 +738,7 @@ CORRECTIONS = Table.parse(
 Corrections = Annotated[pd.DataFrame, CORRECTIONS]
 
 MISSING = Table.parse(
-    "missing",
-    "import_release",
+    "missing from import_release",
     "model! dataset! estimator! checkpoint! path!",
     path="missing file of the archive",
 )

@@ -60,19 +60,20 @@ class Table(NamedTuple):
 
     @classmethod
     def parse(
-        cls, name: str, rule: str, columns: str, /, *, path_columns: str = "", **meanings: str
+        cls, made: str, columns: str, /, *, path_columns: str = "", **meanings: str
     ) -> "Table":
-        """Return a table from a text that describes its columns.
+        """Return a table from its name and rule, `made`, and a text that describes its columns.
 
         A column is a name, then ``@`` if it has one value per file, ``!`` if it belongs to the
         key or ``?`` if values can be missing, then a colon and a name in `TYPES` unless it is
         text. ``=`` and a whole number, or nothing for an empty text, is the value of a column
         that a frame can lack. `meanings` explain columns, with unit or range.
 
-        >>> table = Table.parse("labels", "judge", "model@ id! n!:int label share?:real")
+        >>> table = Table.parse("labels from judge", "model@ id! n!:int label share?:real")
         >>> table.file_columns, table.key, table.schema.types[1], table.schema.names[-1]
         (('model',), ('id', 'n'), DataType(int64), 'share')
         """
+        name, _, rule = made.partition(" from ")
         described = re.findall(r"(\w+)([@!?]?):?(\w*)(=\d*)?", columns)
         fields = [
             pa.field(column, TYPES[kind or "text"], nullable=mark == "?")
@@ -94,7 +95,7 @@ class Table(NamedTuple):
     def fill(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return `frame` with the defaults of the columns that it lacks.
 
-        >>> table = Table.parse("asks", "ask", "question_id! ask!:int=0 group=")
+        >>> table = Table.parse("asks from ask", "question_id! ask!:int=0 group=")
         >>> table.fill(pd.DataFrame({"question_id": ["q1"]})).to_dict("records")
         [{'question_id': 'q1', 'ask': 0, 'group': ''}]
         """
