@@ -11,8 +11,8 @@ needs no assumption about the questions that updates share. The mean over update
 random-effects mean with Paule and Mandel's variance and Hartung and Knapp's interval.
 """
 
-import argparse
 import re
+import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from itertools import combinations
@@ -444,16 +444,9 @@ def draw(table: pd.DataFrame, file: Path) -> None:
 
 def main() -> None:
     """Read the files, and write the results, the tables and the picture."""
-    parser = argparse.ArgumentParser(
-        prog="python -m reproduce.real_updates", description=__doc__
-    )
-    parser.add_argument("answers", type=Path, help="verbalised_mmlu.csv.gz")
-    parser.add_argument("tuned", type=Path, help="tuned_for_confidence.csv")
-    parser.add_argument("triple", type=Path, help="tuned_and_shuffled.csv")
-    files = parser.parse_args()
-    answers, tuned = read_answers(files.answers), pd.read_csv(files.tuned)
+    path, *others = map(Path, sys.argv[1:])
+    answers, (tuned, triple) = read_answers(path), map(pd.read_csv, others)
     earlier, later = tuned["checkpoint"].unique()
-    triple = pd.read_csv(files.triple)
     of_triple = [
         PublishedUpdate(label, versions, triple[triple["checkpoint"].isin(versions)])
         for label, versions in TRIPLE.items()

@@ -301,11 +301,8 @@ class StudyConfidences(StudyAnswers):
         posthoc = self.config["estimators"][estimator].get("posthoc")
         recipe = self.recipe_of(estimator) or estimator
         train = [Scores(c, recipe, "train") for c in (self.earlier(model) if posthoc else [])]
-        used = [
-            self.scores_used(model, estimator, c, split)[0]
-            for split in self.splits_rated(estimator)
-            for c in self.evaluation(model)
-        ]
+        sources = self.score_sources(model, estimator)
+        used = [Scores(row["scored_at"], recipe, row["answers"]) for row in sources]
         return list(dict.fromkeys([*train, *used]))
 
     def score_sources(self, model: str, estimator: str) -> list[dict[str, str]]:

@@ -378,9 +378,7 @@ class Inputs:
         entry = self.config["estimators"][estimator]
         read: dict[str, Any] = {"questions": self.paths.questions.format(dataset=dataset)}
         if entry.get("reads_weights"):
-            names = self.study.checkpoints_read(model, estimator)
-            if checkpoint:
-                names = self.study.checkpoints_read(model, estimator, checkpoint)
+            names = self.study.checkpoints_read(model, estimator, checkpoint)
             if rater := self.study.rater(model, estimator):
                 names = list(dict.fromkeys([*names, rater]))
             read["questions"] = self.questions_of_each(model, names, dataset)
@@ -415,12 +413,31 @@ class Inputs:
         fields = (["question"], optional) if "asks" in entry else RATED
         return self.read_prompt(entry["prompt"], f"estimators.{estimator}.prompt", fields)
 
-    def estimation(self, model: str, dataset: str, estimator: str) -> Config:
-        """Return the config of an estimator, as its function needs it."""
-        entry = self.config["estimators"][estimator]
+    def estimation(
+        self,
+        model: str,
+        dataset: str,
+        estimator: str,
+        checkpoint: str = "",
+        answers: str = "own",
+    ) -> Config:
+        """Return the settings of a job that rates the answers of all checkpoints, or of one."""
+        study, entry = self.study, self.config["estimators"][estimator]
         settings = {key: entry[key] for key in UNCHANGED_KEYS if key in entry}
-        if rater := self.study.rater(model, estimator):
+        if rater := study.rater(model, estimator):
             settings |= {"rater": rater, "few_shot": self.few_shot(model, rater, dataset)}
+        read = study.checkpoints_read(model, estimator, checkpoint)
+        earlier = study.earlier(model)
+        settings |= {
+            "read": read,
+            "earlier": [name for name in earlier if name in read] if checkpoint else earlier,
+            "evaluation": [checkpoint] if checkpoint else study.evaluation(model),
+        }
+        if checkpoint:
+            settings["split"] = split_scored(answers)
+        else:
+            settings["further_asks"] = list(study.splits_rated(estimator))[1:]
+            settings["posthoc"] = entry.get("posthoc")
         return {
             "estimator": estimator,
             "function": entry["function"],
@@ -431,30 +448,6 @@ class Inputs:
             "sampled": self.config["decoding"]["strategy"] == "sample",
             "prompt": self.estimator_prompt(estimator),
             **settings,
-        }
-
-    def estimation_of_all(self, model: str, dataset: str, estimator: str) -> Config:
-        """Return the settings of a job that rates the answers of all checkpoints."""
-        return {
-            **self.estimation(model, dataset, estimator),
-            "read": self.study.checkpoints_read(model, estimator),
-            "earlier": self.study.earlier(model),
-            "evaluation": self.study.evaluation(model),
-            "further_asks": list(self.study.splits_rated(estimator))[1:],
-            "posthoc": self.config["estimators"][estimator].get("posthoc"),
-        }
-
-    def estimation_of_one(
-        self, model: str, checkpoint: str, dataset: str, estimator: str, answers: str
-    ) -> Config:
-        """Return the settings of a job that rates the answers of one checkpoint."""
-        read = self.study.checkpoints_read(model, estimator, checkpoint)
-        return {
-            **self.estimation(model, dataset, estimator),
-            "read": read,
-            "earlier": [name for name in read if name in self.study.earlier(model)],
-            "evaluation": [checkpoint],
-            "split": split_scored(answers),
         }
 
     def asking(self, model: str, checkpoint: str, estimator: str) -> Config:

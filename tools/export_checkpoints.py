@@ -5,9 +5,9 @@
 files. `make pretrain` calls it; `config/atlas.yaml` reads such a folder.
 """
 
-import argparse
 import json
 import shutil
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -67,15 +67,5 @@ def export(results: Path, folder: Path) -> None:
     write_whole(folder / SUMS, "".join(lines))
 
 
-def main() -> None:
-    """Read the two folders from the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("results", type=Path)
-    parser.add_argument("folder", type=Path)
-    arguments = parser.parse_args()
-    export(arguments.results, arguments.folder)
-    print(f"{arguments.folder}: checkpoints in float16")
-
-
 if __name__ == "__main__":
-    main()
+    export(*map(Path, sys.argv[1:]))

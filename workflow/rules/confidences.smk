@@ -132,7 +132,7 @@ rule rate_at_checkpoint:
     resources:
         **ON_GPU,
     params:
-        estimation=settings_of_job(inputs.estimation_of_one),
+        estimation=settings_of_job(inputs.estimation),
         code=settings_of_job(inputs.estimator_digest),
     script:
         "../scripts/confidences/rate_at_checkpoint.py"
@@ -212,7 +212,7 @@ rule estimate_confidences:
     resources:
         **ON_GPU,
     params:
-        estimation=settings_of_job(inputs.estimation_of_all),
+        estimation=settings_of_job(inputs.estimation),
         code=settings_of_job(inputs.estimator_digest),
     script:
         "../scripts/confidences/estimate_confidences.py"
@@ -229,7 +229,7 @@ rule read_confidences:
     wildcard_constraints:
         estimator=one_of(VERBAL),
     params:
-        estimation=settings_of_job(inputs.estimation_of_all),
+        estimation=settings_of_job(inputs.estimation),
         code=settings_of_job(inputs.estimator_digest),
     script:
         "../scripts/confidences/read_confidences.py"
