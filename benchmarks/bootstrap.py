@@ -166,7 +166,11 @@ def obvious_replicate(seed: int, size: SignificanceSize) -> tuple[float, float]:
             )
             label = np.concatenate([~improved, improved]).astype(int)
             pooled = np.concatenate([earlier, later])
-            gap, sign = conditioned.gap[at], conditioned.sign[at]
+            direction = np.where(improved, 1.0, -1.0)
+            gap, sign = (
+                direction * (later - earlier),
+                direction * np.sign(conditioned.change[at]),
+            )
             for metric, value in {
                 "auc": roc_auc_score(label, pooled),
                 "brier": brier_score_loss(label, pooled),

@@ -64,7 +64,7 @@ def compare(folder: Path) -> pd.DataFrame:
     rows: list[tuple[str, float, float, float, bool]] = []
     for metric, key in METRICS.items():
         of = drawn[key]
-        names = [name for _, name in of.members]
+        names = [name for _, name in of.samples]
         ends = np.percentile(of.draws, [2.5, 97.5], axis=1).T
         for name, value, (low, high) in zip(names, of.values, ends, strict=True):
             rows.append((f"{name}.{metric}", value, low, high, False))

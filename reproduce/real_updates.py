@@ -228,7 +228,7 @@ def of_unrelated_models(answers: pd.DataFrame) -> dict[str, float]:
             [of.pair.rows.gained, of.pair.rows.stayed_wrong],
             [of.pair.rows.stayed_right, of.pair.rows.lost],
         )
-        moved = change_of_ranks(run.before, run.after)
+        moved = change_of_ranks(*run.ends)
         gained, lost = (auc_of(moved[a], moved[b]) for a, b in pooled)
         n_gained = of.pair.counts.gained
         area = auc_of(run.change[:n_gained], run.change[n_gained:])

@@ -60,7 +60,8 @@ def headroom(replicates: Replicates, *, dataset: str, verifier: str, oracle: str
     questions, as in the released code.
     """
     of = replicates[MetricKey("odds", "contrast", "auc")]
-    better, worse = (of.members.index((dataset, name)) for name in (oracle, verifier))
+    members = list(of.samples)
+    better, worse = (members.index((dataset, name)) for name in (oracle, verifier))
     observed, drawn = of.values, of.stratified
     low, high = np.quantile(drawn[better] - drawn[worse], [0.025, 0.975])
     return Bounds(float(observed[better] - observed[worse]), float(low), float(high))

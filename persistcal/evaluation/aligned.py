@@ -41,6 +41,7 @@ from persistcal.evaluation.predictions import (
 )
 from persistcal.evaluation.settings import Conditioning, EvaluationSettings, Member
 from persistcal.store.artifacts import CONTRAST_QUESTIONS, empty
+from persistcal.store.tables import select_rows
 
 DECIMALS = 12
 USUAL = EvaluationSettings()
@@ -251,7 +252,7 @@ def align_subjects(
             settings[dataset],
             members=None
             if members is None
-            else members[(members[SUBJECT] == (model, dataset)).all(axis=1)],
+            else select_rows(members, {"model": model, "dataset": dataset}),
             files=[list(dict.fromkeys(_members(rows))) for rows in frames],
         )
         for (model, dataset), frames in by_subject.items()
@@ -412,28 +413,6 @@ def name_state(model: str, checkpoint: str) -> str:
     return f"{model}{SEPARATOR}{checkpoint}"
 
 
-class LabelledAnswers(NamedTuple):
-    """Labels, (n_checkpoints, n_questions), the questions' ids, and the contrast sets."""
-
-    correct: NDArray[np.int8]
-    questions: NDArray[np.object_]
-    sets: list[ContrastSet]
-
-
-def align_answers(
-    answers: Mapping[str, pd.DataFrame], settings: EvaluationSettings
-) -> LabelledAnswers:
-    """Align labelled answers without predictions, by checkpoint, earliest first.
-
-    `answers` have columns question_id and correct. A question without a row was not answered.
-    """
-    columns = [table.set_index("question_id")["correct"] for table in answers.values()]
-    together = pd.concat(columns, axis=1, keys=list(answers)).sort_index()
-    correct = together.astype("Int8").fillna(ABSENT).to_numpy(np.int8).T
-    sets = contrast_sets(correct, list(answers), settings)
-    return LabelledAnswers(correct, together.index.to_numpy(object), sets)
-
-
 class ContrastTables(NamedTuple):
     """The tables CONTRAST_MEMBERS and CONTRAST_QUESTIONS of one model and dataset."""
 
@@ -450,7 +429,11 @@ def list_sets(
     questions are listed, too.
     """
     by_checkpoint = {name: answers[answers["checkpoint"] == name] for name in checkpoints}
-    _, ids, sets = align_answers(by_checkpoint, settings)
+    labels = [rows.set_index("question_id")["correct"] for rows in by_checkpoint.values()]
+    together = pd.concat(labels, axis=1, keys=checkpoints).sort_index()
+    ids = together.index.to_numpy(object)
+    correct = together.astype("Int8").fillna(ABSENT).to_numpy(np.int8).T
+    sets = contrast_sets(correct, checkpoints, settings)
     texts = {
         name: rows.set_index("question_id")["answer"] for name, rows in by_checkpoint.items()
     }

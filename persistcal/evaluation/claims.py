@@ -214,7 +214,7 @@ def make_claims(
         once = CONTROL
     metrics = statistics_of_change()
     of_change = {name: replicates[MetricKey("odds", "contrast", name)] for name in metrics}
-    members = of_change[metrics[0]].members
+    members = list(of_change[metrics[0]].samples)
     asked: list[AskedEstimator] = []
     for member in members:
         own = {name: of.samples[member] for name, of in of_change.items()}

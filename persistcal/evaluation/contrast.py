@@ -263,26 +263,11 @@ class OnContrastSet(NamedTuple):
     stated: Array = np.empty((0, 0))
 
     @property
-    def before(self) -> Array:
-        """The earlier checkpoint's confidence in each of `pair.every`."""
+    def ends(self) -> tuple[Array, Array]:
+        """The confidences of both checkpoints in each of `pair.every`."""
         assert self.pair
-        return self.stated[self.pair.earlier, self.pair.every]
-
-    @property
-    def after(self) -> Array:
-        """The later checkpoint's confidence in each of `pair.every`."""
-        assert self.pair
-        return self.stated[self.pair.later, self.pair.every]
-
-    @property
-    def sign(self) -> Array:
-        """Return 1 if the confidence follows the change, −1 if it moves against it, else 0."""
-        return np.where(self.improvement, 1.0, -1.0) * np.sign(self.change)
-
-    @property
-    def gap(self) -> Array:
-        """Conditioned confidence in the correct answer minus that in the incorrect answer."""
-        return np.where(self.improvement, 1.0, -1.0) * (self.later - self.earlier)
+        earlier, later = self.stated[[[self.pair.earlier], [self.pair.later]], self.pair.every]
+        return earlier, later
 
 
 class Conditioned(NamedTuple):

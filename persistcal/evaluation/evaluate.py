@@ -16,7 +16,6 @@ from persistcal.evaluation.draws import Component, Counts
 from persistcal.evaluation.metrics.registry import (
     METRICS,
     Mean,
-    Metric,
     MetricKey,
     Scope,
     names,
@@ -88,7 +87,9 @@ def compute(
     metrics = {name: METRICS[name] for name in names(scope) if name in chosen}
     values = {
         name: np.array(
-            in_threads(partial(_value, metric, scope, weights), runs, size=weights.size)
+            in_threads(
+                partial(getattr(metric, scope), weights=weights), runs, size=weights.size
+            )
         )
         for name, metric in metrics.items()
         if not isinstance(metric, Mean)
@@ -103,10 +104,6 @@ def compute(
             averages = mean_gap(rows, weights=weights)
         values |= zip(alike, np.split(averages, len(alike)), strict=True)
     return {name: values[name] for name in metrics}
-
-
-def _value(metric: Metric, scope: Scope, weights: NDArray, run: Any) -> Array:  # noqa: ANN401
-    return np.asarray(getattr(metric, scope)(run, weights))
 
 
 def defining(metric: str, sets: Sequence[ContrastSet]) -> list[int]:

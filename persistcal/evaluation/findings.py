@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from persistcal.evaluation import claims as words
-from persistcal.evaluation.aligned import DECIMALS, Aligned, Subject
+from persistcal.evaluation.aligned import DECIMALS, MEMBER, Aligned, Subject
 from persistcal.evaluation.contrast import ContrastSet
 from persistcal.evaluation.predictions import ABSENT, AnswerArrays
 from persistcal.evaluation.proportions import clustered_reach, compare_accuracies
@@ -31,6 +31,7 @@ from persistcal.evaluation.samples import LEVEL
 from persistcal.evaluation.settings import MARGINS, EvaluationSettings, Member
 from persistcal.evaluation.thresholds import BROKEN, KEPT, UNDECIDED, rank_verdicts
 from persistcal.store import artifacts
+from persistcal.store.tables import select_rows
 
 YES, NO, OPEN, NONE = "yes", "no", "open", "none"  # marks
 WITH_LABELS = "with the labels"  # a mark: shown, if no answer flips by itself
@@ -109,18 +110,13 @@ def make_findings(
         pair = dict(
             zip(("earlier", "later"), (answers.checkpoints[k] for k in update), strict=True)
         )
-        of_pair = [_of(table, {**place, **pair}) for table in (states, thresholds)]
-        found = about_update(
-            answers, sets, update, settings[dataset], _of(claims, place), of_pair
-        )
+        of_pair = [select_rows(table, {**place, **pair}) for table in (states, thresholds)]
+        of_subject = select_rows(claims, place)
+        found = about_update(answers, sets, update, settings[dataset], of_subject, of_pair)
         tables.append(pd.DataFrame(found).assign(**place, **pair, slice=""))
     if not tables:
         return artifacts.empty(artifacts.FINDINGS)
     return pd.concat(tables, ignore_index=True)[artifacts.FINDINGS.schema.names]
-
-
-def _of(rows: pd.DataFrame, about: Mapping[str, str]) -> pd.DataFrame:
-    return rows[(rows[[*about]] == [*about.values()]).all(axis=1)]
 
 
 def find_update(
@@ -163,8 +159,8 @@ def about_update(
     has_common, constant = accuracy.mark != NONE, find_constant(answers, update)
     n_compared = max(1, sum(not same for same in constant.values()))
     for member, runs in answers.estimators.items():
-        is_member = (claims[["train_dataset", "estimator"]] == list(member)).all(axis=1)
-        rows_of_claim = claims[is_member & claims["word"].ne("")].to_dict("records")
+        of_member = select_rows(claims, dict(zip(MEMBER, member, strict=True)))
+        rows_of_claim = of_member[of_member["word"].ne("")].to_dict("records")
         claim: Claim = {str(row["metric"]): row for row in rows_of_claim}
         moves = shared | (_moves(runs, ends, update) if has_common else {})
         n_seeds = answers.n_seeds(member)

@@ -35,6 +35,7 @@ above in at most 1 % of studies.
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -89,7 +90,8 @@ EQUIVALENT = 0.05  # an interval of *moved* within ½ ± this shows that nothing
 # The statistics that a replaced later or earlier confidence changes, fastest first
 NEW = ("knows_changed", "knows", "moved")
 OLD = ("knew_changed", "knew", "moved")
-Replaced = Callable[[int, Array, Array], tuple[Array, Array]]
+# Takes the number of a set and the confidences of both checkpoints in it
+Replacement = Callable[[int, Array, Array], tuple[Array, Array]]
 
 
 def sample_knowledge(sets: Sequence[RatedSet], bootstrap: Bootstrap) -> dict[str, Samples]:
@@ -108,7 +110,7 @@ def sample_knowledge(sets: Sequence[RatedSet], bootstrap: Bootstrap) -> dict[str
             name: [
                 Influence.mean(
                     [
-                        influence_of(name, rated, counts, groups, *_ends(rated, run))
+                        influence_of(name, rated, counts, groups, *rated.runs[run].ends)
                         for rated, counts in zip(sets, strata, strict=True)
                     ]
                 )
@@ -132,10 +134,6 @@ def _fewest(sets: Sequence[RatedSet], strata: Sequence[Mapping[str, int]]) -> fl
         place = rated.pair.earlier, rated.pair.later
         by_pair.setdefault(place, []).append(list(counts.values()))
     return min(float(np.mean(counts, axis=0).min()) for counts in by_pair.values())
-
-
-def _ends(rated: RatedSet, run: int) -> tuple[Array, Array]:
-    return rated.runs[run].before, rated.runs[run].after
 
 
 def _count_groups(rated: RatedSet, groups: NDArray[np.intp]) -> dict[str, int]:
@@ -220,60 +218,56 @@ def placebo_shares(
         )
     ]
 
-    def is_earned(runs: Sequence[int], replaced: Replaced, names: Sequence[str]) -> bool:
+    def is_earned(
+        runs: Sequence[int], names: Sequence[str], replace: Replacement | None = None
+    ) -> bool:
         """Return whether the statistics are all above chance; the first failure ends it."""
-        return all(
-            Influence.mean(
-                [
-                    influence_of(name, rated, counts, groups, *replaced(k, *_ends(rated, run)))
-                    for k, (rated, counts) in enumerate(zip(sets, strata, strict=True))
-                    for run in runs
-                ]
-            ).lower(groups, level)
-            > CHANCE
-            for name in names
-        )
+        for name in names:
+            influences = []
+            for k, (rated, counts) in enumerate(zip(sets, strata, strict=True)):
+                for run in runs:
+                    ends = rated.runs[run].ends
+                    ends = replace(k, *ends) if replace else ends
+                    influences.append(influence_of(name, rated, counts, groups, *ends))
+            if Influence.mean(influences).lower(groups, level) <= CHANCE:
+                return False
+        return True
 
-    made = {}
+    shares_by_member = {}
     for member, runs in answers.rows.items():
-        keeps = {
-            LATER: is_earned(runs, _as_it_is, KNEW),
-            EARLIER: is_earned(runs, _as_it_is, KNOWS),
+        knew, knows = is_earned(runs, KNEW), is_earned(runs, KNOWS)
+        by_mean = knew and is_earned(
+            runs, NEW, lambda _, a, b: (a, ranks(a).middle + ranks(b).middle)
+        )
+        by_scale = knew and is_earned(runs, NEW, lambda _, a, b: (a, _on_scale(a, b)))
+        by_later = [
+            knew and is_earned(runs, NEW, partial(_shuffle, LATER, order)) for order in orders
+        ]
+        by_earlier = [
+            knows and is_earned(runs, OLD, partial(_shuffle, EARLIER, order))
+            for order in orders
+        ]
+        shares_by_member[member] = {
+            MEAN_RANK: float(by_mean),
+            SAME_SCALE: float(by_scale),
+            LATER: sum(by_later) / N_SHUFFLES,
+            EARLIER: sum(by_earlier) / N_SHUFFLES,
         }
-        shares = {
-            name: float(keeps[LATER] and is_earned(runs, replaced, NEW))
-            for name, replaced in (
-                (MEAN_RANK, lambda _, a, b: (a, ranks(a).middle + ranks(b).middle)),
-                (SAME_SCALE, _same_scale),
-            )
-        }
-        for name, needed in ((LATER, NEW), (EARLIER, OLD)):
-            earned = (
-                keeps[name] and is_earned(runs, _shuffle(name, order), needed)
-                for order in orders
-            )
-            shares[name] = sum(earned) / N_SHUFFLES
-        made[member] = shares
-    return made
+    return shares_by_member
 
 
-def _shuffle(name: str, orders: Sequence[NDArray[np.intp]]) -> Replaced:
-    """Return a function that shuffles one end in the order of each contrast set."""
-
-    def replace(number: int, earlier: Array, later: Array) -> tuple[Array, Array]:
-        order = orders[number]
-        return (earlier, later[order]) if name == LATER else (earlier[order], later)
-
-    return replace
+def _on_scale(earlier: Array, later: Array) -> Array:
+    """Return the later confidences in the order of the earlier ones."""
+    positions = np.ceil(ranks(earlier).highest * len(later) - 0.5).astype(int) - 1
+    return np.sort(later)[positions]
 
 
-def _as_it_is(number: int, earlier: Array, later: Array) -> tuple[Array, Array]:
-    return earlier, later
-
-
-def _same_scale(number: int, earlier: Array, later: Array) -> tuple[Array, Array]:
-    places = np.ceil(ranks(earlier).highest * len(later) - 0.5).astype(int) - 1
-    return earlier, np.sort(later)[places]
+def _shuffle(
+    name: str, orders: Sequence[NDArray[np.intp]], number: int, earlier: Array, later: Array
+) -> tuple[Array, Array]:
+    """Shuffle one end of a contrast set in its order."""
+    order = orders[number]
+    return (earlier, later[order]) if name == LATER else (earlier[order], later)
 
 
 def _shuffled(groups: NDArray[np.intp], rank_of_group: NDArray[np.intp]) -> NDArray[np.intp]:

@@ -30,6 +30,7 @@ from persistcal.evaluation.states import compare_states
 from persistcal.evaluation.subsets import metrics_of_changes
 from persistcal.evaluation.thresholds import check_thresholds
 from persistcal.store import artifacts
+from persistcal.store.tables import select_rows
 
 log = logging.getLogger(__name__)
 
@@ -88,12 +89,12 @@ def compare_table(replicates: pd.DataFrame, comparisons: Sequence[Comparison]) -
     """
     tests = []
     for model, dataset, blocks in comparisons:
-        rows = replicates[(replicates[SUBJECT] == [model, dataset]).all(axis=1)]
+        rows = select_rows(replicates, {"model": model, "dataset": dataset})
         if rows.empty:
             log.warning("%s on %s has no predictions, so nothing to test", model, dataset)
             continue
         paired = from_table(rows)
-        members = next(iter(paired.values())).members
+        members = list(next(iter(paired.values())).samples)
         table = compare_blocks(paired, named_blocks(blocks, members, dataset))
         tests.append(table.assign(model=model, dataset=dataset))
         counts = len(table), table["significant"].sum()

@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from itertools import combinations, compress
 from typing import NamedTuple
@@ -255,6 +255,10 @@ class AnswerArrays(NamedTuple):
         for series, run in self.confidence.items():
             runs.setdefault(series.member, []).append(run)
         return runs
+
+    def answered_by_all(self, checkpoints: Iterable[int]) -> NDArray[np.intp]:
+        """Return the positions of the questions that all of some checkpoints answered."""
+        return np.flatnonzero((self.correct[list(checkpoints)] != ABSENT).all(axis=0))
 
     def n_seeds(self, member: tuple[str, str]) -> int:
         """Return the number of an estimator's training seeds, 0 if it is not trained."""

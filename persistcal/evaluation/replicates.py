@@ -20,8 +20,8 @@ from persistcal.evaluation.evaluate import defining, mean_over_seeds, metrics_un
 from persistcal.evaluation.metrics.registry import METRICS, MetricKey, names
 from persistcal.evaluation.paper_draws import stratified_draws
 from persistcal.evaluation.predictions import Array
-from persistcal.evaluation.samples import BySeed, Sample
-from persistcal.evaluation.settings import EvaluationSettings, Member
+from persistcal.evaluation.samples import Sample
+from persistcal.evaluation.settings import EvaluationSettings
 
 log = logging.getLogger(__name__)
 
@@ -48,11 +48,6 @@ class MetricSamples(NamedTuple):
     stratified: Array
 
     @property
-    def members(self) -> list[Member]:
-        """The estimators in the order of all arrays."""
-        return list(self.samples)
-
-    @property
     def values(self) -> Array:
         """The metric on the data, (n_estimators,)."""
         return np.array([sample.value for sample in self.samples.values()])
@@ -61,16 +56,6 @@ class MetricSamples(NamedTuple):
     def draws(self) -> Array:
         """The metric on replicates, (n_estimators, n_replicates)."""
         return np.array([sample.draws for sample in self.samples.values()])
-
-    @property
-    def by_seed(self) -> list[BySeed]:
-        """The metric by seed, for each estimator."""
-        return [sample.by_seed for sample in self.samples.values()]
-
-    @property
-    def noise(self) -> Array:
-        """The excess variance between seeds, (n_estimators,)."""
-        return np.array([sample.noise for sample in self.samples.values()])
 
 
 Replicates = dict[MetricKey, MetricSamples]

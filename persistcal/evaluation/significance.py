@@ -24,7 +24,8 @@ References
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -95,8 +96,10 @@ def compare_blocks(
     undefined: dict[tuple[str, str], list[str]] = {}  # headings of metrics
     for block, members in blocks.items():
         for key, of in replicates.items():
-            names = [_member(name, of.members, block) for name in members]
-            index = [of.members.index(name) for name in names]
+            available = list(of.samples)
+            names = [_member(name, available, block) for name in members]
+            index = [available.index(name) for name in names]
+            samples = [of.samples[name] for name in names]
             sign = -1 if METRICS[key.metric].lower_is_better else 1
             # rounded, so that equal values are equal for any order of summation
             data, drawn, claimed = (
@@ -109,16 +112,16 @@ def compare_blocks(
             best = int(np.nanargmax(data))
             others = [i for i in range(len(names)) if i != best]
             sides = [
-                {seed: sign * value for seed, value in of.by_seed[i].items()} for i in index
+                {seed: sign * value for seed, value in sample.by_seed.items()}
+                for sample in samples
             ]
-            noise = of.noise[index]
             tests = [
                 _compare(
                     data[best] - data[i],
                     drawn[best] - drawn[i],
                     claimed[best] - claimed[i],
                     [sides[best], sides[i]],
-                    max(noise[best], noise[i]),
+                    max(samples[best].noise, samples[i].noise),
                 )
                 for i in others
             ]
@@ -188,11 +191,16 @@ def _compare(
     }
 
 
-class Simultaneous(NamedTuple):
+@dataclass
+class Simultaneous:
     """Comparison of all pairs of estimators: arrays of shape (n_estimators, n_estimators).
 
     `difference` is positive if the first estimator is better. `error` and `p_adjusted` are NaN
     for pairs without a test: an estimator is undefined, or no replicate changes the difference.
+    `lower` and `upper` are ends of the simultaneous intervals, which reach `critical` errors.
+    `above` is whether the first estimator is better by an interval that excludes 0, and `tied`
+    whether two are equal on the data and on every replicate. `in_best_set`, (n_estimators,), is
+    whether no other estimator is above; an estimator without a test is not excluded.
     """
 
     difference: Array
@@ -200,25 +208,13 @@ class Simultaneous(NamedTuple):
     critical: float
     p_adjusted: Array
 
-    @property
-    def lower(self) -> Array:
-        """Lower ends of the simultaneous intervals."""
-        return self.difference - self.critical * self.error
-
-    @property
-    def upper(self) -> Array:
-        """Upper ends of the simultaneous intervals."""
-        return self.difference + self.critical * self.error
-
-    @property
-    def above(self) -> Mask:
-        """Whether the first estimator is better by an interval that excludes 0."""
-        return (self.p_adjusted <= LEVEL) & (self.difference > 0)
-
-    @property
-    def tied(self) -> Mask:
-        """Whether two estimators are equal on the data and on every replicate."""
-        return np.isnan(self.error) & (np.abs(self.difference) <= TINY)
+    def __post_init__(self) -> None:
+        """Conclude which estimators are above others, and which can be the best."""
+        self.lower = self.difference - self.critical * self.error
+        self.upper = self.difference + self.critical * self.error
+        self.above = (self.p_adjusted <= LEVEL) & (self.difference > 0)
+        self.tied = np.isnan(self.error) & (np.abs(self.difference) <= TINY)
+        self.in_best_set = np.asarray(~self.above.any(axis=0))
 
     def near(self, best: int) -> list[bool | None]:
         """Return for each estimator whether it is in the set of the best.
@@ -227,11 +223,6 @@ class Simultaneous(NamedTuple):
         """
         has_test = ~np.isnan(self.error[best]) | self.tied[best]
         return [bool(n) if t else None for n, t in zip(self.in_best_set, has_test, strict=True)]
-
-    @property
-    def in_best_set(self) -> Mask:
-        """Whether no other estimator is above. An estimator without a test is not excluded."""
-        return np.asarray(~self.above.any(axis=0))
 
 
 def compare_estimators(of: MetricSamples, index: Sequence[int], metric: str) -> Simultaneous:

@@ -31,6 +31,7 @@ from persistcal.evaluation.findings import (
 from persistcal.evaluation.predictions import ABSENT, AnswerArrays, Mask, Series
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.store import artifacts
+from persistcal.store.tables import select_rows
 
 NOT_TESTED = "not tested"
 LEAST, MOST = 20, 50  # questions of a slice that is tested, and slices
@@ -112,7 +113,7 @@ def make_slices(
             continue
         earlier, later = (data.answers.checkpoints[k] for k in update)
         place = {"model": model, "dataset": dataset, "earlier": earlier, "later": later}
-        chosen = thresholds[(thresholds[[*place]] == [*place.values()]).all(axis=1)]
+        chosen = select_rows(thresholds, place)
         rows = _about_slices(data.answers, masks, update, settings[dataset], chosen)
         tables.append(pd.DataFrame(rows).assign(**place)[artifacts.FINDINGS.schema.names])
     return pd.concat(tables[1:] or tables, ignore_index=True)

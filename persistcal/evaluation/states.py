@@ -1,7 +1,7 @@
 """Checkpoints against each other, and differences of proportions with their intervals."""
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain, combinations
 from typing import NamedTuple
 
@@ -43,12 +43,6 @@ class State(NamedTuple):
 
     checkpoint: int
     questions: tuple[int, ...]
-
-
-def shared(answers: AnswerArrays, checkpoints: Iterable[int]) -> tuple[int, ...]:
-    """Return the positions of the questions that all `checkpoints` answered."""
-    answered = (answers.correct[list(checkpoints)] != ABSENT).all(axis=0)
-    return tuple(np.flatnonzero(answered).tolist())
 
 
 def resample_states(
@@ -147,7 +141,7 @@ def compare_checkpoints(
     questions that all answered. It is empty for fewer than three checkpoints, or without such
     questions, with a warning.
     """
-    questions = {pair: shared(answers, pair) for pair in pairs}
+    questions = {pair: tuple(answers.answered_by_all(pair).tolist()) for pair in pairs}
     for earlier, later in [pair for pair in pairs if not questions[pair]]:
         log.warning(
             "%s and %s answered no question in common, so they are not compared.",
@@ -158,7 +152,7 @@ def compare_checkpoints(
         pair: [State(k, chosen) for k in pair] for pair, chosen in questions.items() if chosen
     }
     n = len(answers.checkpoints)
-    by_all = shared(answers, range(n))
+    by_all = tuple(answers.answered_by_all(range(n)).tolist())
     along = [State(k, by_all) for k in range(n)] if n > 2 and by_all else []
     if n > 2 and not by_all:
         log.warning("No question was answered at every checkpoint, so no trend is computed.")
@@ -240,19 +234,15 @@ def compare_states(
         joined = join(answers[model], answers[other_model])
         table, _ = compare_checkpoints(joined, [(0, 1)], settings)
         compared.append(table.assign(model=model, other_model=other_model))
-    states, trends = (
-        _named(pd.concat([rows for rows in tables if len(rows)] or tables[:1]), dataset)
-        for tables in (compared, along)
-    )
+    named = []
+    for tables in (compared, along):
+        rows = pd.concat([table for table in tables if len(table)] or tables[:1])
+        is_own = rows["train_dataset"].isin([dataset, ""])
+        trained = rows["estimator"] + " (trained on " + rows["train_dataset"] + ")"
+        rows = rows.assign(dataset=dataset, estimator=rows["estimator"].where(is_own, trained))
+        named.append(rows.drop(columns="train_dataset").reset_index(drop=True))
+    states, trends = named
     is_own = states["other_model"] == ""
     family = ["estimator", "metric", "seed", is_own, states["model"].where(is_own, "")]
     by_family = states.groupby(family, sort=False)["p_value"]
     return states.assign(p_holm=by_family.transform(holm).astype(float)), trends
-
-
-def _named(rows: pd.DataFrame, dataset: str) -> pd.DataFrame:
-    """Add the training dataset to the estimators' names if it is not `dataset`."""
-    elsewhere = ~rows["train_dataset"].isin([dataset, ""])
-    trained = rows["estimator"] + " (trained on " + rows["train_dataset"] + ")"
-    named = rows.assign(dataset=dataset, estimator=rows["estimator"].where(~elsewhere, trained))
-    return named.drop(columns="train_dataset").reset_index(drop=True)

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from persistcal.evaluation.aligned import Aligned, Subject
 from persistcal.evaluation.contrast import ContrastSet
-from persistcal.evaluation.predictions import ABSENT, AnswerArrays, Array, Mask, drop_noise
+from persistcal.evaluation.predictions import AnswerArrays, Array, Mask, drop_noise
 from persistcal.evaluation.proportions import (
     binomial_cdf,
     binomial_quantile,
@@ -360,30 +360,18 @@ def precision_difference(
     return float(change[0]), low, high
 
 
-def one_per_group(
-    groups: NDArray[np.intp], questions: NDArray[np.intp], *, seed: int
+def labelled_questions(
+    answers: AnswerArrays, checkpoints: Sequence[int], *, seed: int
 ) -> NDArray[np.intp]:
-    """Return one random question of each group, in the order of `questions`.
+    """Return one random question of each group that the given checkpoints all answered.
 
     Binomial tests need independent labels, which questions that share a fact or a document do
-    not have. `groups`, (n_questions,), are of all questions, and `questions` positions.
-
-    >>> one_per_group(np.array([0, 1, 1, 2]), np.array([0, 2, 3]), seed=0).tolist()
-    [0, 2, 3]
-    >>> len(one_per_group(np.array([0, 0, 0, 1]), np.arange(4), seed=0))
-    2
+    not have. The result has positions in ascending order.
     """
+    questions = answers.answered_by_all(checkpoints)
     order = np.random.default_rng(seed).permutation(len(questions))
-    _, first = np.unique(groups[questions[order]], return_index=True)
+    _, first = np.unique(answers.groups[questions[order]], return_index=True)
     return questions[np.sort(order[first])]
-
-
-def labelled_questions(
-    answers: AnswerArrays, places: Sequence[int], *, seed: int
-) -> NDArray[np.intp]:
-    """Return the questions that the given checkpoints all answered, one per group."""
-    known = np.flatnonzero((answers.correct[list(places)] != ABSENT).all(axis=0))
-    return one_per_group(answers.groups, known, seed=seed)
 
 
 class ThresholdTables(NamedTuple):
@@ -427,8 +415,12 @@ def check_thresholds(
             for name, schema in zip(rows, schemas, strict=True)
         )
     )
-    regressions = _add_answers(tables.confident_regressions, answers)
-    return tables._replace(confident_regressions=regressions)
+    key = ["model", "dataset", "checkpoint", "question_id"]
+    texts, regressions = answers.set_index(key)["answer"], tables.confident_regressions
+    for end in ("earlier", "later"):
+        given = regressions[["model", "dataset", end, "question_id"]].set_axis(key, axis=1)
+        regressions[f"{end}_answer"] = texts.reindex(pd.MultiIndex.from_frame(given)).to_numpy()
+    return tables
 
 
 def _check_pair(
@@ -436,8 +428,8 @@ def _check_pair(
 ) -> Iterator[tuple[str, Row]]:
     """Yield rows with their tables: the thresholds of all estimators and seeds on one pair."""
     precision, delta = settings.precision, settings.delta
-    shared = one_per_group(answers.groups, np.sort(pair.every), seed=settings.seed)
     places = [pair.earlier, pair.later]
+    shared = labelled_questions(answers, places, seed=settings.seed)
     first, second = answers.correct[places][:, shared] == 1
     earlier, later = (answers.checkpoints[k] for k in places)
     ends = {"earlier": earlier, "later": later}
@@ -492,19 +484,6 @@ def _describe(answered: Selection, end: str) -> Row:
 
 def _interval(name: str, value: float, lower: float, upper: float) -> Row:
     return {name: value, f"{name}_lower_2_5pct": lower, f"{name}_upper_97_5pct": upper}
-
-
-def _add_answers(regressions: pd.DataFrame, answers: pd.DataFrame) -> pd.DataFrame:
-    """Return the table CONFIDENT_REGRESSIONS with both answers, from the table ANSWERS."""
-    key = ["model", "dataset", "checkpoint", "question_id"]
-    texts = answers.set_index(key)["answer"]
-    for end in ("earlier", "later"):
-        answers_asked = regressions[["model", "dataset", end, "question_id"]].set_axis(
-            key, axis=1
-        )
-        matched = texts.reindex(pd.MultiIndex.from_frame(answers_asked)).to_numpy()
-        regressions = regressions.assign(**{f"{end}_answer": matched})
-    return regressions
 
 
 def rank_verdicts(verdicts: Sequence[str]) -> str:

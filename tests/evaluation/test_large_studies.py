@@ -37,8 +37,8 @@ def test_the_influence_of_a_question_is_the_change_of_the_metric_with_its_weight
     run = OnContrastSet(earlier, later, (later - earlier).round(1), gained)
     if scope == "full":
         run = FullSet(earlier, gained, [slice(0, 30)])
-    names = [n for n, m in METRICS.items() if scope in m.scopes() and m.has_influence]
-    assert set(names) == {n for n in METRICS if scope in METRICS[n].scopes()} - {"smece"}
+    names = [n for n, m in METRICS.items() if scope in m.scopes and m.has_influence]
+    assert set(names) == {n for n in METRICS if scope in METRICS[n].scopes} - {"smece"}
     step = 1e-6
     weights = np.hstack([np.eye(30), -np.eye(30)]) * step + 1
     for name, [values] in compute(scope, [run], weights, chosen=names).items():

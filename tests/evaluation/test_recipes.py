@@ -92,23 +92,24 @@ def test_values_and_noise_by_seed_equal_seeds_evaluated_as_estimators():
     rows = [members(separate).index(("quiz", f"learnt{seed}")) for seed in (17, 18, 19)]
     excess = []
     for key, of_runs in separate.items():
-        by_seed = joint[key].by_seed[learnt]
-        assert list(by_seed) == [17, 18, 19] and list(joint[key].by_seed[fixed]) == [0]
+        trained, untrained = (list(joint[key].samples.values())[i] for i in (learnt, fixed))
+        by_seed = trained.by_seed
+        assert list(by_seed) == [17, 18, 19] and list(untrained.by_seed) == [0]
         assert list(by_seed.values()) == pytest.approx(of_runs.values[rows].tolist(), abs=1e-12)
-        assert joint[key].noise[fixed] == 0
+        assert untrained.noise == 0
         if METRICS[key.metric].draws != "questions":
             continue  # seeds of an estimator share its pseudo-questions
         on_replicates = of_runs.draws[rows].var(axis=0, ddof=1).mean()
         excess.append(on_replicates - statistics.variance(by_seed.values()))
-        assert joint[key].noise[learnt] == pytest.approx(max(0, excess[-1]), abs=1e-12)
+        assert trained.noise == pytest.approx(max(0, excess[-1]), abs=1e-12)
     assert min(excess) < -1e-6 and max(excess) > 1e-6
 
 
 def test_tables_contain_intervals_over_questions_and_over_seeds():
     predictions = make_predictions(120)
     replicates = replicate_metrics(predictions, CHECKPOINTS, SETTINGS)
-    noisy = replicates[MetricKey("odds", "full", "auc")].noise > 0
-    assert noisy.tolist() == [name == "learnt" for _, name in members(replicates)]
+    samples = replicates[MetricKey("odds", "full", "auc")].samples
+    assert {name for (_, name), sample in samples.items() if sample.noise > 0} == {"learnt"}
 
     table = intervals(replicates).set_index(["estimator", "scope", "metric"])
     of_three, of_one = table.loc["learnt"], table.loc["own"]
@@ -120,9 +121,10 @@ def test_tables_contain_intervals_over_questions_and_over_seeds():
     row = tests.set_index(["scope", "metric"]).loc[("full", "brier")]  # lower is better
     key = MetricKey("odds", "full", "brier")
     best, worse = (members(replicates).index(("quiz", row[end])) for end in ("best", "other"))
-    claims, by_seed = replicates[key].draws, replicates[key].by_seed
-    sides = [{seed: -value for seed, value in by_seed[i].items()} for i in (best, worse)]
-    noise = max(replicates[key].noise[[best, worse]])
+    claims, samples = replicates[key].draws, list(replicates[key].samples.values())
+    of_two = [samples[i] for i in (best, worse)]
+    sides = [{seed: -value for seed, value in of.by_seed.items()} for of in of_two]
+    noise = max(of.noise for of in of_two)
     expected = recipe_interval(row["difference"], claims[worse] - claims[best], sides, noise)
     columns = ["n_seeds", "seeds_lower_2_5pct", "seeds_upper_97_5pct", "seeds_p_value"]
     np.testing.assert_allclose(row[columns].astype(float), expected)

@@ -24,7 +24,6 @@ from persistcal.evaluation.states import (
     compare_checkpoints,
     join,
     resample_states,
-    shared,
 )
 from persistcal.evaluation.states import compare_states as compare_models
 from persistcal.store.artifacts import STATES, TRENDS, check
@@ -156,10 +155,14 @@ def draws_of(samples):
 
 
 def test_replicates_of_checkpoints_equal_metrics_of_repeated_rows(answers):
-    common = shared(answers, (0, 1))
+    common = tuple(answers.answered_by_all((0, 1)).tolist())
     assert len(common) == 117
 
-    states = [State(0, common), State(1, common), State(2, shared(answers, [2]))]
+    states = [
+        State(0, common),
+        State(1, common),
+        State(2, tuple(answers.answered_by_all([2]).tolist())),
+    ]
     drawn_metrics = resample_states(
         answers, states, EvaluationSettings(n_replicates=6, seed=SEED)
     )
@@ -191,7 +194,7 @@ def test_replicates_of_checkpoints_equal_metrics_of_repeated_rows(answers):
 
 def test_a_trend_is_the_least_squares_slope_over_checkpoints(answers):
     table, trends = compare_checkpoints(answers, [(0, 1), (1, 2)], MODELS["settings"])
-    by_all = answers.correct[:, list(shared(answers, range(3)))].mean(axis=1)
+    by_all = answers.correct[:, answers.answered_by_all(range(3))].mean(axis=1)
     slope = trends.set_index(["metric", "estimator", "seed"]).loc[("accuracy", "", "")]
     # Least squares over -1, 0, 1: (last - first) / 2
     assert slope["slope"] == pytest.approx((by_all[2] - by_all[0]) / 2)

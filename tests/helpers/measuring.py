@@ -58,4 +58,4 @@ def arrange_part(predictions, subject, **texts):
 
 def members(samples):
     """Return the estimators of replicates, in the order of all arrays."""
-    return next(iter(samples.values())).members
+    return list(next(iter(samples.values())).samples)

@@ -99,34 +99,44 @@ class Metric:
     pseudo: ClassVar[float] = 0.5  # expected weight of a pseudo-question, see `draws`
     chance: ClassVar[float | None] = None
 
-    def __init_subclass__(cls) -> None:
-        """Register a metric when its class is defined."""
-        own = vars(cls)
-        if "name" in own:
-            if "influence" not in own and {"contrast", "full", "weighted"} & own.keys():
-                setattr(cls, "influence", Metric.influence)  # noqa: B010 - a parent's is of another value
-            cls._check()
-            METRICS[cls.name] = cls()
+    scopes: ClassVar[list[Scope]] = []  # on which the metric has a value
+    has_interval: ClassVar[bool]  # and tests
+    has_influence: ClassVar[bool]  # whether replicates can be made of influences
+    both_directions: ClassVar[bool]  # whether it rests on gained and on lost questions
+    has_beyond: ClassVar[bool]  # whether it can be corrected by a control
+    arrow: ClassVar[str]  # the better direction
 
-    @classmethod
-    def _check(cls) -> None:
+    def __init_subclass__(cls) -> None:
+        """Register a metric when its class is defined, and refuse an incomplete one."""
+        own = vars(cls)
+        scopes: tuple[Scope, ...] = ("contrast", "full")
+        if "name" not in own:
+            return
+        if "influence" not in own and {"contrast", "full", "weighted"} & own.keys():
+            setattr(cls, "influence", Metric.influence)  # noqa: B010 - a parent's is of another value
+        cls.scopes = [scope for scope in scopes if cls.has_scope(scope)]
         lacking = [key for key in ("heading", "latex", "draws") if not getattr(cls, key, "")]
-        if not cls.scopes():
+        if not cls.scopes:
             lacking.append("contrast or full")
-        if getattr(cls, "draws", "") == "paper" and not cls.no_interval:
+        draws = getattr(cls, "draws", "")
+        if draws == "paper" and not cls.no_interval:
             lacking.append("no_interval, the reason")
-        if getattr(cls, "draws", "") == "directions" and cls.weighted is Metric.weighted:
+        if draws == "directions" and cls.weighted is Metric.weighted:
             lacking.append("weighted")
         if lacking:
             raise TypeError(f"The metric {cls.name!r} lacks {', '.join(lacking)}.")
         if cls.name in METRICS:
             raise TypeError(f"There are two metrics with the name {cls.name!r}; rename one.")
+        cls.has_interval, cls.both_directions = draws != "paper", draws == "directions"
+        cls.has_influence = cls.has_interval and cls.influence is not Metric.influence
+        cls.has_beyond = cls.beyond is not Metric.beyond
+        cls.arrow = "↓" if cls.lower_is_better else "↑"
+        METRICS[cls.name] = cls()
 
     @classmethod
-    def scopes(cls) -> list[Scope]:
-        """Return the scopes on which the metric has a value."""
-        scopes: tuple[Scope, ...] = ("contrast", "full")
-        return [scope for scope in scopes if getattr(cls, scope) is not getattr(Metric, scope)]
+    def has_scope(cls, scope: Scope) -> bool:
+        """Return whether the metric has a value on contrast sets, or on all questions."""
+        return getattr(cls, scope) is not getattr(Metric, scope)
 
     def contrast(self, run: OnContrastSet, weights: NDArray) -> Array:
         """Return the value on a contrast set, for each column of weights."""
@@ -166,31 +176,6 @@ class Metric:
         """
         raise NotImplementedError
 
-    @property
-    def has_beyond(self) -> bool:
-        """Whether the metric can be corrected by a control."""
-        return type(self).beyond is not Metric.beyond
-
-    @property
-    def has_influence(self) -> bool:
-        """Whether replicates can be made of influences."""
-        return self.has_interval and type(self).influence is not Metric.influence
-
-    @property
-    def has_interval(self) -> bool:
-        """Whether the metric has intervals and tests."""
-        return self.draws != "paper"
-
-    @property
-    def both_directions(self) -> bool:
-        """Whether the metric rests on gained and on lost questions."""
-        return self.draws == "directions"
-
-    @property
-    def arrow(self) -> str:
-        """The direction that is better."""
-        return "↓" if self.lower_is_better else "↑"
-
 
 class Mean(Metric):
     """A weighted mean over questions; many of them are computed in one product of matrices.
@@ -203,10 +188,9 @@ class Mean(Metric):
     balanced: ClassVar[bool] = False
 
     @classmethod
-    def scopes(cls) -> list[Scope]:
-        """Return the scopes on which the metric has values to average."""
-        named: tuple[Scope, ...] = ("contrast", "full")
-        return [s for s in named if hasattr(cls, f"{s}_values")]
+    def has_scope(cls, scope: Scope) -> bool:
+        """Return whether the metric has values to average on a scope."""
+        return hasattr(cls, f"{scope}_values")
 
     def values(self, run: FullSet | OnContrastSet, scope: Scope) -> Array:
         """Return the values to average."""
@@ -284,4 +268,4 @@ def names(scope: Scope) -> list[str]:
     >>> names("full")
     ['auc', 'brier', 'smece']
     """
-    return [name for name, metric in METRICS.items() if scope in metric.scopes()]
+    return [name for name, metric in METRICS.items() if scope in metric.scopes]

@@ -41,7 +41,9 @@ class BalancedSign(BalancedMean):
 
     def contrast_values(self, run: OnContrastSet) -> Array:
         """Return 1 if the confidence follows the change, −1 if it moves against it, else 0."""
-        return run.sign
+        import numpy as np
+
+        return np.where(run.improvement, 1.0, -1.0) * np.sign(run.change)
 
 
 class Sign(Mean):
@@ -61,7 +63,9 @@ class BalancedGap(BalancedMean):
 
     def contrast_values(self, run: OnContrastSet) -> Array:
         """Return the confidence in the correct answer minus that in the incorrect one."""
-        return run.gap
+        import numpy as np
+
+        return np.where(run.improvement, 1.0, -1.0) * (run.later - run.earlier)
 
 
 class Gap(Mean):

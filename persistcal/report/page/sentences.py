@@ -108,7 +108,7 @@ def compare(
     """
     for scope, metric in _TRIED:
         of = replicates[MetricKey("odds", scope, metric)]
-        place = {member: i for i, member in enumerate(of.members)}
+        place = {member: i for i, member in enumerate(of.samples)}
         index = {e[1]: place[e] for e in estimators if not np.isnan(of.samples[e].value)}
         if index:
             return Standings(

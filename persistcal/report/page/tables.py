@@ -61,7 +61,7 @@ def mark_best_sets(cells: pd.DataFrame, bootstraps: Mapping[Place, Replicates]) 
         place = {
             name: i
             for trained_on in (dataset, train_dataset)
-            for i, (other, name) in enumerate(drawn.members)
+            for i, (other, name) in enumerate(drawn.samples)
             if other == trained_on
         }
         index = [place[name] for name in rows["estimator"]]
