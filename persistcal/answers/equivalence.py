@@ -4,12 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from persistcal.questions.labels import (
-    group_same_answers,
-    normalise,
-    same_answer,
-    without_stops,
-)
+from persistcal.questions import labels
 
 
 class Pair(NamedTuple):
@@ -25,11 +20,11 @@ PairTest = Callable[[Sequence[Pair]], Sequence[bool]]
 
 def identical(pairs: Sequence[Pair]) -> list[bool]:
     """Return for each pair whether its answers are equal by the rule that labels answers."""
-    return [same_answer(pair.one, pair.other) for pair in pairs]
+    return [labels.same_answer(pair.one, pair.other) for pair in pairs]
 
 
 Form = Callable[[str], str]
-FORMS: Mapping[str, Form] = {"numbers": normalise, "released": without_stops}
+FORMS: Mapping[str, Form] = {"numbers": labels.normalise, "released": labels.without_stops}
 
 
 def nothing(pairs: Sequence[Pair]) -> list[bool]:
@@ -46,7 +41,7 @@ class MutualEntailment:
     """
 
     entails: PairTest
-    form: Form = normalise
+    form: Form = labels.normalise
 
     def __call__(self, pairs: Sequence[Pair]) -> list[bool]:
         """Return for each pair whether its answers mean the same."""
@@ -59,7 +54,7 @@ class MutualEntailment:
 
 def form_of(equivalent: PairTest) -> Form:
     """Return the form in which answers are equal without a comparison."""
-    return equivalent.form if isinstance(equivalent, MutualEntailment) else normalise
+    return equivalent.form if isinstance(equivalent, MutualEntailment) else labels.normalise
 
 
 def _ask_some(compare: PairTest, pairs: list[Pair], wanted: list[bool]) -> list[bool]:
@@ -79,7 +74,7 @@ def group_answers(
     that matches two different ones.
     """
     if equivalent is identical:
-        return [group_same_answers(answers) for _, answers in asked]
+        return [labels.group_same_answers(answers) for _, answers in asked]
     groups, form = [], form_of(equivalent)
     for _, answers in asked:
         first: dict[str, int] = {}

@@ -7,12 +7,7 @@ import pandas as pd
 
 from persistcal.answers.clusters import label_predictions, take_answers, warn_if_none_is_correct
 from persistcal.answers.options import has_options, option_labels
-from persistcal.judge.human_labels import (
-    Unresolved,
-    append_unresolved,
-    note_consulted,
-    read_human_labels,
-)
+from persistcal.judge import human_labels
 from persistcal.judge.messages import (
     Asked,
     Candidate,
@@ -51,7 +46,7 @@ def judge_candidates(
     """
     queue = f"{folder}/queue.csv"
     distinct = {candidate_id(candidate): candidate for candidate in candidates}
-    human = read_human_labels(queue, distinct)
+    human = human_labels.read_human_labels(queue, distinct)
     requests = {
         key: (body, group)
         for key, (body, group) in requests_about(distinct.values(), settings).items()
@@ -77,12 +72,14 @@ def judge_candidates(
             if label:
                 decided[number] = (label, settings.model)
             elif number not in human:
-                waiting[number] = Unresolved(candidate, reason, text)
+                waiting[number] = human_labels.Unresolved(candidate, reason, text)
     decided |= {number: (label, "human") for number, label in human.items()}
     consulted = [number for number in distinct if number in human or number in waiting]
-    note_consulted(noted, {number: human.get(number, "") for number in consulted}, distinct)
+    human_labels.note_consulted(
+        noted, {number: human.get(number, "") for number in consulted}, distinct
+    )
     if waiting:
-        append_unresolved(queue, waiting.values())
+        human_labels.append_unresolved(queue, waiting.values())
         _say_who_waits(len(waiting), queue, settings)
     return [
         decided.get(candidate_id(candidate), (NOT_ATTEMPTED, "queue"))
@@ -99,10 +96,10 @@ def correct_labels(
     """
     candidates = [candidate_of(*row) for row in rows]
     numbers = [candidate_id(candidate) for candidate in candidates]
-    human = read_human_labels(
+    human = human_labels.read_human_labels(
         f"{folder}/queue.csv", dict(zip(numbers, candidates, strict=True))
     )
-    note_consulted(noted, {n: human[n] for n in numbers if n in human}, numbers)
+    human_labels.note_consulted(noted, {n: human[n] for n in numbers if n in human}, numbers)
     return [
         (human[number], "human") if number in human else label
         for number, label in zip(numbers, labels, strict=True)

@@ -14,13 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
-from huggingface_hub import HfApi, hf_hub_download, snapshot_download
-from huggingface_hub.errors import (
-    HFValidationError,
-    OfflineModeIsEnabled,
-    RepositoryNotFoundError,
-    RevisionNotFoundError,
-)
+from huggingface_hub import HfApi, errors, hf_hub_download, snapshot_download
 
 from persistcal.models.checkpoint import (
     SMALL_FILES,
@@ -57,17 +51,17 @@ def resolve_revision(
         return local_checkpoint(folder, digest, patterns)
     try:
         return _resolve_on_hub(repo, revision, patterns)
-    except RevisionNotFoundError:
+    except errors.RevisionNotFoundError:
         refs = HfApi().list_repo_refs(repo)
         names = [ref.name for ref in refs.branches + refs.tags]
         raise _no_revision(repo, revision, names) from None
-    except (RepositoryNotFoundError, HFValidationError) as error:
+    except (errors.RepositoryNotFoundError, errors.HFValidationError) as error:
         raise DamagedFileError(
             f"{repo} is neither a folder nor a repository on the Hub that you may read; "
             f"{_meant_folder(repo)}correct the model's repo, or log in with `hf auth login` if "
             "it is private."
         ) from error
-    except (httpx2.HTTPError, OfflineModeIsEnabled) as error:
+    except (httpx2.HTTPError, errors.OfflineModeIsEnabled) as error:
         raise DamagedFileError(
             f"{repo}: there is no such folder, and the Hub did not answer ({error}); "
             f"{_meant_folder(repo)}correct the model's repo, or run this rule on a machine "

@@ -18,13 +18,7 @@ from typing import Any, TypeVar
 
 import httpx2
 import openai
-from tenacity import (
-    RetryCallState,
-    Retrying,
-    retry_if_exception,
-    stop_after_attempt,
-    wait_exponential_jitter,
-)
+import tenacity
 
 from persistcal.server.spending import (
     BadReplyError,
@@ -225,7 +219,7 @@ class ModelServer:
         self._api_key = api_key
         self._timeout_s = patience.timeout_s
         self._retries = patience.retries
-        self._backoff = wait_exponential_jitter(
+        self._backoff = tenacity.wait_exponential_jitter(
             initial=patience.first_wait_s, max=LONGEST_BACKOFF_S, jitter=patience.first_wait_s
         )
         self._stop = threading.Event()
@@ -255,7 +249,7 @@ class ModelServer:
         readable = redact(start, self._api_key).encode("utf-8", errors="replace").decode()
         return readable[:LONGEST_QUOTE]
 
-    def _wait(self, state: RetryCallState) -> float:
+    def _wait(self, state: tenacity.RetryCallState) -> float:
         delay = retry_after_s(state.outcome.exception()) if state.outcome else None
         return self._backoff(state) if delay is None else delay
 
@@ -301,9 +295,9 @@ class ModelServer:
         Each attempt can take `longest_s` seconds, by default `timeout_s`. Errors do not contain
         the key.
         """
-        patiently = Retrying(
-            retry=retry_if_exception(is_transient),
-            stop=stop_after_attempt(self._retries + 1),
+        patiently = tenacity.Retrying(
+            retry=tenacity.retry_if_exception(is_transient),
+            stop=tenacity.stop_after_attempt(self._retries + 1),
             wait=self._wait,
             sleep=self._sleep,
             reraise=True,

@@ -4,18 +4,8 @@ from collections.abc import Collection
 
 import pandas as pd
 
+from persistcal.readers import answers as reader
 from persistcal.readers.answer_files import read_answers
-from persistcal.readers.answers import (
-    Wanted,
-    beam_table,
-    check_answers,
-    check_stated,
-    check_weights,
-    label_table,
-    question_table,
-    rows_of_study,
-    settle_stated,
-)
 from persistcal.store.artifacts import BEAMS, Beams, GivenLabels, Questions
 from persistcal.store.jobs import log, run
 from persistcal.store.user_files import digests_of, name_files_in_errors
@@ -26,7 +16,7 @@ def import_answers(
     entries: list[dict[str, str]],
     strategy: str,
     known: dict[str, dict[str, bool]],
-    wanted: Wanted,
+    wanted: reader.Wanted,
     computed: Collection[str] = (),
 ) -> tuple[Questions, Beams, GivenLabels]:
     """Return the answers of users' files as the tables that the study's other rules read.
@@ -39,14 +29,16 @@ def import_answers(
     tables = [read_answers(entry, several=len(entries) > 1) for entry in entries]
     with name_files_in_errors(*files):
         together = pd.concat(tables, ignore_index=True)
-        rows = settle_stated(rows_of_study(together, checkpoints=known, wanted=wanted))
-        check_weights(rows, strategy)
-        check_stated(rows, computed, set(wanted.needs) - set(computed))
-        beams = beam_table(rows)
+        rows = reader.settle_stated(
+            reader.rows_of_study(together, checkpoints=known, wanted=wanted)
+        )
+        reader.check_weights(rows, strategy)
+        reader.check_stated(rows, computed, set(wanted.needs) - set(computed))
+        beams = reader.beam_table(rows)
         for _, answers in beams.groupby(list(BEAMS.file_columns), sort=False):
             wanted.check_needs(answers)
-        check_answers(rows, checkpoints=known, needed=wanted.needed)
-        questions, labels = question_table(rows), label_table(rows)
+        reader.check_answers(rows, checkpoints=known, needed=wanted.needed)
+        questions, labels = reader.question_table(rows), reader.label_table(rows)
     for dataset, group in rows.groupby("dataset", sort=False):
         n_questions, n_judged = group["question_id"].nunique(), (group["label"] == "").sum()
         message = "%s: %d questions, %d answers, %d of them for the judge"

@@ -1,16 +1,8 @@
 """Take predictions from a user's file."""
 
 from persistcal.answers.clusters import warn_if_none_is_correct
+from persistcal.readers import predictions as reader
 from persistcal.readers.columns import PREDICTIONS as COLUMNS
-from persistcal.readers.predictions import (
-    NARROW,
-    check_columns,
-    check_predictions,
-    check_spelling,
-    collect_rows,
-    imported_answers,
-    settle_rows,
-)
 from persistcal.store.artifacts import PREDICTIONS, Answers, Predictions
 from persistcal.store.jobs import log, run
 from persistcal.store.user_files import digests_of, name_files_in_errors, read_batches
@@ -25,14 +17,14 @@ def import_predictions(
     """
     sources = digests_of(file)
     with name_files_in_errors(file):
-        batches = read_batches(file, known_names=COLUMNS.names, choose=check_columns)
-        collected = collect_rows(batches, checkpoints=checkpoints, datasets=datasets)
-        rows = settle_rows(collected, narrow=collected.attrs.get(NARROW, ()))
-        check_spelling(rows)
-        check_predictions(rows, datasets, checkpoints)
+        batches = read_batches(file, known_names=COLUMNS.names, choose=reader.check_columns)
+        collected = reader.collect_rows(batches, checkpoints=checkpoints, datasets=datasets)
+        rows = reader.settle_rows(collected, narrow=collected.attrs.get(reader.NARROW, ()))
+        reader.check_spelling(rows)
+        reader.check_predictions(rows, datasets, checkpoints)
     log.info("%d predictions", len(rows))
     predictions = rows[[*PREDICTIONS.file_columns, *PREDICTIONS.schema.names]]
-    answers = imported_answers(predictions)
+    answers = reader.imported_answers(predictions)
     for names, correct in answers.groupby(["model", "checkpoint", "dataset"], observed=True)[
         "correct"
     ]:
