@@ -173,25 +173,13 @@ class OnGrids:
 
     def smooth_ece(self, k: Integers, columns: Integers) -> Array:
         """Return SmoothECE of some columns, each at its bandwidth k/1024."""
-        values = np.empty(len(columns))
-        n_mesh = _n_mesh(k)
-        group = np.where(np.isin(k, IN_PRODUCTS), n_mesh, -n_mesh)
-        for number in np.unique(group):
-            members = np.flatnonzero(group == number)
-            bandwidths, row = np.unique(k[members], return_inverse=True)
-            widths = [_smoothing(k) for k in bandwidths.tolist()]
-            factors, densities = (np.array(of) for of in zip(*widths, strict=True))
-            narrowest, chosen = int(bandwidths[0]), columns[members]
-            residuals, masses = self.spectra(n_grid_points(narrowest))
-            if number > 0:
-                cosines = _cosines(narrowest)
-                n = len(cosines)
-                read = (residuals[chosen, :n] * factors[row, :n]) @ cosines
-            else:
-                read = _read(residuals[chosen] * factors[row], narrowest)
-            density = (masses[chosen] if len(masses) > 1 else masses) @ densities.T
-            density = np.broadcast_to(density, (len(members), len(widths)))
-            density = density[np.arange(len(members)), row]
+        values, order = np.empty(len(columns)), np.argsort(k, kind="stable")
+        bandwidths, first = np.unique(k[order], return_index=True)
+        for bandwidth, members in zip(bandwidths, np.split(order, first[1:]), strict=True):
+            smoothing, chosen = _smoothing(int(bandwidth)), columns[members]
+            residuals, masses = self.spectra(len(smoothing.densities))
+            density = (masses[chosen] if len(masses) > 1 else masses) @ smoothing.densities
+            read = smoothing.read(residuals, chosen)
             values[members] = np.abs(read).mean(axis=1) / (density + DENSITY_FLOOR)
         return values
 
@@ -338,13 +326,27 @@ def smoothing_at(bandwidth: Array, k: int) -> sparse.csr_matrix:
 
 
 class Smoothing(NamedTuple):
-    """Smoothing by a bandwidth, in cosines on its grid.
+    """Smoothing by a bandwidth, in cosines on its grid, read at its mesh.
 
     `factors` are of the cosines, and `densities` are means of smoothed cosines over the mesh.
+    The mesh is between the points `left` and `left` + 1 of the grid, by `share`. `product`,
+    (n_cosines, n_mesh), smooths and reads at once; it is missing outside `IN_PRODUCTS`.
     """
 
     factors: NDArray
     densities: Array
+    left: Integers
+    share: Array
+    product: Array | None
+
+    def read(self, spectra: Array, rows: Integers) -> Array:
+        """Return smoothed values at the mesh of some rows of cosines."""
+        if self.product is not None:
+            return np.asarray(spectra[rows, : len(self.product)] @ self.product)
+        smoothed, period = spectra[rows] * self.factors, 2 * (spectra.shape[1] - 1)
+        is_real = np.isrealobj(smoothed)
+        values = dct(smoothed, type=1) / period if is_real else irfft(smoothed, period)
+        return values[:, self.left] * (1 - self.share) + values[:, self.left + 1] * self.share
 
 
 @lru_cache(maxsize=256)
@@ -354,39 +356,21 @@ def _smoothing(k: int) -> Smoothing:
     A grid with an even number of points has no point in the middle, where the kernel is
     highest, so its factors are complex.
     """
-    n_points = n_grid_points(k)
+    n_points, points = n_grid_points(k), mesh(k)
     shape = np.zeros(2 * (n_points - 1))  # of the grid and its mirror image
     shape[np.arange(n_points) - (n_points - 1) // 2] = _kernel(k, n_points)
     factors = rfft(shape).conj()
     if n_points % 2:
         factors = factors.real
-    points = mesh(k)
     read = np.zeros(len(shape))
     read[:n_points] = place_sum(points, np.full(len(points), 1 / len(points)), n_points)
     densities = (factors * rfft(read).conj()).real * 2 / len(shape)
     densities[[0, -1]] /= 2
-    return Smoothing(factors, densities)
-
-
-def _read(spectrum: NDArray, k: int) -> Array:
-    """Return values at the mesh of k/1024 from cosines, (n_columns, n_cosines)."""
-    n_points = spectrum.shape[1]
-    period = 2 * (n_points - 1)
-    is_real = np.isrealobj(spectrum)
-    values = dct(spectrum, type=1) / period if is_real else irfft(spectrum, period)
-    left, share = _mesh_places(k)
-    return values[:, left] * (1 - share) + values[:, left + 1] * share
-
-
-@lru_cache(maxsize=256)
-def _mesh_places(k: int) -> tuple[Integers, Array]:
-    return split(mesh(k), n_grid_points(k))
-
-
-@lru_cache(maxsize=len(IN_PRODUCTS))
-def _cosines(k: int) -> Array:
-    """Return cosines on the grid at the mesh, for `IN_PRODUCTS`: (n_cosines, n_mesh)."""
+    smoothing = Smoothing(factors, densities, *split(points, n_points), None)
+    if k not in IN_PRODUCTS:
+        return smoothing
     n_cosines = int(
         np.ceil(8.5 / np.pi * N_BANDWIDTHS / k)
     )  # factors of others are below 1e-15
-    return _read(np.eye(n_cosines, GRID), k)
+    cosines = np.eye(n_cosines, n_points)
+    return smoothing._replace(product=smoothing.read(cosines, np.arange(n_cosines)))
