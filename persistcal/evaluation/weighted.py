@@ -21,6 +21,8 @@ CHUNK = 2**17  # weights that are held as floats at a time: they fit into a cach
 MOST_THREADS = 4  # each can hold a copy of its weights
 WORTH_A_THREAD = 2**23  # numbers
 SMALL = 2**23  # weights up to which NumPy is fast enough, without the time to compile a loop
+MANY = 2**29  # counts that take NumPy about as long as it takes to load a compiled loop
+_n_counted = 0
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -92,10 +94,21 @@ def auc(
     stated, right = np.asarray(confidence, float), np.asarray(correct, bool)
     weight, columns = as_columns(weights, len(stated))
     placed = np.arange(len(stated)) if rows is None else rows
-    count = _count_pairs if len(stated) * columns.shape[1] <= SMALL else _count_many_pairs
+    count = _count_many_pairs if _is_worth_compiling(columns, len(stated)) else _count_pairs
     won, pairs = count(stated, right, placed, columns)
     area = np.divide(won, pairs, out=np.full(len(won), np.nan), where=pairs > 0)
     return area.reshape(weight.shape[1:])[()]
+
+
+def _is_worth_compiling(weights: NDArray, n_rows: int) -> bool:
+    """Return whether the weights are many, or are counts and many were counted before.
+
+    Counts have equal sums in both loops, so that the order of calls has no effect on values.
+    """
+    global _n_counted
+    size, are_counts = n_rows * weights.shape[1], weights.dtype == np.uint8
+    _n_counted += are_counts * size
+    return size > SMALL or (are_counts and _n_counted > MANY)
 
 
 def _count_pairs(
