@@ -4,6 +4,7 @@ On a contrast set exactly one of two answers is correct, so confidences are cond
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 from typing import NamedTuple
 
@@ -61,69 +62,42 @@ class FourRows(NamedTuple):
     stayed_right: slice
 
 
-class ContrastSet(NamedTuple):
+@dataclass(eq=False)
+class ContrastSet:
     """Questions of two checkpoints, by positions in ascending order.
 
-    Exactly one checkpoint answers `gained` (the later) and `lost` ones (the earlier) correctly.
-    The others, unchanged, are controls: none or both answer them correctly. `kept` is True if
-    enough questions changed for the set to be evaluated.
+    `kinds` are `gained`, `lost`, `stayed_wrong` and `stayed_right` questions. Exactly one
+    checkpoint answers `gained` (the later) and `lost` ones (the earlier) correctly. The others,
+    unchanged, are controls: none or both answer them correctly. `kept` is True if enough
+    questions changed for the set to be evaluated.
+
+    `changed` are gained questions, then lost ones, and `part` has both as its classes. `every`
+    are the questions that both checkpoints answered, in the order of `rows`. `questions` are
+    the changed ones in ascending order, and `improvement` whether each of these was gained.
     """
 
     earlier: int
     later: int
-    gained: Positions
-    lost: Positions
-    stayed_wrong: Positions
-    stayed_right: Positions
+    kinds: Sequence[Positions]
     kept: bool
 
-    @property
-    def changed(self) -> Positions:
-        """Gained questions, then lost ones."""
-        return np.concatenate([self.gained, self.lost])
-
-    @property
-    def every(self) -> Positions:
-        """The questions that both checkpoints answered, in the order of `rows`."""
-        return np.concatenate(self[2:6])
-
-    @property
-    def part(self) -> Component:
-        """The changed questions, gained ones as first class."""
-        return Component(self.changed, len(self.gained))
-
-    @property
-    def rows(self) -> FourRows:
-        """Rows of each kind in `every`."""
-        ends = np.cumsum([0, *map(len, self[2:6])]).tolist()
-        return FourRows(*(slice(*pair) for pair in pairwise(ends)))
-
-    @property
-    def questions(self) -> Positions:
-        """The changed questions in ascending order."""
-        return np.sort(self.changed)
-
-    @property
-    def improvement(self) -> Mask:
-        """Whether each of the `questions` was gained."""
-        return np.argsort(self.changed) < len(self.gained)
-
-    @property
-    def has_both_directions(self) -> bool:
-        """Whether some questions were gained and some were lost."""
-        return bool(len(self.gained) and len(self.lost))
-
-    @property
-    def counts(self) -> Counts:
-        """The numbers of changed, gained and lost questions."""
-        gained, lost = len(self.gained), len(self.lost)
-        return Counts(gained + lost, gained, lost)
+    def __post_init__(self) -> None:
+        """Order and count the questions."""
+        self.gained, self.lost, self.stayed_wrong, self.stayed_right = self.kinds
+        gained, lost, *_ = sizes = list(map(len, self.kinds))
+        ends = np.cumsum([0, *sizes]).tolist()
+        self.rows = FourRows(*(slice(*pair) for pair in pairwise(ends)))
+        self.every = np.concatenate(self.kinds)
+        self.changed = np.concatenate(self.kinds[:2])
+        self.part = Component(self.changed, gained)
+        self.questions = np.sort(self.changed)
+        self.improvement = np.argsort(self.changed) < gained
+        self.counts = Counts(gained + lost, gained, lost)
+        self.has_both_directions = bool(gained and lost)
 
     def among(self, chosen: Mask) -> "ContrastSet":
         """Return the contrast set of `chosen` questions, a mask of all."""
-        return self._replace(
-            **{kind: (of := getattr(self, kind))[chosen[of]] for kind in FourRows._fields}
-        )
+        return replace(self, kinds=[rows[chosen[rows]] for rows in self.kinds])
 
 
 def choose_pairs(pairs: Pairs, checkpoints: Sequence[str]) -> list[tuple[int, int]]:
@@ -177,7 +151,7 @@ def contrast_sets(
 
     >>> correct = np.array([[0, 1, 1, -1], [1, 0, 1, 1]], np.int8)
     >>> [pair] = contrast_sets(correct, ["a", "b"], EvaluationSettings(min_contrast=3))
-    >>> [part.tolist() for part in pair[2:6]], pair.kept
+    >>> [part.tolist() for part in pair.kinds], pair.kept
     ([[0], [1], [], [2]], False)
     """
     sets = []
@@ -186,17 +160,9 @@ def contrast_sets(
         kinds = [
             np.flatnonzero((first == before) & (second == after)) for before, after in CORRECT
         ]
-        sets.append(_make_set(earlier, later, kinds, settings))
+        kept = len(kinds[0]) + len(kinds[1]) >= settings.min_contrast
+        sets.append(ContrastSet(earlier, later, kinds, kept))
     return sets
-
-
-def _make_set(
-    earlier: int, later: int, kinds: Sequence[Positions], settings: EvaluationSettings
-) -> ContrastSet:
-    """Return the contrast set of two checkpoints from its four lists of questions."""
-    gained, lost, stayed_wrong, stayed_right = kinds
-    kept = len(gained) + len(lost) >= settings.min_contrast
-    return ContrastSet(earlier, later, gained, lost, stayed_wrong, stayed_right, kept)
 
 
 def read_sets(
@@ -222,7 +188,8 @@ def read_sets(
                     f"The contrast set of {row['earlier']} and {row['later']} has other labels "
                     "than the predictions; run list_contrast_sets and join_labels again."
                 )
-        sets.append(_make_set(earlier, later, kinds, settings))
+        kept = len(kinds[0]) + len(kinds[1]) >= settings.min_contrast
+        sets.append(ContrastSet(earlier, later, kinds, kept))
     return sets
 
 

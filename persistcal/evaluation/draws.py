@@ -32,6 +32,7 @@ References
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import permutations, product
 from typing import Any, NamedTuple
@@ -53,30 +54,22 @@ Words = NDArray[np.uint32]
 KEPT = 100_000_000  # bytes of draws that are kept for the next caller
 
 
-class Component(NamedTuple):
+@dataclass(eq=False)
+class Component:
     """Positions of questions of two classes; the first `n_first` are of the first class.
 
     The first class is the correct answers of a checkpoint, or the improvements of a contrast
-    set.
+    set. `size` is the number of questions of both classes.
     """
 
     questions: NDArray[np.intp]
     n_first: int
 
-    @property
-    def size(self) -> int:
-        """Number of questions of both classes."""
-        return len(self.questions)
-
-    @property
-    def n_second(self) -> int:
-        """Number of questions of the second class."""
-        return len(self.questions) - self.n_first
-
-    @property
-    def is_first(self) -> Mask:
-        """Whether each question is of the first class."""
-        return np.arange(self.size) < self.n_first
+    def __post_init__(self) -> None:
+        """Count the questions of the second class, and tell both classes apart."""
+        self.size = len(self.questions)
+        self.n_second = self.size - self.n_first
+        self.is_first = np.arange(self.size) < self.n_first
 
 
 class Pseudo(NamedTuple):

@@ -17,7 +17,7 @@ from persistcal.evaluation import claims
 from persistcal.evaluation.aligned import SUBJECT, Aligned, Subject
 from persistcal.evaluation.bootstrap import UNFINISHED, Step
 from persistcal.evaluation.evaluate import evaluate, metrics_of_pairs, sweep_min_contrast
-from persistcal.evaluation.reliability import add_noise_floors, noise_floors
+from persistcal.evaluation.reliability import FLOOR, noise_floors
 from persistcal.evaluation.replicates import digest_of_draws, from_table, replicate, to_table
 from persistcal.evaluation.settings import (
     CONDITIONINGS,
@@ -65,7 +65,8 @@ def evaluate_estimators(
     step("metrics")
     replicates = replicate(data, settings, step)
     step(f"noise floors{UNFINISHED}")
-    ends = add_noise_floors(intervals(replicates), noise_floors(data, settings))
+    ends = intervals(replicates).drop(columns=FLOOR)
+    ends = ends.merge(noise_floors(data, settings), how="left", validate="one_to_one")
     drawn = digest_of_draws(data, settings)
     step("bootstrap")
     return EstimatorResult(metrics, ends, to_table(replicates, drawn))

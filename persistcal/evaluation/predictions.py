@@ -111,7 +111,15 @@ def join_ties(values: Array) -> Array:
     [0.3, 0.3, 0.5]
     """
     distinct, level = np.unique(values, return_inverse=True, equal_nan=False)
-    return distinct[_level_starts(distinct, ROUNDING)][level].reshape(values.shape)
+    number = np.arange(len(distinct))
+    # NaN is last and must begin a separate level, hence the negations
+    begins = ~(np.diff(distinct, prepend=-np.inf) <= ROUNDING)
+    starts = np.maximum.accumulate(np.where(begins, number, 0))
+    with np.errstate(invalid="ignore"):  # a level that is wider than rounding is cut
+        cut = np.floor((distinct - distinct[starts]) / ROUNDING)
+    begins |= ~(np.diff(cut, prepend=-1) == 0)
+    starts = np.maximum.accumulate(np.where(begins, number, 0))
+    return distinct[starts][level].reshape(values.shape)
 
 
 def drop_noise(values: Array) -> Array:
@@ -125,21 +133,6 @@ def drop_noise(values: Array) -> Array:
     """
     decimals = np.round(values, 6)
     return np.where(np.abs(values - decimals) <= ROUNDING, decimals, values)
-
-
-def _level_starts(ordered: Array, tolerance: float) -> NDArray[np.intp]:
-    """Return for each of ascending numbers the position of the first number tied with it.
-
-    Neighbours within the tolerance are tied. A level wider than the tolerance is cut.
-    """
-    number = np.arange(len(ordered))
-    # NaN is last and must begin a separate level, hence the negations
-    begins = ~(np.diff(ordered, prepend=-np.inf) <= tolerance)
-    starts = np.maximum.accumulate(np.where(begins, number, 0))
-    with np.errstate(invalid="ignore"):
-        cut = np.floor((ordered - ordered[starts]) / tolerance)
-    begins |= ~(np.diff(cut, prepend=-1) == 0)
-    return np.maximum.accumulate(np.where(begins, number, 0))
 
 
 NO_CONFIDENCE = "no_confidence"  # in place of an estimator, of answers with labels only

@@ -263,11 +263,6 @@ def noise_floors(
     return pd.DataFrame(rows, columns=names)
 
 
-def add_noise_floors(intervals: pd.DataFrame, floors: pd.DataFrame) -> pd.DataFrame:
-    """Return the table of intervals with the columns of `noise_floors` filled."""
-    return intervals.drop(columns=FLOOR).merge(floors, how="left", validate="one_to_one")
-
-
 class CalibrationGap(NamedTuple):
     """Mean confidence and accuracy of answers, and an interval of the difference."""
 

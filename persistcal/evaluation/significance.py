@@ -53,7 +53,7 @@ def intervals(replicates: Replicates) -> pd.DataFrame:
     interval is a percentile interval over questions, `recipe_interval` gives the second. Both
     are NaN if the metric is undefined or has no valid interval, if it does not vary (a constant
     confidence has a Δ₀ᵇ of exactly 0), or if a pair gains or loses too few questions.
-    `add_noise_floors` fills the columns about calibration.
+    `noise_floors` has the columns about calibration, which are NaN here.
     """
     rows = []
     for key, of in replicates.items():

@@ -432,9 +432,9 @@ def _check_pair(
     shared = labelled_questions(answers, places, seed=settings.seed)
     first, second = answers.correct[places][:, shared] == 1
     earlier, later = (answers.checkpoints[k] for k in places)
-    ends = {"earlier": earlier, "later": later}
+    pair_names = {"earlier": earlier, "later": later}
     for series, confidence in answers.confidence.items():
-        key: Row = {**ends, **series._asdict(), "target": precision}
+        key: Row = {**pair_names, **series._asdict(), "target": precision}
         row = {**key, "delta": delta, "n_questions": len(shared), "verdict": ""}
         if not len(shared):
             yield "thresholds", row
@@ -455,15 +455,23 @@ def _check_pair(
         regressed = np.flatnonzero(masks[0] & masks[1] & first & ~second)
         row |= {
             "threshold": selected.threshold,
-            **_describe(selected, "earlier"),
-            **_describe(check.answered, "later"),
-            **_interval("later_precision", check.answered.precision, check.lower, check.upper),
-            **_interval("coverage_change", coverage.difference, coverage.lower, coverage.upper),
-            **_interval("precision_change", *change),
             "verdict": check.verdict,
             "labels_to_decide": check.n_to_decide,
             "confident_regressions": len(regressed),
         }
+        for end, answered in {"earlier": selected, "later": check.answered}.items():
+            row[f"{end}_answered"] = answered.n_answered
+            row[f"{end}_correct"] = answered.n_correct
+            row[f"{end}_precision"] = answered.precision
+            row[f"{end}_coverage"] = answered.coverage
+        for name, ends in {
+            "later_precision": (check.answered.precision, check.lower, check.upper),
+            "coverage_change": coverage[2:5],
+            "precision_change": change,
+        }.items():
+            row |= zip(
+                (name, f"{name}_lower_2_5pct", f"{name}_upper_97_5pct"), ends, strict=True
+            )
         yield "thresholds", row
         for cell in explain_change(*masks, first, second):
             yield "threshold_cells", {**key, **cell._asdict()}
@@ -471,19 +479,6 @@ def _check_pair(
             both = {"earlier_confidence": before[q], "later_confidence": after[q]}
             question = answers.questions[shared[q]]
             yield "confident_regressions", {**key, "question_id": question, **both}
-
-
-def _describe(answered: Selection, end: str) -> Row:
-    return {
-        f"{end}_answered": answered.n_answered,
-        f"{end}_correct": answered.n_correct,
-        f"{end}_precision": answered.precision,
-        f"{end}_coverage": answered.coverage,
-    }
-
-
-def _interval(name: str, value: float, lower: float, upper: float) -> Row:
-    return {name: value, f"{name}_lower_2_5pct": lower, f"{name}_upper_97_5pct": upper}
 
 
 def rank_verdicts(verdicts: Sequence[str]) -> str:

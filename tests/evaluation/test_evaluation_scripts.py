@@ -122,8 +122,8 @@ def test_evaluations_read_the_contrast_sets_of_the_study():
     subset = rows[rows["question_id"] != sets["gained"][0][0]]
     for some in (rows, subset):
         read, made = (align(some, CHECKPOINTS, SETTINGS, members=s).sets for s in (sets, None))
-        assert [[*map(list, pair[2:6]), pair.kept] for pair in read] == [
-            [*map(list, pair[2:6]), pair.kept] for pair in made
+        assert [[*map(list, pair.kinds), pair.kept] for pair in read] == [
+            [*map(list, pair.kinds), pair.kept] for pair in made
         ]
     assert len(align(rows, CHECKPOINTS, SETTINGS, members=sets[:1]).sets) == 1
     with pytest.raises(PredictionsError, match=r"other labels.*run list_contrast_sets"):

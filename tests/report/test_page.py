@@ -151,9 +151,9 @@ def test_estimators_with_equal_replicates_are_reported_to_rank_answers_identical
 
 def test_questions_are_counted_by_direction():
     none = np.arange(0)
-    first = ContrastSet(0, 1, np.arange(2), np.array([2]), none, none, True)
+    first = ContrastSet(0, 1, [np.arange(2), np.array([2]), none, none], True)
     assert count_questions([first]) == "2 gained and 1 lost question"
-    two_sets = [first, ContrastSet(0, 2, np.arange(1), np.arange(1, 3), none, none, True)]
+    two_sets = [first, ContrastSet(0, 2, [np.arange(1), np.arange(1, 3), none, none], True)]
     assert (
         count_questions(two_sets) == "3 gained and 3 lost questions in 2 pairs of checkpoints"
     )

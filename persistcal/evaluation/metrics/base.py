@@ -114,7 +114,12 @@ class Metric:
             return
         if "influence" not in own and {"contrast", "full", "weighted"} & own.keys():
             setattr(cls, "influence", Metric.influence)  # noqa: B010 - a parent's is of another value
-        cls.scopes = [scope for scope in scopes if cls.has_scope(scope)]
+        cls.scopes = [
+            scope
+            for scope in scopes
+            if hasattr(cls, f"{scope}_values")
+            or getattr(cls, scope) is not getattr(Metric, scope)
+        ]
         lacking = [key for key in ("heading", "latex", "draws") if not getattr(cls, key, "")]
         if not cls.scopes:
             lacking.append("contrast or full")
@@ -132,11 +137,6 @@ class Metric:
         cls.has_beyond = cls.beyond is not Metric.beyond
         cls.arrow = "↓" if cls.lower_is_better else "↑"
         METRICS[cls.name] = cls()
-
-    @classmethod
-    def has_scope(cls, scope: Scope) -> bool:
-        """Return whether the metric has a value on contrast sets, or on all questions."""
-        return getattr(cls, scope) is not getattr(Metric, scope)
 
     def contrast(self, run: OnContrastSet, weights: NDArray) -> Array:
         """Return the value on a contrast set, for each column of weights."""
@@ -186,11 +186,6 @@ class Mean(Metric):
 
     draws: ClassVar[Draws] = "questions"
     balanced: ClassVar[bool] = False
-
-    @classmethod
-    def has_scope(cls, scope: Scope) -> bool:
-        """Return whether the metric has values to average on a scope."""
-        return hasattr(cls, f"{scope}_values")
 
     def values(self, run: FullSet | OnContrastSet, scope: Scope) -> Array:
         """Return the values to average."""
