@@ -194,6 +194,10 @@ rule cluster_answers:
     output:
         clusters="results/clusters/{{model}}/{{checkpoint}}/{{dataset}}/{{split}}.parquet",
 include: "{root}/workflow/rules/judgements.smk"
+# As `complete_rules` of common.smk does
+[judging] = [each for each in workflow.rules if each.name == "judge_answers"]
+judging.log_modifier = workflow.modifier.path_modifier
+judging.set_log("logs/judge_answers/{{model}}/{{checkpoint}}/{{dataset}}/{{split}}.log")
 rule after:
     input:
         expand(
