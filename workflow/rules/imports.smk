@@ -75,7 +75,6 @@ if study.has_own_options:
             "../scripts/imports/import_options.py"
 
 elif study.has_own_answers:
-    paths.given_labels = f"{RESULTS}/given_labels/{{dataset}}.parquet"
 
     rule import_answers:
         input:

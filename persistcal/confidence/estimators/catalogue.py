@@ -5,6 +5,7 @@ of users are registered in their own files, which are read without running them.
 this module: another estimator must not make the others again.
 """
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,65 +20,53 @@ PROBE: dict[str, Any] = {"optional": ("layer",), "reads_weights": True}
 RATER: dict[str, Any] = {"optional": ("prompt",), "reads_weights": True, "by_checkpoint": True}
 SAID: dict[str, Any] = {"required": ("asks", "prompt"), "may_lack": True}
 
+MEANING, PROBABILITIES, PROBES, RATERS, REPLIES = (
+    partial(Registration, family)
+    for family in ("meaning", "probabilities", "probes", "raters", "replies")
+)
 ESTIMATORS = {
-    "self_consistency": Registration("meaning", "Self-consistency", SEVERAL),
-    "semantic_entropy": Registration("meaning", "Semantic entropy", SEVERAL),
-    "semantic_sequence_entropy": Registration("meaning", "Semantic entropy, Monte Carlo", BOTH),
-    "semantic_sets": Registration("meaning", "Number of meanings", SEVERAL),
-    "degree_matrix": Registration("meaning", "Degree matrix", SEVERAL),
-    "eccentricity": Registration("meaning", "Eccentricity", SEVERAL),
-    "laplacian_eigenvalues": Registration("meaning", "Laplacian eigenvalues", SEVERAL),
-    "lexical_similarity": Registration("meaning", "Lexical similarity", SEVERAL),
-    "cocoa": Registration("meaning", "CoCoA", BOTH),
-    "end_correct": Registration("meaning", "End-correct baseline"),
-    "self_consistency_surrogate": Registration(
-        *("meaning", "Self-consistency, surrogate", SEVERAL),
-        reads=FROM_LAST,
-        compares_answers=True,
+    "self_consistency": MEANING("Self-consistency", SEVERAL),
+    "semantic_entropy": MEANING("Semantic entropy", SEVERAL),
+    "semantic_sequence_entropy": MEANING("Semantic entropy, Monte Carlo", BOTH),
+    "semantic_sets": MEANING("Number of meanings", SEVERAL),
+    "degree_matrix": MEANING("Degree matrix", SEVERAL),
+    "eccentricity": MEANING("Eccentricity", SEVERAL),
+    "laplacian_eigenvalues": MEANING("Laplacian eigenvalues", SEVERAL),
+    "lexical_similarity": MEANING("Lexical similarity", SEVERAL),
+    "cocoa": MEANING("CoCoA", BOTH),
+    "end_correct": MEANING("End-correct baseline"),
+    "self_consistency_surrogate": MEANING(
+        "Self-consistency, surrogate", SEVERAL, reads=FROM_LAST, compares_answers=True
     ),
-    "self_consistency_copy": Registration(
-        "meaning", "Self-consistency, copy", SEVERAL, reads=FROM_LAST
+    "self_consistency_copy": MEANING("Self-consistency, copy", SEVERAL, reads=FROM_LAST),
+    "sequence_probability": PROBABILITIES("Sequence probability", LOGPROB),
+    "perplexity": PROBABILITIES("Perplexity", ("logprob", "n_tokens")),
+    "mean_token_entropy": PROBABILITIES("Mean token entropy", ("logprob", "entropy")),
+    "min_token_probability": PROBABILITIES(
+        "Least token probability", ("logprob", "min_logprob")
     ),
-    "sequence_probability": Registration("probabilities", "Sequence probability", LOGPROB),
-    "perplexity": Registration("probabilities", "Perplexity", ("logprob", "n_tokens")),
-    "mean_token_entropy": Registration(
-        "probabilities", "Mean token entropy", ("logprob", "entropy")
+    "self_certainty": PROBABILITIES("Self-certainty", ("logprob", "self_certainty")),
+    "probability_margin": PROBABILITIES("Probability margin", ("logprob", "margin")),
+    "sequence_entropy": PROBABILITIES("Sequence entropy", BOTH),
+    "option_probability": PROBABILITIES("Option probability", reads=()),
+    "option_margin": PROBABILITIES("Option margin", SEVERAL),
+    "option_entropy": PROBABILITIES("Option entropy", SEVERAL),
+    "linear_probe": PROBES("Linear probe", fitted=True, **PROBE),
+    "question_probe": PROBES("Question probe", fitted=True, **PROBE),
+    "entropy_probe": PROBES("Entropy probe", SEVERAL, required=("fit_at",), **PROBE),
+    "verbalised": RATERS("Verbalised", **RATER),
+    "p_true": RATERS("P(True)", required=("words",), **RATER),
+    "p_true_few_shot": RATERS("P(True), few-shot", required=("words",), fitted=True, **RATER),
+    "base_probability": RATERS(
+        *("Earlier checkpoint as the rater", ("logprob", "n_tokens")),
+        **{**RATER, "required": ("rater",), "optional": ()},
     ),
-    "min_token_probability": Registration(
-        "probabilities", "Least token probability", ("logprob", "min_logprob")
-    ),
-    "self_certainty": Registration(
-        "probabilities", "Self-certainty", ("logprob", "self_certainty")
-    ),
-    "probability_margin": Registration(
-        "probabilities", "Probability margin", ("logprob", "margin")
-    ),
-    "sequence_entropy": Registration("probabilities", "Sequence entropy", BOTH),
-    "option_probability": Registration("probabilities", "Option probability", reads=()),
-    "option_margin": Registration("probabilities", "Option margin", SEVERAL),
-    "option_entropy": Registration("probabilities", "Option entropy", SEVERAL),
-    "linear_probe": Registration("probes", "Linear probe", fitted=True, **PROBE),
-    "question_probe": Registration("probes", "Question probe", fitted=True, **PROBE),
-    "entropy_probe": Registration(
-        "probes", "Entropy probe", SEVERAL, required=("fit_at",), **PROBE
-    ),
-    "verbalised": Registration("raters", "Verbalised", **RATER),
-    "p_true": Registration("raters", "P(True)", required=("words",), **RATER),
-    "p_true_few_shot": Registration(
-        "raters", "P(True), few-shot", required=("words",), fitted=True, **RATER
-    ),
-    "base_probability": Registration(
-        *("raters", "Earlier checkpoint as the rater", ("logprob", "n_tokens")),
-        required=("rater",),
-        reads_weights=True,
-        by_checkpoint=True,
-    ),
-    "verifier": Registration("raters", "Verifier", required=("verifier",)),
-    "stated": Registration("replies", "Stated", may_lack=True),
-    "said_probability": Registration("replies", "Said probability", **SAID),
-    "said_guesses": Registration("replies", "Said probability, top 4", **SAID),
-    "said_words": Registration(
-        "replies", "Said expression", required=("asks", "prompt", "scale"), may_lack=True
+    "verifier": RATERS("Verifier", required=("verifier",)),
+    "stated": REPLIES("Stated", may_lack=True),
+    "said_probability": REPLIES("Said probability", **SAID),
+    "said_guesses": REPLIES("Said probability, top 4", **SAID),
+    "said_words": REPLIES(
+        "Said expression", required=("asks", "prompt", "scale"), may_lack=True
     ),
 }
 # Display names of the estimators that need only the answers of the evaluated checkpoints
