@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 from measuring import members, replicate_metrics
 from scipy.stats import t as student
-from simulated_seeds import coverage
 from synthetic_predictions import CHECKPOINTS, make_predictions
 
+from benchmarks.seeds import coverage
 from persistcal.evaluation.metrics.registry import METRICS, MetricKey
 from persistcal.evaluation.samples import recipe_interval
 from persistcal.evaluation.settings import EvaluationSettings

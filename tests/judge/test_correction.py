@@ -7,9 +7,9 @@ from correct_results import correct_results
 from measuring import evaluate
 from scipy.stats import t as student_t
 from sheet_files import saved_sheet
-from simulated_judges import WORLDS, JudgeWorld, audit, coverage, draw
 from synthetic_predictions import CHECKPOINTS, make_predictions
 
+from benchmarks.audits import WORLDS, JudgeWorld, audit, coverage, draw
 from persistcal.evaluation.predictions import arrange
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.judge import correction

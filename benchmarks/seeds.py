@@ -6,7 +6,7 @@ estimators near 1, and Δ₀ᵇ of a contrast set, under the draws of the bootst
 of each metric is to an estimator that is a little worse. The adapters of the other estimator
 have the same seeds and independent qualities.
 
-    PYTHONPATH=. python tests/helpers/simulated_seeds.py 300
+    python -m benchmarks.seeds 300
 
 makes the figure and the numbers of docs/validation.md, in some minutes.
 """
@@ -17,11 +17,11 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from resampling import draw
 from scipy.special import expit
 
-from persistcal.evaluation.draws import Component
+from persistcal.evaluation.draws import Component, draw_sequences
 from persistcal.evaluation.metrics.registry import METRICS
+from persistcal.evaluation.paper_draws import count_draws, window
 from persistcal.evaluation.samples import recipe_interval
 from persistcal.evaluation.weighted import auc, balanced_gap
 
@@ -65,6 +65,7 @@ def simulate(rng, world, n_questions, spread, n_seeds):
 
 
 def value(world, first, stated, weights=None):
+    """Return the world's metric."""
     return VALUES[world.metric](stated, first, weights=weights)
 
 
@@ -92,7 +93,11 @@ def coverage(n_seeds, *, worlds, seed, ratios=RATIOS, kinds=WORLDS):
             for number in range(worlds):
                 first, stated = simulate(rng, world, N_QUESTIONS, spread, n_seeds)
                 part = Component(np.argsort(~first, kind="stable"), int(first.sum()))
-                [counts] = draw([part], N_QUESTIONS, N_REPLICATES, seed=number)
+                reach = window([part], N_QUESTIONS)
+                sequences = draw_sequences(
+                    N_QUESTIONS, range(N_REPLICATES), seed=number, window=reach
+                )
+                counts = count_draws(part, sequences)
                 first, stated = first[part.questions], stated[..., part.questions]
                 data = np.array([[float(value(world, first, r)) for r in s] for s in stated])
                 runs = np.array([[value(world, first, r, counts) for r in s] for s in stated])
@@ -138,6 +143,7 @@ def coverage_with_failures(n_seeds, *, worlds, seed):
 
 
 def figure(results):
+    """Draw the coverage of each metric by the spread of seeds."""
     drawn = Figure(figsize=(7.5, 4.4), layout="constrained")
     panels = drawn.subplots(2, 3, sharey=True, sharex=True)
     for axes, ((kind, metric), rows) in zip(

@@ -1,6 +1,6 @@
 """Worlds with a known truth, a judge of known error, and a person who audits some answers.
 
-`PYTHONPATH=. python tests/helpers/simulated_judges.py` prints the table of docs/validation.md.
+`python -m benchmarks.audits` prints the table of docs/validation.md.
 """
 
 import sys
