@@ -26,8 +26,8 @@ from persistcal.report.latex import (
 )
 from persistcal.report.layout import DisplayNames, Names, place_title
 from persistcal.report.phrases import (
-    answer_to,
     exact_percent,
+    phrase_word,
     possible_errors,
     reached,
     threshold_range,
@@ -460,6 +460,6 @@ def _threshold_cells(
         threshold_range(found, "threshold"),
         escape(reached(found)),
         r" $\to$ ".join(coverage),
-        answer_to(found).word,
+        phrase_word(found),
         "–".join(map(str, dict.fromkeys([lost[0], lost[-1]]))),
     ]

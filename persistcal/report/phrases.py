@@ -1,7 +1,7 @@
 """Words and numbers of findings: the only place that phrases them, short and long.
 
 `PHRASES`, `BASES` and `MARKS` have a row per word, basis and mark. A question of the verdict
-has a line (`answer_to`) and a sentence.
+has a word, numbers and a sentence.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -42,8 +42,6 @@ MARKS = {
     findings.OPEN: Mark(OPEN, "the data cannot tell", "open"),
     findings.NONE: Mark(NONE, "nothing to test", "none"),
 }
-MEANING = {mark.sign: mark.meaning for mark in MARKS.values()}
-IN_JSON = {mark.sign: name for name, mark in MARKS.items()}
 
 
 class Phrase(NamedTuple):
@@ -171,41 +169,34 @@ def joined(parts: Sequence[str]) -> str:
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
-class Answer(NamedTuple):
-    """The answer to a question as it is shown: a mark, a word, numbers, two texts, and next.
-
-    `brief` is `text` in the few words of a table's cell. `clause` is the headline's, and `why`
-    the reason for the next step.
-    """
-
-    mark: str
-    word: str
-    value: float = np.nan
-    lower: float = np.nan
-    upper: float = np.nan
-    text: str = ""
-    brief: str = ""
-    next: str = ""
-    clause: str = ""
-    why: str = ""
+def phrase_word(found: Finding) -> str:
+    """Return the word of a finding, with its basis or the number of equal seeds."""
+    if found.question == findings.FOLLOWING and found.mark == findings.YES:
+        return found.word + BASES.get(found.basis, Basis()).word
+    n_same, n_seeds = (found.evidence.get(name, 1) for name in ("n_same", "n_seeds"))
+    if found.question == THRESHOLD and n_seeds > 1 and "n_same" in found.evidence:
+        return f"{found.word} ({n_same} of {n_seeds} seeds)"
+    return found.word
 
 
-def answer_to(found: Finding) -> Answer:
-    """Return a finding as a line of the verdict shows it."""
-    mark, word, clause = MARKS[found.mark].sign, found.word, ""
-    if found.question == findings.FOLLOWING:
-        basis = BASES.get(found.basis, Basis()) if found.mark == findings.YES else Basis()
-        word += basis.word
-        clause = f"{PHRASES[found.word].clause}{basis.clause} for"
-    elif found.question == findings.THRESHOLD and found.evidence["n_seeds"] > 1:
-        if "n_same" in found.evidence:
-            word += f" ({found.evidence['n_same']} of {found.evidence['n_seeds']} seeds)"
-    text, brief = _LINES[found.question](found)
-    why = _REASONS.get(found.word, "")
+def phrase_clause(found: Finding) -> str:
+    """Return a finding about following as a clause of the headline."""
+    is_shown = found.mark == findings.YES
+    basis = BASES.get(found.basis, Basis()).clause if is_shown else ""
+    return f"{PHRASES[found.word].clause}{basis} for"
+
+
+def phrase_reason(found: Finding) -> str:
+    """Return the reason for the next step, if there is one."""
     is_control = found.mark == findings.YES and found.basis == words.CONTROL
     if found.next == findings.ASK_AFRESH or (is_control and found.evidence["repeated"]):
-        why = _repeats(found)
-    return Answer(mark, word, *found[3:6], text, brief, found.next, clause, why)
+        return _repeats(found)
+    return _REASONS.get(found.word, "")
+
+
+def phrase_numbers(found: Finding, *, brief: bool = False) -> str:
+    """Return the numbers of a finding; `brief` is for the cell of a table."""
+    return _LINES[found.question](found)[brief]
 
 
 def _accuracy_line(found: Finding) -> tuple[str, str]:
@@ -568,17 +559,13 @@ def slice_label(row: Mapping[Any, Any]) -> str:
     return f"{row['slice']}{text} {MARKS[found.mark].sign}"
 
 
-def slice_answer(row: Mapping[Any, Any]) -> Answer:
-    """Return a finding about a slice as a line of the verdict shows it."""
-    found = findings.read_finding(row)
-    text = ""
-    if found.value == found.value:
-        if found.question == THRESHOLD:
-            text = f"{percent(found.value)} right {_percents(found)}"
-        else:
-            line = _accuracy_line if found.question == ACCURACY else _calibration_line
-            text = line(found)[0].partition(" (SmoothECE")[0]
-    return Answer(MARKS[found.mark].sign, found.word, *found[3:6], text)
+def slice_numbers(found: Finding) -> str:
+    """Return the numbers of a finding about a slice."""
+    if found.value != found.value:
+        return ""
+    if found.question == THRESHOLD:
+        return f"{percent(found.value)} right {_percents(found)}"
+    return phrase_numbers(found).partition(" (SmoothECE")[0]
 
 
 def slice_lines(rows: Sequence[Mapping[Any, Any]], labels: Mapping[str, str]) -> list[str]:
@@ -589,11 +576,10 @@ def slice_lines(rows: Sequence[Mapping[Any, Any]], labels: Mapping[str, str]) ->
         return []
     lines = []
     for row in worst_slices(rows):
-        answer, name = slice_answer(row), labels.get(row["estimator"], row["estimator"])
-        of = f" of {name}" if name else ""
-        lines.append(
-            f"{row['slice']} {answer.mark} {row['question']}{of} {answer.word}: {answer.text}"
-        )
+        found, name = findings.read_finding(row), labels.get(row["estimator"], row["estimator"])
+        owner = f" of {name}" if name else ""
+        text = f"{found.question}{owner} {found.word}: {slice_numbers(found)}"
+        lines.append(f"{row['slice']} {MARKS[found.mark].sign} {text}")
     n = f"{len(tested)} slice{'' if len(tested) == 1 else 's'} at once"
     n += f"; {few} not tested" if few else ""
     return [*lines, f"tested: {n}"] if lines else [f"no test shows a worse one; tested: {n}"]

@@ -14,6 +14,7 @@ from measuring import arrange_part
 from synthetic_study import NAMES, invent, replicates_of, study_tables, write_page
 
 from persistcal.evaluation.contrast import ContrastSet
+from persistcal.evaluation.findings import Finding
 from persistcal.evaluation.metrics.registry import MetricKey
 from persistcal.evaluation.samples import Sample
 from persistcal.evaluation.settings import EvaluationSettings
@@ -28,7 +29,6 @@ from persistcal.report.page.overview import absent_analyses, of_changes, of_cont
 from persistcal.report.page.sentences import Standings, compare, count_questions, sentence
 from persistcal.report.page.tables import group_heads, plain_grid, plain_text, shown
 from persistcal.report.page.verdict import Rated, Verdict
-from persistcal.report.phrases import Answer
 from persistcal.store import artifacts
 
 LABELS = {
@@ -281,9 +281,9 @@ def test_confident_answers_that_became_wrong_are_listed_by_confidence():
     ]
     subject = Subject("m", "quiz", [], ["c1", "c2"], EvaluationSettings(min_contrast=1))
     whole = arrange_part(pd.concat(frames), subject)
-    rated = [Rated(("quiz", "a"), "A", follows=Answer("?", "not shown"))]
+    rated = [Rated(("quiz", "a"), "A", Finding("following", "open", "not shown"))]
     update = Update(0, 1, "v1", "v2")
-    verdict = Verdict("", update, 4, 0, 4, Answer("✗", "falls"), rated, None, "")
+    verdict = Verdict("", update, Finding("accuracy", "no", "falls"), rated, None, "")
     broken = _broken(whole, verdict)
     assert broken["ids"] == ["q1", "q2", "q0"]
     assert broken["about"].startswith("A gave these answers a confidence of at least .800")
@@ -302,10 +302,12 @@ def test_confident_answers_are_above_the_threshold_of_their_own_seed():
     ]
     subject = Subject("m", "quiz", [], ["c1", "c2"], EvaluationSettings(min_contrast=1))
     whole = arrange_part(pd.concat(frames), subject)
-    follows = Answer("?", "not shown")
-    rated = [Rated(("quiz", "a"), "A", follows=follows, cuts={1: 0.9, 2: np.nan})]
+    cuts = {"seed": [1, 2], "threshold": [0.9, np.nan]}
+    threshold = Finding("threshold", "open", "kept", evidence=cuts)
+    follows = Finding("following", "open", "not shown")
+    rated = [Rated(("quiz", "a"), "A", follows, threshold=threshold)]
     update = Update(0, 1, "v1", "v2")
-    verdict = Verdict("", update, 3, 0, 3, Answer("✗", "falls"), rated, 0.8, "")
+    verdict = Verdict("", update, Finding("accuracy", "no", "falls"), rated, 0.8, "")
     assert _broken(whole, verdict)["ids"] == ["q1"]
 
 

@@ -13,7 +13,7 @@ from persistcal.evaluation.aligned import align_subjects
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.report.page.contents import Found, gather
 from persistcal.report.page.verdict import Rated, Verdict, chance_of, verdicts
-from persistcal.report.phrases import NONE, OPEN, OPPOSITE, SHOWN, Answer, answer_to
+from persistcal.report.phrases import phrase_numbers, phrase_word
 from persistcal.store import artifacts
 
 
@@ -39,22 +39,23 @@ def test_estimators_are_sorted_by_change_auc_with_baselines_last(verdict):
 def test_the_verdict_counts_gained_and_lost_questions(study, verdict):
     answers = study.made.predictions.query("estimator == 'end_correct'")
     right = answers.pivot(index="question_id", columns="checkpoint", values="correct")
-    assert verdict.gained == (~right["c2"] & right["c4"]).sum() > 0
-    assert verdict.lost == (right["c2"] & ~right["c4"]).sum() > 0
-    assert verdict.n_questions == 200
+    numbers = verdict.accuracy.evidence
+    assert numbers["gained"] == (~right["c2"] & right["c4"]).sum() > 0
+    assert numbers["lost"] == (right["c2"] & ~right["c4"]).sum() > 0
+    assert numbers["n_questions"] == 200
 
 
 @pytest.mark.parametrize(
     ("n_gained", "n_lost", "mark", "word"),
     [
-        (12, 1, SHOWN, "rises"),  # p = 2 (1 + 13) / 2¹³ = .0034
-        (1, 12, OPPOSITE, "falls"),
-        (5, 1, OPEN, "can be chance"),  # p = 2 (1 + 6) / 2⁶ = .22
-        (5, 0, SHOWN, "holds"),  # p = 2 / 2⁵ = .0625
+        (12, 1, "yes", "rises"),  # p = 2 (1 + 13) / 2¹³ = .0034
+        (1, 12, "no", "falls"),
+        (5, 1, "open", "can be chance"),  # p = 2 (1 + 6) / 2⁶ = .22
+        (5, 0, "yes", "holds"),  # p = 2 / 2⁵ = .0625
     ],
 )
 def test_accuracy_rises_or_falls_if_mcnemars_test_is_significant(n_gained, n_lost, mark, word):
-    answer = answer_to(accuracy(n_gained, n_lost, 20))
+    answer = accuracy(n_gained, n_lost, 20)
     assert (answer.mark, answer.word) == (mark, word)
     assert answer.value == pytest.approx((n_gained - n_lost) / (20 + n_gained + n_lost))
 
@@ -70,13 +71,13 @@ def accuracy(n_gained, n_lost, n_same, **settings):
     ("n_gained", "n_lost", "mark", "word"),
     [
         # 1.96 √200 / 10,000 = .0028
-        (100, 100, SHOWN, "holds"),
-        (50, 150, OPEN, "falls, perhaps by less than the margin"),
-        (0, 200, OPPOSITE, "falls"),
+        (100, 100, "yes", "holds"),
+        (50, 150, "open", "falls, perhaps by less than the margin"),
+        (0, 200, "no", "falls"),
     ],
 )
 def test_many_questions_show_whether_accuracy_falls_by_the_margin(n_gained, n_lost, mark, word):
-    answer = answer_to(accuracy(n_gained, n_lost, 10_000))
+    answer = accuracy(n_gained, n_lost, 10_000)
     assert (answer.mark, answer.word) == (mark, word)
     assert accuracy(n_gained, n_lost, 10_000, margin=0.05).mark == "yes"
 
@@ -93,9 +94,8 @@ def test_questions_in_groups_have_the_interval_of_the_bootstrap():
     ends = np.stack([np.repeat([0, 1], [12, 20]), np.ones(32)])
     tested = {"lower_2_5pct": -0.1, "upper_97_5pct": 0.8, "p_value": 0.1}
     finding = findings.accuracy_finding(ends, np.arange(32) // 2, [tested])
-    answer = answer_to(finding)  # 12 of 32 are gained
-    assert answer[:2] == (OPEN, "can be chance")
-    assert answer.text == ".625 → 1.000, by .375 [−.100, .800]"
+    assert (finding.mark, finding.word) == ("open", "can be chance")  # 12 of 32 are gained
+    assert phrase_numbers(finding) == ".625 → 1.000, by .375 [−.100, .800]"
 
 
 def calibration(confidence, right, n_compared=1, **settings):
@@ -118,9 +118,10 @@ def calibration(confidence, right, n_compared=1, **settings):
 def test_calibration_is_judged_for_all_answers_and_by_confidence(stated, share, word, start):
     """Of 300 answers, 150 have each confidence."""
     right = np.concatenate([np.arange(150) < 150 * s for s in share])
-    answer = answer_to(calibration(np.repeat(stated, 150), right))
-    assert answer.word == word and answer.text.startswith(start)
-    assert "(SmoothECE ." in answer.text and "noise floor ." in answer.text
+    finding = calibration(np.repeat(stated, 150), right)
+    text = phrase_numbers(finding)
+    assert finding.word == word and text.startswith(start)
+    assert "(SmoothECE ." in text and "noise floor ." in text
 
 
 def test_a_margin_makes_calibration_shown():
@@ -144,9 +145,9 @@ def test_a_mark_of_calibration_agrees_with_its_intervals_for_any_number_of_estim
 
 
 def threshold(seeds):
-    """Return the answer of the verdict, and means over seeds."""
+    """Return the finding, its mark and its word in the verdict, and means over seeds."""
     finding = findings.threshold_finding(seeds)
-    return answer_to(finding), finding.evidence.get("means")
+    return finding, (finding.mark, phrase_word(finding)), finding.evidence.get("means")
 
 
 def seed_of_threshold(verdict, precision):
@@ -162,19 +163,19 @@ def seed_of_threshold(verdict, precision):
 
 
 def test_the_worst_seed_decides_the_verdict_on_a_threshold():
-    answer, values = threshold(
+    finding, answer, values = threshold(
         [seed_of_threshold("kept", 0.9), seed_of_threshold("broken", 0.6)]
     )
-    assert (answer.mark, answer.word) == (OPPOSITE, "broken (1 of 2 seeds)")
+    assert answer == ("no", "broken (1 of 2 seeds)")
     assert values["later_precision"] == pytest.approx((0.9 + 0.6) / 2)
-    assert answer.text == (
+    assert phrase_numbers(finding) == (
         "75 % right [60, 90]; answers 30 → 40 % of questions; 2 confident answers broke"
     )
 
 
 def test_a_seed_without_a_threshold_leaves_the_verdict_open():
-    answer, _ = threshold([seed_of_threshold("kept", 0.9), seed_of_threshold("", np.nan)])
-    assert (answer.mark, answer.word) == (OPEN, "kept (1 of 2 seeds)")
+    _, answer, _ = threshold([seed_of_threshold("kept", 0.9), seed_of_threshold("", np.nan)])
+    assert answer == ("open", "kept (1 of 2 seeds)")
 
 
 @pytest.mark.parametrize(
@@ -194,16 +195,14 @@ def test_the_label_of_the_chance_line_depends_on_the_basis_of_the_claims(bases, 
 
 
 def test_estimators_without_a_threshold_have_no_verdict_on_it():
-    answer, values = threshold([seed_of_threshold("", np.nan)])
-    assert (answer.mark, answer.word, values) == (NONE, "none", None)
-    assert "most confident 25 % of answers" in answer.text  # 1 − .75
+    finding, answer, values = threshold([seed_of_threshold("", np.nan)])
+    assert (*answer, values) == ("none", "none", None)
+    assert "most confident 25 % of answers" in phrase_numbers(finding)  # 1 − .75
 
 
 def test_the_headline_groups_estimators_by_verdict():
     rows = [
-        Rated(
-            ("quiz", name), name, follows=answer_to(findings.Finding("following", mark, word))
-        )
+        Rated(("quiz", name), name, findings.Finding("following", mark, word))
         for name, mark, word in [
             ("A", "yes", "followed"),
             ("B", "open", "not shown"),
@@ -211,7 +210,7 @@ def test_the_headline_groups_estimators_by_verdict():
         ]
     ]
     rows.append(Rated(("quiz", "end"), "end"))
-    verdict = Verdict("t", None, 9, 2, 1, Answer(OPEN, "can be chance"), rows, None, "chance")
+    verdict = Verdict("t", None, accuracy(2, 1, 6), rows, None, "chance")
     assert verdict.headline == "Yes for A and C; not shown for B."
 
 
@@ -235,4 +234,6 @@ def test_a_checkpoint_without_changed_answers_has_no_gains_and_no_losses():
     finding = findings.make_findings(aligned, *empty, settings)
     tables = replace(invented["made"], predictions=same, findings=finding)
     [verdict] = verdicts(gather(tables, invented["shown"]))
-    assert (verdict.gained, verdict.lost, verdict.accuracy.word) == (0, 0, "can be chance")
+    numbers = verdict.accuracy.evidence
+    assert (numbers["gained"], numbers["lost"]) == (0, 0)
+    assert verdict.accuracy.word == "can be chance"

@@ -21,7 +21,7 @@ import jinja2
 import numpy as np
 import pandas as pd
 
-from persistcal.evaluation.findings import is_constant
+from persistcal.evaluation.findings import is_constant, read_finding
 from persistcal.evaluation.settings import Member
 from persistcal.models.checkpoint import Checkpoint
 from persistcal.report.curves import TINY
@@ -32,11 +32,12 @@ from persistcal.report.page.contents import Contents, Part, Shown
 from persistcal.report.page.verdict import Given, Verdict, chance_of, next_step, verdicts
 from persistcal.report.phrases import (
     MARKS,
-    MEANING,
     as_number,
     exact_percent,
+    phrase_numbers,
+    phrase_word,
     short,
-    slice_answer,
+    slice_numbers,
 )
 from persistcal.store.provenance import package_versions
 from persistcal.store.tables import TableFiles
@@ -168,8 +169,7 @@ def compose(study: Contents, origin: Origin) -> str:
     view = {
         "title": f"Persistent calibration: {', '.join(models)}",
         "verdicts": _first_screens(study, shown_parts, found, origin.given),
-        "classes": {mark.sign: mark.style for mark in MARKS.values()},
-        "meanings": MEANING,
+        "marks": MARKS,
         "lede": overview.lede(study),
         "facts": overview.counts(study),
         "sentences": overview.findings(study),
@@ -223,7 +223,7 @@ def _first_screens(
             curves = [[p[:2] for p in diagrams[k]["points"]] for k in verdict.update[:2]]
             rows.append({**row._asdict(), "is_baseline": row.is_baseline, "curves": curves})
         lowest = [row.follows.lower for row in verdict.rows if row.follows]
-        ends, _, by = verdict.accuracy.text.partition(", by ")
+        ends, _, by = phrase_numbers(verdict.accuracy).partition(", by ")
         screens.append(
             {
                 **verdict._asdict(),
@@ -231,7 +231,7 @@ def _first_screens(
                 "title": "" if verdict.title == "model · dataset" else verdict.title,
                 "rows": rows,
                 "slices": [
-                    (row["slice"], row["question"], row["estimator"], slice_answer(row))
+                    (row["slice"], row["estimator"], read_finding(row))
                     for row in verdict.slices
                 ],
                 "part": number,
@@ -361,7 +361,7 @@ def _part(part: Part, study: Contents, verdict: Verdict | None) -> dict[str, Any
     roles = ["earlier"] * part.n_earlier + ["evaluation"] * len(part.answers.checkpoints)
     thresholds: dict[str, Any] | None = None
     if verdict:
-        selected = {row.member: row.thresholds for row in verdict.rows}
+        selected = {row.member: [*row.cuts.values()] for row in verdict.rows}
         ends, target = verdict.update[:2], verdict.target
         thresholds = {
             "target": target,
@@ -437,7 +437,13 @@ def render(
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.filters |= {"group_heads": tables.group_heads, "shown": tables.shown}
+    environment.filters |= {
+        "group_heads": tables.group_heads,
+        "shown": tables.shown,
+        "word": phrase_word,
+        "numbers": phrase_numbers,
+        "slice_numbers": slice_numbers,
+    }
     shown: Mapping[str, Look] = view["looks"]
     classes = family_classes(shown)
     style = environment.get_template("page.css").render(

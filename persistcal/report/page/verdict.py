@@ -5,7 +5,7 @@ calibrated at the later checkpoint, and does a threshold keep its precision? The
 numbers are from the table FINDINGS.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from shlex import quote
 from textwrap import fill, wrap
 from typing import Any, NamedTuple
@@ -14,22 +14,23 @@ import numpy as np
 
 from persistcal.evaluation import findings
 from persistcal.evaluation.claims import DECLARED, EXAMPLES, IF_DECLARED, SAMPLES
-from persistcal.evaluation.findings import CALIBRATION, FOLLOWING, THRESHOLD
+from persistcal.evaluation.findings import CALIBRATION, FOLLOWING, THRESHOLD, Finding
 from persistcal.evaluation.gate import Gate
 from persistcal.evaluation.settings import Member
 from persistcal.report.page.contents import Contents, Found, Part, Update
 from persistcal.report.phrases import (
-    IN_JSON,
-    MEANING,
+    MARKS,
     NONE,
-    Answer,
-    answer_to,
     as_number,
     exact_percent,
     joined,
+    phrase_clause,
+    phrase_numbers,
+    phrase_reason,
+    phrase_word,
     short,
-    slice_answer,
     slice_lines,
+    slice_numbers,
 )
 
 MOST_NAMED = 4  # estimators in a clause of the headline
@@ -39,19 +40,13 @@ UNRATED = "no confidence differs between questions"
 
 
 class Rated(NamedTuple):
-    """The answers about an estimator. They are None for a baseline, which ignores questions.
-
-    `threshold_values` are means over seeds, and `cuts` the selected thresholds by seed.
-    """
+    """The findings about an estimator; a baseline, which ignores questions, has none."""
 
     member: Member
     label: str
-    follows: Answer | None = None
-    calibrated: Answer | None = None
-    threshold: Answer | None = None
-    threshold_values: Mapping[str, float] | None = None
-    cuts: Mapping[int, float] = {}
-    n_labels: float = np.nan  # labels above the threshold that decide, if any number does
+    follows: Finding | None = None
+    calibrated: Finding | None = None
+    threshold: Finding | None = None
 
     @property
     def is_baseline(self) -> bool:
@@ -59,9 +54,10 @@ class Rated(NamedTuple):
         return self.follows is None
 
     @property
-    def thresholds(self) -> list[float]:
-        """The selected thresholds."""
-        return [*self.cuts.values()]
+    def cuts(self) -> dict[int, float]:
+        """The selected thresholds by seed."""
+        numbers = self.threshold.evidence if self.threshold else {"seed": [], "threshold": []}
+        return dict(zip(numbers["seed"], numbers["threshold"], strict=True))
 
 
 class Verdict(NamedTuple):
@@ -69,10 +65,7 @@ class Verdict(NamedTuple):
 
     title: str
     update: Update
-    n_questions: int
-    gained: int
-    lost: int
-    accuracy: Answer
+    accuracy: Finding
     rows: list[Rated]
     target: float | None  # precision of the thresholds, if there are any
     chance: str  # meaning of the line of chance
@@ -85,7 +78,7 @@ class Verdict(NamedTuple):
         groups: dict[str, list[str]] = {}
         for row in self.rows:
             if row.follows:
-                groups.setdefault(row.follows.clause, []).append(row.label)
+                groups.setdefault(phrase_clause(row.follows), []).append(row.label)
         clauses = [f"{clause} {_names(labels)}" for clause, labels in groups.items()]
         text = "; ".join(clauses) or UNRATED
         return f"{text[:1].upper()}{text[1:]}."
@@ -120,34 +113,22 @@ def _verdict(study: Contents, part: Part, found: Found) -> Verdict:
     for member in members:
         row = Rated(member, part.subject.name(member, study.labels))
         if member not in found.baselines:
+            following, calibrated = found.findings[FOLLOWING], found.findings[CALIBRATION]
             row = row._replace(
-                follows=answer_to(found.findings[FOLLOWING][member]),
-                calibrated=answer_to(found.findings[CALIBRATION][member]),
+                follows=following[member],
+                calibrated=calibrated[member],
+                threshold=thresholds.get(member),
             )
-            if checked := thresholds.get(member):
-                numbers = checked.evidence
-                row = row._replace(
-                    threshold=answer_to(checked),
-                    threshold_values=numbers.get("means"),
-                    cuts=dict(zip(numbers["seed"], numbers["threshold"], strict=True)),
-                    n_labels=numbers["labels_to_decide"],
-                )
         rows.append(row)
     follows = {row.member: row.follows.value if row.follows else np.nan for row in rows}
     rows.sort(key=lambda row: (row.is_baseline, -np.nan_to_num(follows[row.member], nan=-1.0)))
     targets = [
         thresholds[member].evidence["target"] for member in members if member in thresholds
     ]
-    n_questions, gained, lost = (
-        found.accuracy.evidence[name] for name in ("n_questions", "gained", "lost")
-    )
     return Verdict(
         part.subject.title(study.labels),
         found.update,
-        n_questions,
-        gained,
-        lost,
-        answer_to(found.accuracy),
+        found.accuracy,
         rows,
         next(iter(targets), None),
         chance_of(found),
@@ -177,23 +158,28 @@ class Given(NamedTuple):
 
 def verdict_text(verdict: Verdict, given: Given) -> str:
     """Return a line per question, or a table for several estimators, and the next step."""
-    update, accuracy = verdict.update, verdict.accuracy
+    update, numbers = verdict.update, verdict.accuracy.evidence
     place = "" if verdict.title == "model · dataset" else f"{verdict.title}: "
     lines = [
-        f"{place}{update.earlier_name} → {update.later_name}, {verdict.n_questions:,} "
-        f"questions, {verdict.gained:,} gained, {verdict.lost:,} lost",
+        f"{place}{update.earlier_name} → {update.later_name}, "
+        f"{numbers['n_questions']:,} questions, {numbers['gained']:,} gained, "
+        f"{numbers['lost']:,} lost",
         "",
-        f"accuracy     {accuracy.mark} {accuracy.word}: {accuracy.text}",
+        _line("accuracy", verdict.accuracy),
     ]
     rated = [row for row in verdict.rows if not row.is_baseline]
     if len(rated) == 1:
-        lines += map(fold_line, _four_lines(rated[0], update.later_name))
+        [row], later = rated, update.later_name
+        shown = {"confidence": row.follows, "calibration": row.calibrated}
+        for name, found in {**shown, "threshold": row.threshold}.items():
+            at = f" at {later}" if name == "calibration" else ""
+            lines += [fold_line(_line(name, found, at))] if found else []
     elif not rated:
         names = "confidence", "calibration", "threshold"
         lines += [f"{name:<12} {NONE} no confidence" for name in names]
     else:
         headline = fill(f"Did confidence follow? {verdict.headline}", WIDTH)
-        marks = fill("  ".join(f"{m}\xa0{meaning}" for m, meaning in MEANING.items()), WIDTH)
+        marks = fill("  ".join(f"{m.sign}\xa0{m.meaning}" for m in MARKS.values()), WIDTH)
         marks = marks.replace("\xa0", " ")
         lines += ["", *_table(verdict), "", headline, marks]
     for start, line in zip(["slices", "", "", ""], verdict.worst, strict=False):
@@ -209,10 +195,11 @@ def verdict_text(verdict: Verdict, given: Given) -> str:
             "Flips can be chance. To learn whether confidence followed, ask twice and give the "
             f"second answers with --again{'' if words == {IF_DECLARED} else declare}."
         )
-    for follows in [row.follows for row in rated if row.follows and row.follows.why][:1]:
+    reasons = [(phrase_reason(row.follows), row.follows) for row in rated if row.follows]
+    for reason, follows in [pair for pair in reasons if pair[0]][:1]:
         is_copied = follows.next == findings.ASK_AFRESH
         afresh = " Ask again without a cache and with another seed." if is_copied else ""
-        steps.append(f"{follows.why}.{afresh}")
+        steps.append(f"{reason}.{afresh}")
     return "\n".join([*lines, *(fill(step, WIDTH) for step in steps)])
 
 
@@ -221,16 +208,11 @@ def fold_line(line: str, indent: int = 13) -> str:
     return fill(line, WIDTH, subsequent_indent=" " * indent)
 
 
-def _four_lines(row: Rated, later: str) -> list[str]:
-    calibrated = row.calibrated
-    if calibrated:
-        calibrated = calibrated._replace(word=f"{calibrated.word} at {later}")
-    answers = {"confidence": row.follows, "calibration": calibrated, "threshold": row.threshold}
-    return [
-        f"{name:<12} {answer.mark} {answer.word}" + (f": {answer.text}" if answer.text else "")
-        for name, answer in answers.items()
-        if answer
-    ]
+def _line(name: str, found: Finding, place: str = "") -> str:
+    """Return a finding with its mark, word and numbers in one line."""
+    numbers = phrase_numbers(found)
+    text = f"{MARKS[found.mark].sign} {phrase_word(found)}{place}"
+    return f"{name:<12} {text}" + (f": {numbers}" if numbers else "")
 
 
 def _table(verdict: Verdict) -> list[str]:
@@ -241,8 +223,9 @@ def _table(verdict: Verdict) -> list[str]:
         heads = f"threshold for {exact_percent(verdict.target)}:", "right, answered"
         rows = [["", "", "", heads[0]], [*rows[0], heads[1]]]
     for rated in verdict.rows:
-        answers = (rated.follows, rated.calibrated, rated.threshold)
-        cells = [f"{one.mark} {one.brief}" if one.brief else NONE for one in answers if one]
+        found = [one for one in (rated.follows, rated.calibrated, rated.threshold) if one]
+        texts = [(MARKS[one.mark].sign, phrase_numbers(one, brief=True)) for one in found]
+        cells = [f"{sign} {text}" if text else NONE for sign, text in texts]
         if rated.is_baseline:
             cells = ["baseline: the same confidence for all questions"]
         rows.append([rated.label, *cells])
@@ -270,28 +253,31 @@ def next_step(verdict: Verdict, given: Given) -> list[str]:
         ]
     kept = [row for row in rated if row.threshold and row.threshold.next == findings.KEEP]
     best = kept[0] if kept else rated[0]
-    cut = " to ".join(dict.fromkeys(short(end(best.thresholds or [0])) for end in (min, max)))
+    cuts = best.cuts.values() or [0.0]
+    cut = " to ".join(dict.fromkeys(short(end(cuts)) for end in (min, max)))
     if kept:
         instead = "" if best is rated[0] else f"choose {best.label}; "
         return [f"{instead}nothing to label: the threshold {cut} of {best.label} can stay."]
-    later = verdict.update.later_name
+    later, found = verdict.update.later_name, best.threshold
     chosen = f" --estimator {quote(best.member[1])}" if len(rated) > 1 else ""
     chosen *= "--estimator" not in given.options
     lock = f"persistcal threshold {given.files}{chosen} --precision {verdict.target:g}"
     lock += " --lock thresholds.json"
-    if np.isfinite(best.n_labels):
-        coverage = (best.threshold_values or {})["later_coverage"]
+    if found and np.isfinite(n_labels := found.evidence["labels_to_decide"]):
+        coverage = found.evidence["means"]["later_coverage"]
         return [
-            f"{best.n_labels:,.0f} labelled answers of {later} above the threshold {cut} of "
+            f"{n_labels:,.0f} labelled answers of {later} above the threshold {cut} of "
             f"{best.label} would decide, and the files have "
-            f"{coverage * verdict.n_questions:,.0f}. Ask {later} about "
-            f"{best.n_labels / coverage:,.0f} new questions, write the labelled answers to "
+            f"{coverage * verdict.accuracy.evidence['n_questions']:,.0f}. Ask {later} about "
+            f"{n_labels / coverage:,.0f} new questions, write the labelled answers to "
             "new.csv, and check the threshold there:",
             lock,
             f"persistcal threshold{given.options}{chosen} --check thresholds.json new.csv",
         ]
-    why = best.threshold.why if best.threshold else ""
-    return [f"let {later} select a threshold, as {why}:", lock]
+    return [
+        f"let {later} select a threshold, as {phrase_reason(found) if found else ''}:",
+        lock,
+    ]
 
 
 def gate_record(gate: Gate) -> dict[str, Any]:
@@ -311,15 +297,14 @@ def verdict_record(verdict: Verdict, given: Given) -> dict[str, Any]:
         "place": verdict.title,
         "earlier": update.earlier_name,
         "later": update.later_name,
-        "questions": verdict.n_questions,
-        "gained": verdict.gained,
-        "lost": verdict.lost,
+        "questions": verdict.accuracy.evidence["n_questions"],
+        **{name: verdict.accuracy.evidence[name] for name in ("gained", "lost")},
         "accuracy": _record(verdict.accuracy),
         "precision": verdict.target,
         "next": "\n".join(next_step(verdict, given)),
         "slices": [
-            {"slice": row["slice"], "question": row["question"], "estimator": row["estimator"]}
-            | (_record(slice_answer(row)) or {})
+            {name: row[name] for name in ("slice", "question", "estimator")}
+            | (_record(findings.read_finding(row), slice_numbers) or {})
             for row in verdict.slices
         ],
         "estimators": [
@@ -331,15 +316,17 @@ def verdict_record(verdict: Verdict, given: Given) -> dict[str, Any]:
                 "confidence": _record(row.follows),
                 "calibration": _record(row.calibrated),
                 "threshold": _record(row.threshold),
-                "thresholds": row.thresholds,
+                "thresholds": [*row.cuts.values()],
             }
             for row in verdict.rows
         ],
     }
 
 
-def _record(answer: Answer | None) -> dict[str, Any] | None:
-    if answer is None:
+def _record(
+    found: Finding | None, phrase: Callable[[Finding], str] = phrase_numbers
+) -> dict[str, Any] | None:
+    if found is None:
         return None
-    numbers = {name: as_number(getattr(answer, name)) for name in ("value", "lower", "upper")}
-    return {"answer": IN_JSON[answer.mark], "word": answer.word, **numbers, "text": answer.text}
+    numbers = {name: as_number(getattr(found, name)) for name in ("value", "lower", "upper")}
+    return {"answer": found.mark, "word": phrase_word(found), **numbers, "text": phrase(found)}
