@@ -108,7 +108,8 @@ class Measured(NamedTuple):
 
     def bounds(self, name: str, n_updates: int) -> Bounds:
         """Return a statistic with an interval; all `n_updates` hold together with 95 %."""
-        return self.samples[name].bounds(LEVEL / n_updates)
+        sample = self.samples[name]
+        return Bounds(sample.value, *sample.interval(LEVEL / n_updates))
 
 
 def labels(lines: Mapping[str, Mapping[str, str]]) -> list[tuple[str, tuple[str, str]]]:

@@ -588,7 +588,7 @@ def threshold(
         from persistcal.evaluation.gate import THRESHOLD, close_gate, findings_of_thresholds
 
         found = findings_of_thresholds(checked.tables["thresholds"], inputs.all_predictions)
-        closed = close_gate(found, {THRESHOLD: precision}, alone=versions_alone(inputs))
+        closed = close_gate(found, {THRESHOLD: precision}, unpaired=versions_alone(inputs))
         click.echo(fold_line(gate_line(closed), indent=2))
         _end(closed, fail_if)
 

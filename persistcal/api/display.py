@@ -157,7 +157,7 @@ class Comparison:
             check_policy(policy) if policy or not rules else {},
             by_dataset=rules,
             estimators=estimators,
-            alone=versions_alone(self.inputs),
+            unpaired=versions_alone(self.inputs),
         )
 
     @property

@@ -60,9 +60,9 @@ class RatedSet(NamedTuple):
 class TwoAsks(NamedTuple):
     """Two asks that are crossed, on their common questions, with the contrast sets of each.
 
-    `whole` are both asks with all of their questions, and `n_left_out` counts the answers that
-    have a label in one of them only. `further` are other pairs of asks, halvings for example,
-    over which statistics are averaged.
+    `whole` are both asks with all questions, and `n_left_out` counts the answers that have a
+    label in a single ask. `further` are other pairs of asks, halvings for example. Statistics
+    are means over all pairs of asks.
     """
 
     asks: tuple[int, int]
@@ -99,14 +99,14 @@ class TwoAsks(NamedTuple):
 
     def only(self, members: Collection[Member]) -> "TwoAsks | None":
         """Return the same asks with some of the estimators; None if they have none."""
-        (one, other), (first, second) = (
-            [_of_members(answers, members) for answers in sides]
-            for sides in (self.whole, self.answers)
+        whole, answers = (
+            (_of_members(first, members), _of_members(second, members))
+            for first, second in (self.whole, self.answers)
         )
-        further = tuple(two for of in self.further if (two := of.only(members)))
-        if not first.confidence:
+        if not answers[0].confidence:
             return None
-        return self._replace(whole=(one, other), answers=(first, second), further=further)
+        further = tuple(asks for pair in self.further if (asks := pair.only(members)))
+        return self._replace(whole=whole, answers=answers, further=further)
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,17 +218,26 @@ def align(
         sets = contrast_sets(answers.correct, checkpoints, settings)
     else:
         sets = read_sets(members, answers, settings)
-    groups = None
+    group_names = None
     if "group" in predictions and predictions["group"].ne("").any():
-        distinct = predictions.drop_duplicates("question_id").set_index("question_id")["group"]
-        groups = distinct.reindex(answers.questions).to_numpy(object)
-    return Aligned(
-        answers,
-        sets,
-        *_further_asks(predictions, answers, settings),
-        files or [[*dict.fromkeys(_members(predictions))]],
-        groups,
-    )
+        names = predictions.drop_duplicates("question_id").set_index("question_id")["group"]
+        group_names = names.reindex(answers.questions).to_numpy(object)
+    files = files or [[*dict.fromkeys(_members(predictions))]]
+    flips = 0, 0
+    if repeats := asks_that_repeat(predictions):
+        flips = count_flips(predictions, repeats)
+        predictions = predictions[~predictions["ask"].isin(repeats)]
+    arranged: dict[int, AnswerArrays] = {Ask.WHOLE: answers}
+    pairs = []
+    for asks in asks_to_cross(predictions):
+        for ask in asks:
+            if ask not in arranged:
+                of_ask = arrange(predictions, answers.checkpoints, ask=ask)
+                arranged[ask] = _at(of_ask, answers)
+        first, second = (arranged[ask] for ask in asks)
+        pairs.append(cross(_of_members(first, second.rows), second, asks, settings))
+    crossed = pairs[0]._replace(further=tuple(pairs[1:])) if pairs else None
+    return Aligned(answers, sets, crossed, flips, files, group_names)
 
 
 def align_subjects(
@@ -279,26 +288,6 @@ def asks_to_cross(predictions: pd.DataFrame) -> list[tuple[int, int]]:
     return list(combinations(repeated if len(repeated) > 1 else present, 2))
 
 
-def _further_asks(
-    predictions: pd.DataFrame, answers: AnswerArrays, settings: EvaluationSettings
-) -> tuple[TwoAsks | None, tuple[int, int]]:
-    """Return the crossed asks, if any, and the numbers of repeated answers and of flips."""
-    flips = 0, 0
-    if repeats := asks_that_repeat(predictions):
-        flips = count_flips(predictions, repeats)
-        predictions = predictions[~predictions["ask"].isin(repeats)]
-    arranged: dict[int, AnswerArrays] = {Ask.WHOLE: answers}
-    pairs = []
-    for asks in asks_to_cross(predictions):
-        for ask in asks:
-            if ask not in arranged:
-                of_ask = arrange(predictions, answers.checkpoints, ask=ask)
-                arranged[ask] = _at(of_ask, answers)
-        first, second = (arranged[ask] for ask in asks)
-        pairs.append(cross(_of_members(first, second.rows), second, asks, settings))
-    return pairs[0]._replace(further=tuple(pairs[1:])) if pairs else None, flips
-
-
 def _at(answers: AnswerArrays, usual: AnswerArrays) -> AnswerArrays:
     """Return the answers of an ask at the questions of the usual one, or absent."""
     questions = usual.questions
@@ -326,8 +315,8 @@ def cross(
 ) -> TwoAsks:
     """Return two asks on the same questions.
 
-    An answer is left out if the other ask has no labelled answer of its checkpoint to its
-    question.
+    An answer is left out if the other ask has no labelled answer to the same question by the
+    same checkpoint.
     """
     questions, *rows = np.intersect1d(first.questions, second.questions, return_indices=True)
     sides = list(zip((first, second), rows, strict=True))
@@ -409,7 +398,7 @@ def with_pairs(data: Aligned, settings: EvaluationSettings) -> Aligned:
 
 
 def name_state(model: str, checkpoint: str) -> str:
-    """Return the name of a checkpoint among those of several models."""
+    """Return the name of a model's checkpoint among the checkpoints of several models."""
     return f"{model}{SEPARATOR}{checkpoint}"
 
 

@@ -1,26 +1,26 @@
 """The one claim about each estimator: whether its confidence followed the changes.
 
-A claim is a word. It rests on the five statistics of `persistcal.evaluation.knowledge`, and on
-one basis, which is never the better of two tries:
+A claim is a word. It rests on the five statistics of `persistcal.evaluation.knowledge`. It has
+one basis, and is never the better of two tries:
 
-- *cross*: two independent asks are crossed (`persistcal.evaluation.cross_asking`).
+- *cross*: two independent asks are crossed, see `persistcal.evaluation.cross_asking`.
 - *other examples*: beams after two sets of few-shot examples are crossed in the same way.
-- *control*: one ask, next to asks of the same weights again, which give the rate of flips, or
-  to a second ask of some answers (`persistcal.evaluation.cross_asking`).
-- *one ask*: answers that are known to be deterministic, such as beams of this project.
-- *declared*: one ask that the user or a log declares to be deterministic.
-- *samples*: one ask of answers that can be samples. Chance flips move confidence, too, so
-  nothing is said to have followed.
-- *copies*: two asks, of which one is partly a copy of the other, so this is true of it, too.
+- *control*: an ask is compared with the rate of chance flips. The same weights that were asked
+  again give this rate, or a second ask of some answers does.
+- *one ask*: answers are known to be deterministic, such as beams of this project.
+- *declared*: the user or a log declares that answers are deterministic.
+- *samples*: answers can be samples. Chance flips also move confidence, so no estimator is
+  claimed to have followed.
+- *copies*: a part of the second ask is a copy of the first one, so the same holds.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from persistcal.evaluation.aligned import Aligned, Member, RatedSet
+from persistcal.evaluation.aligned import Aligned, Member
 from persistcal.evaluation.bootstrap import Bootstrap, Samples
 from persistcal.evaluation.cross_asking import (
     Crossed,
@@ -40,7 +40,7 @@ from persistcal.evaluation.knowledge import (
     sample_knowledge,
 )
 from persistcal.evaluation.metrics.registry import METRICS, MetricKey, statistics_of_change
-from persistcal.evaluation.predictions import AnswerArrays, Ask
+from persistcal.evaluation.predictions import Ask
 from persistcal.evaluation.replicates import Replicates
 from persistcal.evaluation.samples import LEVEL, Bounds, Sample
 from persistcal.evaluation.settings import EvaluationSettings
@@ -88,9 +88,9 @@ def word_of(
         The statistics of knowledge, and the change AUC; for a control the numerator of AUC_K,
         plus ½.
     basis : {"cross", "other examples", "control", "one ask", "declared", "samples", "copies"}
-        What the intervals rest on.
+        The basis of the intervals.
     chance : mapping of str to float, optional
-        The value of each statistic that chance flips alone can reach, by default ½.
+        The value of each statistic that chance flips can reach, by default ½.
     beyond : Bounds, optional
         The numerator of Δ_K, which *moved* needs to be above 0 next to a control.
     placebo : str
@@ -110,8 +110,7 @@ def word_of(
     """
     if np.isnan(bounds["moved"].lower):
         return Word(TOO_FEW)
-    at = {name: (chance or {}).get(name, CHANCE) for name in NEEDED}
-    passed = {name: bounds[name].side(at[name]) > 0 for name in NEEDED}
+    passed = {n: bounds[n].side((chance or {}).get(n, CHANCE)) > 0 for n in NEEDED}
     moved = passed["moved"] and (beyond is None or beyond.side(0.0) > 0)
     knew, knows = (all(passed[name] for name in names) for names in (KNEW, KNOWS))
     lacking = next((name for name in NEEDED if not passed[name]), "" if moved else BEYOND)
@@ -142,39 +141,42 @@ class Claims(NamedTuple):
 class Known(NamedTuple):
     """The statistics of knowledge of estimators, and the shares of placebos with the word.
 
-    `by_chance` are the values of the statistics that chance flips alone can reach.
+    `by_chance` are the values of the statistics that chance flips can reach.
     """
 
     samples: dict[str, Samples]
     placebos: dict[Member, dict[str, float]]
-    by_chance: Mapping[str, float] = {}
+    by_chance: Mapping[str, float]
 
 
-def knowledge_of(
-    sets: Sequence[RatedSet],
-    placebo_sets: Sequence[RatedSet],
-    answers: AnswerArrays,
-    settings: EvaluationSettings,
-    *,
-    n_compared: int,
+def _measure_knowledge(
+    data: Aligned, settings: EvaluationSettings, asks: str, n_compared: int
 ) -> Known:
-    """Measure the statistics of knowledge of all estimators of `answers`.
+    """Measure the statistics of knowledge of all estimators by one ask, or crossed.
 
-    `sets` are rated by the runs of `answers`, and placebos are evaluated on `placebo_sets`.
-    There is none without an interval.
+    Statistics without an interval have no placebos.
     """
-    bootstrap = Bootstrap(answers, settings)
-    samples = sample_knowledge(sets, bootstrap)
-    drawn = next(iter(samples["moved"].values())).draws
-    if not placebo_sets or np.isnan(drawn).any():
-        return Known(samples, {})
-    return Known(samples, placebo_shares(placebo_sets, answers, settings, LEVEL / n_compared))
+    if asks == CROSS and data.crossed:
+        sets, placebo_sets = data.crossed.rated(), data.crossed.rated_alone()
+        answers = data.crossed.answers[0]
+    else:
+        sets = [rated for rated in data.rated() if rated.pair.has_both_directions]
+        placebo_sets, answers = sets, data.answers
+    samples = sample_knowledge(sets, Bootstrap(answers, settings))
+    has_interval = not np.isnan(next(iter(samples["moved"].values())).draws).any()
+    placebos: dict[Member, dict[str, float]] = {}
+    by_chance: Mapping[str, float] = {}
+    if placebo_sets and has_interval:
+        placebos = placebo_shares(placebo_sets, answers, settings, LEVEL / n_compared)
+    if data.flips[0] and sets:
+        by_chance = reached_by_chance(sets, Repeats(*data.flips))
+    return Known(samples, placebos, by_chance)
 
 
 class AskedEstimator(NamedTuple):
-    """An estimator as it was asked, with the basis that its word would have, and counts.
+    """An estimator in one ask or in crossed asks, and the basis of its word.
 
-    `counts` are gained and lost questions, those of the other role, and answers left out.
+    `counts` are gained and lost questions, the same of the other role, and answers left out.
     `repeats` are the answers that were given twice.
     """
 
@@ -191,10 +193,9 @@ def make_claims(
 ) -> Claims:
     """Return the claims about all estimators of one model and dataset, and their placebos.
 
-    Rows of CLAIMS are Δ₀ᵇ and change AUC by one ask, and by cross-asking if there are two. The
-    asks on which the estimator's word rests have the word, and rows of the statistics of
-    knowledge, too. Bonferroni's method makes the intervals of a metric simultaneous for all
-    estimators.
+    Rows of CLAIMS are Δ₀ᵇ and change AUC by one ask, and by crossed asks if there are two. The
+    last of these decides the word. It also has rows of the statistics of knowledge.
+    Bonferroni's method makes the intervals of a metric simultaneous for all estimators.
 
     Parameters
     ----------
@@ -207,80 +208,66 @@ def make_claims(
     """
     crossed = cross_ask(data.crossed, settings) if data.crossed else None
     counts = [pair.counts for pair in data.kept if pair.has_both_directions]
-    gained, lost = sum(of.gained for of in counts), sum(of.lost for of in counts)
-    once = {"known": ONE_ASK, "declared": DECLARED}.get(determinism, SAMPLES)
-    part = Repeats(*data.flips)
-    if part.n_answers and once != ONE_ASK:
-        once = CONTROL
+    gained, lost = sum(n.gained for n in counts), sum(n.lost for n in counts)
+    basis = {"known": ONE_ASK, "declared": DECLARED}.get(determinism, SAMPLES)
+    repeats = Repeats(*data.flips)
+    if repeats.n_answers and basis != ONE_ASK:
+        basis = CONTROL
     metrics = statistics_of_change()
-    of_change = {name: replicates[MetricKey("odds", "contrast", name)] for name in metrics}
-    members = list(of_change[metrics[0]].samples)
+    usual = {name: replicates[MetricKey("odds", "contrast", name)].samples for name in metrics}
+    members = list(usual[metrics[0]])
     asked: list[AskedEstimator] = []
     for member in members:
-        own = {name: of.samples[member] for name, of in of_change.items()}
-        asked.append(
-            AskedEstimator(member, ONE_ASK, own, once, (gained, lost, None, None, 0), part)
-        )
+        samples = {name: usual[name][member] for name in metrics}
+        of_usual = gained, lost, None, None, 0
+        asked.append(AskedEstimator(member, ONE_ASK, samples, basis, of_usual, repeats))
         if data.crossed and crossed and member in crossed.samples[metrics[0]]:
-            own = {name: crossed.samples[name][member] for name in metrics}
+            samples = {name: crossed.samples[name][member] for name in metrics}
             roles = zip(crossed.gained, crossed.lost, strict=True)
-            counted = (*(n for role in roles for n in role), crossed.n_left_out)
-            both = compare_asks(data.crossed, member) if crossed.asks[1] <= Ask.MOST else part
-            asked.append(AskedEstimator(member, CROSS, own, basis_of(crossed), counted, both))
-    if any(of.repeats.is_copied for of in asked):
-        asked = [of._replace(basis=COPIES) if of.asks == CROSS else of for of in asked]
-    decisive = {of.member: of for of in asked}  # the last one, crossed if there are two asks
-    known = {
-        asks: _knowledge(data, settings, asks, len(members))
-        for asks in dict.fromkeys(of.asks for of in decisive.values())
+            of_roles = (*(n for role in roles for n in role), crossed.n_left_out)
+            has_second_ask = crossed.asks[1] <= Ask.MOST
+            given_twice = compare_asks(data.crossed, member) if has_second_ask else repeats
+            asked.append(
+                AskedEstimator(member, CROSS, samples, basis_of(crossed), of_roles, given_twice)
+            )
+    if any(row.repeats.is_copied for row in asked):
+        asked = [row._replace(basis=COPIES) if row.asks == CROSS else row for row in asked]
+    decisive = {row.member: row for row in asked}  # the last one, crossed if there are two asks
+    known_by_asks = {
+        asks: _measure_knowledge(data, settings, asks, len(members))
+        for asks in dict.fromkeys(row.asks for row in decisive.values())
     }
     rows: list[list[object]] = []
     placebos: list[list[object]] = []
-    for of in asked:
-        samples, word = of.samples, Word("")
+    for row in asked:
+        samples, word = row.samples, Word("")
         chance: Mapping[str, float] = {}
-        if of is decisive[of.member]:
-            found = known[of.asks]
-            samples = samples | {name: by[of.member] for name, by in found.samples.items()}
-            shares = found.placebos.get(of.member, {})
+        if row is decisive[row.member]:
+            knowledge = known_by_asks[row.asks]
+            samples = samples | {n: s[row.member] for n, s in knowledge.samples.items()}
+            shares = knowledge.placebos.get(row.member, {})
             together = {n: bounds_of(n, s, LEVEL / len(members)) for n, s in samples.items()}
             earned = next((name for name in WITHHOLDING if shares.get(name)), "")
-            chance = found.by_chance if of.basis == CONTROL else {}
-            word = word_of(together, of.basis, chance=chance, placebo=earned)
-            placebos += [[*of.member, name, share] for name, share in shares.items()]
-        n_halvings = 1 + len(data.crossed.further) if data.crossed and of.asks == CROSS else 1
+            chance = knowledge.by_chance if row.basis == CONTROL else {}
+            word = word_of(together, row.basis, chance=chance, placebo=earned)
+            placebos += [[*row.member, name, share] for name, share in shares.items()]
+        n_halvings = 1 + len(data.crossed.further) if data.crossed and row.asks == CROSS else 1
         for name, sample in samples.items():
             n_seeds = len(set(sample.by_seed) - {0})
             ends = bounds_of(name, sample, LEVEL / len(members))[1:]
             numbers = [*bounds_of(name, sample), *ends, len(members), n_seeds, n_halvings]
             claim = [
-                *of.repeats[:4],
+                *row.repeats[:4],
                 chance.get(name, np.nan),
-                of.basis if word.word else "",
+                row.basis if word.word else "",
                 *word,
             ]
-            rows.append([*of.member, of.asks, name, *numbers, *of.counts, *claim])
+            rows.append([*row.member, row.asks, name, *numbers, *row.counts, *claim])
     table = pd.DataFrame(rows, columns=CLAIMS.but("model", "dataset"))
     return Claims(
         table.astype(dict.fromkeys(_COUNTS, "Int64")),
         pd.DataFrame(placebos, columns=PLACEBOS.but("model", "dataset")),
     )
-
-
-def _knowledge(
-    data: Aligned, settings: EvaluationSettings, asks: str, n_compared: int
-) -> Known:
-    """Measure the statistics of knowledge of all estimators by one ask, or crossed."""
-    if asks == CROSS and data.crossed:
-        sets, placebo_sets = data.crossed.rated(), data.crossed.rated_alone()
-        answers = data.crossed.answers[0]
-    else:
-        sets = [rated for rated in data.rated() if rated.pair.has_both_directions]
-        placebo_sets, answers = sets, data.answers
-    found = knowledge_of(sets, placebo_sets, answers, settings, n_compared=n_compared)
-    if not data.flips[0] or not sets:
-        return found
-    return found._replace(by_chance=reached_by_chance(sets, Repeats(*data.flips)))
 
 
 def basis_of(crossed: Crossed) -> str:
@@ -289,5 +276,11 @@ def basis_of(crossed: Crossed) -> str:
 
 
 def bounds_of(metric: str, sample: Sample, level: float = LEVEL) -> Bounds:
-    """Return a sample's value and interval inside the metric's range."""
-    return sample.bounds(level, METRICS[metric].bounds if metric in METRICS else (0.0, 1.0))
+    """Return a sample's value and interval, clipped to the metric's range.
+
+    Few seeds give ends outside the range. The range contains the truth, so clipping changes no
+    level.
+    """
+    range_ = METRICS[metric].bounds if metric in METRICS else (0.0, 1.0)
+    low, high = np.clip(sample.interval(level), *(range_ or (-np.inf, np.inf))).tolist()
+    return Bounds(sample.value, low, high)

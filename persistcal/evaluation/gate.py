@@ -1,7 +1,7 @@
 """Decide by a policy whether the findings about an update pass, fail, or stay undecided.
 
-A policy gives each question a limit. A finding passes if its interval is surely inside it.
-It fails if the interval is surely outside. The functions that decide marks decide this, too.
+A policy gives each question a limit. A finding passes if its interval is inside the limit, and
+fails if the interval is outside. The functions that decide marks also decide this.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ from persistcal.store import artifacts
 
 PASS, FAIL, UNDECIDED = "pass", "fail", "undecided"
 CODES = {PASS: 0, FAIL: 3, UNDECIDED: 4}
-CONFIDENCE = "confidence"  # the key about following, whose only limit is FOLLOWED
+CONFIDENCE = "confidence"  # the key about following; its only limit is FOLLOWED
 KEYS = {ACCURACY: ACCURACY, CALIBRATION: CALIBRATION, THRESHOLD: THRESHOLD}
 KEYS |= {CONFIDENCE: FOLLOWING}
 NO_DATA = "no data"
@@ -47,7 +47,7 @@ class PolicyError(ValueError):
 
 
 class Ruling(NamedTuple):
-    """The result of one rule on one finding. The numbers are NaN if there is no data."""
+    """The result of one rule on one finding. The numbers are NaN without data."""
 
     model: str
     dataset: str
@@ -71,7 +71,7 @@ class Gate(NamedTuple):
 
     @property
     def result(self) -> str:
-        """Return fail if a rule fails, else undecided if one is open or there is none."""
+        """Return fail if a rule fails, else undecided if one is open or without rules."""
         results = {ruling.result for ruling in self.rulings}
         return next((r for r in (FAIL, UNDECIDED, PASS) if r in results), UNDECIDED)
 
@@ -115,11 +115,11 @@ def close_gate(
     *,
     by_dataset: Mapping[str, Policy] | None = None,
     estimators: Sequence[str] = (),
-    alone: Mapping[tuple[str, str], str] | None = None,
+    unpaired: Mapping[tuple[str, str], str] | None = None,
 ) -> Gate:
     """Apply a policy to the rows of FINDINGS of each model and dataset.
 
-    A slice of questions can fail; what it leaves open is left to all questions.
+    A slice of questions can fail. All questions decide anything else.
 
     Parameters
     ----------
@@ -128,10 +128,10 @@ def close_gate(
     policy : mapping of str to float or str
         Limits by key, which `check_policy` returns.
     by_dataset : mapping of str to mapping, optional
-        Limits that replace those of `policy` on a dataset.
+        Limits of a dataset, which replace limits of `policy`.
     estimators : sequence of str, optional
         The estimators in use; by default all but baselines.
-    alone : mapping of (str, str) to str, optional
+    unpaired : mapping of (str, str) to str, optional
         The only checkpoint of a model and dataset without a pair.
     """
     place = ["model", "dataset", "earlier", "later"]
@@ -153,10 +153,10 @@ def close_gate(
             ]
             unrated = _ruling(pair, Finding(KEYS[key], NONE, UNRATED), key, limit)
             rulings += [ruling for ruling in ruled if not ruling.slice] or [unrated]
-            rulings += [one for one in ruled if one.slice and one.result == FAIL]
+            rulings += [ruling for ruling in ruled if ruling.slice and ruling.result == FAIL]
     absent: list[tuple[str, str, str, Policy]] = [
         (model, dataset, f"only {name}", {**policy, **further.get(dataset, {})})
-        for (model, dataset), name in (alone or {}).items()
+        for (model, dataset), name in (unpaired or {}).items()
     ]
     ruled_on = {*findings["dataset"], *(dataset for _, dataset, *_ in absent)}
     absent += [("", d, NO_DATA, limits) for d, limits in further.items() if d not in ruled_on]
@@ -168,40 +168,27 @@ def close_gate(
     return Gate(rulings)
 
 
-def _ruling(pair: tuple[str, str, str, str], found: Finding, key: str, limit: Limit) -> Ruling:
-    numbers = (_word(found), *_numbers(found, key, limit))
-    return Ruling(*pair, "", key, limit, _rule(found, key, limit), *numbers)
-
-
-def _word(found: Finding) -> str:
-    if found.question == THRESHOLD and found.evidence:
-        if not found.evidence["n_questions"]:
-            return "no question in common"
-        if found.mark == NONE:
-            return "no threshold is sure"
-        if found.mark == OPEN and found.word != UNDECIDED:
-            return f"{found.word}, but not every seed has a threshold"
-    return found.word or NO_DATA
-
-
-def _numbers(found: Finding, key: str, limit: Limit) -> tuple[float, float, float]:
-    """Return the number and the interval that decide."""
-    if key == CALIBRATION and found.mark != NONE:
-        gap = deciding_gap(found.evidence, float(limit))
-        return gap.value, gap.lower, gap.upper
-    return found.value, found.lower, found.upper
-
-
-def _rule(found: Finding, key: str, limit: Limit) -> str:
-    """Return pass, fail or undecided for one finding."""
-    mark = found.mark
-    if mark == NONE:
-        return UNDECIDED
-    if key == ACCURACY:
-        mark, _ = accuracy_mark(found.lower, found.upper, -float(limit))
-    elif key == CALIBRATION:
-        mark, _ = calibration_mark(found.evidence, float(limit))
-    return {YES: PASS, NO: FAIL}.get(mark, UNDECIDED)
+def _ruling(
+    pair: tuple[str, str, str, str], finding: Finding, key: str, limit: Limit
+) -> Ruling:
+    """Return whether a finding passes a rule, and the number and interval that decide."""
+    mark, word = finding.mark, finding.word or NO_DATA
+    numbers = finding.value, finding.lower, finding.upper
+    if key == ACCURACY and mark != NONE:
+        mark, _ = accuracy_mark(finding.lower, finding.upper, -float(limit))
+    elif key == CALIBRATION and mark != NONE:
+        mark, _ = calibration_mark(finding.evidence, float(limit))
+        gap = deciding_gap(finding.evidence, float(limit))
+        numbers = gap.value, gap.lower, gap.upper
+    elif key == THRESHOLD and finding.evidence:
+        if not finding.evidence["n_questions"]:
+            word = "no question in common"
+        elif mark == NONE:
+            word = "no threshold is sure"
+        elif mark == OPEN and word != UNDECIDED:
+            word = f"{word}, but not every seed has a threshold"
+    result = {YES: PASS, NO: FAIL}.get(mark, UNDECIDED)
+    return Ruling(*pair, "", key, limit, result, word, *numbers)
 
 
 def findings_of_thresholds(thresholds: pd.DataFrame, predictions: pd.DataFrame) -> pd.DataFrame:

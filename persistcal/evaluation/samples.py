@@ -84,15 +84,6 @@ class Sample(NamedTuple):
         below, above = wider * np.hypot([self.value - low, high - self.value], z * spread**0.5)
         return self.value - float(below), self.value + float(above)
 
-    def bounds(self, level: float = LEVEL, among: tuple[float, float] | None = None) -> Bounds:
-        """Return the value with its `interval`, clipped to the metric's range `among`.
-
-        Few seeds give ends outside the range. The range contains the truth, so clipping changes
-        no level.
-        """
-        low, high = np.clip(self.interval(level), *(among or (-np.inf, np.inf))).tolist()
-        return Bounds(self.value, low, high)
-
     def half_width_over_seeds(self, level: float = LEVEL) -> float:
         """Return the half-width of the interval of a mean over seeds, on the same questions.
 

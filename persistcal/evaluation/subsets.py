@@ -16,19 +16,20 @@ from persistcal.evaluation.aligned import (
     name_state,
     with_pairs,
 )
+from persistcal.evaluation.bootstrap import Bootstrap
 from persistcal.evaluation.claims import (
     BALANCE,
     CONTROL,
     ORDER,
     basis_of,
     bounds_of,
-    knowledge_of,
     word_of,
 )
 from persistcal.evaluation.contrast import ContrastSet, choose_pairs, control_model
 from persistcal.evaluation.control import compare_with_control
 from persistcal.evaluation.cross_asking import cross_ask
 from persistcal.evaluation.evaluate import count_once, mean_over_seeds, metrics_under
+from persistcal.evaluation.knowledge import sample_knowledge
 from persistcal.evaluation.metrics.registry import MetricKey, Scope, names, statistics_of_change
 from persistcal.evaluation.predictions import ABSENT, AnswerArrays, Array, PredictionsError
 from persistcal.evaluation.replicates import replicate
@@ -340,10 +341,13 @@ def _beyond_control(
     """Return each metric beyond a control, and each estimator's word; no rows without one."""
     found = compare_with_control(data, control, settings)
     rows: list[tuple[object, ...]] = []
-    known = knowledge_of(data.rated(), (), data.answers, settings, n_compared=1).samples
+    known = sample_knowledge(data.rated(), Bootstrap(data.answers, settings))
     for member in next(iter(found.values()), ()):
         ratios = {metric: by_member[member] for metric, by_member in found.items()}
-        bounds = {metric: ratio.excess.bounds() for metric, ratio in ratios.items()}
+        bounds = {
+            metric: Bounds(ratio.excess.value, *ratio.excess.interval())
+            for metric, ratio in ratios.items()
+        }
         of_knowledge = {name: bounds_of(name, of[member]) for name, of in known.items()}
         of_knowledge[ORDER] = Bounds(*(0.5 + end for end in bounds[ORDER]))
         word = word_of(of_knowledge, CONTROL, beyond=bounds[BALANCE]).word
@@ -360,7 +364,7 @@ def _cross_ask(data: Aligned, settings: EvaluationSettings) -> pd.DataFrame:
     crossed = cross_ask(data.crossed, settings)
     rows: list[tuple[object, ...]] = []
     basis, answers = basis_of(crossed), data.crossed.answers[0]
-    known = knowledge_of(data.crossed.rated(), (), answers, settings, n_compared=1).samples
+    known = sample_knowledge(data.crossed.rated(), Bootstrap(answers, settings))
     for member in answers.rows:
         bounds = {name: bounds_of(name, of[member]) for name, of in crossed.samples.items()}
         of_knowledge = {name: bounds_of(name, of[member]) for name, of in known.items()}

@@ -117,7 +117,7 @@ def test_limits_of_a_dataset_are_those_of_all_its_models():
 
 def test_limits_of_a_dataset_with_a_single_version_stay_open():
     limits, alone = {name: {"accuracy": -0.03} for name in "de"}, {("m", "e"): "v1"}
-    gate = close_gate(pd.DataFrame([ACCURACY]), {}, by_dataset=limits, alone=alone)
+    gate = close_gate(pd.DataFrame([ACCURACY]), {}, by_dataset=limits, unpaired=alone)
     assert [ruling.result for ruling in gate.rulings] == ["pass", "undecided"]
 
 
