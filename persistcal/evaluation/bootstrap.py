@@ -59,6 +59,7 @@ class Bootstrap:
     ) -> None:
         self.answers, self.settings, self.step = answers, settings, step
         self.n_replicates = settings.n_replicates
+        self._shape = len(answers.confidence), settings.n_replicates
         _, self._group = np.unique(answers.groups, return_inverse=True)
 
     def counts(self, questions: NDArray[np.intp], block: range) -> Counts:
@@ -127,18 +128,21 @@ class Bootstrap:
     def samples(self, values: Array, drawn: Array) -> Samples:
         """Return the sample of each estimator from values of its runs, and replicates of them.
 
-        `values` have the shape (n_runs,) and `drawn` (n_runs, n_replicates).
+        `values` have the shape (n_runs,) and `drawn` (n_runs, n_replicates). The variance
+        between seeds is larger on replicates, by the part that comes from the questions. This
+        part is the sample's noise, 0 for one seed and without replicates.
         """
         seeds = [series.seed for series in self.answers.confidence]
-        return {
-            member: Sample(
-                float(values[numbers].mean()),
-                drawn[numbers].mean(axis=0),
-                {seeds[i]: float(values[i]) for i in numbers},
-                _noise(values[numbers], drawn[numbers]),
-            )
-            for member, numbers in self.answers.rows.items()
-        }
+        samples = {}
+        for member, numbers in self.answers.rows.items():
+            by_run, on_replicates, noise = values[numbers], drawn[numbers], 0.0
+            if len(numbers) > 1 and not np.isnan(on_replicates).any():
+                on_data = by_run.var(ddof=1)
+                noise = max(0.0, float(on_replicates.var(axis=0, ddof=1).mean() - on_data))
+            by_seed = {seeds[i]: float(values[i]) for i in numbers}
+            mean = float(by_run.mean())
+            samples[member] = Sample(mean, on_replicates.mean(axis=0), by_seed, noise)
+        return samples
 
     def apply(self, metrics: Collection[str], sets: Sequence[RatedSet]) -> dict[str, Samples]:
         """Measure each estimator by some metrics, plain means over contrast sets.
@@ -204,10 +208,6 @@ class Bootstrap:
             content, self.n_replicates, seed=self.settings.seed, expected=expected
         )
 
-    @property
-    def _shape(self) -> tuple[int, int]:
-        return len(self.answers.confidence), self.n_replicates
-
     def _counts_of(self, block: range, part: Component) -> Counts:
         return self.counts(part.questions, block)
 
@@ -266,14 +266,3 @@ def blocks(n_replicates: int, bytes_each: int) -> list[range]:
     size = min(LARGEST_BLOCK, max(1, MEMORY // bytes_each))
     starts = range(0, n_replicates, size)
     return [range(start, min(start + size, n_replicates)) for start in starts]
-
-
-def _noise(values: Array, drawn: Array) -> float:
-    """Return the variance between seeds that comes from the questions, 0 for one seed.
-
-    `values`, (n_seeds,), are on the data, and `drawn`, (n_seeds, n_replicates), on replicates,
-    whose variance between seeds is larger by this amount. NaN replicates have none.
-    """
-    if len(values) < 2 or np.isnan(drawn).any():
-        return 0.0
-    return max(0.0, float(drawn.var(axis=0, ddof=1).mean() - values.var(ddof=1)))

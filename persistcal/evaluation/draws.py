@@ -174,16 +174,15 @@ def draw_sequences(
     return Sequences(seed, replicates, counts, before, after)
 
 
+_draw_once = lru_cache(maxsize=1)(draw_sequences)
+
+
 def draw_counts(n_questions: int, among: int, replicates: range, *, seed: int) -> Counts:
     """Count how often some of `among` replicates draw each question."""
     if n_questions * among > KEPT:
         return draw_sequences(n_questions, replicates, seed=seed).counts
-    return _every_count(n_questions, among, seed)[:, replicates.start : replicates.stop]
-
-
-@lru_cache(maxsize=1)
-def _every_count(n_questions: int, n_replicates: int, seed: int) -> Counts:
-    return draw_sequences(n_questions, range(n_replicates), seed=seed).counts
+    every = _draw_once(n_questions, range(among), seed=seed).counts
+    return every[:, replicates.start : replicates.stop]
 
 
 def question_weights(

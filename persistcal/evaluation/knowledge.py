@@ -121,19 +121,14 @@ def sample_knowledge(sets: Sequence[RatedSet], bootstrap: Bootstrap) -> dict[str
         values = {
             name: np.array([of.value for of in runs]) for name, runs in influences.items()
         }
-        if _fewest(sets, strata) >= bootstrap.settings.min_direction:
-            strata_of = (getattr(of.pair, name) for of in sets for name in STRATA)
+        by_pair: dict[tuple[int, int], list[list[int]]] = {}
+        for (pair, _), counts in zip(sets, strata, strict=True):
+            by_pair.setdefault((pair.earlier, pair.later), []).append([*counts.values()])
+        fewest = min(np.mean(counts, axis=0).min() for counts in by_pair.values())
+        if fewest >= bootstrap.settings.min_direction:
+            strata_of = (getattr(pair, name) for pair, _ in sets for name in STRATA)
             drawn = _replicate(influences, bootstrap, bootstrap.is_large(strata_of))
     return {name: bootstrap.samples(values[name], drawn[name]) for name in STATISTICS}
-
-
-def _fewest(sets: Sequence[RatedSet], strata: Sequence[Mapping[str, int]]) -> float:
-    """Return the smallest number of groups in a stratum of a pair, a mean over its sets."""
-    by_pair: dict[tuple[int, int], list[list[int]]] = {}
-    for rated, counts in zip(sets, strata, strict=True):
-        place = rated.pair.earlier, rated.pair.later
-        by_pair.setdefault(place, []).append(list(counts.values()))
-    return min(float(np.mean(counts, axis=0).min()) for counts in by_pair.values())
 
 
 def _count_groups(rated: RatedSet, groups: NDArray[np.intp]) -> dict[str, int]:

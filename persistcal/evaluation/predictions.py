@@ -267,19 +267,16 @@ def _refuse(rows: pd.DataFrame, problem: str, remedy: str) -> PredictionsError:
     return PredictionsError(f"{problem} in {len(rows)} row(s) ({first}): {remedy}.")
 
 
-def _numbers(column: pd.Series) -> pd.Series:
-    """Return a column of any type as numbers, with NaN for values that are not numbers."""
-    if not pd.api.types.is_numeric_dtype(column):
-        column = pd.to_numeric(column.astype(object), errors="coerce")
-    return pd.Series(column.to_numpy(float, na_value=np.nan), column.index)
-
-
 def _check_values(predictions: pd.DataFrame, checkpoints: Sequence[str]) -> pd.DataFrame:
-    """Return the predictions with numbers as such."""
+    """Return the predictions with numbers as such, and refuse impossible values."""
     if predictions.empty:
         raise PredictionsError("The table of predictions is empty; give at least one row.")
-    numbers = {name: _numbers(predictions[name]) for name in ("confidence", "correct", "seed")}
-    numeric = predictions.assign(**numbers)
+    numeric = predictions.copy(deep=False)
+    for name in ("confidence", "correct", "seed"):
+        column = numeric[name]
+        if not pd.api.types.is_numeric_dtype(column):
+            column = pd.to_numeric(column.astype(object), errors="coerce")
+        numeric[name] = column.to_numpy(float, na_value=np.nan)
     key = ["checkpoint", "question_id", "train_dataset", "estimator", "seed"]
     checks = (
         (numeric["seed"] % 1 != 0, "The seed is no whole number", "number the runs"),

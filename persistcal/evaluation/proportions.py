@@ -99,16 +99,20 @@ def compare_accuracies(earlier: ArrayLike, later: ArrayLike, z: float = Z) -> St
     phi = agreement / math.sqrt(spread) if spread else 0.0  # an integer above 2⁶⁴, too
     (low1, high1), (low2, high2) = wilson(p1, n, z), wilson(p2, n, z)
 
-    def reach(share: float, bound: float) -> float:
-        return float(np.sqrt(max(0.0, share**2 - 2 * phi * share * bound + bound**2)))
-
+    below, above = (
+        float(np.sqrt(max(0.0, a**2 - 2 * phi * a * b + b**2)))
+        for a, b in (
+            (p2 - float(low2), float(high1) - p1),
+            (float(high2) - p2, p1 - float(low1)),
+        )
+    )
     changed = lost + gained
     return StateDifference(
         p1,
         p2,
         p2 - p1,
-        p2 - p1 - reach(p2 - float(low2), float(high1) - p1),
-        p2 - p1 + reach(float(high2) - p2, p1 - float(low1)),
+        p2 - p1 - below,
+        p2 - p1 + above,
         min(1.0, 2 * float(binomial_cdf(min(lost, gained), changed, 0.5))),
     )
 

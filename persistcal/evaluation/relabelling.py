@@ -123,11 +123,8 @@ def _certify(
     n_labels, n_correct = count_above(tested, confidence, correct)
     n_wrong = np.floor(np.round(n_answers * (1 - precision), 9)).astype(int) + 1
 
-    def p_value(i: int) -> float:
-        n_found = int(n_labels[i] - n_correct[i])
-        return hypergeometric_cdf(n_found, int(n_answers[i]), int(n_wrong[i]), int(n_labels[i]))
-
-    certified = tested[passing(p_value, n_answers, delta)]
+    counts = np.stack([n_labels - n_correct, n_answers, n_wrong, n_labels], axis=1).tolist()
+    certified = tested[passing(lambda i: hypergeometric_cdf(*counts[i]), n_answers, delta)]
     return float(certified[0]) if len(certified) else None
 
 
