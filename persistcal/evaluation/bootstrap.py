@@ -16,8 +16,8 @@ A replicate is the value plus the influences times the number of draws less one.
 questions are dealt into `PARTS`, which are drawn in place of groups, so that all metrics and
 estimators are one product of matrices. docs/validation.md has the coverage.
 
-Draws depend on the seed, the replicate and the group alone. So a single ask, crossed asks, a
-control and states have the same weights of questions, and their samples are paired.
+Draws depend only on the seed, the replicate and the group. Therefore a single ask, crossed
+asks, a control and states have the same weights of questions, and their samples are paired.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -40,7 +40,7 @@ MEMORY = 500_000_000  # bytes: the limit for the replicates of a block
 LARGE = 2_000  # effective groups of the rarer class
 PARTS = 10_000
 AT_ONCE = 500  # replicates of parts
-KEY_DECIMALS = 6  # of the values by which pseudo-questions are keyed
+KEY_DECIMALS = 6  # of the keys of pseudo-questions
 LARGEST_BLOCK = 5_000  # replicates: larger blocks are not faster
 UNFINISHED = " …"  # ends the name of a part of a step
 Samples = dict[Member, Sample]
@@ -76,12 +76,12 @@ class Bootstrap:
         )
 
     def is_large(self, classes: Iterable[NDArray[np.intp]]) -> bool:
-        """Return whether influences replace draws of questions, given those of each class."""
-        of = [draws.effective_groups(questions, self._group) for questions in classes]
-        return min(of, default=0) >= LARGE
+        """Return whether influences replace draws, given the questions of each class."""
+        sizes = [draws.effective_groups(questions, self._group) for questions in classes]
+        return min(sizes, default=0) >= LARGE
 
     def linear(self, influences: Iterable[tuple[NDArray[np.intp], Array]]) -> Array:
-        """Return what replicates add to values: (n, n_replicates).
+        """Return the differences of replicates from values: (n, n_replicates).
 
         `influences` are the questions of each value and their influences.
         """
@@ -90,7 +90,9 @@ class Bootstrap:
         if n < n_groups:
             order = np.random.default_rng([self.settings.seed, 5]).permutation(n_groups) % n
         part = order[self._group]
-        sums = np.array([np.bincount(part[asked], of, n) for asked, of in influences])
+        sums = np.array(
+            [np.bincount(part[asked], influence, n) for asked, influence in influences]
+        )
         made = np.empty((len(sums), self.n_replicates))
         for start in range(0, self.n_replicates, AT_ONCE):
             block = range(start, min(start + AT_ONCE, self.n_replicates))
@@ -111,19 +113,22 @@ class Bootstrap:
         The runs of all sets are of the questions of `parts`, in this order.
         """
         chosen = [name for name in metrics if METRICS[name].has_influence]
-        classes = (q for of in parts for q in np.split(of.questions, [of.n_first]))
+        classes = (q for part in parts for q in np.split(part.questions, [part.n_first]))
         if not chosen or not self.is_large(classes):
             return {}
-        questions = np.concatenate([of.questions for of in parts])
+        questions = np.concatenate([part.questions for part in parts])
         by_piece = (
             [METRICS[name].influence(of_set[i], scope) / len(runs) for of_set in runs]
             for name in chosen
             for i in range(self._shape[0])
         )
-        added = self.linear((questions, np.concatenate(of)) for of in by_piece)
+        added = self.linear((questions, np.concatenate(pieces)) for pieces in by_piece)
         by_name = zip(chosen, added.reshape(len(chosen), *self._shape), strict=True)
         ends = {name: METRICS[name].bounds or (-np.inf, np.inf) for name in chosen}
-        return {name: np.clip(values[name] + of, *ends[name]) for name, of in by_name}
+        return {
+            name: np.clip(values[name] + influences, *ends[name])
+            for name, influences in by_name
+        }
 
     def samples(self, values: Array, drawn: Array) -> Samples:
         """Return the sample of each estimator from values of its runs, and replicates of them.
@@ -152,19 +157,21 @@ class Bootstrap:
         and the metric rests on both.
         """
         chosen = [name for name in names("contrast") if name in metrics]
-        among = {name: set(defining(name, [of.pair for of in sets])) for name in chosen}
+        among = {name: set(defining(name, [rated.pair for rated in sets])) for name in chosen}
         values = self._mean(sets, among, count_once)
         drawn = {name: np.full(self._shape, np.nan) for name in chosen}
-        changed = [of.pair.part for of in sets]
-        linear = self._expand("contrast", chosen, values, changed, [of.runs for of in sets])
+        changed = [rated.pair.part for rated in sets]
+        linear = self._expand(
+            "contrast", chosen, values, changed, [rated.runs for rated in sets]
+        )
         left = [name for name in chosen if name not in linear]
         plain = {n: among[n] for n in left if METRICS[n].draws == "questions"}
-        largest = max((of.pair.counts.changed for of in sets), default=0)
+        largest = max((rated.pair.counts.changed for rated in sets), default=0)
         if plain and sets:
-            each = len(self.answers.questions) + 2 * largest + 2_000
-            for block in blocks(self.n_replicates, each):
-                found = self._mean(sets, plain, partial(self._counts_of, block))
-                for name, of_runs in found.items():
+            n_bytes = len(self.answers.questions) + 2 * largest + 2_000
+            for block in blocks(self.n_replicates, n_bytes):
+                on_replicates = self._mean(sets, plain, partial(self._counts_of, block))
+                for name, of_runs in on_replicates.items():
                     drawn[name][:, block.start : block.stop] = of_runs
         both = [name for name in left if METRICS[name].both_directions]
         if both and self.has_both_directions([sets[i].pair for i in among[both[0]]]):
@@ -180,16 +187,18 @@ class Bootstrap:
         plain = [name for name in values if METRICS[name].has_interval]
         drawn |= (linear := self._expand("full", plain, values, parts, [runs]))
         plain = [name for name in plain if name not in linear]
-        each = len(self.answers.questions) + sum(part.size for part in parts) + 2_000
-        for block in blocks(self.n_replicates, each) if plain else ():
+        n_bytes = len(self.answers.questions) + sum(part.size for part in parts) + 2_000
+        for block in blocks(self.n_replicates, n_bytes) if plain else ():
             counts = pool(partial(self._counts_of, block), parts)
             for name, of_runs in compute("full", runs, counts, chosen=plain).items():
                 drawn[name][:, block.start : block.stop] = of_runs
-        return {name: self.samples(of[:, 0], drawn[name]) for name, of in values.items()}
+        return {
+            name: self.samples(of_runs[:, 0], drawn[name]) for name, of_runs in values.items()
+        }
 
     def has_both_directions(self, sets: Sequence[ContrastSet]) -> bool:
         """Return whether each set has enough groups of gained and of lost questions."""
-        groups = [min(draws.count_groups(of.part, self.answers.groups)) for of in sets]
+        groups = [min(draws.count_groups(pair.part, self.answers.groups)) for pair in sets]
         return min(groups, default=0) >= self.settings.min_direction
 
     def pseudo(self, member: Member, sets: Sequence[ContrastSet], expected: float) -> Array:
@@ -198,11 +207,11 @@ class Bootstrap:
         They are keyed by its confidences in the changed questions: names have no effect.
         """
         runs = np.array(self.answers.estimators[member])
-        stated = [runs[:, [[of.earlier], [of.later]], of.changed] for of in sets]
+        stated = [runs[:, [[pair.earlier], [pair.later]], pair.changed] for pair in sets]
         content = [
             np.ascontiguousarray(part).tobytes()
-            for of, rated in zip(sets, stated, strict=True)
-            for part in (of.gained, of.lost, rated.round(KEY_DECIMALS))
+            for pair, rated in zip(sets, stated, strict=True)
+            for part in (pair.gained, pair.lost, rated.round(KEY_DECIMALS))
         ]
         return draws.pseudo_weights(
             content, self.n_replicates, seed=self.settings.seed, expected=expected
@@ -219,11 +228,13 @@ class Bootstrap:
     ) -> dict[str, Array]:
         """Return metrics of each run under counts, means over the sets that define them."""
         totals: dict[str, Array] = {}
-        for number, of in enumerate(sets):
+        for number, rated in enumerate(sets):
             chosen = [name for name in among if number in among[name]]
             if chosen:
-                found = compute("contrast", of.runs, counts_of(of.pair.part), chosen=chosen)
-                for name, of_runs in found.items():
+                values = compute(
+                    "contrast", rated.runs, counts_of(rated.pair.part), chosen=chosen
+                )
+                for name, of_runs in values.items():
                     totals[name] = totals.get(name, 0.0) + of_runs / len(among[name])
         undefined = np.full((len(self.answers.confidence), 1), np.nan)
         return {name: totals.get(name, undefined) for name in among}
@@ -231,7 +242,7 @@ class Bootstrap:
     def _directions(self, metrics: Sequence[str], sets: Sequence[RatedSet]) -> dict[str, Array]:
         """Return replicates of metrics that rest on both directions, (n_runs, n_replicates)."""
         answers = self.answers
-        pairs = [of.pair for of in sets]
+        pairs = [rated.pair for rated in sets]
         asked = np.unique(np.concatenate([pair.changed for pair in pairs]))
         largest = max(pair.counts.changed for pair in pairs)
         drawn = {name: np.zeros(self._shape) for name in metrics}
@@ -248,12 +259,14 @@ class Bootstrap:
                 )
                 for expected, by_member in pseudo.items()
             }
-            for of in sets:
-                own = weights[np.searchsorted(asked, of.pair.changed)]
-                sizes = draws.group_sizes(of.pair.part, answers.groups)
+            for rated in sets:
+                of_changed = weights[np.searchsorted(asked, rated.pair.changed)]
+                sizes = draws.group_sizes(rated.pair.part, answers.groups)
                 for name in metrics:
                     metric = METRICS[name]
-                    values = metric.weighted(of.runs, own, of_block[metric.pseudo], sizes)
+                    values = metric.weighted(
+                        rated.runs, of_changed, of_block[metric.pseudo], sizes
+                    )
                     drawn[name][:, columns] += values / len(sets)
             self.step(
                 f"{block.stop:,} of {self.n_replicates:,} replicates of changes{UNFINISHED}"

@@ -4,8 +4,8 @@ Cross-asking gives metrics of change that are at chance if no knowledge changed.
 
 A checkpoint that samples its answers gives some questions a right answer once and a wrong one
 the next time. The contrast set of two asks selects such questions, and the confidence in the
-given answer moves with them, because the more probable answer is right more often. So Δ₀ᵇ and
-change AUC are above chance although nothing has changed.
+given answer moves with them, because the more probable answer is right more often. Therefore
+Δ₀ᵇ and change AUC are above chance although no knowledge has changed.
 
 Cross-asking needs two independent asks, A and B, of each checkpoint. Ask A gives answers,
 labels and the contrast set, and ask B the confidence, in B's own answers. Then the roles are
@@ -23,7 +23,7 @@ robustness: the examples are common to all questions, so the null is not exact.
 
 An ask of one version, or of a part of the questions, cannot be crossed, nor can an ask that
 equals the first one. It only measures how often a label flips by itself. A claim then needs
-more than chance flips alone could give. If a share a of one stratum and b of the other are
+more than chance flips could give. If a share a of one stratum and b of the other are
 chance flips that all look right, their AUC is :math:`1 - (1 - a)(1 - b)/2`. The shares come
 from the upper end of the exact 95 % interval of the rate of flips.
 
@@ -52,7 +52,7 @@ from persistcal.evaluation.proportions import Z, exact_interval
 from persistcal.evaluation.settings import EvaluationSettings, Member
 
 MANY_VALUES = 20  # confidences with fewer values are often equal by chance
-COPIED = (0.1, 0.9)  # shares of equal confidences that show copies beside other answers
+COPIED = (0.1, 0.9)  # shares of equal confidences that show copies
 LEAST = 5  # questions of both kinds that show copies
 
 
@@ -60,7 +60,7 @@ class Crossed(NamedTuple):
     """The statistics of change of estimators, by two crossed asks.
 
     `gained` and `lost` are numbers of questions in each role, summed over pairs. `n_left_out`
-    counts answers that have a label in one of the asks only.
+    counts answers that have a label in a single ask.
     """
 
     samples: dict[str, Samples]
@@ -84,7 +84,7 @@ def cross_ask(two: TwoAsks, settings: EvaluationSettings) -> Crossed:
 
 
 class Repeats(NamedTuple):
-    """Answers that a version gave twice, of which `flipped` have another label.
+    """Answers that a version gave twice, and the number with another label, `flipped`.
 
     `alike` and `alike_between` are shares of answers with an equal label and confidence, in two
     asks of a version and of two versions. `is_copied` is True if a part was copied.
@@ -141,7 +141,7 @@ def _is_copied(confidence: Array, equal: Mask) -> bool:
 
 
 def reached_by_chance(sets: Sequence[RatedSet], repeats: Repeats) -> Mapping[str, float]:
-    """Return the value of each statistic that chance flips alone could reach."""
+    """Return the value of each statistic that chance flips could reach."""
     most_flips = exact_interval(repeats.flipped, repeats.n_answers, level=0.9)[1]
     largest_shares = []  # of chance flips among gained and lost questions, for each set
     for pair in (rated.pair for rated in sets):

@@ -1,8 +1,8 @@
-"""An evaluation from aligned answers to tables: each estimator alone, then all together.
+"""An evaluation from aligned answers to tables: estimators one by one, then all together.
 
 Notebook, command and workflow align their predictions once and call `evaluate_estimators` for
 each file of estimators, and `compare_table`, `make_claims` and `compare_study` for all of them.
-These know frames and settings, neither files nor rules.
+These functions have frames and settings, and use neither files nor rules.
 """
 
 import logging
@@ -117,11 +117,11 @@ def make_claims(
         if not data.answers.confidence:
             continue
         samples = from_table(drawn[model, dataset])
-        of = claims.make_claims(data, samples, settings[dataset], determinism=determinism)
-        made.append([table.assign(model=model, dataset=dataset) for table in of])
+        both = claims.make_claims(data, samples, settings[dataset], determinism=determinism)
+        made.append([table.assign(model=model, dataset=dataset) for table in both])
     kinds = artifacts.CLAIMS, artifacts.PLACEBOS
     tables = claims.Claims(
-        *(_stack([of[i] for of in made], kind) for i, kind in enumerate(kinds))
+        *(_stack([tables[i] for tables in made], kind) for i, kind in enumerate(kinds))
     )
     about_moved = tables.claims[tables.claims["metric"] == "moved"]
     log.info("%s", about_moved["word"].value_counts().to_dict())
@@ -129,7 +129,7 @@ def make_claims(
 
 
 class StudyComparison(NamedTuple):
-    """What a study says about its checkpoints: tables of `persistcal.store.artifacts`."""
+    """Tables of `persistcal.store.artifacts` about the checkpoints of a study."""
 
     states: artifacts.States
     trends: artifacts.Trends

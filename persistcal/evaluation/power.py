@@ -5,7 +5,8 @@ takes the standard error of a difference from its replicates. A planned study gu
 the share of questions that are gained and lost between two checkpoints, and from how often two
 estimators agree on such a question; how many questions change is random. Standard errors
 decrease with the square root of the number of questions. Accuracies need only the first guess,
-and their test is exact. So do the tests of one estimator, whether it knew, moved and knows.
+and their test is exact. The tests of one estimator (*knew*, *moved*, *knows*) also need only
+the first guess.
 """
 
 from collections.abc import Callable
@@ -93,7 +94,7 @@ def accuracy_power(flips: Flips, n: int) -> float:
     reach = 10 * (np.sqrt(n * rate) + 1)  # standard deviations, more than nine
     changed = np.arange(max(0, int(n * rate - reach)), min(n, int(n * rate + reach)) + 1)
     chance = binom.pmf(changed, n, rate)
-    # the largest number of losses (or gains) at which the test rejects; −1 if it never does
+    # the test rejects up to this number of losses (or gains); −1 if it never rejects
     most = binom.ppf(LEVEL / 2, changed, 0.5)
     most = np.where(binom.cdf(most, changed, 0.5) <= LEVEL / 2, most, most - 1)
     share = flips.lost / rate
@@ -147,10 +148,10 @@ def delta0_power(
     The study has one pair of checkpoints and asks n questions; how many it gains and loses is
     random. On a share `ties` of these an estimator's confidence stays equal, whatever the other
     one's does, so its sign is 0. `agreement` is the share of the other flipped questions on
-    which both estimators have the same sign. The difference of two signs is 2 or −2 where they
-    disagree, and 1 or −1 where one of them is 0. The error is that of the weights of
-    `persistcal.evaluation.draws.balanced_replicates`: each estimator has its own
-    pseudo-questions, of variance 1 in each direction.
+    which both estimators have the same sign. Two signs differ by 2 or −2 if they
+    disagree, and by 1 or −1 if one of them is 0. The weights of
+    `persistcal.evaluation.draws.balanced_replicates` determine the error: each estimator has
+    its own pseudo-questions, with variance 1 in each direction.
     """
     shares = _uniform()
     gained, lost = _changed(flips, n)
@@ -197,8 +198,8 @@ def delta0_difference(
 ) -> float:
     """Return the smallest difference of two Δ₀ᵇ that is claimed in 80 % of studies, or NaN.
 
-    The largest possible difference is 2 (1 − agreement) (1 − ties): one estimator is right on
-    all questions on which they disagree.
+    The largest possible difference is 2 (1 − agreement) (1 − ties): a single estimator is right
+    whenever both disagree.
     """
     return _smallest(
         lambda d: delta0_power(flips, n, agreement, d, n_estimators, ties),
@@ -209,7 +210,7 @@ def delta0_difference(
 def delta0_questions(
     flips: Flips, difference: float, agreement: float, n_estimators: int = 2, ties: float = 0.0
 ) -> int | None:
-    """Return how many questions lead to a claim in 80 % of studies; None if none do.
+    """Return how many questions lead to a claim in 80 % of studies, or None.
 
     The inverse of `delta0_difference`, to three significant digits.
     """
@@ -248,9 +249,10 @@ def knowledge_power(guess: "Guess", auc: float, *, followed: bool = False) -> fl
 
     Each checkpoint's confidence is normal, with the AUC `auc` between right and wrong answers.
     Confidences of both checkpoints correlate by ½ in questions of the same kind: then all five
-    AUCs are `auc`. Errors are those of DeLong and others with the pseudo-questions of
-    `persistcal.evaluation.influence`. The tests among changed questions are the hardest, and
-    their errors correlate by −6 / π arcsin ¼: what both checkpoints share helps one of them.
+    AUCs are `auc`. Errors follow DeLong and others, with the pseudo-questions of
+    `persistcal.evaluation.influence`. The tests among changed questions are the hardest. Their
+    errors correlate by −6 / π arcsin ¼, because a common part of both confidences helps a
+    single test.
     """
     n, flips = guess.questions, guess.flips
     gained, lost = (of[:N_SLOW] for of in _changed(flips, n))
@@ -264,7 +266,7 @@ def knowledge_power(guess: "Guess", auc: float, *, followed: bool = False) -> fl
         """Return by how many errors a mean of AUCs of two strata each passes."""
 
         def error(at: ArrayLike, pseudo: float) -> Array:
-            """Return the standard error at an AUC, of the mean or of its interval."""
+            """Return the standard error at an AUC: of the mean, or for an interval."""
             chance, among = np.asarray(at), _above_both(at)
             variance = np.zeros(N_SLOW)
             for a, b in pairs:
@@ -273,7 +275,7 @@ def knowledge_power(guess: "Guess", auc: float, *, followed: bool = False) -> fl
                 variance = variance + own / (a * b) + edges
             return np.asarray(np.sqrt(variance) / len(pairs))
 
-        # the interval that just passes is that of a lower AUC, so it is wider
+        # the interval that just passes belongs to a lower AUC, so it is wider
         border = np.minimum(0.5 + critical * error(0.5, PSEUDO_AUC), 0.999)
         lower = 0.5 + critical * error(border, PSEUDO_AUC)
         extra = 2 * PSEUDO_AUC
@@ -289,7 +291,7 @@ def knowledge_power(guess: "Guess", auc: float, *, followed: bool = False) -> fl
 
 
 def knowledge_difference(guess: "Guess", *, followed: bool = False) -> float:
-    """Return the smallest AUC with which an estimator passes in 80 % of studies, or NaN."""
+    """Return the smallest AUC that passes in 80 % of studies, or NaN."""
     return _smallest(lambda auc: knowledge_power(guess, auc, followed=followed), 0.999, CHANCE)
 
 

@@ -44,7 +44,7 @@ class SliceError(ValueError):
 def slice_values(
     names: pd.DataFrame, dataset: str, questions: NDArray[np.object_]
 ) -> pd.DataFrame:
-    """Return the values by which some questions are sliced, a column per way to slice.
+    """Return the values that slice some questions, a column per way to slice.
 
     `names` has dataset, question_id and these columns.
     """
@@ -67,7 +67,7 @@ def find_slices(
     *,
     by: bool = True,
 ) -> dict[str, Mask]:
-    """Return which questions belong to each slice, of those that both versions answered.
+    """Return a mask of the questions of each slice that both versions answered.
 
     Slices that a user asked for with `--by` are refused if they cannot be tested.
     """
@@ -167,7 +167,7 @@ def _about_slices(
 
 
 def worst_slices(rows: Sequence[Mapping[Any, Any]]) -> list[Mapping[Any, Any]]:
-    """Return the row of each question in which a test shows most, of rows about slices."""
+    """Return the slice with the largest shown fall or gap, for each question of the verdict."""
     shown = [row for row in rows if row["mark"] == NO]
 
     def size(row: Mapping[Any, Any]) -> float:

@@ -1,6 +1,6 @@
 """Weighted AUC, squared errors and mean gaps, for many columns of weights at once.
 
-Work on large arrays is divided between threads: as many as OMP_NUM_THREADS says, or processors.
+Large arrays are divided between threads. OMP_NUM_THREADS limits the number of threads.
 Weights are multiplicities of shape (n,), or (n, n_columns) for n_columns values at once, such
 as bootstrap replicates. An undefined value is NaN; `persistcal.evaluation.evaluate` logs why.
 """
@@ -18,7 +18,7 @@ from persistcal.evaluation.predictions import Array, Mask
 
 AT_ONCE = 1024  # columns with sums that fit into a cache
 CHUNK = 2**17  # weights that are held as floats at a time: they fit into a cache
-MOST_THREADS = 4  # each can hold a copy of its weights
+MOST_THREADS = 4  # each copies its weights
 WORTH_A_THREAD = 2**23  # numbers
 SMALL = 2**23  # weights up to which NumPy is fast enough, without the time to compile a loop
 MANY = 2**29  # counts that take NumPy about as long as it takes to load a compiled loop
@@ -29,7 +29,7 @@ R = TypeVar("R")
 
 
 def n_threads() -> int:
-    """Return how many threads may run."""
+    """Return how many threads can run."""
     given = os.environ.get("OMP_NUM_THREADS", "")
     available = int(given) if given.isdigit() else os.cpu_count() or 1
     return max(1, min(MOST_THREADS, available))
