@@ -97,7 +97,7 @@ class TwoAsks(NamedTuple):
             for role, runs in ((of_first, second), (of_second, first))
         ]
 
-    def only(self, members: Collection[Member]) -> "TwoAsks | None":
+    def select_members(self, members: Collection[Member]) -> "TwoAsks | None":
         """Return the same asks with some of the estimators; None if they have none."""
         whole, answers = (
             (_of_members(first, members), _of_members(second, members))
@@ -105,7 +105,7 @@ class TwoAsks(NamedTuple):
         )
         if not answers[0].confidence:
             return None
-        further = tuple(asks for pair in self.further if (asks := pair.only(members)))
+        further = tuple(asks for pair in self.further if (asks := pair.select_members(members)))
         return self._replace(whole=whole, answers=answers, further=further)
 
 
@@ -163,18 +163,18 @@ class Aligned:
             self._rated[conditioning] = [rate(pair, runs, conditioning) for pair in self.kept]
         return self._rated[conditioning]
 
-    def only(self, members: Collection[Member]) -> "Aligned":
+    def select_members(self, members: Collection[Member]) -> "Aligned":
         """Return the same answers with some of the estimators."""
         if set(members) >= set(self.answers.rows):
             return self
-        crossed = self.crossed and self.crossed.only(members)
+        crossed = self.crossed and self.crossed.select_members(members)
         files = [kept for file in self.files if (kept := [m for m in file if m in members])]
         answers = _of_members(self.answers, members)
         return replace(self, answers=answers, crossed=crossed, files=files, _rated={})
 
     def by_file(self) -> list["Aligned"]:
         """Return the estimators of each file alone."""
-        return [self.only(members) for members in self.files]
+        return [self.select_members(members) for members in self.files]
 
 
 def _of_members(answers: AnswerArrays, members: Collection[Member]) -> AnswerArrays:

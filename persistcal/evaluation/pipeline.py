@@ -216,7 +216,9 @@ def measure_changes(
         files = (members for data in models.values() for members in data.files)
         for member in dict.fromkeys(chain.from_iterable(files)):
             chosen = {
-                m: d.only([member]) for m, d in models.items() if member in d.answers.rows
+                m: d.select_members([member])
+                for m, d in models.items()
+                if member in d.answers.rows
             }
             table = metrics_of_changes(chosen, settings, controls=controls)
             tables.append(table.assign(dataset=dataset))

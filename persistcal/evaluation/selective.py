@@ -124,7 +124,7 @@ def prediction_rejection_ratio(confidence: ArrayLike, correct: ArrayLike) -> flo
     return float((random_order - aurc(confidence, labels)) / (random_order - best_order))
 
 
-METRICS = {"aurc": aurc, "augrc": augrc, "prr": prediction_rejection_ratio}
+SELECTIVE_METRICS = {"aurc": aurc, "augrc": augrc, "prr": prediction_rejection_ratio}
 
 
 def selective_rows(answers: AnswerArrays) -> Iterator[dict[str, Any]]:
@@ -133,7 +133,7 @@ def selective_rows(answers: AnswerArrays) -> Iterator[dict[str, Any]]:
         for k, checkpoint in enumerate(answers.checkpoints):
             answered = answers.correct[k] != ABSENT
             stated, labels = confidence[k, answered], answers.correct[k, answered] == 1
-            for metric, function in METRICS.items():
+            for metric, function in SELECTIVE_METRICS.items():
                 value = function(stated, labels)
                 place = {"checkpoint": checkpoint, **series._asdict()}
                 yield {**place, "metric": metric, "value": value}
