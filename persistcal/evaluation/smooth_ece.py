@@ -140,6 +140,8 @@ def _distinct(
     confidence: Array, residual: Array, weights: NDArray
 ) -> tuple[Array, Array, NDArray]:
     """Add up the weights of equal answers, if few answers are distinct."""
+    if weights.shape[1] == 1:
+        return confidence, residual, weights
     order = np.lexsort((residual, confidence))
     both = np.stack([confidence, residual])[:, order]
     first = np.flatnonzero((np.diff(both, prepend=np.nan) != 0).any(axis=0))
