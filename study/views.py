@@ -1,6 +1,8 @@
 """Figures and tables of a study: their files and their settings."""
 
+import ast
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -62,7 +64,7 @@ def _labels_of(study: Study, kind: str, names: Collection[str]) -> dict[str, str
     return {name: label for name, label in study.labels[kind].items() if name in names}
 
 
-# Settings that an entry of the catalogue can name
+# Settings that are keyword-only parameters of functions in the catalogue
 SETTINGS: dict[str, Setting] = {
     "labels": lambda s: labels(s.study),
     "models": lambda s: s.study.labels["models"],
@@ -113,10 +115,10 @@ def plan_views(
                 if name in planned[kind]:
                     raise ValueError(f"{FILE} has two entries that make {name}; rename one.")
                 if rows := files[dataset] if isinstance(files, Mapping) else files:
-                    values = _values(
-                        kind, view, ViewContext(study, _key(view), dataset), settings
-                    )
                     module = root.joinpath(*view.path.split(".")[:-1]).with_suffix(".py")
+                    names = read_parameters(module)[view.path.split(".")[-1]]
+                    subject = ViewContext(study, _key(view), dataset)
+                    values = _values(view, names, subject, settings)
                     planned[kind][name] = {
                         "rows": expand(rows),
                         "about": {"function": view.path, "artifact": view.artifact, **values},
@@ -140,16 +142,26 @@ def _datasets(view: View, files: Any, study: Study) -> list[str]:  # noqa: ANN40
     return list(files if isinstance(files, Mapping) else datasets)
 
 
+@cache
+def read_parameters(module: Path) -> dict[str, list[str]]:
+    """Return the keyword-only parameters of a module's functions, without importing it."""
+    return {
+        node.name: [parameter.arg for parameter in node.args.kwonlyargs]
+        for node in ast.parse(module.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.FunctionDef)
+    }
+
+
 def _values(
-    kind: str, view: View, subject: ViewContext, settings: Mapping[str, Setting]
+    view: View, names: Sequence[str], subject: ViewContext, settings: Mapping[str, Setting]
 ) -> dict[str, Any]:
     """Return the settings of a figure or table, and its caption with them filled in."""
-    names, values = view.settings.split(), {}
+    values = {}
     for name in names:
         if name != "caption" and name not in settings:
             raise ValueError(
-                f"{kind} {view.name} of {FILE} has the setting {name}, but SETTINGS of "
-                "study/views.py has no such entry; add it there."
+                f"{view.path}, which makes {view.name}, has the parameter {name}, but SETTINGS "
+                "of study/views.py has no such entry; add it there."
             )
         values[name] = settings[name](subject) if name != "caption" else ""
     shown = subject.study.labels["datasets"].get(subject.dataset, subject.dataset)

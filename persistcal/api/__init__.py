@@ -8,7 +8,7 @@ Modules
 checkpoints: load a checkpoint, answer with it, rate its answers, train an adapter
 command: read the command line, print help, end with an exit code
 display: show a comparison as sentences, tables, figures and a page
-gate: read the policy of a release gate
+gate: the policy of a release gate, and its rulings as files
 locks: write thresholds into a file, and check later versions by it
 evaluate: compute metrics, intervals and tests; plan a study
 thresholds: select a threshold on one version, check or certify it on a later one

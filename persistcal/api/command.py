@@ -680,7 +680,7 @@ def _write_gate(
     comparison: "Comparison", gate: "Gate | None", markdown: str | None, junit: str | None
 ) -> None:
     """Write the verdict for a pipeline: to files, and to the summary of a GitHub job."""
-    from persistcal.report.gate_files import as_junit, as_markdown
+    from persistcal.api.gate import as_junit, as_markdown
     from persistcal.store.files import write_whole
 
     if markdown or gate:

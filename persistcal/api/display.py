@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 from importlib import import_module
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -209,7 +210,8 @@ class Comparison:
         }
         rows = self.tables.get(view.artifact, self.inputs.all_predictions)
         draw = getattr(import_module(f"persistcal.report.{module}"), function)
-        return draw(rows, **{key: settings[key] for key in view.settings.split()})
+        chosen = {key: settings[key] for key in settings if key in signature(draw).parameters}
+        return draw(rows, **chosen)
 
     def table(self, *, conditioning: str = "odds") -> "Styler":
         """Lay the metrics of all estimators out as the paper's tables do.

@@ -1,13 +1,26 @@
-"""Read the policy of a release gate, from words or from a YAML file."""
+"""The policy of a release gate, from words or a YAML file, and its rulings as files."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+from xml.etree import ElementTree
 
-from persistcal.evaluation.gate import ACCURACY, THRESHOLD, Limit, PolicyError, check_policy
+from persistcal.evaluation.gate import (
+    ACCURACY,
+    FAIL,
+    THRESHOLD,
+    UNDECIDED,
+    Gate,
+    Limit,
+    PolicyError,
+    Ruling,
+    check_policy,
+)
 from persistcal.evaluation.predictions import NO_CONFIDENCE
 from persistcal.readers.inputs import PredictionTables
+from persistcal.report.phrases import ruling_text
 
+SIGNS = {"pass": "✅", FAIL: "❌", UNDECIDED: "❔"}
 DATASETS = "datasets"  # the key of a file with other limits by dataset
 
 
@@ -95,3 +108,42 @@ def versions_alone(inputs: PredictionTables) -> dict[tuple[str, str], str]:
         for place in inputs.subjects()
         if len(names := inputs.checkpoints[place["model"]]) < 2
     }
+
+
+def as_markdown(verdict: str, gate: Gate | None) -> str:
+    """Return a verdict, and a table of the rulings of a gate, as Markdown."""
+    lines = ["```", verdict, "```", ""]
+    if gate:
+        rows = [
+            f"| {SIGNS[one.result]} {one.result} | {ruling_text(one)} |" for one in gate.rulings
+        ]
+        lines += [f"**Gate: {gate.result}**", "", "| result | rule |", "|---|---|", *rows, ""]
+    return "\n".join(lines)
+
+
+def as_junit(gate: Gate) -> str:
+    """Return a test case per ruling: a failure, or skipped if it is undecided."""
+
+    def count(result: str) -> str:
+        return str(sum(ruling.result == result for ruling in gate.rulings))
+
+    suite = ElementTree.Element("testsuite", name="persistcal", tests=str(len(gate.rulings)))
+    suite.set("failures", count(FAIL))
+    suite.set("skipped", count(UNDECIDED))
+    for ruling in gate.rulings:
+        case = ElementTree.SubElement(
+            suite,
+            "testcase",
+            classname=_place(ruling),
+            name=f"{ruling.key} {ruling.estimator}".strip(),
+        )
+        kind = {FAIL: "failure", UNDECIDED: "skipped"}.get(ruling.result)
+        if kind:
+            ElementTree.SubElement(case, kind, message=ruling_text(ruling))
+    ElementTree.indent(suite)
+    return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _place(ruling: Ruling) -> str:
+    pair = f"{ruling.earlier} → {ruling.later}"
+    return ", ".join(filter(None, (ruling.model, ruling.dataset, pair, ruling.slice)))

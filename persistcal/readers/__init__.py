@@ -14,7 +14,6 @@ rating: answers of files, grouped, labelled and rated, or the options of multipl
 reading: the options for reading files; the command has the same options
 rules: rules of values, of rows and of second asks
 scales: confidences on other scales, in words, as uncertainty, or missing
-slices: slices of the questions by the values of a user's columns
 study: users' files as tables for an evaluation
-versions: the files of each version, and names of checkpoints
+versions: the files of each version, names of checkpoints, and slices by a column
 """

@@ -54,13 +54,16 @@ from persistcal.readers.scales import (
     missing_error,
     parse_scale,
 )
-from persistcal.readers.slices import USED, check_by, read_slices, slice_names
 from persistcal.readers.versions import (
+    USED,
     VersionFile,
+    check_by,
     explain_tasks,
     files_of_version,
     list_sources,
     name_checkpoints,
+    read_slices,
+    slice_names,
 )
 from persistcal.store import artifacts
 from persistcal.store.files import sha256

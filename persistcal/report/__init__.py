@@ -7,7 +7,6 @@ catalogue: all figures and plain tables, with captions and settings; the Snakefi
 curves: curves of confidence and thresholds, before and after an update
 drawing: style, looks of estimators, panels, markers and legends of all figures
 figures: figures of metrics and accuracies over estimators, checkpoints and changes
-gate_files: a release gate as Markdown and JUnit
 grid: the cells of a table of results, their marks, and their layout
 latex: tables as LaTeX
 layout: the columns of a table of results, and the estimators that it compares

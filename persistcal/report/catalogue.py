@@ -1,8 +1,9 @@
 """Figures and tables of a study that compare no estimators in a table of results.
 
-A function of this package receives the rows of an artifact, and its `settings` by keyword. The
-Snakefile imports this module, so it imports no other package. No job imports it: another figure
-must not make the others again.
+A function of this package receives the rows of an artifact, and settings by keyword. The names
+of its keyword-only parameters choose them from `SETTINGS` of study/views.py. The Snakefile
+imports this module, so it imports no other package. No job imports it: another figure must not
+make the others again.
 """
 
 from typing import Literal, NamedTuple
@@ -35,7 +36,6 @@ FIGURES = (
         function="figures.states_figure",
         artifact="states",
         label="states against each other",
-        settings="checkpoints labels only",
         caption=(
             "Differences between two checkpoints of a model, or the last ones of two models, "
             "on the questions that both answered: accuracy, and AUC, Brier score and "
@@ -48,7 +48,6 @@ FIGURES = (
         function="figures.changes_figure",
         artifact="changes",
         label="kinds of change",
-        settings="only labels",
         caption=(
             "Whether confidence follows each kind of change: Δ₀ᵇ and AUC on the questions "
             "whose correctness it changes, those that the later checkpoints gained (+) and "
@@ -62,7 +61,6 @@ FIGURES = (
         function="figures.accuracy_figure",
         artifact="accuracies",
         label="accuracy over training",
-        settings="described evaluation models datasets",
         caption=(
             "Accuracy on the test questions over training. Estimators may learn from the "
             "training checkpoints and are evaluated on the evaluation checkpoints."
@@ -73,7 +71,6 @@ FIGURES = (
         function="figures.full_vs_contrast_figure",
         artifact="intervals",
         label="full set against contrast sets",
-        settings="models datasets estimators",
         caption=(
             "How well the change of confidence separates gained from lost questions (change "
             "AUC), and how well confidence ranks right above wrong answers on all questions. "
@@ -87,7 +84,6 @@ FIGURES = (
         artifact="intervals",
         files="leaderboard",
         label="every kind of confidence",
-        settings="leaderboard models own_datasets",
         caption=(
             "Every kind of confidence, the one that follows knowledge best on top: Δ₀ᵇ and "
             "AUC on questions whose correctness changes between checkpoints (contrast sets), "
@@ -103,7 +99,6 @@ FIGURES = (
         artifact="pairs",
         files="distances",
         label="over the distance between checkpoints",
-        settings="models estimators",
         caption=(
             "How well estimators notice a change, over the distance of the two checkpoints of "
             "a pair: means over pairs of that distance, with one standard deviation to either "
@@ -115,7 +110,6 @@ FIGURES = (
         function="update_figures.risk_coverage_figure",
         artifact="predictions",
         label="risk and coverage",
-        settings="checkpoints labels only",
         caption=(
             "Share of wrong answers among the most confident ones (risk) over their share of "
             "all answers (coverage), means over seeds. Dashed: a model's first evaluation "
@@ -128,7 +122,6 @@ FIGURES = (
         function="update_figures.reliability_figure",
         artifact="predictions",
         label="reliability before and after",
-        settings="checkpoints labels only",
         caption=(
             "Is an answer right as often as its confidence says? Accuracy about each "
             "confidence, smoothed as in SmoothECE, mean over seeds. Dashed: a model's first "
@@ -141,7 +134,6 @@ FIGURES = (
         function="update_figures.shifts_figure",
         artifact="predictions",
         label="confidence in gained and lost questions",
-        settings="checkpoints labels only",
         caption=(
             "Did confidence move the right way? Confidence at a model's first evaluation "
             "checkpoint (dashed) and at its last one (filled), in questions that were gained, "
@@ -154,7 +146,6 @@ FIGURES = (
         function="update_figures.threshold_figure",
         artifact="predictions",
         label="precision and coverage against the threshold",
-        settings="checkpoints labels only threshold",
         caption=(
             "What each threshold gives: the share of right answers among those at or above it "
             "(precision, thick) and the share of questions that are answered (coverage, thin), "
@@ -169,7 +160,6 @@ FIGURES = (
         function="update_figures.label_curve_figure",
         artifact="predictions",
         label="labels that certify a threshold",
-        settings="checkpoints labels only threshold",
         caption=(
             "How many labelled answers of a model's last evaluation checkpoint certify a "
             "threshold: the share of random sheets of each size that certify one, and the "
@@ -184,7 +174,6 @@ TABLES = (
         name="pairs",
         function="analysis_tables.pairs",
         artifact="pairs",
-        settings="only labels caption",
         caption=(
             "Metrics on the contrast set of each pair of checkpoints, conditioned by odds, "
             "and whether it is large enough for the means over pairs."
@@ -194,7 +183,6 @@ TABLES = (
         name="min_contrast",
         function="analysis_tables.min_contrast",
         artifact="min_contrast",
-        settings="only labels caption",
         caption=(
             "Means over the pairs whose contrast sets have at least so many questions, for "
             "each size of a contrast set. Chosen: the pairs that the study keeps."
@@ -204,7 +192,6 @@ TABLES = (
         name="subsets",
         function="analysis_tables.subsets",
         artifact="subsets",
-        settings="labels caption",
         caption=(
             "Metrics by the margin between the probabilities of an answer and of the second "
             "candidate (in a contrast set, the smaller one of a question's two answers), and "
@@ -216,7 +203,6 @@ TABLES = (
         name="by_answer",
         function="analysis_tables.by_answer",
         artifact="subsets",
-        settings="labels caption",
         caption=(
             "Metrics on the questions of the contrast sets for which a baseline that only "
             "knows the text of the answers falls, stays or rises from the earlier to the "
@@ -230,7 +216,6 @@ TABLES = (
         function="analysis_tables.by_category",
         artifact="subsets",
         files="subsets_by_category",
-        settings="labels caption",
         caption=(
             "Metrics by the category of the questions. The pairs are those that all questions "
             "together keep. Flips: contrast questions among those that both checkpoints of a "
@@ -241,7 +226,6 @@ TABLES = (
         name="states",
         function="tables.states",
         artifact="states",
-        settings="checkpoints labels",
         caption=(
             "Differences between two checkpoints of a model, or the last ones of two models, "
             "with 95 % intervals and p-values."
@@ -251,14 +235,12 @@ TABLES = (
         name="corrections",
         function="analysis_tables.corrections",
         artifact="corrections",
-        settings="checkpoints labels",
         caption="Numbers by the judge's labels, and corrected by a person's.",
     ),
     View(
         name="by_change",
         function="analysis_tables.by_change",
         artifact="changes",
-        settings="only labels",
         caption=("Kinds of change, and whether confidence follows each, with 95 % intervals."),
     ),
     View(
@@ -266,14 +248,12 @@ TABLES = (
         function="analysis_tables.thresholds_by_change",
         artifact="thresholds",
         files="threshold_changes",
-        settings="changes controls only labels",
         caption="Kinds of change, and whether thresholds survive each.",
     ),
     View(
         name="calibration",
         function="tables.calibration",
         artifact="intervals",
-        settings="labels",
         caption=(
             "SmoothECE of each estimator with its noise floor, the value of a calibrated "
             "estimator with these confidences, and the p-value of calibration."
@@ -283,7 +263,6 @@ TABLES = (
         name="contrast_set_sizes_{dataset}",
         function="tables.contrast_set_sizes",
         artifact="contrast_sets",
-        settings="dataset checkpoints min_contrast models datasets",
         caption=(
             "Questions that one checkpoint of {dataset} answers correctly and another one "
             "does not. Sets of fewer than {min_contrast} questions are dropped."
@@ -293,14 +272,12 @@ TABLES = (
         name="unsaid",
         function="tables.unsaid",
         artifact="unsaid",
-        settings="checkpoints labels",
         caption="Answers without a readable stated confidence.",
     ),
     View(
         name="checkpoints",
         function="tables.checkpoints",
         artifact="accuracies",
-        settings="described models datasets",
         caption=(
             "Training tokens of the checkpoints and their accuracy on the test questions."
         ),
@@ -311,7 +288,6 @@ TABLES = (
         artifact="questions",
         files="categories",
         target="all",
-        settings="dataset datasets",
         caption=(
             "Categories of the questions of {dataset} that are asked, and how many there are "
             "of each."
@@ -323,7 +299,6 @@ TABLES = (
         artifact="questions",
         files="examples",
         target="all",
-        settings="dataset datasets",
         caption=(
             "Two test questions of each category of {dataset}, with their reference answers."
         ),
@@ -332,7 +307,6 @@ TABLES = (
         name="thresholds",
         function="analysis_tables.thresholds",
         artifact="thresholds",
-        settings="only checkpoints labels",
         caption=(
             "Thresholds that reach a precision on the earlier checkpoint, and whether they "
             "keep it on the later one."

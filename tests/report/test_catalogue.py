@@ -44,19 +44,20 @@ def sizes_figure(sets: pd.DataFrame, *, models: Names) -> Figure:
     axes.bar(range(len(sets)), sets["size"])
     axes.set_title(", ".join(models.values()))
     return drawn
+
+
+def unplanned(sets: pd.DataFrame, *, sizes: Names) -> Printed: ...
 """
 FLIPS = View(
     name="flips_{dataset}",
     function="own_views.flips",
     artifact="contrast_sets",
-    settings="dataset datasets",
     caption="Flips of {dataset}.",
 )
 SIZES = View(
     name="sizes",
     function="own_views.sizes_figure",
     artifact="contrast_sets",
-    settings="models",
     label="sizes",
     caption="Sizes of contrast sets.",
 )
@@ -134,7 +135,11 @@ def test_a_new_figure_reruns_no_other():
     [
         ([{}, {}], "contrast_sets", "two entries that make flips_quiz; rename one"),
         ([{}], "states", "flips_.* reads the files 'contrast_sets', .* add them there"),
-        ([{"settings": "sizes"}], "contrast_sets", "flips_.* has the setting sizes, .* add it"),
+        (
+            [{"function": "own_views.unplanned"}],
+            "contrast_sets",
+            "unplanned, .* sizes, .* add it",
+        ),
     ],
 )
 def test_a_wrong_entry_of_a_catalogue_is_refused(own_module, tmp_path, changes, files, message):
@@ -144,13 +149,13 @@ def test_a_wrong_entry_of_a_catalogue_is_refused(own_module, tmp_path, changes, 
 
 
 @pytest.mark.parametrize("view", CATALOGUED, ids=lambda view: view.name)
-def test_every_entry_names_an_existing_artifact_function_and_settings(view):
+def test_every_entry_names_an_existing_artifact_and_a_function_of_known_settings(view):
     assert hasattr(artifacts, view.artifact.upper())
     module, name = view.path.rsplit(".", 1)
     function = getattr(import_module(module), name)
     parameters = inspect.signature(function).parameters.values()
-    assert view.settings.split() == [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
-    assert {*view.settings.split()} <= {"caption", *PAPER_SETTINGS}
+    names = {p.name for p in parameters if p.kind is p.KEYWORD_ONLY}
+    assert names <= {"caption", *PAPER_SETTINGS}
     assert view.label or view in {*TABLES, *paper_views.TABLES}
 
 
