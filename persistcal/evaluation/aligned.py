@@ -84,7 +84,7 @@ class TwoAsks(NamedTuple):
     def rated(self) -> list[RatedSet]:
         """Rate the questions that each ask selects by the confidences of the other.
 
-        Sets of `further` asks come last.
+        Sets of `further` asks are last.
         """
         return self.rated_alone() + [rated for two in self.further for rated in two.rated()]
 
@@ -98,7 +98,7 @@ class TwoAsks(NamedTuple):
         ]
 
     def select_members(self, members: Collection[Member]) -> "TwoAsks | None":
-        """Return the same asks with some of the estimators; None if they have none."""
+        """Return the same asks with some of the estimators, or None without any of these."""
         whole, answers = (
             (_of_members(first, members), _of_members(second, members))
             for first, second in (self.whole, self.answers)
@@ -111,12 +111,12 @@ class TwoAsks(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Aligned:
-    """One model's answers to a dataset, and the contrast sets of its pairs of checkpoints.
+    """A model's answers to a dataset, and the contrast sets of pairs of checkpoints.
 
-    `answers` are the usual ask, and `sets` its contrast sets, small ones too. `crossed` are two
-    asks, if there are. `flips` counts answers that a version gave again, and those of them with
-    another label, if an ask is not crossed. `files` lists the estimators that were given
-    together, in order.
+    `answers` are the usual ask, and `sets` the contrast sets of this ask, also small ones.
+    `crossed` are two asks. `flips` counts the answers that a version gave again in asks that
+    are not crossed, and how many of these have another label. `files` lists the estimators that
+    were given together, in order. `group_names` has a name for each question.
     """
 
     answers: AnswerArrays
@@ -124,7 +124,7 @@ class Aligned:
     crossed: TwoAsks | None = None
     flips: tuple[int, int] = (0, 0)
     files: Sequence[Sequence[Member]] = ()
-    group_names: NDArray[np.object_] | None = None  # of each question
+    group_names: NDArray[np.object_] | None = None
     _rated: dict[str, list[RatedSet]] = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -173,7 +173,7 @@ class Aligned:
         return replace(self, answers=answers, crossed=crossed, files=files, _rated={})
 
     def by_file(self) -> list["Aligned"]:
-        """Return the estimators of each file alone."""
+        """Return the answers once per file, with the estimators of this file."""
         return [self.select_members(members) for members in self.files]
 
 

@@ -1,4 +1,4 @@
-"""What is found about an update: a row per estimator and question of the verdict.
+"""Findings about an update: a row per estimator and question of the verdict.
 
 This is the only place that decides a mark, in one function per question. Terminal, JSON, page
 and sentences only put its rows into words, see `persistcal.report.phrases`.
@@ -66,7 +66,7 @@ Rows = Sequence[Mapping[Any, Any]]
 
 
 class Finding(NamedTuple):
-    """The answer to one question: mark, word, number and interval, what it rests on, and next.
+    """The answer to one question: mark, word, number and interval, basis, and next step.
 
     `evidence` are the further numbers in texts on this question.
     """
@@ -212,9 +212,9 @@ def accuracy_finding(
     margin: float = MARGINS[ACCURACY],
     n_compared: int = 1,
 ) -> Finding:
-    """Return whether the accuracy holds between two checkpoints, (2, n_questions).
+    """Return whether the accuracy is kept between two checkpoints, (2, n_questions).
 
-    `tested` is the row of STATES, whose interval and test know groups. The mark is about one
+    `tested` is the row of STATES; groups determine its interval and test. The mark is about one
     pair of checkpoints, which the study names, so neither is adjusted, but for the slices of
     questions that are `n_compared`.
     """
@@ -361,7 +361,7 @@ def calibration_mark(evidence: Mapping[str, Any], margin: float) -> tuple[str, s
 
 
 def deciding_gap(evidence: Mapping[str, Any], margin: float) -> CalibrationGap:
-    """Return the gap on which a mark of calibration rests: of all answers, or the largest.
+    """Return the gap that decides a mark of calibration: of all answers, or the largest.
 
     The gap of all answers decides if it is itself beyond the margin or undecided, and if all
     gaps are within it.

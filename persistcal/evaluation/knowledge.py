@@ -13,9 +13,9 @@ than in B; ties count ½.
 
 All are ½ by chance. A constant, random or shuffled later confidence fails *knows*. A number per
 question, such as difficulty or a copied confidence, has a and 1 − a among changed questions,
-and fails one of both. Mid-ranks make *moved* blind to shifts and scales. One false claim
-remains: an earlier confidence with knowledge, a later one that orders only difficulty, and
-gained questions that are easier than the lost ones.
+and fails *knew* or *knows*. Mid-ranks make *moved* blind to shifts and scales. A single false
+claim remains, if the earlier confidence has knowledge, the later confidence orders only
+difficulty, and gained questions are easier than lost ones.
 
 Statistics of several contrast sets (pairs of checkpoints, roles of two asks, halvings) are
 averages of influence values, see `persistcal.evaluation.influence`.

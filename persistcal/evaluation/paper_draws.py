@@ -1,8 +1,8 @@
-"""The paper's bootstrap: class-stratified draws, on which only the marks of its tables rest.
+"""The paper's bootstrap: class-stratified draws. Only the marks of the paper's tables use it.
 
 A replicate is one sequence of questions, drawn with replacement. Every component (a
 checkpoint's answers, or a contrast set) takes questions from the same sequence, in order, until
-each of its two classes has its original size. So replicates are paired and never vary the
+both classes have the original size. Therefore replicates are paired, and never vary the
 numbers of correct answers, of gained and of lost questions. The result is a vector of
 multiplicities over the component's questions.
 

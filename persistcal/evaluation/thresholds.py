@@ -104,9 +104,9 @@ def select_threshold(
     level.
 
     Candidates and starts depend on the confidences and not on the labels. Given the
-    confidences, labels are independent, and the binomial tail bounds that of a sum of unequal
-    probabilities [2]_. So the level holds for the mean probability of being correct of the
-    accepted answers. For the precision among all possible questions there is no such proof,
+    confidences, labels are independent, and the binomial tail bounds the tail of a sum of
+    unequal probabilities [2]_. Therefore the level is valid for the mean probability that an
+    accepted answer is correct. It is not proved for the precision among all possible questions,
     because the candidates are random; docs/validation.md has the simulated level.
 
     Parameters
@@ -164,8 +164,8 @@ def certified_candidates(
 def candidates(confidence: ArrayLike) -> Array:
     """Return the thresholds that can be selected: distinct confidences, lowest first.
 
-    Of more than 100 distinct confidences these are the ones at 100 equally spaced ranks of the
-    answers. Only the order of the confidences matters, so they can be crowded anywhere.
+    More than 100 distinct confidences are reduced to 100 equally spaced ranks of the answers.
+    Only the order of the confidences matters, so they can be crowded anywhere.
 
     >>> candidates([0.2, 0.9, 0.9, 0.9999]).tolist()
     [0.2, 0.9, 0.9999]
@@ -182,7 +182,7 @@ def passing(
 ) -> Mask:
     """Return which of the `candidates` pass multi-start fixed-sequence testing.
 
-    Candidates are in ascending order, and `p_value` is called for those that are tested.
+    Candidates are in ascending order, and `p_value` is called for each tested one.
     `n_answered` determines where the sequences of tests begin: at shares of the answers to all
     questions.
     """
@@ -278,8 +278,8 @@ def chance_to_decide(rate: float, sizes: NDArray[np.intp], precision: float) -> 
 def _labels_to_decide(rate: float, n: int, precision: float) -> float:
     """Return how many answers decide the verdict in 80 %, and so do all larger numbers.
 
-    The probability rises with the number of answers but for a saw's teeth, so all numbers near
-    the first ones that are enough are tried.
+    The probability rises with the number of answers, but like a saw. Therefore all numbers near
+    the first sufficient one are tried.
     """
     sizes = np.unique(np.geomspace(n + 1, MOST_LABELS, 400).astype(np.intp))
     fails = np.flatnonzero(chance_to_decide(rate, sizes, precision) < POWER)
@@ -482,5 +482,5 @@ def _check_pair(
 
 
 def rank_verdicts(verdicts: Sequence[str]) -> str:
-    """Return the worst of some verdicts; none at all is undecided."""
+    """Return the worst of some verdicts, undecided without any."""
     return next((v for v in (BROKEN, UNDECIDED, KEPT) if v in verdicts), UNDECIDED)
