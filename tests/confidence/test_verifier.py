@@ -145,7 +145,7 @@ def test_a_verifier_rates_each_distinct_answer_once_through_its_adapter(study, m
         batches.append(len(prompts))
         return word_probability(model, prompts, *arguments, **settings)
 
-    monkeypatch.setattr("score_with_verifier.word_probability", counted)
+    monkeypatch.setattr("score_with_verifier.verbalised.word_probability", counted)
     verified = verify("early", "late")
     assert batches == [6]  # five questions have an answer, and one has two
     tokenizer = tokenizer_with_words()

@@ -88,7 +88,7 @@ def extended(tmp_path_factory):
     folder = tmp_path_factory.mktemp("extended")
     for name in ("persistcal", "study", "config", "workflow/schemas"):
         shutil.copytree(ROOT / name, folder / name)  # including numba's compiled loops
-    with (folder / "persistcal/evaluation/metrics/calibration.py").open("a") as file:
+    with (folder / "persistcal/evaluation/metrics/registry.py").open("a") as file:
         file.write(METRIC)
     with (folder / "persistcal/confidence/estimators/meaning.py").open("a") as file:
         file.write(ESTIMATOR)
