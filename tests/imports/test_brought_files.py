@@ -955,13 +955,3 @@ def test_a_scale_needs_two_ends():
     for wrong in ("5:1", "abc", "0", "-1:1"):
         with pytest.raises(ValueError, match="write the greatest value"):
             parse_scale(wrong, None, is_uncertainty=False)
-
-
-def test_the_workflow_reads_answers_in_every_format(tmp_path):
-    rows = answers_of(["Nile", "Po"])
-    for kind in FORMATS:
-        path = write(tmp_path, rows, kind)
-        questions, beams, _ = import_answers(
-            entries=[{"file": path}], strategy="sample", known=CHECKPOINTS, wanted=wanted()
-        )
-        assert len(questions) == 2 and beams["text"].tolist() == ["Nile", "Po", "Po", "Nile"]

@@ -5,7 +5,6 @@ import logging
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -23,7 +22,6 @@ from persistcal.store.files import sha256
 from persistcal.store.jobs import Job, execute
 from persistcal.store.user_files import UserTableError, read_batches
 
-EXAMPLE = Path("config/example_predictions.csv")
 CHECKPOINTS = {model: dict.fromkeys("ab", True) for model in ("m1", "m2")}  # True: can be equal
 
 
@@ -59,38 +57,6 @@ def run_bytes(path, content):
     return import_predictions(
         str(path), datasets=["quiz"], checkpoints={"m1": CHECKPOINTS["m1"]}
     )[0]
-
-
-@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
-def test_predictions_are_imported_from_every_format(tmp_path, suffix):
-    expected = pd.DataFrame(
-        {
-            "dataset": "quiz",
-            "checkpoint": list("aabb"),
-            "question_id": ["001", "002", "001", "002"],  # text stays text
-            **{"train_dataset": "quiz", "estimator": "mine", "seed": 0},
-            **{"confidence": [0.25, 0.5, 0.25, 0.5], "correct": [True, False, True, False]},
-            **{"ask": 0, "group": ""},
-        }
-    )
-    for imported in run(tmp_path, valid(), suffix=suffix):
-        rows = imported.drop(columns="model").reset_index(drop=True)
-        rows = rows.astype({name: str for name in rows if rows[name].dtype == "category"})
-        pd.testing.assert_frame_equal(rows, expected, check_dtype=False)
-
-
-def test_columns_can_have_any_order_and_include_a_training_dataset(tmp_path):
-    frame = valid().assign(train_dataset="other")[::-1]
-    imported, _ = run(tmp_path, frame[sorted(frame.columns)])
-    assert set(imported["train_dataset"]) == {"other"}
-    assert imported["confidence"].tolist() == [0.5, 0.25, 0.5, 0.25]
-
-
-@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-@pytest.mark.parametrize("labels", [(True, False), (1.0, 0.0)])
-def test_labels_can_be_numbers_or_booleans(tmp_path, suffix, labels):
-    imported, _ = run(tmp_path, valid().assign(correct=labels * 4), suffix=suffix)
-    assert imported["correct"].tolist() == [True, False, True, False]
 
 
 def test_a_job_writes_predictions_per_model_and_answers_per_checkpoint(tmp_path):
@@ -246,11 +212,6 @@ def test_a_question_with_two_names_is_refused(tmp_path, first_name, second_name,
         run(tmp_path, frame, suffix=".parquet")
 
 
-def test_similar_ids_that_every_checkpoint_has_are_two_questions(tmp_path):
-    frame = valid().assign(question_id=["1", "01"] * 4)
-    assert set(run(tmp_path, frame)[0]["question_id"]) == {"1", "01"}
-
-
 def test_questions_that_a_checkpoint_lacks_are_counted_in_the_log(tmp_path, caplog):
     caplog.set_level(logging.WARNING)
     run(tmp_path, valid().drop(index=2))  # question 001 at checkpoint b of m1
@@ -297,38 +258,6 @@ def test_a_row_of_the_study_takes_little_memory():
     assert len(rows) == 200_000
     assert rows["row"].tolist() == list(range(1, 200_001))
     assert rows.memory_usage(index=False, deep=True).sum() < 200_000 * 50 + 50_000 * 200
-
-
-def make_example():
-    """Make `config/example_predictions.csv`: changing knowledge and two estimators."""
-    rng = np.random.default_rng(17)
-    n = 300
-    ease = rng.normal(0.5, 1.5, n)
-    parts = []
-    for checkpoint, gain in (("early", -0.4), ("middle", 0.0), ("late", 0.4)):
-        knowledge = ease + gain + rng.normal(0, 1.2, n)
-        answers = pd.DataFrame({"question_id": [f"q{i:03d}" for i in range(n)]})
-        answers = answers.assign(model="m1", checkpoint=checkpoint, dataset="quiz")
-        correct = rng.random(n) < 1 / (1 + np.exp(-3 * knowledge))
-        answers["correct"] = correct.astype(int)
-        noisy = {seed: 1.5 * knowledge + rng.normal(0, 2, n) for seed in (17, 18)}
-        logits = {("question_difficulty", 0): 1.5 * ease}
-        logits |= {("self_consistency", seed): logit for seed, logit in noisy.items()}
-        for (estimator, seed), logit in logits.items():
-            confidence = np.round(1 / (1 + np.exp(-logit)), 4)
-            parts.append(answers.assign(estimator=estimator, seed=seed, confidence=confidence))
-    columns = "model checkpoint dataset question_id estimator seed confidence correct".split()
-    return pd.concat(parts)[columns]
-
-
-def test_the_example_is_reproducible_and_can_be_imported():
-    pd.testing.assert_frame_equal(make_example().reset_index(drop=True), pd.read_csv(EXAMPLE))
-    checkpoints = {"m1": dict.fromkeys(("early", "middle", "late"), False)}
-    imported, answers = import_predictions(
-        str(EXAMPLE), datasets=["quiz"], checkpoints=checkpoints
-    )
-    assert imported.groupby(["estimator", "seed"], observed=True).size().tolist() == [900] * 3
-    assert len(answers) == 900
 
 
 NAMES = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=12)
