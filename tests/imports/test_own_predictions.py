@@ -59,6 +59,13 @@ def run_bytes(path, content):
     )[0]
 
 
+def test_columns_can_have_any_order_and_include_a_training_dataset(tmp_path):
+    frame = valid().assign(train_dataset="other")[::-1]
+    imported, _ = run(tmp_path, frame[sorted(frame.columns)])
+    assert set(imported["train_dataset"]) == {"other"}
+    assert imported["confidence"].tolist() == [0.5, 0.25, 0.5, 0.25]
+
+
 def test_a_job_writes_predictions_per_model_and_answers_per_checkpoint(tmp_path):
     valid().to_csv(tmp_path / "p.csv", index=False)
     models = [{"model": m, "dataset": "quiz"} for m in CHECKPOINTS]
@@ -210,6 +217,11 @@ def test_a_question_with_two_names_is_refused(tmp_path, first_name, second_name,
     message = f"quiz: the ids of 1 questions differ in spelling ({names}"
     with pytest.raises(UserTableError, match=re.escape(message)):
         run(tmp_path, frame, suffix=".parquet")
+
+
+def test_similar_ids_that_every_checkpoint_has_are_two_questions(tmp_path):
+    frame = valid().assign(question_id=["1", "01"] * 4)
+    assert set(run(tmp_path, frame)[0]["question_id"]) == {"1", "01"}
 
 
 def test_questions_that_a_checkpoint_lacks_are_counted_in_the_log(tmp_path, caplog):
