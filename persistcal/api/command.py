@@ -556,12 +556,12 @@ def threshold(
         if path.exists():
             looks = read_looks(path)
         made = later.certify(filled, looks, precision=precision, delta=delta)
-        rows = [*looks.to_dict("records"), *(of.row for of in made)]
+        rows = [*looks.to_dict("records"), *(look.row for look in made)]
         looks = pd.DataFrame(rows, columns=looks.columns)
         looks = looks.drop_duplicates(list(artifacts.LOOKS.key), keep="last")
         [written] = _write_tables({"looks": looks}, out)
-        click.echo("\n".join([*(of.text for of in made), f"Table: {written}"]))
-        if fail_if == "undecided" and not all(of.is_certified for of in made):
+        click.echo("\n".join([*(look.text for look in made), f"Table: {written}"]))
+        if fail_if == "undecided" and not all(look.is_certified for look in made):
             raise click.exceptions.Exit(4)
         return
     if sheet:

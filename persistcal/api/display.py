@@ -22,7 +22,7 @@ from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.judge.accuracy import accuracies
 from persistcal.readers.inputs import IMPORTED, SUBJECT, PredictionTables, stack
 from persistcal.report.catalogue import FIGURES
-from persistcal.report.grid import BEST_SET, Cell, as_csv, fill_cells, lay_out
+from persistcal.report.grid import BEST_SET, as_csv, fill_cells, lay_out
 from persistcal.report.latex import results_table
 from persistcal.report.layout import Description
 from persistcal.report.page.compose import Origin, about, compose, summary
@@ -250,7 +250,8 @@ class Comparison:
         heads = [(scope, metric) for scope, names in columns.items() for metric in names]
         across = pd.MultiIndex.from_tuples(heads, names=["scope", "metric"])
         grid = pd.DataFrame(list(rows.values()), index=index, columns=across)
-        css = grid.map(_css)
+        bold, line = "font-weight: bold", "text-decoration: underline"
+        css = grid.map(lambda cell: "; ".join([bold] * cell.best + [line] * cell.underlined))
         values = grid.map(lambda cell: cell.value)
         return values.style.format("{:.3f}").apply(lambda _: css, axis=None)
 
@@ -366,8 +367,3 @@ class Comparison:
             results=".",
             descriptions={"all_estimators": ALL_ESTIMATORS},
         )
-
-
-def _css(cell: Cell) -> str:
-    marks = ["font-weight: bold"] * cell.best + ["text-decoration: underline"] * cell.underlined
-    return "; ".join(marks)

@@ -90,7 +90,7 @@ def check_rules(rules: Rules, estimators: Sequence[str], inputs: PredictionTable
             f"The gate names the estimator {unknown[0]!r}; choose from {', '.join(known)}."
         )
     limits = (rules.policy, *rules.by_dataset.values())
-    keys = list(dict.fromkeys(key for of in limits for key in of if key != ACCURACY))
+    keys = list(dict.fromkeys(key for policy in limits for key in policy if key != ACCURACY))
     if keys and not known:
         return (
             f"The gate has {keys[0]}, and the answers have no confidence; add the column, or "

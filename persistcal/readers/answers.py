@@ -97,8 +97,8 @@ def settle_stated(rows: pd.DataFrame, scale: Scale = PROBABILITIES) -> pd.DataFr
     """Return the rows of all files with the confidences of `settle`."""
     numbers = pd.DataFrame(rows["stated"].tolist(), dtype=float)
     for name in numbers:
-        of = rows[CHECKPOINT].assign(estimator=str(name))
-        numbers[name] = settle(numbers[name].to_numpy(), of, scale)
+        owners = rows[CHECKPOINT].assign(estimator=str(name))
+        numbers[name] = settle(numbers[name].to_numpy(), owners, scale)
     return rows.assign(stated=_present(numbers).set_axis(rows.index))
 
 

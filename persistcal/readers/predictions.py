@@ -138,8 +138,8 @@ def settle_rows(
     rows: pd.DataFrame, scale: Scale = PROBABILITIES, narrow: Collection[str] = ()
 ) -> pd.DataFrame:
     """Return the rows of all files with confidences of `settle` and asks from 0."""
-    numbers, of = rows["confidence"].to_numpy(), rows[["model", "checkpoint", "estimator"]]
-    rows["confidence"] = settle(numbers, of, scale, narrow)
+    numbers, owners = rows["confidence"].to_numpy(), rows[["model", "checkpoint", "estimator"]]
+    rows["confidence"] = settle(numbers, owners, scale, narrow)
     rows["ask"] = number_asks(rows["ask"])
     return rows
 
@@ -328,15 +328,15 @@ def check_predictions(
         check_one_row(chosen, KEY, "keep one")
         check_asks(chosen, greedy=greedy)
         chosen = chosen[chosen["ask"] == FIRST]
-        of = {
+        parts = {
             str(c): part for c, part in chosen.groupby("checkpoint", sort=False, observed=True)
         }
         contents = [
             (model, name, content_of(part[CONTENT]), f" (from row {part['row'].iloc[0]})")
-            for name, part in of.items()
+            for name, part in parts.items()
         ]
         check_copies("predictions", contents, checkpoints)
-        if partly := partly_shared({name: part["question_id"] for name, part in of.items()}):
+        if partly := partly_shared({name: part["question_id"] for name, part in parts.items()}):
             log.warning("%s, %s: %s", model, dataset, partly)
 
 

@@ -224,10 +224,10 @@ def check_equal(rows: pd.DataFrame, table: FileTable) -> None:
             continue
         first = rows.groupby(key, sort=False)[name].transform("first")
         if (differs := rows[name] != first).any():
-            one = rows[differs].iloc[0]
-            same = rows[(rows[key] == one[key]).all(axis=1)]
+            row = rows[differs].iloc[0]
+            same = rows[(rows[key] == row[key]).all(axis=1)]
             raise refuse(
-                f"{name} of question {one['question_id']!r} of {one['dataset']} differs "
+                f"{name} of question {row['question_id']!r} of {row['dataset']} differs "
                 "between rows",
                 same.drop_duplicates(name),
                 name,
@@ -240,11 +240,11 @@ def check_ids(asked: pd.DataFrame, same: Sequence[str]) -> None:
     """Refuse questions with equal columns `same` but different ids."""
     key = ["dataset", *same]
     if (is_repeated := asked.duplicated(key)).any():
-        one = asked[is_repeated].iloc[0]
+        row = asked[is_repeated].iloc[0]
         raise refuse(
-            f"{is_repeated.sum()} questions of {one['dataset']} {SEVERAL_IDS}, so that they "
-            f"would count several times, the first is {one['question']!r}",
-            asked[(asked[key] == one[key]).all(axis=1)],
+            f"{is_repeated.sum()} questions of {row['dataset']} {SEVERAL_IDS}, so that they "
+            f"would count several times, the first is {row['question']!r}",
+            asked[(asked[key] == row[key]).all(axis=1)],
             "question_id",
             "keep one id, or word the questions differently",
         )

@@ -312,18 +312,18 @@ def following_sentence(
     word, basis, numbers = found.word, found.basis, found.evidence
     n_seeds = numbers["n_seeds"]
     name, is_plural = name_recipe(label, n_seeds, given)
-    said = f"{name} {PHRASES[word][1 + is_plural]}"
+    claim = f"{name} {PHRASES[word][1 + is_plural]}"
     if found.mark == findings.YES:
-        said += BASES.get(basis, Basis()).sentence
+        claim += BASES.get(basis, Basis()).sentence
     if found.mark in (findings.YES, findings.WITH_LABELS):
         statistics = found.evidence["statistics"]
         moved = [k for k in ("gained", "lost") if statistics[f"moved_{k}"][1] > CHANCE]
-        said += f", in {moved[0]} answers only" if len(moved) == 1 else ""
+        claim += f", in {moved[0]} answers only" if len(moved) == 1 else ""
     n_pairs = numbers["n_pairs"]
-    over = f", over {n_pairs} pairs of checkpoints" if n_pairs > 1 else ""
-    text = said
+    pairs_note = f", over {n_pairs} pairs of checkpoints" if n_pairs > 1 else ""
+    text = claim
     if word != words.TOO_FEW:
-        text = f"{said}: {_reasons(found)} (.5 is chance{over}); " + _count_moves(
+        text = f"{claim}: {_reasons(found)} (.5 is chance{pairs_note}); " + _count_moves(
             found, names, flips
         )
     notes = []
@@ -333,10 +333,10 @@ def following_sentence(
             f"{numbers[f'{ask}improvement']:,} and {numbers[f'{ask}regression']:,}"
             for ask in ("", "other_")
         )
-        often = f", in {numbers['halvings']} halvings" if numbers["halvings"] > 1 else ""
+        times = f", in {numbers['halvings']} halvings" if numbers["halvings"] > 1 else ""
         notes.append(
             f"Asked {asked}: one ask decides which questions changed (gained and lost: "
-            f"{first}; {second}), the other one has the confidence{often}"
+            f"{first}; {second}), the other one has the confidence{times}"
         )
     if numbers["repeated"]:
         notes.append(_repeats(found))
@@ -379,17 +379,17 @@ def _repeats(found: Finding) -> str:
     numbers = found.evidence
     answers = f"{numbers['repeated']:,} answers"
     if found.basis == words.CONTROL:
-        said = f"Of {answers} that were asked again, {numbers['flipped']:,} changed their label"
-        said += f"; such flips alone could make {short(numbers['by_chance'])} of *moved*"
-        return said if numbers["flipped"] else f"{said}, and a copied file looks the same"
-    said = (
+        text = f"Of {answers} that were asked again, {numbers['flipped']:,} changed their label"
+        text += f"; such flips alone could make {short(numbers['by_chance'])} of *moved*"
+        return text if numbers["flipped"] else f"{text}, and a copied file looks the same"
+    text = (
         f"Equal in label and confidence: {percent(numbers['alike'])} of {answers} in two asks "
         f"of a version, {percent(numbers['alike_between'])} in asks of two versions"
     )
     if found.basis != words.COPIES:
-        return said
+        return text
     return (
-        f"{said}. Other right answers have other digits, so a part seems copied (a cache, a "
+        f"{text}. Other right answers have other digits, so a part seems copied (a cache, a "
         "seed or a resumed job), and the flips may be chance"
     )
 
@@ -446,11 +446,11 @@ def calibration_sentence(found: Finding, label: str, given: str, names: Sequence
     subject, is_plural = name_recipe(label, n_seeds, given)
     if n_seeds > 1:
         subject, is_plural = f"The {n_seeds} seeds of {label}", True
-    said = f"{subject} {'are' if is_plural else 'is'} {found.word}"
+    text = f"{subject} {'are' if is_plural else 'is'} {found.word}"
     if found.word == findings.UNCALIBRATED:
-        said += ", with no shown bias on average,"
+        text += ", with no shown bias on average,"
     return (
-        f"{said} at {names[1]}: mean confidence "
+        f"{text} at {names[1]}: mean confidence "
         f"{short(tested['confidence'])}, accuracy {short(tested['accuracy'])} (SmoothECE "
         f"{short(tested['value'])}, noise floor {short(tested['noise_floor'])}; at "
         f"{names[0]} {short(tested['earlier'][0])}, noise floor {short(tested['earlier'][1])})."
@@ -505,7 +505,12 @@ def threshold_sentence(found: Finding, name: str, names: Sequence[str]) -> str:
         promise += f" with {numbers['n_same']} of {n_selected} seeds"
         if missing := n_seeds - n_selected:
             promise += f"; {missing} of {n_seeds} seeds have no threshold"
-    return f"{promise}. {_regressions(found)}{_labels_to_decide(found)}".strip()
+    broke = _n_regressions(found)
+    plural = "answer that was right is" if broke == "1" else "answers that were right are"
+    text = f"{broke} confident {plural} wrong now. "
+    if broke == "0":
+        text = "No confident answer that was right is wrong now. "
+    return f"{promise}. {text}{_labels_to_decide(found)}".strip()
 
 
 def reached(found: Finding) -> str:
@@ -524,14 +529,6 @@ def threshold_range(found: Finding, column: str) -> str:
     values = found.evidence[column]
     low, high = map(shown_threshold, (min(values), max(values)))
     return low if low == high else f"{low} to {high}"
-
-
-def _regressions(found: Finding) -> str:
-    shown = _n_regressions(found)
-    if shown == "0":
-        return "No confident answer that was right is wrong now. "
-    plural = "answer that was right is" if shown == "1" else "answers that were right are"
-    return f"{shown} confident {plural} wrong now. "
 
 
 def _n_regressions(found: Finding) -> str:
@@ -588,11 +585,13 @@ def slice_lines(rows: Sequence[Mapping[Any, Any]], labels: Mapping[str, str]) ->
 def gate_line(gate: Gate) -> str:
     """Return the verdict of a release gate in one line, what fails first."""
     parts = []
-    several = [n for n in PLACE if len({getattr(one, n) for one in gate.rulings} - {""}) > 1]
+    several = [
+        n for n in PLACE if len({getattr(ruling, n) for ruling in gate.rulings} - {""}) > 1
+    ]
     for result, verb in ((FAIL, "failed"), (UNDECIDED, "undecided"), (PASS, "passed")):
         ruled = [ruling for ruling in gate.rulings if ruling.result == result]
         if ruled:
-            parts.append(f"{verb}: {', '.join(ruling_text(one, several) for one in ruled)}")
+            parts.append(f"{verb}: {', '.join(ruling_text(r, several) for r in ruled)}")
     return f"Gate: {gate.result}; {'; '.join(parts)}." if parts else f"Gate: {gate.result}."
 
 

@@ -107,17 +107,17 @@ def compare(
     `replicates` are the study's bootstrap of one model and dataset.
     """
     for scope, metric in _TRIED:
-        of = replicates[MetricKey("odds", scope, metric)]
-        place = {member: i for i, member in enumerate(of.samples)}
-        index = {e[1]: place[e] for e in estimators if not np.isnan(of.samples[e].value)}
+        drawn = replicates[MetricKey("odds", scope, metric)]
+        place = {member: i for i, member in enumerate(drawn.samples)}
+        index = {e[1]: place[e] for e in estimators if not np.isnan(drawn.samples[e].value)}
         if index:
             return Standings(
                 scope,
                 metric,
-                {e[1]: of.samples[e] for e in estimators if e[1] in index},
-                compare_estimators(of, list(index.values()), metric),
-                frozenset(name for name, i in index.items() if of.probes[i].std() <= TINY),
-                of.fewest,
+                {e[1]: drawn.samples[e] for e in estimators if e[1] in index},
+                compare_estimators(drawn, list(index.values()), metric),
+                frozenset(name for name, i in index.items() if drawn.probes[i].std() <= TINY),
+                drawn.fewest,
                 settings.min_direction,
             )
     return None
