@@ -30,21 +30,13 @@ from persistcal.server.spending import (
 )
 
 KEY_SHAPE = re.compile(r"\bsk-[\w*.-]+")  # also the masked form that servers quote
-
 PIECE = 8  # characters; shorter pieces of the key are not hidden
-
 LONGEST_BACKOFF_S = 60
-
 LONGEST_RETRY_AFTER_S = 600
-
 LONGEST_TRANSFER_S = 3600  # for files of a batch
-
 LARGEST_REPLY = 10_000_000  # bytes
-
 LARGEST_RESULTS = 500_000_000  # bytes, for a batch of 50,000
-
 UNSENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
-
 LONGEST_QUOTE = 500  # characters of a server's message
 
 Result = TypeVar("Result")
