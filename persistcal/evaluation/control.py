@@ -121,8 +121,8 @@ def compare_with_control(
     if min(in_control) < settings.min_direction or not bootstrap.has_both_directions(pairs):
         return {}
     changed, repeated = (
-        [rate(pair, answers.confidence.values()) for pair in of.sets]
-        for of in (change, control)
+        [rate(pair, answers.confidence.values()) for pair in data.sets]
+        for data in (change, control)
     )
     every = [*pairs, *control.sets]
     asked = np.unique(np.concatenate([pair.changed for pair in every]))
@@ -135,17 +135,17 @@ def compare_with_control(
 
     def measure(weights: Array, block: slice | None) -> dict[str, Array]:
         """Return (3, n_runs, n_columns) of each metric; on the data without a block."""
-        found = {name: np.zeros((3, n_runs, weights.shape[1])) for name in metrics}
-        for of in changed:
-            own = weights[np.searchsorted(asked, of.pair.changed)]
-            scales = _scales(of.pair, repeated)
+        values = {name: np.zeros((3, n_runs, weights.shape[1])) for name in metrics}
+        for rated in changed:
+            of_change = weights[np.searchsorted(asked, rated.pair.changed)]
+            scales = _scales(rated.pair, repeated)
             scaled = np.concatenate(
                 [
                     scale * weights[np.searchsorted(asked, r.pair.changed)]
                     for scale, r in zip(scales, repeated, strict=True)
                 ]
             )
-            sizes = group_sizes(of.pair.part, answers.groups)
+            sizes = group_sizes(rated.pair.part, answers.groups)
             n_seen = sum(
                 scale * r.pair.counts.changed for scale, r in zip(scales, repeated, strict=True)
             )
@@ -155,8 +155,10 @@ def compare_with_control(
                     extra = None
                     if block:
                         extra = Pseudo(pseudo[name][series.member][:, block], sizes)
-                    found[name][:, i] += METRICS[name].beyond(of.runs[i], own, chance, extra)
-        return {name: values / len(changed) for name, values in found.items()}
+                    values[name][:, i] += METRICS[name].beyond(
+                        rated.runs[i], of_change, chance, extra
+                    )
+        return {name: sums / len(changed) for name, sums in values.items()}
 
     values = measure(np.ones((len(asked), 1)), None)
     drawn = {name: np.empty((3, n_runs, settings.n_replicates)) for name in metrics}
@@ -171,8 +173,8 @@ def compare_with_control(
     made = {}
     for name in metrics:
         excess, dividend, divisor = (
-            bootstrap.samples(of[:, 0], of_drawn)
-            for of, of_drawn in zip(values[name], drawn[name], strict=True)
+            bootstrap.samples(of_runs[:, 0], of_drawn)
+            for of_runs, of_drawn in zip(values[name], drawn[name], strict=True)
         )
         made[name] = {
             m: Ratio(excess[m], dividend[m], divisor[m], has_surplus) for m in answers.rows
@@ -182,7 +184,7 @@ def compare_with_control(
 
 def _scales(pair: ContrastSet, repeated: Sequence[RatedSet]) -> list[float]:
     """Return how much each flip of a control counts in each direction of a change."""
-    return [len(pair.every) / len(of.pair.every) / len(repeated) / 2 for of in repeated]
+    return [len(pair.every) / len(rated.pair.every) / len(repeated) / 2 for rated in repeated]
 
 
 def _least_surplus(
@@ -196,7 +198,7 @@ def _least_surplus(
     def sum_of(questions: NDArray[np.intp]) -> Array:
         return weights[np.searchsorted(asked, questions)].sum(axis=0)
 
-    flips = [sum_of(of.pair.changed) for of in repeated]
+    flips = [sum_of(rated.pair.changed) for rated in repeated]
     return np.min(
         [
             np.minimum(sum_of(pair.gained), sum_of(pair.lost))

@@ -112,8 +112,8 @@ def make_findings(
         )
         of_pair = [select_rows(table, {**place, **pair}) for table in (states, thresholds)]
         of_subject = select_rows(claims, place)
-        found = about_update(answers, sets, update, settings[dataset], of_subject, of_pair)
-        tables.append(pd.DataFrame(found).assign(**place, **pair, slice=""))
+        findings = about_update(answers, sets, update, settings[dataset], of_subject, of_pair)
+        tables.append(pd.DataFrame(findings).assign(**place, **pair, slice=""))
     if not tables:
         return artifacts.empty(artifacts.FINDINGS)
     return pd.concat(tables, ignore_index=True)[artifacts.FINDINGS.schema.names]
@@ -164,11 +164,11 @@ def about_update(
         claim: Claim = {str(row["metric"]): row for row in rows_of_claim}
         moves = shared | (_moves(runs, ends, update) if has_common else {})
         n_seeds = answers.n_seeds(member)
-        for found in (
+        for finding in (
             following_finding(claim, moves),
             calibration_finding(answers, runs, update, n_seeds, settings, n_compared),
         ):
-            rows.append(to_row(member, constant[member], found))
+            rows.append(to_row(member, constant[member], finding))
     for seeds in by_estimator(thresholds):
         member = seeds[0]["train_dataset"], seeds[0]["estimator"]
         if member in constant:
@@ -176,13 +176,13 @@ def about_update(
     return rows
 
 
-def to_row(member: Member, is_baseline: bool, found: Finding) -> dict[str, Any]:
+def to_row(member: Member, is_baseline: bool, finding: Finding) -> dict[str, Any]:
     """Return a finding as a row of FINDINGS, without model, dataset and checkpoints."""
     place = {"train_dataset": member[0], "estimator": member[1], "baseline": is_baseline}
-    text = json.dumps(found.evidence, default=lambda number: number.item())
+    text = json.dumps(finding.evidence, default=lambda number: number.item())
     # JSON has neither NaN nor infinity
     text = text.replace("NaN", "null").replace("Infinity", "1e999")
-    return {**place, **found._asdict(), "evidence": text}
+    return {**place, **finding._asdict(), "evidence": text}
 
 
 def read_finding(row: Mapping[Any, Any]) -> Finding:
@@ -201,8 +201,8 @@ def find_constant(answers: AnswerArrays, update: tuple[int, int]) -> dict[Member
 
 def is_constant(confidence: NDArray[np.float64]) -> bool:
     """Return whether a confidence is the same for all questions that were answered."""
-    known = confidence[~np.isnan(confidence)]
-    return not known.size or bool(np.ptp(known) == 0)
+    stated = confidence[~np.isnan(confidence)]
+    return not stated.size or bool(np.ptp(stated) == 0)
 
 
 def accuracy_finding(
@@ -219,17 +219,17 @@ def accuracy_finding(
     questions that are `n_compared`.
     """
     earlier, later = ends
-    known = ends[:, (ends != ABSENT).all(axis=0)]
+    labels = ends[:, (ends != ABSENT).all(axis=0)]
     evidence: dict[str, Any] = {
-        "n_questions": known.shape[1],
+        "n_questions": labels.shape[1],
         "gained": int(((earlier == 0) & (later == 1)).sum()),
         "lost": int(((earlier == 1) & (later == 0)).sum()),
         "has_groups": len(np.unique(groups)) < len(groups),
     }
-    if not known.size:
+    if not labels.size:
         return Finding(ACCURACY, NONE, "", evidence=evidence)
     z = float(ndtri(1 - LEVEL / 2 / n_compared))
-    test = compare_accuracies(known[0], known[1], z)
+    test = compare_accuracies(labels[0], labels[1], z)
     test = test._replace(p_value=min(1.0, test.p_value * n_compared))
     bootstrapped = [row for row in tested if not np.isnan(row["p_value"])]  # groups that differ
     if evidence["has_groups"] and bootstrapped:
@@ -238,7 +238,7 @@ def accuracy_finding(
             test = test._replace(lower=low, upper=high, p_value=p_value)
     elif evidence["has_groups"]:
         shared = groups[(ends != ABSENT).all(axis=0)]
-        reach = clustered_reach(known[1] - known[0], shared, 1 - LEVEL / n_compared)
+        reach = clustered_reach(labels[1] - labels[0], shared, 1 - LEVEL / n_compared)
         low, high = test.difference - reach, test.difference + reach
         test = test._replace(lower=low, upper=high, p_value=np.nan)
     elif test.p_value >= LEVEL:  # the exact test does not exclude 0, so the interval does not
@@ -288,8 +288,8 @@ def _moves(
     runs: Sequence[NDArray[np.float64]], ends: NDArray[np.int8], update: tuple[int, int]
 ) -> dict[str, Any]:
     """Return how confidence moved in gained and lost questions, and in all (means of seeds)."""
-    before, after = (np.array([run[k] for run in runs]) for k in update)
-    change = np.round(after - before, DECIMALS)
+    earlier, later = (np.array([run[k] for run in runs]) for k in update)
+    change = np.round(later - earlier, DECIMALS)
     gained, lost = (ends[0] == 0) & (ends[1] == 1), (ends[0] == 1) & (ends[1] == 0)
     answered = (ends != ABSENT).all(axis=0)
     every, n = change[:, answered].ravel(), len(runs)
@@ -299,7 +299,7 @@ def _moves(
         "gained_up": (change[:, gained] > 0).sum() / n,
         "lost_down": (change[:, lost] < 0).sum() / n,
         "equal": (change[:, gained | lost] == 0).sum() / n,
-        "means": [values[:, answered].ravel().mean() for values in (before, after)],
+        "means": [values[:, answered].ravel().mean() for values in (earlier, later)],
         "falls": falls,
         "share": float((every < 0 if falls else every > 0).mean()),
     }

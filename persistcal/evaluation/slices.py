@@ -144,14 +144,14 @@ def _about_slices(
         )
         ends = part.correct[list(update)]
         margin = settings.margin[ACCURACY]
-        found = [(("", ""), accuracy_finding(ends, part.groups, (), margin, n_slices))]
+        findings = [(("", ""), accuracy_finding(ends, part.groups, (), margin, n_slices))]
         for member, runs in rated.items():
             chosen = [run[:, mask] for run in runs]
             n_seeds = answers.n_seeds(member)
             calibration = calibration_finding(
                 part, chosen, update, n_seeds, settings, n_compared, is_slice=True
             )
-            found.append((member, calibration))
+            findings.append((member, calibration))
         for seeds in by_estimator(thresholds):
             member = seeds[0]["train_dataset"], seeds[0]["estimator"]
             selected = [row for row in seeds if row["verdict"]]
@@ -161,8 +161,10 @@ def _about_slices(
                     for row in selected
                 ]
                 kept = threshold_in_slice(selected, runs, ends, part.groups, n_compared)
-                found.append((member, kept))
-        rows += [to_row(member, False, one) | {"slice": name} for member, one in found]
+                findings.append((member, kept))
+        rows += [
+            to_row(member, False, finding) | {"slice": name} for member, finding in findings
+        ]
     return rows
 
 

@@ -16,7 +16,7 @@ from persistcal.evaluation.aligned import (
     name_state,
     with_pairs,
 )
-from persistcal.evaluation.bootstrap import Bootstrap
+from persistcal.evaluation.bootstrap import Bootstrap, Samples
 from persistcal.evaluation.claims import (
     BALANCE,
     CONTROL,
@@ -34,7 +34,7 @@ from persistcal.evaluation.metrics.registry import MetricKey, Scope, names, stat
 from persistcal.evaluation.predictions import ABSENT, AnswerArrays, Array, PredictionsError
 from persistcal.evaluation.replicates import replicate
 from persistcal.evaluation.samples import Bounds
-from persistcal.evaluation.settings import EvaluationSettings
+from persistcal.evaluation.settings import EvaluationSettings, Member
 from persistcal.evaluation.significance import intervals
 from persistcal.store.artifacts import CHANGES, SUBSETS, empty
 
@@ -257,9 +257,9 @@ def metrics_of_changes(
         raise ValueError("pairs must map each kind of change to its pairs of checkpoints.")
     order = [(m, name) for m, data in subjects.items() for name in data.answers.checkpoints]
 
-    def join(pairs: Sequence[Pair], others: Sequence[Pair] = ()) -> tuple[Aligned, Aligned]:
-        """Align `pairs` and the control `others` over the questions of both."""
-        needed = {end for pair in (*pairs, *others) for end in pair}
+    def join(pairs: Sequence[Pair], control: Sequence[Pair] = ()) -> tuple[Aligned, Aligned]:
+        """Align `pairs` and the pairs of a control over the questions of both."""
+        needed = {end for pair in (*pairs, *control) for end in pair}
         states = [state for state in order if state in needed]
         named = [
             replace(
@@ -268,7 +268,7 @@ def metrics_of_changes(
                 min_contrast=1,
                 conditionings=["odds"],
             )
-            for of in (pairs, others)
+            for of in (pairs, control)
         ]
         both = align_states(subjects, states, named[0])
         return both, with_pairs(both, named[1])
@@ -283,26 +283,26 @@ def metrics_of_changes(
     for kind, pairs in kinds.items():
         control = _control(kind, controls.get(kind.change, ""), kinds)
         control_pairs = kinds[control] if control else []
-        found, of_control = join(pairs, control_pairs)
+        changes, of_control = join(pairs, control_pairs)
         chosen = replace(settings, min_contrast=1, conditionings=["odds"])
-        rows = intervals(replicate(found, chosen))
+        rows = intervals(replicate(changes, chosen))
         rows = rows[
             (rows["scope"] == "contrast")
             & rows["metric"].isin([*statistics_of_change(), "auc"])
         ]
-        rows = rows.merge(_in_lost_answers(found), how="left")
-        rows = rows.merge(_beyond_control(found, of_control, settings), how="left")
+        rows = rows.merge(_in_lost_answers(changes), how="left")
+        rows = rows.merge(_beyond_control(changes, of_control, settings), how="left")
         crossed = _cross_ask(join(pairs)[0], settings)
         rows = rows.merge(crossed, how="left", on=[*MEMBER, "metric"], suffixes=("", "_cross"))
         for name in ("word", "basis"):
             rows[name] = rows.pop(f"{name}_cross").combine_first(rows[name]).fillna("")
-        counts = np.sum([pair.counts for pair in found.sets], axis=0)
+        counts = np.sum([pair.counts for pair in changes.sets], axis=0)
         tables.append(
             rows.assign(
                 **kind._asdict(),
                 control=control.change if control else "",
                 control_model=control.model if control else "",
-                n_pairs=len(found.sets),
+                n_pairs=len(changes.sets),
                 **dict(zip(("questions", "improvement", "regression"), counts, strict=True)),
             )
         )
@@ -339,16 +339,16 @@ def _beyond_control(
     data: Aligned, control: Aligned, settings: EvaluationSettings
 ) -> pd.DataFrame:
     """Return each metric beyond a control, and each estimator's word; no rows without one."""
-    found = compare_with_control(data, control, settings)
+    by_metric = compare_with_control(data, control, settings)
     rows: list[tuple[object, ...]] = []
-    known = sample_knowledge(data.rated(), Bootstrap(data.answers, settings))
-    for member in next(iter(found.values()), ()):
-        ratios = {metric: by_member[member] for metric, by_member in found.items()}
+    knowledge = sample_knowledge(data.rated(), Bootstrap(data.answers, settings))
+    for member in next(iter(by_metric.values()), ()):
+        ratios = {metric: by_member[member] for metric, by_member in by_metric.items()}
         bounds = {
             metric: Bounds(ratio.excess.value, *ratio.excess.interval())
             for metric, ratio in ratios.items()
         }
-        of_knowledge = {name: bounds_of(name, of[member]) for name, of in known.items()}
+        of_knowledge = _bounds(knowledge, member)
         of_knowledge[ORDER] = Bounds(*(0.5 + end for end in bounds[ORDER]))
         word = word_of(of_knowledge, CONTROL, beyond=bounds[BALANCE]).word
         for metric, ratio in ratios.items():
@@ -364,13 +364,17 @@ def _cross_ask(data: Aligned, settings: EvaluationSettings) -> pd.DataFrame:
     crossed = cross_ask(data.crossed, settings)
     rows: list[tuple[object, ...]] = []
     basis, answers = basis_of(crossed), data.crossed.answers[0]
-    known = sample_knowledge(data.crossed.rated(), Bootstrap(answers, settings))
+    knowledge = sample_knowledge(data.crossed.rated(), Bootstrap(answers, settings))
     for member in answers.rows:
-        bounds = {name: bounds_of(name, of[member]) for name, of in crossed.samples.items()}
-        of_knowledge = {name: bounds_of(name, of[member]) for name, of in known.items()}
-        claim = word_of(bounds | of_knowledge, basis).word, basis
+        bounds = _bounds(crossed.samples, member)
+        claim = word_of(bounds | _bounds(knowledge, member), basis).word, basis
         rows += [(*member, metric, *ends, *claim) for metric, ends in bounds.items()]
     return _claimed(rows, CROSSED)
+
+
+def _bounds(samples: Mapping[str, Samples], member: Member) -> dict[str, Bounds]:
+    """Return an estimator's values and intervals, by metric."""
+    return {name: bounds_of(name, by_member[member]) for name, by_member in samples.items()}
 
 
 def _claimed(rows: Sequence[tuple[object, ...]], columns: Sequence[str]) -> pd.DataFrame:
