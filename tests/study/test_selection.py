@@ -146,11 +146,6 @@ def test_joint_surrogate_and_copied_confidences_use_the_right_weights_and_answer
     assert used("copy") == ["cbob", "dbob", "ebob"]
 
 
-def test_a_calibrated_estimator_also_reads_the_training_checkpoints():
-    assert STUDY.checkpoints_read("m", "sc") == ["c", "d", "e"]
-    assert STUDY.checkpoints_read("m", "posthoc") == ["a", "b", "c", "d", "e"]
-
-
 def test_the_weights_of_a_rater_are_read_too():
     entry = {"function": "base_probability", "reads": ["evaluation"]}
     raters = {"last": {**entry, "rater": "last_earlier"}, "own": {**entry, "rater": "d"}}
@@ -165,11 +160,6 @@ def test_the_weights_of_a_rater_are_read_too():
     assert weights("last", "c") == ["c", "b"]
     assert weights("own", "d") == ["d"]
     assert [study.needs_earlier(name) for name in raters] == [True, False]
-
-
-def test_fitted_and_trained_estimators_need_earlier_checkpoints():
-    needing = {name for name in CONFIG["estimators"] if STUDY.needs_earlier(name)}
-    assert needing == {"posthoc", "non_oracle", "calibrated", "surrogate", "copy"}
 
 
 def test_complete_tables_add_evaluations_to_those_of_the_study():
@@ -193,11 +183,6 @@ def test_other_tables_leave_out_estimators_that_the_study_lacks():
     assert study.model_datasets == [("m", "quiz")]
     assert [row.estimator for row in study.shown("ablations")] == ["sc"]
     assert study.datasets == ["quiz"]
-
-
-def test_fitted_estimators_are_not_evaluated_on_a_dataset_without_training():
-    assert STUDY.is_evaluated("m", "exam", "sc")
-    assert not STUDY.is_evaluated("m", "exam", "posthoc")
 
 
 def test_each_checkpoint_continues_pretraining_from_the_previous_one():
