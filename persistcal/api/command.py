@@ -524,7 +524,7 @@ def threshold(
     from persistcal.report.phrases import gate_line
 
     lock, check = options.pop("lock"), options.pop("check")
-    reading = _reading(**options)
+    reading = replace(_reading(**options), is_crossed=False)
     filled = None if reading.labels in (None, "log") else reading.labels
     if texts and not sheet:
         raise click.BadParameter("--texts is for --sheet; leave it out.")
@@ -617,7 +617,7 @@ def label_curve(
 
     _check_out(out, out)
     _check_replaced(out, [*files, *options["again"]])
-    reading = _reading(**options)
+    reading = replace(_reading(**options), is_crossed=False)
     later = Relabelling(_read(files, reading), reading.estimators)
     with _bar(len(curve_sizes(len(later.ids)))) as step:
         curve = later.label_curve(precision=precision, delta=delta, step=step)

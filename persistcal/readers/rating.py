@@ -78,7 +78,7 @@ def rate_answers(
     """Group, label and rate tidy answers; without `beams` refuse possible beams.
 
     Predictions without a stated confidence are refused, or count as the number in `missing`, or
-    are left out if it is "drop".
+    are left out if it is "drop". Without `halvings` samples are one ask.
     """
     checkpoints = checkpoints_by_model(rows)
     weighting, beam_rows = _weighting(rows, beams), beam_table(rows)
@@ -112,7 +112,7 @@ def rate_answers(
     inputs.is_greedy = weighting == "softmax"
     texts = beam_rows.groupby([*BEAMS.file_columns, "question_id"], sort=False)["text"]
     inputs.samples_differ = weighting == "equal" and int(texts.nunique().max()) > 1
-    if weighting == "equal" and not is_deployed:
+    if halvings and weighting == "equal" and not is_deployed:
         tables_of_texts = beam_rows, questions, given
         inputs.notes += _cross_ask(inputs, functions, tables_of_texts, missing, halvings)
     return inputs

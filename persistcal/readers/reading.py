@@ -141,6 +141,7 @@ class Reading:
         type=["none", "per_token", "per_character", "unconditional"],
     )
     is_unlabelled: bool = False  # whether the last version has no labels: a sheet is for them
+    is_crossed: bool = True  # whether samples make two asks; thresholds are about one
 
 
 USUAL = Reading()

@@ -685,7 +685,7 @@ def _read_answers(
             beams=reading.beams,
             is_deployed=bool(reading.deployed),
             missing=reading.missing,
-            halvings=reading.halvings or HALVINGS,
+            halvings=(reading.halvings or HALVINGS) if reading.is_crossed else 0,
         )
     if is_greedy and not inputs.is_greedy and not inputs.samples_differ:
         inputs.is_greedy = True
