@@ -69,7 +69,7 @@ def coverage():
     yield "Δ_K next to a control (Fieller)", span(read("controls")["coverage"] / 100)
     yield "numbers corrected by an audit", span(read("audits")["coverage"] / 100)
     large = read("large_studies").set_index(["world", "questions"]).mean(axis=1) / 100
-    row = "influences instead of draws, 2,000 and 6,000 questions, mean of 18 statistics"
+    row = "influences instead of draws, 2,000 to 20,000 questions, mean of 18 statistics"
     yield row, span(large.drop(["groups of 1 to 40", "groups of 5"]))
     fives = "the same, 20,000 questions in groups of 5, 60 worlds"
     yield fives, span(large.loc[["groups of 5"]])
