@@ -1,15 +1,15 @@
-"""Coverage of linear replicates, with which large studies replace resampling.
+"""Coverage of linear replicates, which replace resampling in large studies.
 
 A world has two checkpoints, and one confidence that follows the state of a question. Worlds
-differ in ties (five levels of confidence), in groups (five questions share most of their
-state, or groups have 1 to 40 questions) and in how rare correct answers are. The truth is that
-of 600,000 questions. Metrics are of all answers (full), of the contrast set, and
-differences between the checkpoints. `--limit` is the number of questions of the rarer class
-from which on replicates are linear; smaller worlds show why there is one.
+differ in ties (five levels of confidence), in groups (five questions share most of a state, or
+groups have 1 to 40 questions) and in how rare correct answers are. 600,000 questions give the
+truth. Metrics are about all answers (full), about the contrast set, and about differences
+between the checkpoints. Replicates are linear if the rarer class has at least `--limit`
+questions; smaller worlds show why a limit is needed.
 
     python -m benchmarks.large_studies [--worlds 200] [--replicates 2000] [--limit 0]
 
-prints the share of worlds, in per cent, whose 95 % interval contains the truth.
+prints how often the 95 % interval contains the truth, in per cent of the worlds.
 """
 
 import argparse

@@ -3,9 +3,9 @@
     python -m benchmarks.marks [--studies 200]
 
 writes the table of docs/validation.md. Margins are the usual ones: .01 for accuracy and .02 for
-calibration. A row is a world, with the shares of studies in per cent in which a mark is ✓, ✗ or
-neither; of ten estimators, in which at least one mark is. *Moved* has the words that rest on it
-alone.
+calibration. A row is a world: it has the per cent of studies with the mark ✓, ✗ or neither. If
+a study has ten estimators, one of their marks is enough. *Moved* has the words that need no
+other test.
 """
 
 import argparse
