@@ -163,7 +163,7 @@ def run_snakemake(jobs: str) -> None:
             start_python(script, path, edit=edit)
             return
         job = Fork(jobs, path, script.threads, str(Path.cwd()), dict(os.environ))
-        # A job that had already ended could not be observed. False: the rule has no benchmark.
+        # A job that had already ended could not be observed, nor is one without a benchmark.
         with benchmarked(bool(script.bench_record) and job.pid, script.bench_record):
             job.begin()
             status = job.join()

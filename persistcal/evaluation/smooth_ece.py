@@ -371,8 +371,7 @@ def _smoothing(k: int) -> Smoothing:
     smoothing = Smoothing(factors, densities, *split(points, n_points), None)
     if k not in IN_PRODUCTS:
         return smoothing
-    n_cosines = int(
-        np.ceil(8.5 / np.pi * N_BANDWIDTHS / k)
-    )  # factors of others are below 1e-15
+    # factors of further cosines are below 1e-15
+    n_cosines = int(np.ceil(8.5 / np.pi * N_BANDWIDTHS / k))
     cosines = np.eye(n_cosines, n_points)
     return smoothing._replace(product=smoothing.read(cosines, np.arange(n_cosines)))

@@ -18,7 +18,6 @@ class View(NamedTuple):
     function: str  # such as "figures.accuracy_figure" of this package; else the whole path
     artifact: str  # the table of `persistcal.store.artifacts` that the function reads
     caption: str  # with `{dataset}` and other settings in braces
-    settings: str = ""  # keyword arguments of the function: names in `study.views.SETTINGS`
     label: str = ""  # short name in Snakemake's report, for figures
     files: str = ""  # key in `ROWS` of workflow/rules/report.smk, by default `artifact`
     target: Target = "study"  # the smallest target that makes it
