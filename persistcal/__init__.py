@@ -3,21 +3,6 @@
 The functions for notebooks are here: `persistcal.evaluate(predictions, checkpoints)` and those
 beside it in `__all__`. Each is imported when it is first used, so that the package imports
 nothing by itself. Scripts and rooms import from rooms: an edit of these names reruns nothing.
-
-Modules
--------
-api/: the functions for notebooks, and the command `persistcal`
-answers/: answers of a checkpoint: beam search, answers of one meaning, the prediction
-confidence/: how sure an answer is: verbalised confidence, verifiers, probes, calibration
-evaluation/: contrast sets, conditioning, metrics and paired bootstrap tests
-judge/: labels of answers: a match with the references, a paid model, a person
-models/: checkpoints: find and fetch them, load them, run them in batches
-questions/: questions and their reference answers: public datasets and a user's own
-readers/: users' files and frames: predictions, answers, scored options
-report/: tables, figures and the page of a study
-server/: OpenAI-compatible servers: retries, limits, redacted keys, a ceiling on the cost
-store/: files: tables, jobs, logs, progress, readers of users' files
-training/: train confidence adapters on several checkpoints jointly; change checkpoints
 """
 
 import os

@@ -3,6 +3,7 @@
 Relative paths stay the same, so that links work as in the repository.
 """
 
+import ast
 import inspect
 import shutil
 import sys
@@ -14,6 +15,7 @@ import persistcal
 from persistcal.api.command import app
 from persistcal.api.display import Comparison
 from persistcal.api.thresholds import ThresholdCheck
+from persistcal.store.code import PACKAGES
 
 ROOT = Path(__file__).resolve().parents[1]
 FILES = ["*.md", "CITATION.cff", "LICENSE", "docs/*.md", "docs/*.ipynb", "docs/images/*"]
@@ -48,6 +50,20 @@ def command_reference() -> str:
     return text
 
 
+def map_of_modules() -> str:
+    """Return the modules of each package as a page, each with its first line."""
+    text = "# Packages and modules\n"
+    packages = [init for name in PACKAGES for init in ROOT.glob(f"{name}/**/__init__.py")]
+    for init in sorted(packages):
+        for path in (init, *sorted(init.parent.glob("[a-z]*.py"))):
+            about = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
+            line = f"- `{path.stem}`: {{}}\n"
+            if path == init:
+                line = f"\n## {path.parent.relative_to(ROOT)}\n\n{{}}\n\n"
+            text += line.format(about.splitlines()[0])
+    return text
+
+
 def main(folder: Path) -> None:
     """Fill `folder` with the pages, the references and, where atlas has run, its page."""
     shutil.rmtree(folder, ignore_errors=True)
@@ -57,6 +73,7 @@ def main(folder: Path) -> None:
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(path, copy)
     (folder / "reference.md").write_text(library_reference(), encoding="utf-8")
+    (folder / "modules.md").write_text(map_of_modules(), encoding="utf-8")
     (folder / "command.md").write_text(command_reference(), encoding="utf-8")
     text = "`make demo` makes the page of the embedded study; `make docs` then shows it here."
     if RESULTS.exists():
