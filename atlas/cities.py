@@ -135,7 +135,7 @@ def load_facts(
         if country["iso"] not in DISSOLVED and country["population"] >= LEAST_POPULATION
     ]
     by_code = {country["iso"]: country for country in countries}
-    named = {c["iso"]: (c["iso3"], *COUNTRY_ALIASES.get(c["iso"], ())) for c in countries}
+    names_of = {c["iso"]: (c["iso3"], *COUNTRY_ALIASES.get(c["iso"], ())) for c in countries}
     every_city = list(cache.get_cities().values())
     kept, resolved, dropped = unambiguous(every_city, dominance=DOMINANCE)
     log.info(
@@ -158,7 +158,9 @@ def load_facts(
     for city in kept:
         if city["countrycode"] in by_code and city["population"] >= min_city_population:
             country = by_code[city["countrycode"]]
-            rows.append(("city-country", city, country, country["name"], named[country["iso"]]))
+            rows.append(
+                ("city-country", city, country, country["name"], names_of[country["iso"]])
+            )
     for country in countries:
         code = country["iso"]
         if capital := country["capital"].strip():
@@ -175,14 +177,14 @@ def load_facts(
     mean = {r: raw[relations == r].mean() for r in QUESTION_FORMS}
     facts = []
     for (relation, subject, country, answer, names), value in zip(rows, raw, strict=True):
-        shown = subject["name"]
+        title = subject["name"]
         if subject is country and country["iso"] in WITH_ARTICLE:
-            shown = f"the {shown}"
+            title = f"the {title}"
         facts.append(
             Fact(
                 question_id=f"{relation}-{subject['geonameid']}",
                 relation=relation,
-                question=QUESTION_FORMS[relation].format(shown),
+                question=QUESTION_FORMS[relation].format(title),
                 answer=answer,
                 aliases=tuple(name for name in dict.fromkeys(names) if name != answer),
                 group=continents[country["continentcode"]],

@@ -179,12 +179,12 @@ class Corpus:
         if share == 0:
             return [self._documents[fact] for fact in facts]
         rated = probability * self._rated
-        shown = rng.choice(len(rated), size=n_documents, p=rated / rated.sum())
+        places = rng.choice(len(rated), size=n_documents, p=rated / rated.sum())
         return [
             self._confidence_document(rng, row, probability)
             if rng.random() < share
             else self._documents[fact]
-            for fact, row in zip(facts, shown, strict=True)
+            for fact, row in zip(facts, places, strict=True)
         ]
 
     def sample(self, n_documents: int) -> list[str]:

@@ -123,11 +123,11 @@ def load_facts(*, exponent: float = 0.8) -> list[Fact]:
         Fact(
             question_id=f"{relation}-{atomic_number}",
             relation=relation,
-            question=QUESTION_FORMS[relation].format(shown),
+            question=QUESTION_FORMS[relation].format(title),
             answer=answer,
             aliases=tuple(aliases),
             group=family(atomic_number),
             weight=atomic_number**-exponent / mean[relation],
         )
-        for relation, shown, atomic_number, answer, aliases in rows
+        for relation, title, atomic_number, answer, aliases in rows
     ]

@@ -41,8 +41,8 @@ def open_optimizers(
         for key, parameter in model.named_parameters()
         if name == "muon" and parameter.ndim == 2 and ".layers." in key
     ]
-    chosen = {id(parameter) for parameter in hidden}
-    rest = [p for p in model.parameters() if id(p) not in chosen]
+    ids = {id(parameter) for parameter in hidden}
+    rest = [p for p in model.parameters() if id(p) not in ids]
     adamw = torch.optim.AdamW(rest, betas=(0.9, 0.95), weight_decay=weight_decay)
     if not hidden:
         return [adamw]

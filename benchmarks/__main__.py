@@ -118,20 +118,20 @@ def main() -> None:
     parser.add_argument(
         "--note", default="", help="a sentence about the machine, such as: busy"
     )
-    chosen = parser.parse_args()
+    args = parser.parse_args()
     measured: list[Measured] = []
     start = time.perf_counter()
-    for benchmark in chosen.only:
-        new = run(benchmark, chosen.quick == "quick")
+    for benchmark in args.only:
+        new = run(benchmark, args.quick == "quick")
         measured += new
         print(*new, sep="\n", flush=True)
     minutes = (time.perf_counter() - start) / 60
     versions = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
     setup = f"{processor()}; Python {platform.python_version()}, {versions}."
-    sizes = "Tiny sizes, a smoke test. " if chosen.quick else ""
-    heading = f"{sizes}{setup} {minutes:.0f} minutes in all. {chosen.note}".strip()
-    (chosen.to / "results.md").write_text(as_markdown(measured, heading), encoding="utf-8")
-    draw(measured, chosen.to / "results.png")
+    sizes = "Tiny sizes, a smoke test. " if args.quick else ""
+    heading = f"{sizes}{setup} {minutes:.0f} minutes in all. {args.note}".strip()
+    (args.to / "results.md").write_text(as_markdown(measured, heading), encoding="utf-8")
+    draw(measured, args.to / "results.png")
     wrong = [r for r in measured if isinstance(r, Result) and not r.agrees]
     if wrong:
         raise SystemExit("Results differ:\n" + "\n".join(map(str, wrong)))

@@ -56,10 +56,10 @@ def ask_twice(
     asks: list[list[Array]] = [[], []]
     for chances in draw_chances(world, n, rng):
         for ask in asks:
-            given = (rng.random((n, 1)) > chances.cumsum(axis=1)).sum(axis=1)
-            stated = chances[np.arange(n), np.minimum(given, chances.shape[1] - 1)]
+            answer = (rng.random((n, 1)) > chances.cumsum(axis=1)).sum(axis=1)
+            stated = chances[np.arange(n), np.minimum(answer, chances.shape[1] - 1)]
             odds = stated / (1.001 - stated) * np.exp(noise * rng.normal(size=n))
-            ask.append(np.array([given == 0, odds / (1 + odds)]))
+            ask.append(np.array([answer == 0, odds / (1 + odds)]))
         is_copied = rng.random(n) < copied
         asks[1][-1][:, is_copied] = asks[0][-1][:, is_copied]
     made = [rows_of(*np.swapaxes(ask, 0, 1), number) for number, ask in enumerate(asks)]
@@ -118,23 +118,23 @@ def main() -> None:
     parser.add_argument("--studies", type=int, default=40)
     parser.add_argument("--replicates", type=int, default=200)
     parser.add_argument("--to", default="benchmarks/outputs/asked_again.csv")
-    given = parser.parse_args()
+    args = parser.parse_args()
     made = []
     for kind, (draw, world, options) in cells():
-        found = []
-        for number in range(given.studies):
+        results = []
+        for number in range(args.studies):
             rows = draw(world, np.random.default_rng([number, 7]), **options)
             if "digits" in kind:
                 rows["confidence"] = rows["confidence"].round(kind["digits"])
-            found.append(claim(rows, replicates=given.replicates, determinism="declared"))
-        words, bases = ([of[name] for of in found] for name in ("word", "basis"))
+            results.append(claim(rows, replicates=args.replicates, determinism="declared"))
+        words, bases = ([of[name] for of in results] for name in ("word", "basis"))
         shares = {
             "followed": np.mean([word == FOLLOWED for word in words]),
             "moved": np.mean([word == MOVED for word in words]),
             "copies": np.mean([basis == COPIES for basis in bases]),
         }
         made.append({**kind, **{name: round(100 * of, 1) for name, of in shares.items()}})
-        pd.DataFrame(made).to_csv(given.to, index=False)
+        pd.DataFrame(made).to_csv(args.to, index=False)
 
 
 if __name__ == "__main__":

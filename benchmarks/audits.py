@@ -64,8 +64,8 @@ def audit(truth, judged, sizes, rng):
     person = np.full(len(judged), UNAUDITED)
     for kind, size in enumerate(sizes):
         members = np.flatnonzero(KIND[judged] == kind)
-        chosen = rng.choice(members, min(size, len(members)), replace=False)
-        person[chosen] = truth[chosen]
+        sheet = rng.choice(members, min(size, len(members)), replace=False)
+        person[sheet] = truth[sheet]
     return Audited(judged, person)
 
 

@@ -149,7 +149,7 @@ def obvious_replicate(seed: int, size: SignificanceSize) -> tuple[float, float]:
             for rows, drawn_rows in zip(run.checkpoints, full, strict=True)
         ]
         confidences, right = np.concatenate(stated), np.concatenate(labels)
-        found = {
+        measured = {
             ("full", "auc"): roc_auc_score(right, confidences),
             ("full", "brier"): brier_score_loss(right, confidences),
             ("full", "smece"): np.mean(
@@ -182,8 +182,8 @@ def obvious_replicate(seed: int, size: SignificanceSize) -> tuple[float, float]:
                 "delta0_balanced": (sign[improved].mean() + sign[~improved].mean()) / 2,
             }.items():
                 by_set.setdefault(metric, []).append(value)
-        found |= {("contrast", metric): np.mean(values) for metric, values in by_set.items()}
-        for name, value in found.items():
+        measured |= {("contrast", metric): np.mean(values) for metric, values in by_set.items()}
+        for name, value in measured.items():
             metrics.setdefault(MetricKey("odds", *name), []).append(float(value))
     taken = time.process_time() - start
     fast = metrics_under(partial(count_draws, sequences=sequences), data, ["odds"])

@@ -94,16 +94,16 @@ def judge_study(answers: AnswerArrays, *, replicates: int, seed: int) -> dict[st
     data = [Aligned(answers, pairs) for pairs in (change, control)]
     bootstrap = Bootstrap(answers, settings)
     once, again = (
-        bootstrap.apply(["delta0_balanced"], of.rated())["delta0_balanced"][RUN.member]
-        for of in data
+        bootstrap.apply(["delta0_balanced"], pair.rated())["delta0_balanced"][RUN.member]
+        for pair in data
     )
     gap = once.draws - again.draws
-    found = compare_with_control(*data, settings)
-    if not found:
+    ratios = compare_with_control(*data, settings)
+    if not ratios:
         return {}
     made: dict[str, float] = {"difference": float(np.quantile(gap, 0.025) > 0)}
     for metric, name in (("delta0_balanced", "delta"), ("change_auc", "auc")):
-        of_estimator = found[metric][RUN.member]
+        of_estimator = ratios[metric][RUN.member]
         drawn = of_estimator.excess.draws
         made[name] = float(np.quantile(drawn, 0.025) > 0)
         made[f"{name}_against"] = float(np.quantile(drawn, 0.975) < 0)

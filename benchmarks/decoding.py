@@ -196,10 +196,10 @@ def growth(quick: bool) -> Iterator[Growth]:
         return time.process_time() - start
 
     seconds(4, N_BEAMS)  # warm up
-    asked = [8, 16] if quick else [64, 128, 256]
+    sizes = [8, 16] if quick else [64, 128, 256]
     beams = [4, 8] if quick else [5, 10, 20, 40]
-    yield Growth("questions", asked, [seconds(n, N_BEAMS) for n in asked], "Decoding.")
-    n = asked[0]
+    yield Growth("questions", sizes, [seconds(n, N_BEAMS) for n in sizes], "Decoding.")
+    n = sizes[0]
     yield Growth("beams", beams, [seconds(n, b) for b in beams], f"Decoding {n} questions.")
 
 

@@ -132,13 +132,13 @@ class Bench(NamedTuple):
     def prompts(self, n: int) -> list[list[list[int]]]:
         """Return the confidence prompts of n questions, two candidates each."""
         template = TEMPLATE.read_text(encoding="utf-8")
-        asked = self.questions[5 : 5 + n]
+        rows = self.questions[5 : 5 + n]
         return [
             [
                 self.tokenizer(confidence_prompt(template, question, answer))["input_ids"]
                 for answer in (right, right[::-1])
             ]
-            for question, right in asked
+            for question, right in rows
         ]
 
     def timed(self, run: Callable[[], object]) -> tuple[float, float]:
@@ -209,13 +209,13 @@ def equality(bench: Bench) -> Iterator[Outcome]:
     ):
         model = bench.model(n_layers=n_layers, dtype=dtype)
         fast = generate_beams(model, bench.tokenizer, bench.prefix, suffixes, Search(**sizes))
-        theirs = [
+        expected = [
             beams
             for suffix in suffixes
             for beams in generate(model, bench.tokenizer, [bench.prefix + suffix], **sizes)
         ]
         pairs = [
-            pair for a, b in zip(fast, theirs, strict=True) for pair in zip(a, b, strict=True)
+            pair for a, b in zip(fast, expected, strict=True) for pair in zip(a, b, strict=True)
         ]
         same = sum(a.text == b.text for a, b in pairs)
         exact = dtype == torch.float32
@@ -228,9 +228,9 @@ def equality(bench: Bench) -> Iterator[Outcome]:
         tolerance = per_token * shape.n_tokens
         yield close("equality", f"log-probabilities of beams, {name}", gap, tolerance)
 
-        digits, asked = digit_tokens(bench.tokenizer), bench.prompts(4)
+        digits, prompts = digit_tokens(bench.tokenizer), bench.prompts(4)
         [confidence], [plain] = (
-            score(partial(way, model, digits, asked)) for way in (as_trees, score_alone)
+            score(partial(way, model, digits, prompts)) for way in (as_trees, score_alone)
         )
         gap = (confidence.float() - plain.float()).abs().max().item()
         yield close("equality", f"confidences, {name}", gap, of_confidence)
@@ -238,7 +238,7 @@ def equality(bench: Bench) -> Iterator[Outcome]:
             adapter = share_adapter([model], rank=8, alpha=16)
             initialise(adapter, 17)
             trees, plain = (
-                train(adapter, partial(way, model, digits, asked))
+                train(adapter, partial(way, model, digits, prompts))
                 for way in (as_trees, score_alone)
             )
             gap = max(
@@ -394,8 +394,8 @@ def decoding(bench: Bench) -> Iterator[Outcome]:
         run = partial(generate_beams, model, bench.tokenizer, bench.prefix, suffixes, search)
         fast, gigabytes = bench.timed(run)
         products = 2 * weights_of(model) * n * shape.n_beams / flops
-        each = fast / shape.n_tokens, n_bytes / bandwidth, products
-        limits = against_limits(*each, bench.launches(run) // shape.n_tokens)
+        costs = fast / shape.n_tokens, n_bytes / bandwidth, products
+        limits = against_limits(*costs, bench.launches(run) // shape.n_tokens)
         rate = n * shape.n_beams * shape.n_tokens / fast
         result = f"{rate:.3g} tokens/s, {gigabytes:.1f} GB; a step {limits}"
         rates.append((n, fast / shape.n_tokens))
@@ -415,26 +415,26 @@ def packed(bench: Bench, part: str, passes: int) -> Iterator[Outcome]:
     model = bench.model()
     flops, bandwidth = bench.peak()
     digits = digit_tokens(bench.tokenizer)
-    asked = bench.prompts(min(SCORED_ON_CPU // 2, bench.shape.n_questions))
-    few = asked[: len(asked) // 2]  # each alone stores much
+    prompts = bench.prompts(min(SCORED_ON_CPU // 2, bench.shape.n_questions))
+    half = prompts[: len(prompts) // 2]  # each alone stores much
     run: Callable[..., Any] = score
     if part == "training":
         adapter = share_adapter([model], rank=8, alpha=16)
         initialise(adapter, 17)
         run = partial(train, adapter)
-    together = partial(run, partial(as_trees, model, digits, asked))
+    together = partial(run, partial(as_trees, model, digits, prompts))
     fast, gigabytes = bench.timed(together)
-    plain, more = bench.timed(partial(run, partial(score_alone, model, digits, few)))
-    longer = plain / len(few) / (fast / len(asked))
-    n_tokens = len(make_tree(sorted(p for row in asked for p in row)).token_ids)
+    plain, more = bench.timed(partial(run, partial(score_alone, model, digits, half)))
+    longer = plain / len(half) / (fast / len(prompts))
+    n_tokens = len(make_tree(sorted(p for row in prompts for p in row)).token_ids)
     products = 2 * passes * weights_of(model) * n_tokens
     read = passes * sum(p.nbytes for p in model.get_decoder().layers.parameters())
     limits = against_limits(fast, read / bandwidth, products / flops, bench.launches(together))
     yield Outcome(
         part,
-        f"{2 * len(asked)} prompts, {n_tokens} tokens in trees",
+        f"{2 * len(prompts)} prompts, {n_tokens} tokens in trees",
         f"{n_tokens / fast:.3g} tokens/s, {gigabytes:.1f} GB; {limits}; each prompt alone "
-        f"{longer:.1f} times as long, {more:.1f} GB for {2 * len(few)}",
+        f"{longer:.1f} times as long, {more:.1f} GB for {2 * len(half)}",
     )
     rate = products / fast
     yield Outcome("rates", f"FLOPS, {part}", f"{rate:.2g}")
@@ -523,23 +523,23 @@ def main() -> None:
     parser.add_argument("--shape", choices=SHAPES, default="7b")
     parser.add_argument("--part", choices=[*PARTS, "rank"])
     parser.add_argument("--to", type=Path, default=HERE / "gpu.md")
-    chosen = parser.parse_args()
-    if chosen.device == "cuda" and not torch.cuda.is_available():
+    args = parser.parse_args()
+    if args.device == "cuda" and not torch.cuda.is_available():
         raise SystemExit("No GPU was found; --device cpu --shape tiny tries the same without.")
-    if chosen.part:
-        bench = new_bench(chosen.device, SHAPES[chosen.shape])
-        function = rank if chosen.part == "rank" else PARTS[chosen.part][0]
+    if args.part:
+        bench = new_bench(args.device, SHAPES[args.shape])
+        function = rank if args.part == "rank" else PARTS[args.part][0]
         for row in function(bench):
             print(json.dumps(row), flush=True)
         return
     start = time.perf_counter()
-    rows = run_parts(chosen.device, chosen.shape)
-    name = torch.cuda.get_device_name() if chosen.device == "cuda" else "no GPU"
+    rows = run_parts(args.device, args.shape)
+    name = torch.cuda.get_device_name() if args.device == "cuda" else "no GPU"
     setup = (
-        f"{name}, shape {chosen.shape}, torch {torch.__version__}, Python "
+        f"{name}, shape {args.shape}, torch {torch.__version__}, Python "
         f"{platform.python_version()}; {time.perf_counter() - start:.0f} s in all."
     )
-    chosen.to.write_text(as_markdown(rows, setup), encoding="utf-8")
+    args.to.write_text(as_markdown(rows, setup), encoding="utf-8")
     if wrong := [row for row in rows if row.ok is False]:
         raise SystemExit("Not as it must be:\n" + "\n".join(map(str, wrong)))
 

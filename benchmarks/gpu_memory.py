@@ -113,9 +113,9 @@ def train(
     """Train an adapter on all `models` for two steps of one micro-batch each."""
     adapter = share_adapter(models.values(), rank=RANK, alpha=2 * RANK, device=device)
     trainee = Trainee(models, adapter, asked.tokens, digit_tokens(tokenizer), device=device)
-    how = Optimisation(lr=1e-4, epochs=2, batch_size=16, micro_batch=32)
+    settings = Optimisation(lr=1e-4, epochs=2, batch_size=16, micro_batch=32)
     data = dict.fromkeys(models, asked.questions)
-    train_adapter(trainee, data, list(asked.questions), how, seed=17)
+    train_adapter(trainee, data, list(asked.questions), settings, seed=17)
 
 
 def measure_memory(

@@ -45,8 +45,8 @@ def is_moved(answers: AnswerArrays, settings: EvaluationSettings) -> bool:
     """Return whether the interval of *moved* is above chance."""
     sets = contrast_sets(answers.correct, STATES, settings)
     rated = Aligned(answers, sets).rated()
-    found = sample_knowledge(rated, Bootstrap(answers, settings))["moved"][RUN.member]
-    return found.interval()[0] > CHANCE
+    sample = sample_knowledge(rated, Bootstrap(answers, settings))["moved"][RUN.member]
+    return sample.interval()[0] > CHANCE
 
 
 def false_claims(size: int, *, studies: int, replicates: int) -> dict[str, float]:
@@ -61,8 +61,8 @@ def false_claims(size: int, *, studies: int, replicates: int) -> dict[str, float
         right = (rng.random(N_QUESTIONS // size) < stated[::size])[answers.groups]
         row = {}
         for name, groups in (("ignored", alone.groups), ("given", answers.groups)):
-            given = answers._replace(groups=groups)
-            row[f"moved_{name}"] = is_moved(given, settings)
+            grouped = answers._replace(groups=groups)
+            row[f"moved_{name}"] = is_moved(grouped, settings)
             tested = checkpoint_calibration([stated], right, groups, seed=number, n_draws=100)
             row[f"not_calibrated_{name}"] = tested.p_calibrated < 0.05
         made.append(row)

@@ -187,15 +187,15 @@ def pairs_cell(
         pseudo = rng.standard_gamma(PSEUDO, (2, 4, replicates))
         of_auc = rng.standard_gamma(ChangeAUC.pseudo, (4, replicates))
         for earlier, later in ((0, 1), (0, 2), (1, 2)):
-            asked = right[earlier] != right[later]
-            gained = right[later, asked]
-            change = stated[:, later, asked] - stated[:, earlier, asked]
+            changed = right[earlier] != right[later]
+            gained = right[later, changed]
+            change = stated[:, later, changed] - stated[:, earlier, changed]
             for i in range(2):
                 follows = np.where(gained, 1, -1) * np.sign(change[i])
                 made[i] += balanced_replicates(
-                    follows[None], gained, weights[asked], pseudo[i]
+                    follows[None], gained, weights[changed], pseudo[i]
                 )[0]
-            areas += change_auc_replicates(change[0], gained, weights[asked], of_auc)
+            areas += change_auc_replicates(change[0], gained, weights[changed], of_auc)
         held["Δ₀ᵇ"].append(contains(made[0] / 3, truth))
         held["Δ₀ᵇ difference"].append(contains(made[0] - made[1], 0))
         held["change AUC"].append(contains(areas / 3, float(true_auc)))
@@ -226,11 +226,11 @@ def summary(rows: pd.DataFrame) -> pd.DataFrame:
     names = [c for c in rows if c not in ("kind", "lost", "gained", "truth")]
     grouped = rows.groupby(["kind", "lost"], sort=False)[names]
     low, high = grouped.min(), grouped.max()
-    shown = {
+    columns = {
         name: [f"{a:.3f}–{b:.3f}" for a, b in zip(low[name], high[name], strict=True)]
         for name in names
     }
-    return pd.DataFrame(shown, index=low.index).reset_index()
+    return pd.DataFrame(columns, index=low.index).reset_index()
 
 
 def main() -> None:
@@ -245,20 +245,20 @@ def main() -> None:
         "--pairs", action="store_true", help="only the pairs that share questions"
     )
     parser.add_argument("--exact", action="store_true", help="Δ₀ᵇ alone, over all counts")
-    given = parser.parse_args()
-    if given.exact:
-        for n_lost in given.lost:
+    args = parser.parse_args()
+    if args.exact:
+        for n_lost in args.lost:
             sizes = [(gained, n_lost) for gained in (n_lost, 3 * n_lost, 8 * n_lost, 40)]
             covered = [exact_cell(truth, counts) for counts in sizes for truth in TRUTHS]
             print(f"| {n_lost} | {min(covered):.3f}–{max(covered):.3f} |", flush=True)
         return
-    settings = {"worlds": given.worlds, "replicates": given.replicates, "seed": given.seed}
-    if not given.pairs:
-        rows = pd.DataFrame(one_pair(given.kinds, given.lost, **settings))
+    settings = {"worlds": args.worlds, "replicates": args.replicates, "seed": args.seed}
+    if not args.pairs:
+        rows = pd.DataFrame(one_pair(args.kinds, args.lost, **settings))
         print(summary(rows).to_markdown(index=False), "\n", flush=True)
     shared = [
         {"each direction": n, "truth": truth, **pairs_cell(truth, n, **settings)}
-        for n in given.lost
+        for n in args.lost
         for truth in TRUTHS
     ]
     print(pd.DataFrame(shared).to_markdown(index=False, floatfmt=".3f"))

@@ -62,16 +62,20 @@ def answers_of(results: Path, checkpoints: Sequence[str] = CHECKPOINTS) -> list[
     """Return atlas' candidates to the test questions that all `checkpoints` answer."""
     dataset = f"{MODEL}.parquet"  # dataset and model have the same name
     table = artifacts.read(results / "questions" / dataset, artifacts.QUESTIONS)
-    asked = table[(table["split"] == "test") & ~table["excluded"]].set_index("question_id")
+    questions = table[(table["split"] == "test") & ~table["excluded"]].set_index("question_id")
     answered = []
     for checkpoint in checkpoints:
         path = results / "clusters" / MODEL / checkpoint / dataset
         clusters = artifacts.read(path, artifacts.CLUSTERS).sort_values("cluster")
         groups = clusters.groupby("question_id")["answer"].agg(list)
-        answered.append(groups[groups.index.isin(asked.index)])
+        answered.append(groups[groups.index.isin(questions.index)])
     common = sorted(set.intersection(*(set(groups.index) for groups in answered)))
     labelled = list(
-        zip(common, *(asked.loc[common, ["question", "references"]].T.to_numpy()), strict=True)
+        zip(
+            common,
+            *(questions.loc[common, ["question", "references"]].T.to_numpy()),
+            strict=True,
+        )
     )
     return [
         [
@@ -92,18 +96,18 @@ def judge(
     name = "judge_together.txt" if together else "judge.txt"
     prompt = (PROMPTS / name).read_text(encoding="utf-8")
     settings = JudgeSettings("openai", "judge", prompt, "", 0, 0, 0, 0, together=together)
-    rows, asked = [], set()
+    rows, requests = [], set()
     for questions in checkpoints:
         distinct = dict.fromkeys(c for candidates in questions for c in candidates[:most])
         labels: dict[Candidate, np.ndarray] = {}
         for key, (_, group) in requests_about(distinct, settings).items():
-            asked.add(key)
+            requests.add(key)
             drawn = np.random.default_rng(list(key.encode()))
             wrong = drawn.random((len(group), N_JUDGES)) < rate
             for c, mistaken in zip(group, wrong, strict=True):
                 labels[c] = (judge_lexically(c.answer, c.references) == CORRECT) != mistaken
         rows.append([labels[candidates[0]] for candidates in questions])
-    return np.array(rows), len(asked)
+    return np.array(rows), len(requests)
 
 
 def contrast_share(correct: np.ndarray) -> float:

@@ -202,7 +202,7 @@ def draw_sampled(
 ) -> DrawnAnswers:
     """Return the roles of both halves of all halvings; of 0 halvings one half alone."""
     chances = draw_chances(world, n, rng)
-    counts = [rng.multinomial(world.n_samples, of) for of in chances]
+    counts = [rng.multinomial(world.n_samples, row) for row in chances]
     labels, confidences = [], []
     for _ in range(max(1, halvings)):
         asks = []  # by version, then by half
@@ -226,10 +226,10 @@ def halve(counts: Array, rng: np.random.Generator) -> Array:
 
 def answer(counts: Array, chances: Array, rng: np.random.Generator) -> tuple[Array, Array]:
     """Return whether the most frequent answer is right, and its share; ties at random."""
-    chosen = (counts + 0.5 * rng.random(counts.shape)).argmax(axis=1)
+    best = (counts + 0.5 * rng.random(counts.shape)).argmax(axis=1)
     if counts.sum(axis=1).max() == 1:
-        return chosen == 0, chances[np.arange(len(chosen)), chosen]
-    return chosen == 0, counts.max(axis=1) / counts.sum(axis=1)
+        return best == 0, chances[np.arange(len(best)), best]
+    return best == 0, counts.max(axis=1) / counts.sum(axis=1)
 
 
 def bootstrap_of(groups: NDArray[np.intp], settings: EvaluationSettings) -> Bootstrap:
@@ -250,11 +250,14 @@ def judge(
     settings = EvaluationSettings(min_contrast=1, n_replicates=replicates, seed=seed)
     sets, level = rated_sets(drawn.labels, drawn.confidences), LEVEL / n_compared
     bootstrap = bootstrap_of(drawn.groups, settings)
-    samples = {name: next(iter(of.values())) for name, of in measure(sets, bootstrap).items()}
+    samples = {
+        name: next(iter(sample.values())) for name, sample in measure(sets, bootstrap).items()
+    }
     if np.isnan(samples["moved"].draws).any():
         return {"too_few": 1.0}
     ends = {
-        name: np.quantile(of.draws, [level / 2, 1 - level / 2]) for name, of in samples.items()
+        name: np.quantile(sample.draws, [level / 2, 1 - level / 2])
+        for name, sample in samples.items()
     }
     made = {name: float(ends[name][0] > CHANCE) for name in NEEDED}
     [placebos] = placebo_shares(sets[:2], bootstrap.answers, settings, level).values()

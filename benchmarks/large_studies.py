@@ -80,13 +80,24 @@ def measure(
     """Return value and interval of each metric."""
     data = Aligned(answers, contrast_sets(answers.correct, answers.checkpoints, settings))
     of = Bootstrap(answers, settings)
-    found = {f"full {name}": by for name, by in of.apply_full(data).items() if name != "smece"}
-    found |= {f"contrast {name}": by for name, by in of.apply(CONTRAST, data.rated()).items()}
-    found |= {n: by for n, by in sample_knowledge(data.rated(), of).items() if n in STATISTICS}
+    samples = {
+        f"full {name}": members
+        for name, members in of.apply_full(data).items()
+        if name != "smece"
+    }
+    samples |= {
+        f"contrast {name}": members
+        for name, members in of.apply(CONTRAST, data.rated()).items()
+    }
+    samples |= {
+        n: members
+        for n, members in sample_knowledge(data.rated(), of).items()
+        if n in STATISTICS
+    }
     ends = {
         name: (sample.value, *sample.interval())
-        for name, by in found.items()
-        for sample in by.values()
+        for name, members in samples.items()
+        for sample in members.values()
     }
     states = compare_states({"m": data}, settings, dataset="quiz")[0]
     for row in states[states["seed"].isin(["mean", ""])].itertuples():
@@ -104,22 +115,22 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=0)
     parser.add_argument("--sizes", type=int, nargs="+", default=SIZES)
     parser.add_argument("--names", nargs="+", default=list(WORLDS))
-    given = parser.parse_args()
-    bootstrap.LARGE = given.limit
+    args = parser.parse_args()
+    bootstrap.LARGE = args.limit
     rows = []
-    for name in given.names:
-        few = EvaluationSettings(n_replicates=200, min_direction=1)
-        truth = measure(draw_world(name, POPULATION, np.random.default_rng(0)), few)
-        for n in given.sizes:
-            settings = EvaluationSettings(n_replicates=given.replicates, min_direction=1)
+    for name in args.names:
+        options = EvaluationSettings(n_replicates=200, min_direction=1)
+        truth = measure(draw_world(name, POPULATION, np.random.default_rng(0)), options)
+        for n in args.sizes:
+            settings = EvaluationSettings(n_replicates=args.replicates, min_direction=1)
             held: dict[str, list[bool]] = {}
-            for world in range(given.worlds):
+            for world in range(args.worlds):
                 rng = np.random.default_rng([1, n, world, list(WORLDS).index(name)])
                 for metric, (_, low, high) in measure(
                     draw_world(name, n, rng), settings
                 ).items():
                     held.setdefault(metric, []).append(low <= truth[metric][0] <= high)
-            shares = {metric: 100 * float(np.mean(of)) for metric, of in held.items()}
+            shares = {metric: 100 * float(np.mean(hits)) for metric, hits in held.items()}
             rows.append({"world": name, "questions": n, **shares})
             print(pd.DataFrame(rows[-1:]).round(1).to_csv(index=False), flush=True)
     print(pd.DataFrame(rows).to_csv(index=False, float_format="%.1f"))

@@ -26,7 +26,7 @@ def write_scores(folder: Path, names: list[str], n_questions: int) -> None:
     """Write the scores of each checkpoint; each answers a little better than the one before."""
     rng = np.random.default_rng(0)
     knowledge, gold = rng.normal(size=n_questions), rng.integers(4, size=n_questions)
-    asked = {
+    columns = {
         "model": "m",
         "dataset": "quiz",
         "question_id": [f"q{i}" for i in range(n_questions)],
@@ -39,7 +39,7 @@ def write_scores(folder: Path, names: list[str], n_questions: int) -> None:
     for k, name in enumerate(names):
         scores = rng.normal(-30, 1, (n_questions, 4))
         scores[np.arange(n_questions), gold] += knowledge + 2 * k / len(names)
-        rows = pd.DataFrame({**asked, "checkpoint": name, "option_logprobs": scores.tolist()})
+        rows = pd.DataFrame({**columns, "checkpoint": name, "option_logprobs": scores.tolist()})
         rows.to_parquet(folder / f"{name}.parquet", index=False)
 
 

@@ -62,11 +62,11 @@ def calibration_marks(n: int, estimators: int, error: Callable[[Array], Array]) 
         further = (draw_answers_to(rng) for _ in range(estimators - 1))
         marks = []
         for chance, correct in chain([first], further):  # each estimator has its own labels
-            said, ids = np.tile(chance, (2, 1)), np.arange(n).astype(object)
-            run = {Series("", "simulated", 0): said}
+            stated, ids = np.tile(chance, (2, 1)), np.arange(n).astype(object)
+            run = {Series("", "simulated", 0): stated}
             answers = AnswerArrays(STATES, ids, correct, run, np.arange(n))
-            found = calibration_finding(answers, [said], (0, 1), 1, settings, estimators)
-            marks.append(found.mark)
+            finding = calibration_finding(answers, [stated], (0, 1), 1, settings, estimators)
+            marks.append(finding.mark)
         return marks
 
     return draw
@@ -82,7 +82,9 @@ def moved_words(name: str, n: int) -> Draw:
         settings = EvaluationSettings(min_contrast=1, n_replicates=300, seed=seed)
         bootstrap = bootstrap_of(np.arange(n), settings)
         samples = measure(rated_sets([labels], [stated]), bootstrap).items()
-        bounds = {name: bounds_of(name, next(iter(of.values()))) for name, of in samples}
+        bounds = {
+            name: bounds_of(name, next(iter(members.values()))) for name, members in samples
+        }
         return [word_of(bounds, "one ask").word]
 
     return draw
@@ -117,10 +119,10 @@ def main() -> None:
     studies = parser.parse_args().studies
     rows = []
     for key, draw in cells():
-        found = [draw(np.random.default_rng([number, 9])) for number in range(studies)]
+        results = [draw(np.random.default_rng([number, 9])) for number in range(studies)]
         counted = {"yes": YES, "no": NO, "moved_against": AGAINST, "did_not_move": STILL}
         shares = {
-            name: round(100 * float(np.mean([mark in marks for marks in found])), 1)
+            name: round(100 * float(np.mean([mark in marks for marks in results])), 1)
             for name, mark in counted.items()
         }
         rows.append({"estimators": 1, **key, **shares})

@@ -156,14 +156,14 @@ def share_of_tests(guess: Guess, *, auc: float, studies: int) -> dict[str, float
         )
         labels = np.array([first, first ^ (rng.random(guess.questions) < share)])
         noise = rng.normal(size=(3, guess.questions))
-        said = norm.ppf(auc) * np.sqrt(2) * labels + (noise[:2] + noise[2]) / np.sqrt(2)
+        confidence = norm.ppf(auc) * np.sqrt(2) * labels + (noise[:2] + noise[2]) / np.sqrt(2)
         settings = EvaluationSettings(min_contrast=1, n_replicates=999, seed=number)
         bootstrap = bootstrap_of(np.arange(guess.questions), settings)
-        found = sample_knowledge(rated_sets([labels], [said]), bootstrap)
+        samples = sample_knowledge(rated_sets([labels], [confidence]), bootstrap)
         above = [
             bool(sample.interval(level)[0] > CHANCE)
             for name in NEEDED
-            for sample in found[name].values()
+            for sample in samples[name].values()
         ]
         passed[number] = above[NEEDED.index("moved")], all(above)
     return dict(zip(("moved", "followed"), passed.mean(axis=0).tolist(), strict=True))

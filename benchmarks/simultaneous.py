@@ -229,26 +229,26 @@ def main() -> None:
     parser.add_argument("--replicates", type=int, default=999)
     parser.add_argument("--estimators", type=int, nargs="+", default=[2, 3, 10, 25])
     parser.add_argument("--metrics", nargs="+", choices=METRICS, default=list(METRICS))
-    asked = parser.parse_args()
+    args = parser.parse_args()
     worlds = [
-        EstimatorWorld(metric, settings) for metric in asked.metrics for settings in SHARED
+        EstimatorWorld(metric, settings) for metric in args.metrics for settings in SHARED
     ]
-    how = {"n_worlds": asked.worlds, "n_replicates": asked.replicates}
+    sizes = {"n_worlds": args.worlds, "n_replicates": args.replicates}
     table(
         "equal estimators",
         (
-            (f"{m} × {world.name}", level(world, m, **how))
+            (f"{m} × {world.name}", level(world, m, **sizes))
             for world in worlds
-            for m in asked.estimators
+            for m in args.estimators
         ),
     )
     table(
         "one is better",
         (
-            (f"{m} × {world.name}", power(world, m, **how))
+            (f"{m} × {world.name}", power(world, m, **sizes))
             for world in worlds
             if world.metric in BETTER and world.dependence == CORRELATED
-            for m in asked.estimators
+            for m in args.estimators
         ),
     )
 

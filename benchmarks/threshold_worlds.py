@@ -74,9 +74,13 @@ def broken_promises(
         selected = select_threshold(stated, rng.random(n) < chance, precision=target)
         if selected is not None:
             place = np.searchsorted(reference, selected.threshold)
-            own = chance[stated >= selected.threshold].mean()
+            precision = chance[stated >= selected.threshold].mean()
             # 1e-3 is twice the error of the reference
-            counts += (1, own < target - 1e-9, above[min(place, REFERENCE - 1)] < target - 1e-3)
+            counts += (
+                1,
+                precision < target - 1e-9,
+                above[min(place, REFERENCE - 1)] < target - 1e-3,
+            )
     return dict(zip(("selected", "misses_own", "misses"), 100 * counts / worlds, strict=True))
 
 
@@ -87,14 +91,14 @@ def same_verdicts(transform: Curve, *, n: int, target: float, worlds: int) -> di
     for _ in range(worlds):
         first, second = (draw_confidence(rng, n, None) for _ in range(2))
         labels = [rng.random(n) < stated for stated in (first, second)]
-        found = []
+        results = []
         for change in (lambda c: c, transform):
-            chosen = select_threshold(change(first), labels[0], precision=target)
-            verdict = chosen and check_threshold(
-                chosen.threshold, change(second), labels[1], precision=target
+            selected = select_threshold(change(first), labels[0], precision=target)
+            verdict = selected and check_threshold(
+                selected.threshold, change(second), labels[1], precision=target
             )
-            found.append((chosen and chosen[1:], verdict and verdict.verdict))
-        counts += (found[1][0] is not None, found[0] != found[1])
+            results.append((selected and selected[1:], verdict and verdict.verdict))
+        counts += (results[1][0] is not None, results[0] != results[1])
     return dict(zip(("selected", "other_verdict"), 100 * counts / worlds, strict=True))
 
 
@@ -187,28 +191,28 @@ def certified(
         stated = draw_confidence(rng, 800, decimals)
         correct = rng.random(800) < curve(stated)
         order = draw_order(800, world)
-        others = [draw_confidence(rng, 800, decimals) for _ in range(estimators - 1)]
-        found = []
-        for (n_labels, level), said in product(
-            zip(looks, levels, strict=True), [stated, *others]
+        noise = [draw_confidence(rng, 800, decimals) for _ in range(estimators - 1)]
+        results = []
+        for (n_labels, level), answers in product(
+            zip(looks, levels, strict=True), [stated, *noise]
         ):
             labelled = order[:n_labels]
             delta = level / estimators if shared else level
             threshold = certify_threshold(
-                said, labelled, correct[labelled], precision=target, delta=delta
+                answers, labelled, correct[labelled], precision=target, delta=delta
             )
-            found += [] if threshold is None else [correct[said >= threshold].mean()]
-        counts += (bool(found), any(precision < target for precision in found))
+            results += [] if threshold is None else [correct[answers >= threshold].mean()]
+        counts += (bool(results), any(precision < target for precision in results))
     made, wrong = 100 * counts / worlds
     return {"certified": made, "wrong": wrong, "allowed": 100 * sum(levels)}
 
 
 def decided(rate: float, n: int, target: float, worlds: int) -> dict[str, float]:
     """Return the share of checks of `labels_to_decide` answers that decide the verdict."""
-    found = check_threshold(
+    check = check_threshold(
         0.5, np.full(n, 0.7), np.arange(n) < round(rate * n), precision=target
     )
-    size = int(found.n_to_decide)
+    size = int(check.n_to_decide)
     counts = binom.rvs(size, round(rate * n) / n, size=worlds, random_state=4)
     verdicts = [
         check_threshold(0.5, np.full(size, 0.7), np.arange(size) < k, precision=target).verdict

@@ -43,9 +43,9 @@ class ToyStudy:
     def __init__(self, results: str) -> None:
         self.results = Path(results)
         self.questions = pd.read_parquet(self.results / "questions/atlas.parquet")
-        asked = self.questions[["question_id", "question", "category"]]
+        texts = self.questions[["question_id", "question", "category"]]
         rows = [self.table("answers", split).assign(split=split) for split in ("train", "test")]
-        self.answers = pd.concat(rows).merge(asked, on="question_id")
+        self.answers = pd.concat(rows).merge(texts, on="question_id")
         self.records = {
             c: Checkpoint.read(self.results / f"checkpoints/atlas/{c}.json")
             for c in TRAINING + EVALUATION
@@ -74,7 +74,7 @@ class ToyStudy:
     def rated(self, models) -> pd.DataFrame:
         """Return the answers to test questions with the confidences that models state."""
         tests = self.answers[self.answers["split"] == "test"].groupby("checkpoint")
-        parts = [of.assign(confidence=self.rate(models[name], of)) for name, of in tests]
+        parts = [rows.assign(confidence=self.rate(models[name], rows)) for name, rows in tests]
         return pd.concat(parts)
 
 
@@ -85,20 +85,20 @@ def show(name: str, rated: pd.DataFrame, checkpoints: Sequence[str] = EVALUATION
         min_contrast=20, conditionings=["odds"], n_replicates=1000, paper_marks=False
     )
     rows = rows.assign(estimator=name, train_dataset="", seed=0)
-    found = intervals(replicate(align(rows, checkpoints, settings), settings)).set_index(
+    table = intervals(replicate(align(rows, checkpoints, settings), settings)).set_index(
         "metric"
     )
-    changes = found[found["scope"] == "contrast"]
+    changes = table[table["scope"] == "contrast"]
     cells, columns = [f"{name:45}"], ["value", "lower_2_5pct", "upper_97_5pct"]
     for label, metric in (("Δ₀ᵇ", "delta0_balanced"), ("change AUC", "change_auc")):
         cells.append(label + " {:.3f} [{:.3f}, {:.3f}]".format(*changes.loc[metric, columns]))
     higher = [
-        np.sign(same["confidence"][same["correct"]].to_numpy()[:, None] - other)
+        np.sign(same["confidence"][same["correct"]].to_numpy()[:, None] - wrong)
         for _, same in rows.groupby(["checkpoint", rows["answer"].map(normalise_answer)])
-        for other in [same["confidence"][~same["correct"]].to_numpy()]
+        for wrong in [same["confidence"][~same["correct"]].to_numpy()]
     ]
     auc = 0.5 + np.concatenate([signs.ravel() for signs in higher]).mean() / 2
-    full = found.loc[found["scope"] == "full", "value"]["auc"]
+    full = table.loc[table["scope"] == "full", "value"]["auc"]
     print("  ".join([*cells, f"AUC {full:.3f}", f"same text {auc:.3f}"]), flush=True)
 
 
@@ -108,20 +108,20 @@ def text(study: ToyStudy) -> None:
     show("self-consistency", rows.assign(confidence=rows["probability"]))
     answer = rows["answer"].map(normalise_answer)
     references = study.questions.loc[study.questions["split"] == "train", "references"]
-    known = Counter(normalise_answer(names[0]) for names in references)
+    counts = Counter(normalise_answer(names[0]) for names in references)
     chance = rows["probability"].clip(1e-4, 1 - 1e-4)
     column = pd.get_dummies(rows["category"]).astype(float)
     relations = list(column)
-    column["in references"] = np.log1p(answer.map(lambda name: known[name]))
+    column["in references"] = np.log1p(answer.map(lambda name: counts[name]))
     column["given"] = np.log(answer.groupby([rows["checkpoint"], answer]).transform("size"))
     column["probability"] = np.log(chance / (1 - chance))
-    for chosen in (relations, ["in references"], ["given"], list(column)):
-        for where in (TRAINING, EVALUATION):
-            learnt = (rows["split"] == "train") & rows["checkpoint"].isin(where)
+    for columns in (relations, ["in references"], ["given"], list(column)):
+        for group in (TRAINING, EVALUATION):
+            learnt = (rows["split"] == "train") & rows["checkpoint"].isin(group)
             fit = LogisticRegression(max_iter=2000)
-            fit.fit(column.loc[learnt, chosen], rows.loc[learnt, "correct"])
-            rated = rows.assign(confidence=fit.predict_proba(column[chosen])[:, 1])
-            show(f"{chosen[-1]} ({len(chosen)} columns), {where[0]}-{where[-1]}", rated)
+            fit.fit(column.loc[learnt, columns], rows.loc[learnt, "correct"])
+            rated = rows.assign(confidence=fit.predict_proba(column[columns])[:, 1])
+            show(f"{columns[-1]} ({len(columns)} columns), {group[0]}-{group[-1]}", rated)
 
 
 def stated(study: ToyStudy) -> None:
@@ -141,26 +141,29 @@ def stated(study: ToyStudy) -> None:
 def layers(study: ToyStudy) -> None:
     """Fit probes at each layer, at each checkpoint and at several."""
     rows = dict(list(study.answers.groupby("checkpoint")))
-    states, train = {}, {name: (of["split"] == "train").to_numpy() for name, of in rows.items()}
+    states, train = (
+        {},
+        {name: (part["split"] == "train").to_numpy() for name, part in rows.items()},
+    )
     for name, model in study.models().items():
         texts = probes.with_answer(rows[name])
         states[name] = probes.read_states(model, study.tokenizer, texts, "best", "probe")
-    for where in (*([name] for name in states), TRAINING, EVALUATION):
+    for group in (*([name] for name in states), TRAINING, EVALUATION):
         for layer in range(len(states["p100"])):
-            read = {name: of[layer] for name, of in states.items()}
-            seen = np.concatenate([read[name][train[name]] for name in where])
-            label = np.concatenate([rows[name]["correct"][train[name]] for name in where])
+            read = {name: part[layer] for name, part in states.items()}
+            seen = np.concatenate([read[name][train[name]] for name in group])
+            label = np.concatenate([rows[name]["correct"][train[name]] for name in group])
             probe = probes.fit_probe(seen, label)
             rated = [
-                of.assign(confidence=probes.probe_confidence(probe, read[name]))
-                for name, of in rows.items()
+                part.assign(confidence=probes.probe_confidence(probe, read[name]))
+                for name, part in rows.items()
             ]
-            show(f"layer {layer + 1}, fitted at {'+'.join(where)}", pd.concat(rated))
+            show(f"layer {layer + 1}, fitted at {'+'.join(group)}", pd.concat(rated))
 
 
 def recipe(
     study: ToyStudy,
-    where: Sequence[str] = TRAINING,
+    group: Sequence[str] = TRAINING,
     *,
     n_answers: int = 2,
     n_questions: int = 800,
@@ -170,16 +173,16 @@ def recipe(
 ) -> pd.DataFrame:
     """Train an adapter, by default as in config/atlas.yaml; return the test answers, rated."""
     ids, learnt = training_ids(study.questions)[:n_questions], {}
-    for name in where:
+    for name in group:
         tables = (study.table(kind, "train") for kind in ("clusters", "labels"))
-        own = (table[table["checkpoint"] == name] for table in tables)
-        made = training_questions(study.questions, *own, template=PROMPT, n_answers=n_answers)
+        parts = (table[table["checkpoint"] == name] for table in tables)
+        made = training_questions(study.questions, *parts, template=PROMPT, n_answers=n_answers)
         learnt[name] = {i: made[i] for i in ids if i in made}
     models = study.models()
     trainee = prepare(models, study.tokenizer, learnt.values(), rank=rank, alpha=2 * rank)
-    chosen = trainee._replace(models={name: models[name] for name in where})
-    how = Optimisation(learning_rate, epochs, batch_size=16, micro_batch=64)
-    train_adapter(chosen, learnt, ids, how, seed=SEED)
+    part = trainee._replace(models={name: models[name] for name in group})
+    settings = Optimisation(learning_rate, epochs, batch_size=16, micro_batch=64)
+    train_adapter(part, learnt, ids, settings, seed=SEED)
     return study.rated(models)
 
 
@@ -187,8 +190,8 @@ def recipes(study: ToyStudy) -> None:
     """Train adapters."""
     show("oracle", recipe(study, EVALUATION))
     fewer = [{"n_questions": 100, "epochs": 24}, {"n_questions": 400, "epochs": 6}]
-    others = [{"n_answers": 10}, {"rank": 32}, {"learning_rate": 1e-3}]
-    for changed in ({}, {"epochs": 1}, {"epochs": 10}, *fewer, *others):
+    changes = [{"n_answers": 10}, {"rank": 32}, {"learning_rate": 1e-3}]
+    for changed in ({}, {"epochs": 1}, {"epochs": 10}, *fewer, *changes):
         show(f"non-oracle {changed}", recipe(study, **changed))
 
 

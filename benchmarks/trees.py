@@ -102,13 +102,13 @@ def measure(quick: bool) -> Iterator[Result]:
     weights = sum(p.numel() for p in model.get_decoder().layers.parameters())
     config = model.config
     rate = product_rate(512, config.hidden_size, config.intermediate_size)
-    for name, run, asked, passes in (
+    for name, run, batch, passes in (
         ("scoring", score, one_each, 1),
         # Backwards only activations have gradients, and the adapter's.
         ("training step", partial(train, adapter), questions[:N_TRAINED], 2),
     ):
         ways = {
-            w: partial(w, model, digits, asked) for w in (score_alone, by_question, as_trees)
+            w: partial(w, model, digits, batch) for w in (score_alone, by_question, as_trees)
         }
         results = {way: run(call) for way, call in ways.items()}
         seconds: dict[Callable, list[float]] = {way: [] for way in ways}
@@ -118,7 +118,7 @@ def measure(quick: bool) -> Iterator[Result]:
                 run(call)
                 seconds[way].append(time.process_time() - start)
         with_trees = statistics.median(seconds[as_trees])
-        tokens = len(make_tree(sorted(p for row in asked for p in row)).token_ids)
+        tokens = len(make_tree(sorted(p for row in batch for p in row)).token_ids)
         floor = passes * tokens * weights / rate
         for way in (score_alone, by_question):
             gaps = [
@@ -133,7 +133,7 @@ def measure(quick: bool) -> Iterator[Result]:
                 max(gaps),
                 1e-5,
                 with_trees / floor,
-                f"{tokens} tokens are left of {sum(len(p) for row in asked for p in row)}.",
+                f"{tokens} tokens are left of {sum(len(p) for row in batch for p in row)}.",
             )
 
 

@@ -72,18 +72,16 @@ def as_markdown(examples: Sequence[Example], labels: dict[str, list[str]]) -> st
     lines = [f"| rule | answers | {' | '.join(labels)} |", f"|---|{'--:|' * (1 + len(labels))}"]
     rules = [example.rule for example in examples]
     for rule in [*dict.fromkeys(rules), "all"]:
-        chosen = [i for i, name in enumerate(rules) if rule in (name, "all")]
-        agreed = [
-            sum(given[i] == examples[i].label for i in chosen) for given in labels.values()
-        ]
-        lines.append(f"| {rule} | {len(chosen)} | {' | '.join(map(str, agreed))} |")
+        rows = [i for i, name in enumerate(rules) if rule in (name, "all")]
+        agreed = [sum(words[i] == examples[i].label for i in rows) for words in labels.values()]
+        lines.append(f"| {rule} | {len(rows)} | {' | '.join(map(str, agreed))} |")
     lines += ["", f"| question | references | answer | person | {' | '.join(labels)} |"]
     lines.append(f"|{'---|' * (4 + len(labels))}")
     for i, example in enumerate(examples):
-        given = [of_judge[i] for of_judge in labels.values()]
-        if {*given} != {example.label}:
+        words = [of_judge[i] for of_judge in labels.values()]
+        if {*words} != {example.label}:
             cells = [example.question, "; ".join(example.references), example.answer]
-            lines.append(f"| {' | '.join([*cells, example.label, *given])} |")
+            lines.append(f"| {' | '.join([*cells, example.label, *words])} |")
     return "\n".join(lines)
 
 
@@ -93,12 +91,12 @@ def main() -> None:
     parser.add_argument("configs", nargs="+", type=Path)
     parser.add_argument("--examples", type=Path, default=EXAMPLES)
     parser.add_argument("--folder", type=Path, default=Path("results/judges"))
-    chosen = parser.parse_args()
-    names = [path.stem for path in chosen.configs]
+    args = parser.parse_args()
+    names = [path.stem for path in args.configs]
     if twice := [name for name, times in Counter(names).items() if times > 1]:
         parser.error(f"two configs are named {twice[0]}; rename one")
-    examples = read_examples(chosen.examples)
-    labels = {path.stem: labels_by(path, examples, chosen.folder) for path in chosen.configs}
+    examples = read_examples(args.examples)
+    labels = {path.stem: labels_by(path, examples, args.folder) for path in args.configs}
     print(as_markdown(examples, labels))
 
 

@@ -38,8 +38,8 @@ def transfer_figure(
     later checkpoints is above the line. An adapter's training checkpoints have a frame.
     """
     names = [model for model in models if model in set(rows["model"])]
-    shown = [_CHANCE, *rows["auc"].dropna()]
-    scale = Normalize(min(shown), max(shown))
+    areas = [_CHANCE, *rows["auc"].dropna()]
+    scale = Normalize(min(areas), max(areas))
     size = 0.42 * max(len(all_checkpoints[model]) for model in names) + 0.7
     figure, panels = drawing.grid(
         len(names), len(transfer_recipes), width=size + 0.4, height=size, share_y=False
@@ -119,15 +119,15 @@ def headroom_figure(
     points = rows.dropna(subset=["headroom", "error_rate"])
     if points.empty:
         raise ValueError("no model and dataset has a contrast AUC of both estimators")
-    shown = {
+    names = {
         kind: [name for name in labels if name in set(points[kind])]
         for kind, labels in (("model", models), ("dataset", datasets))
     }
     figure, [[axes]] = drawing.grid(1, 1, width=3.4, height=2.8)
     drawing.draw_reference(axes, 0)
     for point in points.to_dict("records"):
-        colour, _ = drawing.colour_and_marker(shown["model"].index(point["model"]))
-        _, marker = drawing.colour_and_marker(shown["dataset"].index(point["dataset"]))
+        colour, _ = drawing.colour_and_marker(names["model"].index(point["model"]))
+        _, marker = drawing.colour_and_marker(names["dataset"].index(point["dataset"]))
         x = 100 * point["error_rate"]
         ends = [point["lower_2_5pct"], point["upper_97_5pct"]]
         axes.plot([x, x], ends, color=colour, linewidth=0.9, alpha=0.7, zorder=2)
@@ -138,9 +138,9 @@ def headroom_figure(
     axes.set_ylabel(f"Contrast-set AUC,\n{oracle} − {verifier}")
     handles = [
         Line2D([], [], color=drawing.colour_and_marker(i)[0], linewidth=3, label=models[name])
-        for i, name in enumerate(shown["model"])
+        for i, name in enumerate(names["model"])
     ]
-    for i, name in enumerate(shown["dataset"]):
+    for i, name in enumerate(names["dataset"]):
         look: dict[str, Any] = {"marker": drawing.colour_and_marker(i)[1], "markersize": 5}
         look |= {"color": drawing.GRAY, "linestyle": "", "label": datasets[name]}
         handles.append(Line2D([], [], **look))

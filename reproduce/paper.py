@@ -99,7 +99,7 @@ def paper_cells(printed: pd.DataFrame) -> pd.DataFrame:
 def compare(
     cells: pd.DataFrame,
     intervals: pd.DataFrame,
-    shown: pd.DataFrame,
+    study_cells: pd.DataFrame,
     *,
     models: Mapping[str, str],
     datasets: Mapping[str, str],
@@ -122,7 +122,7 @@ def compare(
     stored = [name if name != "train_dataset" else "trained_on" for name in CELL[1:]]
     compared = printed_cells.merge(computed, on=stored, how="inner", validate="many_to_one")
     compared = compared.merge(
-        _marks(shown, printed_cells), on=CELL, how="left", validate="one_to_one"
+        _marks(study_cells, printed_cells), on=CELL, how="left", validate="one_to_one"
     )
     half = 0.0005  # the paper prints three decimals
     inside = (compared["lower"] - half <= compared["paper"]) & (
@@ -136,16 +136,19 @@ def compare(
     )[list(artifacts.PAPER_COMPARISON.schema.names)]
 
 
-def _marks(shown: pd.DataFrame, printed_cells: pd.DataFrame) -> pd.DataFrame:
+def _marks(study_cells: pd.DataFrame, printed_cells: pd.DataFrame) -> pd.DataFrame:
     """Return the marks of the columns that contain the paper's estimators."""
     column = [name for name in CELL if name != "estimator"]
     computed, printed = (
         cells.groupby(column)["estimator"].agg(_in_order).rename(name).reset_index()
-        for name, cells in (("ours", shown.dropna(subset="value")), ("printed", printed_cells))
+        for name, cells in (
+            ("ours", study_cells.dropna(subset="value")),
+            ("printed", printed_cells),
+        )
     )
     joined = computed.merge(printed, on=column)
     equal = joined.loc[joined["ours"] == joined["printed"], column]
-    marks = shown[[*CELL, "bold", "underline"]].merge(equal, on=column)
+    marks = study_cells[[*CELL, "bold", "underline"]].merge(equal, on=column)
     return marks.astype({"bold": "boolean", "underline": "boolean"})
 
 

@@ -101,9 +101,9 @@ def measured_numbers(frames: Iterable[pd.DataFrame], names: Names) -> pd.DataFra
             for quantity, column in _CORRELATIONS.items():
                 parts.append(_rows(quantity, frame, frame["layer"].astype(str), frame[column]))
         elif "trained_on" in frame:
-            alone = frame[frame["recipe"] == "transfer"]
-            change = _change(labels["trained_on"], labels["checkpoint"]).loc[alone.index]
-            parts.append(_rows("transfer AUC", alone, change, alone["auc"]))
+            single = frame[frame["recipe"] == "transfer"]
+            change = _change(labels["trained_on"], labels["checkpoint"]).loc[single.index]
+            parts.append(_rows("transfer AUC", single, change, single["auc"]))
         elif "cosine" in frame:
             change = _change(labels["earlier"], labels["later"])
             parts.append(_rows("cosine of weights", frame, change, frame["cosine"]))

@@ -63,14 +63,14 @@ def compare(folder: Path) -> pd.DataFrame:
     drawn = from_table(artifacts.read_files(files, artifacts.REPLICATES))
     rows: list[tuple[str, float, float, float, bool]] = []
     for metric, key in METRICS.items():
-        of = drawn[key]
-        names = [name for _, name in of.samples]
-        ends = np.percentile(of.draws, [2.5, 97.5], axis=1).T
-        for name, value, (low, high) in zip(names, of.values, ends, strict=True):
+        measured = drawn[key]
+        names = [name for _, name in measured.samples]
+        ends = np.percentile(measured.draws, [2.5, 97.5], axis=1).T
+        for name, value, (low, high) in zip(names, measured.values, ends, strict=True):
             rows.append((f"{name}.{metric}", value, low, high, False))
-        pairs = compare_estimators(of, range(len(names)), key.metric)
+        pairs = compare_estimators(measured, range(len(names)), key.metric)
         for i, j in combinations(range(len(names)), 2):
-            first, second = (i, j) if of.values[i] >= of.values[j] else (j, i)
+            first, second = (i, j) if measured.values[i] >= measured.values[j] else (j, i)
             bounds = [
                 part[first, second] for part in (pairs.difference, pairs.lower, pairs.upper)
             ]
@@ -101,11 +101,11 @@ def summarise(runs: dict[str, pd.DataFrame]) -> str:
 
 def write(runs: dict[str, pd.DataFrame], file: str) -> None:
     """Write all runs, and the least and the greatest value of each name."""
-    named = {name: table.set_index("name") for name, table in runs.items()}
-    values = pd.concat([table["value"] for table in named.values()]).groupby(
+    by_run = {name: table.set_index("name") for name, table in runs.items()}
+    values = pd.concat([table["value"] for table in by_run.values()]).groupby(
         level=0, sort=False
     )
-    tables = named | {end: values.agg(end).to_frame() for end in ("min", "max")}
+    tables = by_run | {end: values.agg(end).to_frame() for end in ("min", "max")}
     parts = [table.set_axis(f"{run}." + table.index) for run, table in tables.items()]
     whole = pd.concat(parts)
     columns = ["value", "low", "high"]
@@ -117,15 +117,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("studies", nargs="*", help="sub-folders with other pre-trainings")
-    given = parser.parse_args()
-    names = given.studies or [f"{p}-{n}" for n, p in product(THREADS, PROCESSORS)]
+    args = parser.parse_args()
+    names = args.studies or [f"{p}-{n}" for n, p in product(THREADS, PROCESSORS)]
     runs = {}
     for name in names:
-        if not given.studies:
+        if not args.studies:
             processor, _, threads = name.rpartition("-")
-            run(given.folder / name, processor, int(threads))
-        runs[name] = compare(given.folder / name)
-    write(runs, "pretrainings.csv" if given.studies else "processors.csv")
+            run(args.folder / name, processor, int(threads))
+        runs[name] = compare(args.folder / name)
+    write(runs, "pretrainings.csv" if args.studies else "processors.csv")
     print(summarise(runs))
 
 

@@ -163,9 +163,9 @@ def measure(update: PublishedUpdate, *, n_replicates: int = N_REPLICATES) -> Mea
     )
     [data] = compared.aligned.values()
     bootstrap = Bootstrap(data.answers, compared.settings)
-    found = sample_knowledge(data.rated(), bootstrap)
-    found |= bootstrap.apply(["change_auc"], data.rated())
-    samples = {name: next(iter(of.values())) for name, of in found.items()}
+    by_name = sample_knowledge(data.rated(), bootstrap)
+    by_name |= bootstrap.apply(["change_auc"], data.rated())
+    samples = {name: next(iter(members.values())) for name, members in by_name.items()}
     first, second = (
         rows[rows["checkpoint"] == version].set_index("question_id")
         for version in update.versions
@@ -224,14 +224,14 @@ def of_unrelated_models(answers: pd.DataFrame) -> dict[str, float]:
         sets = contrast_sets(correct.astype(np.int8), pair, EvaluationSettings(min_contrast=1))
         if not sets or not sets[0].has_both_directions:
             continue
-        [run] = (of := rate(sets[0], [confidence])).runs
+        [run] = (rated := rate(sets[0], [confidence])).runs
         pooled = (
-            [of.pair.rows.gained, of.pair.rows.stayed_wrong],
-            [of.pair.rows.stayed_right, of.pair.rows.lost],
+            [rated.pair.rows.gained, rated.pair.rows.stayed_wrong],
+            [rated.pair.rows.stayed_right, rated.pair.rows.lost],
         )
         moved = change_of_ranks(*run.ends)
         gained, lost = (auc_of(moved[a], moved[b]) for a, b in pooled)
-        n_gained = of.pair.counts.gained
+        n_gained = rated.pair.counts.gained
         area = auc_of(run.change[:n_gained], run.change[n_gained:])
         rows.append((area, (gained + lost) / 2, gained, lost))
     names = ("change_auc", "moved", "moved_gained", "moved_lost")
@@ -252,9 +252,11 @@ def by_flips_alone(measured: Sequence[Measured]) -> float:
     shares = [
         min(
             1.0,
-            ASKED_AGAIN * of.values["questions"] / (of.values["gained"] + of.values["lost"]),
+            ASKED_AGAIN
+            * update.values["questions"]
+            / (update.values["gained"] + update.values["lost"]),
         )
-        for of in measured
+        for update in measured
     ]
     return 0.5 + (FLIPS_ALONE - 0.5) * float(np.mean(shares))
 
@@ -288,11 +290,11 @@ def tabulate(
     measured = {label: measure(update) for label, update in tqdm(by_label.items(), "updates")}
     rows: list[tuple[str, float, float, float]] = []
     for update in [*updates, *tuned]:
-        n_updates, of = 1 if update in tuned else len(updates), measured[update.label]
-        for name, value in of.values.items():
-            ends = of.bounds(name, n_updates)[1:] if name in STATISTICS else (np.nan, np.nan)
+        n_updates, row = 1 if update in tuned else len(updates), measured[update.label]
+        for name, value in row.values.items():
+            ends = row.bounds(name, n_updates)[1:] if name in STATISTICS else (np.nan, np.nan)
             rows.append((f"{slug(update.label)}.{name}", value, *ends))
-        bounds = {name: of.bounds(name, n_updates) for name in STATISTICS}
+        bounds = {name: row.bounds(name, n_updates) for name in STATISTICS}
         word = word_of(bounds, SAMPLES).word
         rows.append((f"{slug(update.label)}.word: {word}", 1, np.nan, np.nan))
     for title, family in (("mean", updates), ("mean_of_lines", whole_lines)):
@@ -305,7 +307,7 @@ def tabulate(
             rows.append((f"{title}.{name}", *mean))
     flips = by_flips_alone([measured[update.label] for update in updates])
     rows += [("flips_alone.change_auc", flips, np.nan, np.nan)]
-    rows += [(f"unrelated.{name}", of, np.nan, np.nan) for name, of in unrelated.items()]
+    rows += [(f"unrelated.{name}", row, np.nan, np.nan) for name, row in unrelated.items()]
     table = pd.DataFrame(rows, columns=["name", "value", "low", "high"])
     return table.dropna(subset="value")
 
@@ -356,10 +358,12 @@ def change_table(results: ResultsOfUpdates, names: Sequence[str]) -> list[str]:
         accuracy = " → ".join(number(results(label, f"{end}.accuracy"), 3) for end in ENDS)
         counts = ", ".join(f"{results(label, name):,.0f}" for name in ("gained", "lost"))
         tests = " | ".join(
-            ", ".join(results.printed(label, name) for name in of)
-            for of in (knowledge.KNEW, ("moved",), knowledge.KNOWS)
+            ", ".join(results.printed(label, name) for name in group)
+            for group in (knowledge.KNEW, ("moved",), knowledge.KNOWS)
         )
-        moved = ", ".join(number(results(label, f"moved_{of}"), 2) for of in ("gained", "lost"))
+        moved = ", ".join(
+            number(results(label, f"moved_{group}"), 2) for group in ("gained", "lost")
+        )
         area, word = results.printed(label, "change_auc"), results.word(label)
         lines.append(
             f"| {label} | {accuracy} | {counts} | {tests} | {moved} | {area} | {word} |"
@@ -427,8 +431,8 @@ def draw(table: pd.DataFrame, file: Path) -> None:
             colour = "#00796b" if low > 0.5 else "0.45"
             axes.plot([low, high], [y, y], color=colour, linewidth=2)
             axes.plot(value, y, "o" if label else "D", color=colour, markersize=7)
-            for of, marker in (("gained", "^"), ("lost", "v")) if name == "moved" else ():
-                end = results(key, f"moved_{of}")
+            for kind, marker in (("gained", "^"), ("lost", "v")) if name == "moved" else ():
+                end = results(key, f"moved_{kind}")
                 axes.plot(end, y, marker, color="w", markeredgecolor="0.2", markersize=5)
         axes.set(title=title, xlim=(0.2, 1))
         axes.title.set_fontsize(10)
@@ -445,14 +449,16 @@ def draw(table: pd.DataFrame, file: Path) -> None:
 
 def main() -> None:
     """Read the files, and write the results, the tables and the picture."""
-    path, *others = map(Path, sys.argv[1:])
-    answers, (tuned, triple) = read_answers(path), map(pd.read_csv, others)
+    path, *further = map(Path, sys.argv[1:])
+    answers, (tuned, triple) = read_answers(path), map(pd.read_csv, further)
     earlier, later = tuned["checkpoint"].unique()
     of_triple = [
         PublishedUpdate(label, versions, triple[triple["checkpoint"].isin(versions)])
         for label, versions in TRIPLE.items()
     ]
-    ends = {line: dict(list(named.items())[:: len(named) - 1]) for line, named in LINES.items()}
+    ends = {
+        line: dict(list(models.items())[:: len(models) - 1]) for line, models in LINES.items()
+    }
     table = tabulate(
         find_updates(answers, LINES),
         find_updates(answers, ends),

@@ -318,14 +318,14 @@ def find_excluded(dataset: Dataset, models: Sequence[Estimates]) -> dict[str, Fl
     """
     excluded = {}
     for split, (begin, end) in dataset.splits.items():
-        left_out, skipped, asked = np.zeros((3, end - begin), bool)
+        left_out, skipped, answered = np.zeros((3, end - begin), bool)
         for estimates in models:
             left_out |= estimates.left_out[split]
             for (_, answered_split), answers in estimates.answers.items():
                 if answered_split == split:
                     skipped |= answers.skipped
-                    asked |= ~answers.skipped & (answers.label != UNKNOWN)
-        excluded[split] = left_out | (skipped & ~asked)
+                    answered |= ~answers.skipped & (answers.label != UNKNOWN)
+        excluded[split] = left_out | (skipped & ~answered)
     return excluded
 
 
@@ -416,13 +416,13 @@ def predictions(
     runs = _confidences(estimates, excluded, posthoc)
     tables = []
     for run, confidence in sorted(runs.items()):
-        if not all(c in confidence and asked.any() for c, asked in answered.items()):
+        if not all(c in confidence and mask.any() for c, mask in answered.items()):
             continue
-        if any(np.isnan(confidence[c][asked]).any() for c, asked in answered.items()):
+        if any(np.isnan(confidence[c][mask]).any() for c, mask in answered.items()):
             continue
-        for checkpoint, asked in answered.items():
-            rows = _rows(estimates.dataset, run, confidence[checkpoint], asked)
-            correct = labels[checkpoint][asked] == 1
+        for checkpoint, mask in answered.items():
+            rows = _rows(estimates.dataset, run, confidence[checkpoint], mask)
+            correct = labels[checkpoint][mask] == 1
             rows = rows.assign(checkpoint=checkpoint, estimator=run.estimator, correct=correct)
             tables.append(PREDICTIONS.fill(rows)[PREDICTIONS.schema.names])
     return pd.concat(tables, ignore_index=True) if tables else artifacts.empty(PREDICTIONS)
@@ -432,18 +432,18 @@ def transfer_scores(
     checkpoint: str, estimates: Estimates, excluded: Mapping[str, Flags]
 ) -> pd.DataFrame:
     """Return the table SCORES of `checkpoint`: its column of both transfer matrices."""
-    asked = (estimates.answers[checkpoint, "test"].label > 0) & ~excluded["test"]
+    mask = (estimates.answers[checkpoint, "test"].label > 0) & ~excluded["test"]
     tables = []
     for (run, _), confidence in estimates.confidences.items():
         if run.estimator in TRANSFERS and checkpoint in confidence:
-            rows = _rows(estimates.dataset, run, confidence[checkpoint], asked)
+            rows = _rows(estimates.dataset, run, confidence[checkpoint], mask)
             rows = rows.assign(answers_of=checkpoint, recipe=run.estimator)
             tables.append(rows.assign(trained_on=run.trained_on)[SCORES.schema.names])
     return pd.concat(tables, ignore_index=True) if tables else artifacts.empty(SCORES)
 
 
-def _rows(dataset: Dataset, run: Run, confidence: Floats, asked: Flags) -> pd.DataFrame:
-    """Return a run's confidences in the answers to the test questions that were `asked`."""
+def _rows(dataset: Dataset, run: Run, confidence: Floats, mask: Flags) -> pd.DataFrame:
+    """Return a run's confidences in the answers to the test questions that were `mask`."""
     ids = np.array([question_id(dataset.name, i) for i in range(*dataset.test)], object)
-    rows = pd.DataFrame({"question_id": ids[asked], "confidence": confidence[asked]})
+    rows = pd.DataFrame({"question_id": ids[mask], "confidence": confidence[mask]})
     return rows.assign(train_dataset=run.train_dataset, seed=run.seed)

@@ -41,33 +41,35 @@ def settings_compared(config: Config, project: Path) -> str:
         return f"study.predictions: {study['predictions']}"
     used = {kind: {name: config[kind][name] for name in study[kind]} for kind in CATALOGUES}
     same = {kind: {name: paper[kind].get(name) for name in study[kind]} for kind in CATALOGUES}
-    found = dict(_differences({**config, **used}, {**paper, **same}, project))
+    values = dict(_differences({**config, **used}, {**paper, **same}, project))
     if study["source"] == "release":
-        found = {k: v for k, v in found.items() if k.partition(".")[0] not in BY_THE_AUTHORS}
-    texts = [f"{k}: {found[k]}" for k in sorted(found, key=lambda k: k != "study.limit")]
-    is_other = any(not WITHOUT_NUMBERS.fullmatch(key) for key in found)
+        values = {k: v for k, v in values.items() if k.partition(".")[0] not in BY_THE_AUTHORS}
+    texts = [f"{k}: {values[k]}" for k in sorted(values, key=lambda k: k != "study.limit")]
+    is_other = any(not WITHOUT_NUMBERS.fullmatch(key) for key in values)
     return "; ".join([NOT_THE_PAPERS] * is_other + texts) or "the paper's"
 
 
 def _differences(
-    ours: Any,  # noqa: ANN401
+    our_values: Any,  # noqa: ANN401
     paper: Any,  # noqa: ANN401
     project: Path,
     *path: str,
 ) -> Iterator[tuple[str, str]]:
     """Yield the key and the study's value of each setting that differs."""
-    if isinstance(ours, Mapping) and isinstance(paper, Mapping):
-        for key in dict.fromkeys([*ours, *paper]):
-            yield from _differences(ours.get(key), paper.get(key), project, *path, str(key))
-    elif isinstance(ours, str) and (path[0] == "prompts" or path[-1] == "categories"):
-        file = next((p for p in (Path(ours), project / ours) if p.exists()), None)
+    if isinstance(our_values, Mapping) and isinstance(paper, Mapping):
+        for key in dict.fromkeys([*our_values, *paper]):
+            yield from _differences(
+                our_values.get(key), paper.get(key), project, *path, str(key)
+            )
+    elif isinstance(our_values, str) and (path[0] == "prompts" or path[-1] == "categories"):
+        file = next((p for p in (Path(our_values), project / our_values) if p.exists()), None)
         content = sha256(file)[:12] if file else "no such file"
         if content != sha256(project / str(paper))[:12]:
-            yield ".".join(path), f"{ours} ({content})"
+            yield ".".join(path), f"{our_values} ({content})"
     elif paper is None and path[0] in CATALOGUES and len(path) == 2:
         yield ".".join(path), "not in the paper's config"
-    elif ours != paper:
-        yield ".".join(path), json.dumps(ours)
+    elif our_values != paper:
+        yield ".".join(path), json.dumps(our_values)
 
 
 def shares_cells(labels: Mapping[str, Mapping[str, str]], printed: Path) -> bool:

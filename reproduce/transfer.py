@@ -59,10 +59,10 @@ def headroom(replicates: Replicates, *, dataset: str, verifier: str, oracle: str
     Its interval is over the paper's replicates, which keep the numbers of gained and lost
     questions, as in the released code.
     """
-    of = replicates[MetricKey("odds", "contrast", "auc")]
-    members = list(of.samples)
+    metric = replicates[MetricKey("odds", "contrast", "auc")]
+    members = list(metric.samples)
     better, worse = (members.index((dataset, name)) for name in (oracle, verifier))
-    observed, drawn = of.values, of.stratified
+    observed, drawn = metric.values, metric.stratified
     low, high = np.quantile(drawn[better] - drawn[worse], [0.025, 0.975])
     return Bounds(float(observed[better] - observed[worse]), float(low), float(high))
 
@@ -76,8 +76,8 @@ def error_rate(answers: pd.DataFrame, question_ids: Collection[str]) -> tuple[fl
     >>> error_rate(answers, ["a", "b", "c"])
     (0.5, 2)
     """
-    asked = answers.loc[answers["question_id"].isin(question_ids), "correct"]
-    return 1 - float(asked.mean()) if len(asked) else float("nan"), len(asked)
+    correct = answers.loc[answers["question_id"].isin(question_ids), "correct"]
+    return 1 - float(correct.mean()) if len(correct) else float("nan"), len(correct)
 
 
 def variance_table(question_ids: Sequence[str], variances: NDArray[np.float64]) -> pd.DataFrame:

@@ -356,23 +356,23 @@ def align_states(
 
     def join(arranged: Mapping[str, AnswerArrays]) -> AnswerArrays:
         places = [(m, arranged[m], arranged[m].checkpoints.index(c)) for m, c in states]
-        asked = [of.questions[of.correct[k] != ABSENT] for _, of, k in places]
-        questions = np.unique(np.concatenate(asked))
+        parts = [side.questions[side.correct[k] != ABSENT] for _, side, k in places]
+        questions = np.unique(np.concatenate(parts))
         correct = np.full((len(states), len(questions)), ABSENT, np.int8)
-        every = sorted({series for _, of, _ in places for series in of.confidence})
-        confidence = {series: np.full(correct.shape, np.nan) for series in every}
+        series_of_all = sorted({series for _, side, _ in places for series in side.confidence})
+        confidence = {series: np.full(correct.shape, np.nan) for series in series_of_all}
         groups = np.full(len(questions), "", object)
-        for row, (model, of, k) in enumerate(places):
-            present = np.flatnonzero(of.correct[k] != ABSENT)
-            place = np.searchsorted(questions, of.questions[present])
-            correct[row, place] = of.correct[k, present]
+        for row, (model, side, k) in enumerate(places):
+            present = np.flatnonzero(side.correct[k] != ABSENT)
+            place = np.searchsorted(questions, side.questions[present])
+            correct[row, place] = side.correct[k, present]
             for series, run in confidence.items():
-                if series not in of.confidence:
+                if series not in side.confidence:
                     raise lacks_checkpoint(series, names[row], names)
-                run[row, place] = of.confidence[series][k, present]
-            if (named := subjects[model].group_names) is not None:
+                run[row, place] = side.confidence[series][k, present]
+            if (names_of := subjects[model].group_names) is not None:
                 ids = pd.Index(subjects[model].answers.questions)
-                groups[place] = named[ids.get_indexer(pd.Index(of.questions[present]))]
+                groups[place] = names_of[ids.get_indexer(pd.Index(side.questions[present]))]
         tied = {series: join_ties(run) for series, run in confidence.items()}
         numbers = number_groups(groups.tolist())
         return AnswerArrays(tuple(names), questions, correct, tied, numbers)
@@ -428,16 +428,16 @@ def list_sets(
     }
     rows = []
     for pair in sets:
-        chosen = ids[pair.questions]
+        changed = ids[pair.questions]
         earlier, later = checkpoints[pair.earlier], checkpoints[pair.later]
         columns = {
             "earlier": earlier,
             "later": later,
-            "question_id": chosen,
+            "question_id": changed,
             "improvement": pair.improvement,
             "kept": pair.kept,
-            "earlier_answer": texts[earlier].reindex(chosen).to_numpy(),
-            "later_answer": texts[later].reindex(chosen).to_numpy(),
+            "earlier_answer": texts[earlier].reindex(changed).to_numpy(),
+            "later_answer": texts[later].reindex(changed).to_numpy(),
         }
         rows.append(pd.DataFrame(columns))
     filled = [table for table in rows if len(table)]

@@ -216,30 +216,30 @@ def make_claims(
     metrics = statistics_of_change()
     usual = {name: replicates[MetricKey("odds", "contrast", name)].samples for name in metrics}
     members = list(usual[metrics[0]])
-    asked: list[AskedEstimator] = []
+    cases: list[AskedEstimator] = []
     for member in members:
         samples = {name: usual[name][member] for name in metrics}
         of_usual = gained, lost, None, None, 0
-        asked.append(AskedEstimator(member, ONE_ASK, samples, basis, of_usual, repeats))
+        cases.append(AskedEstimator(member, ONE_ASK, samples, basis, of_usual, repeats))
         if data.crossed and crossed and member in crossed.samples[metrics[0]]:
             samples = {name: crossed.samples[name][member] for name in metrics}
             roles = zip(crossed.gained, crossed.lost, strict=True)
             of_roles = (*(n for role in roles for n in role), crossed.n_left_out)
             has_second_ask = crossed.asks[1] <= Ask.MOST
             given_twice = compare_asks(data.crossed, member) if has_second_ask else repeats
-            asked.append(
+            cases.append(
                 AskedEstimator(member, CROSS, samples, basis_of(crossed), of_roles, given_twice)
             )
-    if any(row.repeats.is_copied for row in asked):
-        asked = [row._replace(basis=COPIES) if row.asks == CROSS else row for row in asked]
-    decisive = {row.member: row for row in asked}  # the last one, crossed if there are two asks
+    if any(row.repeats.is_copied for row in cases):
+        cases = [row._replace(basis=COPIES) if row.asks == CROSS else row for row in cases]
+    decisive = {row.member: row for row in cases}  # the last one, crossed if there are two asks
     known_by_asks = {
         asks: _measure_knowledge(data, settings, asks, len(members))
         for asks in dict.fromkeys(row.asks for row in decisive.values())
     }
     rows: list[list[object]] = []
     placebos: list[list[object]] = []
-    for row in asked:
+    for row in cases:
         samples, word = row.samples, Word("")
         chance: Mapping[str, float] = {}
         if row is decisive[row.member]:

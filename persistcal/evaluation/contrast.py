@@ -95,9 +95,9 @@ class ContrastSet:
         self.counts = Counts(gained + lost, gained, lost)
         self.has_both_directions = bool(gained and lost)
 
-    def among(self, chosen: Mask) -> "ContrastSet":
-        """Return the contrast set of `chosen` questions, a mask of all."""
-        return replace(self, kinds=[rows[chosen[rows]] for rows in self.kinds])
+    def among(self, mask: Mask) -> "ContrastSet":
+        """Return the contrast set of `mask` questions, a mask of all."""
+        return replace(self, kinds=[rows[mask[rows]] for rows in self.kinds])
 
 
 def choose_pairs(pairs: Pairs, checkpoints: Sequence[str]) -> list[tuple[int, int]]:
@@ -130,14 +130,14 @@ def choose_pairs(pairs: Pairs, checkpoints: Sequence[str]) -> list[tuple[int, in
             "pairs of checkpoints."
         )
     position = {name: number for number, name in enumerate(checkpoints)}
-    chosen = [(position[a], position[b]) for a, b in pairs if a in position and b in position]
-    for earlier, later in chosen:
+    places = [(position[a], position[b]) for a, b in pairs if a in position and b in position]
+    for earlier, later in places:
         if earlier >= later:
             raise ValueError(
                 f"pairs lists ({checkpoints[earlier]}, {checkpoints[later]}): name two "
                 f"checkpoints, the earlier one first, in the order {', '.join(checkpoints)}."
             )
-    return sorted(set(chosen))
+    return sorted(set(places))
 
 
 def contrast_sets(
@@ -157,9 +157,7 @@ def contrast_sets(
     sets = []
     for earlier, later in choose_pairs(settings.pairs, checkpoints):
         first, second = correct[earlier], correct[later]
-        kinds = [
-            np.flatnonzero((first == before) & (second == after)) for before, after in CORRECT
-        ]
+        kinds = [np.flatnonzero((first == a) & (second == b)) for a, b in CORRECT]
         kept = len(kinds[0]) + len(kinds[1]) >= settings.min_contrast
         sets.append(ContrastSet(earlier, later, kinds, kept))
     return sets
@@ -178,8 +176,8 @@ def read_sets(
         earlier, later = (answers.checkpoints.index(row[end]) for end in ("earlier", "later"))
         kinds = []
         for kind, labels in zip(FourRows._fields, CORRECT, strict=True):
-            found = index.get_indexer(pd.Index(row[kind], dtype=object))
-            rows = found[found >= 0]
+            places = index.get_indexer(pd.Index(row[kind], dtype=object))
+            rows = places[places >= 0]
             correct = answers.correct[[[earlier], [later]], rows]
             is_rated = (correct != ABSENT).all(axis=0)
             kinds.append(rows[is_rated])
@@ -290,7 +288,7 @@ def condition_by_odds(earlier: Array, later: Array) -> Conditioned:
 
 
 def condition_by_fit(
-    earlier: Array, later: Array, improvement: Mask, known: Mask | None = None
+    earlier: Array, later: Array, improvement: Mask, mask: Mask | None = None
 ) -> Conditioned:
     r"""Condition by a Bradley–Terry model fitted to the same questions.
 
@@ -299,7 +297,7 @@ def condition_by_fit(
     `h` is non-decreasing, antisymmetric about 0.5 and piecewise linear, with knots at 0.5 and
     at the k/31 quantiles (k = 1…30) of max(p, 1 − p) over the 2 N confidences; knots closer
     than 1e-7 are merged, and the last slope continues to 1. It minimises the negative
-    log-likelihood, which is convex, over the increments between knots. With `known`, only the
+    log-likelihood, which is convex, over the increments between knots. With `mask`, only the
     questions in this mask determine `h`.
 
     The fit uses the labels on which the result is evaluated, so the metrics are optimistic. If
@@ -308,19 +306,19 @@ def condition_by_fit(
     """
     from scipy.optimize import minimize  # half a second
 
-    if known is None:
-        known = np.ones(len(earlier), bool)
+    if mask is None:
+        mask = np.ones(len(earlier), bool)
     first, second = (np.clip(p, CLAMP, 1 - CLAMP) for p in (earlier, later))
-    knots = _knots(np.concatenate([first[known], second[known]]))
+    knots = _knots(np.concatenate([first[mask], second[mask]]))
     difference = _features(first, knots) - _features(second, knots)
-    signed = (np.where(improvement, -1.0, 1.0)[:, None] * difference)[known]
+    signed = (np.where(improvement, -1.0, 1.0)[:, None] * difference)[mask]
 
     def loss(increments: Array) -> tuple[float, Array]:
         margin = signed @ increments
         return np.logaddexp(0, -margin).mean(), -(expit(-margin) @ signed) / len(margin)
 
     n_increments = difference.shape[1]
-    if n_increments == 0 or not known.any():
+    if n_increments == 0 or not mask.any():
         return Conditioned(np.full(len(first), 0.5), np.full(len(first), 0.5))
     increments = minimize(
         loss,

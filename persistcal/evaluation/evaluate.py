@@ -38,7 +38,7 @@ def metrics_under(
     data: Aligned,
     conditionings: Sequence[Conditioning],
     *,
-    chosen: Collection[str] = METRICS,
+    metrics: Collection[str] = METRICS,
 ) -> dict[MetricKey, Array]:
     """Compute the metrics of every run under every column of multiplicities.
 
@@ -50,10 +50,10 @@ def metrics_under(
     """
     pooled = pool(counts_of, data.parts)
     shape = (len(data.on_full), pooled.shape[1])
-    full_values = compute("full", data.on_full, pooled, chosen=chosen)
+    full_values = compute("full", data.on_full, pooled, chosen=metrics)
     del pooled
     values = {MetricKey("odds", "full", name): value for name, value in full_values.items()}
-    on_contrast = [name for name in names("contrast") if name in chosen]
+    on_contrast = [name for name in names("contrast") if name in metrics]
     among = {metric: defining(metric, data.kept) for metric in on_contrast}
     for conditioning in conditionings:
         for metric, defined in among.items():
@@ -65,7 +65,7 @@ def metrics_under(
         for conditioning in conditionings:
             needed = [
                 metric
-                for metric in chosen
+                for metric in metrics
                 if METRICS[metric].conditioned or metric not in pair_values
             ]
             runs = data.rated(conditioning)[number].runs
@@ -185,16 +185,16 @@ def warn_of_undefined(
     names = [
         f"{answers.checkpoints[s.earlier]} and {answers.checkpoints[s.later]}" for s in sets
     ]
-    named = list(zip(names, sets, strict=True))
+    pairs = list(zip(names, sets, strict=True))
     if not any(pair.kept for pair in sets):
-        sizes = "; ".join(f"{name}: {len(pair.questions)}" for name, pair in named)
+        sizes = "; ".join(f"{name}: {len(pair.questions)}" for name, pair in pairs)
         log.warning(
             "No pair of checkpoints has a contrast set of at least %d questions (%s): every "
             "contrast metric is undefined and NaN.",
             settings.min_contrast,
             sizes or "there is only one checkpoint",
         )
-    for name, pair in named:
+    for name, pair in pairs:
         if pair.kept and not pair.has_both_directions:
             log.warning(
                 "All %d questions in the contrast set of %s are %s (first: %s): the balanced Δ "
@@ -247,7 +247,7 @@ def sweep_min_contrast(pairs: pd.DataFrame, *, chosen: int) -> pd.DataFrame:
     }
     for least, (series, group) in product(sizes, by_series.items()):
         if (large := group[0] >= least).any():
-            value, gained, lost, *ends = (of[large] for of in group[1:])
+            value, gained, lost, *ends = (column[large] for column in group[1:])
             defined = value[~np.isnan(value)]
             kept = ", ".join(f"{a}–{b}" for a, b in zip(*ends, strict=True))
             share = f"{len(defined)} of {len(value)}"

@@ -292,8 +292,8 @@ def _moves(
     change = np.round(later - earlier, DECIMALS)
     gained, lost = (ends[0] == 0) & (ends[1] == 1), (ends[0] == 1) & (ends[1] == 0)
     answered = (ends != ABSENT).all(axis=0)
-    every, n = change[:, answered].ravel(), len(runs)
-    falls = bool(every.mean() < 0)
+    changes, n = change[:, answered].ravel(), len(runs)
+    falls = bool(changes.mean() < 0)
     return {
         "n_runs": n,
         "gained_up": (change[:, gained] > 0).sum() / n,
@@ -301,7 +301,7 @@ def _moves(
         "equal": (change[:, gained | lost] == 0).sum() / n,
         "means": [values[:, answered].ravel().mean() for values in (earlier, later)],
         "falls": falls,
-        "share": float((every < 0 if falls else every > 0).mean()),
+        "share": float((changes < 0 if falls else changes > 0).mean()),
     }
 
 

@@ -86,21 +86,21 @@ def check_policy(policy: Mapping[str, Any]) -> dict[str, Limit]:
     if not policy:
         raise PolicyError(f"The policy is empty; give {_examples()}.")
     checked: dict[str, Limit] = {}
-    for key, given in policy.items():
+    for key, value in policy.items():
         if key not in KEYS:
             raise PolicyError(f"The gate has the key {key!r}; give {_examples()}.")
         if key == CONFIDENCE:
-            if given != words.FOLLOWED:
-                raise PolicyError(f"The gate has confidence={given}; give confidence=followed.")
-            checked[key] = given
+            if value != words.FOLLOWED:
+                raise PolicyError(f"The gate has confidence={value}; give confidence=followed.")
+            checked[key] = value
             continue
         try:
-            limit = float(given)
+            limit = float(value)
         except (TypeError, ValueError):
             limit = float("nan")
         low, high = (-1.0, 1.0) if key == ACCURACY else (0.0, 1.0)
         if not low <= limit < high or (key == THRESHOLD and not limit):
-            raise PolicyError(f"The gate has {key}={given}; give {_examples()}.")
+            raise PolicyError(f"The gate has {key}={value}; give {_examples()}.")
         checked[key] = limit
     return checked
 

@@ -119,7 +119,7 @@ def sample_knowledge(sets: Sequence[RatedSet], bootstrap: Bootstrap) -> dict[str
             for name in STATISTICS
         }
         values = {
-            name: np.array([of.value for of in runs]) for name, runs in influences.items()
+            name: np.array([part.value for part in runs]) for name, runs in influences.items()
         }
         by_pair: dict[tuple[int, int], list[list[int]]] = {}
         for (pair, _), counts in zip(sets, strata, strict=True):
@@ -183,14 +183,14 @@ def _replicate(
         rng = np.random.default_rng([bootstrap.settings.seed, 3, *key[:16]])
         pseudo = rng.standard_gamma(PSEUDO_AUC, (2 * len(STRATA), n_replicates)) - PSEUDO_AUC
         drawn[rows] = np.array([of_runs[row].pseudo for row in rows]) @ pseudo
-    every = np.arange(len(bootstrap.answers.groups))
+    positions = np.arange(len(bootstrap.answers.groups))
     if is_large:
         drawn += (centre + questions.sum(axis=1))[:, None]
-        drawn += bootstrap.linear((every, of) for of in questions)
-    at_once = min(AT_ONCE, len(blocks(n_replicates, 16 * len(every))[0]))
+        drawn += bootstrap.linear((positions, column) for column in questions)
+    at_once = min(AT_ONCE, len(blocks(n_replicates, 16 * len(positions))[0]))
     for start in () if is_large else range(0, n_replicates, at_once):
         block = range(start, min(start + at_once, n_replicates))
-        weights = bootstrap.weights(every, block)
+        weights = bootstrap.weights(positions, block)
         drawn[:, block.start : block.stop] += centre[:, None] + questions @ weights
     by_statistic = np.clip(drawn, 0, 1).reshape(-1, n_runs, n_replicates)
     return dict(zip(influences, by_statistic, strict=True))

@@ -42,10 +42,10 @@ def stratified_draws(
     nearby = window(parts, n_questions)
     largest = max(part.size for part in parts)
     n_answers = sum(part.size for part in data.parts)
-    each = 2 * nearby * np.min_scalar_type(n_questions).itemsize
-    each += n_questions + n_answers + 2 * largest + 2_000
+    n_bytes = 2 * nearby * np.min_scalar_type(n_questions).itemsize
+    n_bytes += n_questions + n_answers + 2 * largest + 2_000
     drawn: dict[MetricKey, Array] = {}
-    for block in blocks(settings.n_replicates, each):
+    for block in blocks(settings.n_replicates, n_bytes):
         sequences = draw_sequences(n_questions, block, seed=settings.seed, window=nearby)
         counts_of = partial(count_draws, sequences=sequences)
         for key, of_runs in metrics_under(counts_of, data, settings.conditionings).items():

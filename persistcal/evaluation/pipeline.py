@@ -60,8 +60,8 @@ def evaluate_estimators(
     """
     if not data.answers.confidence:
         return _no_result()
-    every = list(dict.fromkeys([*CONDITIONINGS, *settings.conditionings]))
-    metrics = evaluate(data, replace(settings, conditionings=every))
+    kinds = list(dict.fromkeys([*CONDITIONINGS, *settings.conditionings]))
+    metrics = evaluate(data, replace(settings, conditionings=kinds))
     step("metrics")
     replicates = replicate(data, settings, step)
     step(f"noise floors{UNFINISHED}")
@@ -117,8 +117,8 @@ def make_claims(
         if not data.answers.confidence:
             continue
         samples = from_table(drawn[model, dataset])
-        both = claims.make_claims(data, samples, settings[dataset], determinism=determinism)
-        made.append([table.assign(model=model, dataset=dataset) for table in both])
+        pair = claims.make_claims(data, samples, settings[dataset], determinism=determinism)
+        made.append([table.assign(model=model, dataset=dataset) for table in pair])
     kinds = artifacts.CLAIMS, artifacts.PLACEBOS
     tables = claims.Claims(
         *(_stack([tables[i] for tables in made], kind) for i, kind in enumerate(kinds))
@@ -215,12 +215,12 @@ def measure_changes(
     for dataset, models in by_dataset.items() if isinstance(settings.pairs, Mapping) else ():
         files = (members for data in models.values() for members in data.files)
         for member in dict.fromkeys(chain.from_iterable(files)):
-            chosen = {
+            parts = {
                 m: d.select_members([member])
                 for m, d in models.items()
                 if member in d.answers.rows
             }
-            table = metrics_of_changes(chosen, settings, controls=controls)
+            table = metrics_of_changes(parts, settings, controls=controls)
             tables.append(table.assign(dataset=dataset))
     return _stack(tables, artifacts.CHANGES)
 

@@ -265,14 +265,14 @@ def knowledge_power(guess: "Guess", auc: float, *, followed: bool = False) -> fl
     def score(*pairs: tuple[Array, Array]) -> Array:
         """Return by how many errors a mean of AUCs of two strata each passes."""
 
-        def error(at: ArrayLike, pseudo: float) -> Array:
+        def error(area: ArrayLike, pseudo: float) -> Array:
             """Return the standard error at an AUC: of the mean, or for an interval."""
-            chance, among = np.asarray(at), _above_both(at)
+            chance, among = np.asarray(area), _above_both(area)
             variance = np.zeros(N_SLOW)
             for a, b in pairs:
-                own = chance * (1 - chance) + (a + b - 2) * (among - chance**2)
+                inner = chance * (1 - chance) + (a + b - 2) * (among - chance**2)
                 edges = pseudo * (chance**2 + (1 - chance) ** 2) * (a**-2 + b**-2)
-                variance = variance + own / (a * b) + edges
+                variance = variance + inner / (a * b) + edges
             return np.asarray(np.sqrt(variance) / len(pairs))
 
         # the interval that just passes belongs to a lower AUC, so it is wider
@@ -282,12 +282,12 @@ def knowledge_power(guess: "Guess", auc: float, *, followed: bool = False) -> fl
         shrunk = np.mean([a * b / ((a + extra) * (b + extra)) for a, b in pairs], axis=0)
         return np.asarray((shrunk * (auc - 0.5) - (lower - 0.5)) / error(auc, 0.0))
 
-    alone = norm.cdf(score((gained, wrong), (lost, right)))
+    power = norm.cdf(score((gained, wrong), (lost, right)))
     if followed:
         changed = score((gained, lost))
         both = _normal_pair(-6 / np.pi * np.arcsin(0.25)).cdf(np.stack([changed] * 2, axis=-1))
-        alone = alone**3 * both
-    return float(np.mean(enough * alone))
+        power = power**3 * both
+    return float(np.mean(enough * power))
 
 
 def knowledge_difference(guess: "Guess", *, followed: bool = False) -> float:
@@ -420,12 +420,12 @@ def findable(guess: Guess, difference: float | None = None) -> list[Findable]:
 def check_share(name: str, value: float) -> None:
     """Refuse a number that is not between 0 and 1."""
     if not isinstance(value, Real) or not 0 < value < 1:
-        shown = f"{value:g}" if isinstance(value, Real) else repr(value)
-        raise ValueError(f"{name} is {shown}; give a number between 0 and 1")
+        text = f"{value:g}" if isinstance(value, Real) else repr(value)
+        raise ValueError(f"{name} is {text}; give a number between 0 and 1")
 
 
 def check_count(name: str, value: float, least: int = 1, most: int = MOST_QUESTIONS) -> None:
     """Refuse a number that cannot be a count."""
     if not isinstance(value, Real) or not (least <= value <= most and value == value // 1):
-        shown = f"{value:,}" if isinstance(value, Real) else repr(value)
-        raise ValueError(f"{name} is {shown}; give a whole number from {least} to {most:,}")
+        text = f"{value:,}" if isinstance(value, Real) else repr(value)
+        raise ValueError(f"{name} is {text}; give a whole number from {least} to {most:,}")

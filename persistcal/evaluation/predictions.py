@@ -169,9 +169,9 @@ def asks_that_repeat(predictions: pd.DataFrame) -> list[int]:
     made = []
     for ask in sorted(predictions["ask"].unique()):
         if Ask.WHOLE < ask <= Ask.MOST:
-            again = predictions[predictions["ask"] == ask]
-            is_part = len(again[ANSWER].drop_duplicates()) < n_answers
-            if is_part or not differing_checkpoints(usual, again):
+            rows = predictions[predictions["ask"] == ask]
+            is_part = len(rows[ANSWER].drop_duplicates()) < n_answers
+            if is_part or not differing_checkpoints(usual, rows):
                 made.append(int(ask))
     return made
 
@@ -182,13 +182,13 @@ def differing_checkpoints(first: pd.DataFrame, second: pd.DataFrame) -> list[str
     content = [*key, "confidence", "correct"]
     made = []
     for checkpoint in dict.fromkeys(first["checkpoint"].astype(str)):
-        one, other = (
+        first_part, second_part = (
             part.loc[part["checkpoint"].astype(str) == checkpoint, content]
             .astype(dict.fromkeys(key, str))
             .sort_values(key, ignore_index=True)
             for part in (first, second)
         )
-        if not one.equals(other):
+        if not first_part.equals(second_part):
             made.append(checkpoint)
     return made
 
@@ -197,8 +197,8 @@ def count_flips(predictions: pd.DataFrame, asks: Sequence[int]) -> tuple[int, in
     """Return how many answers were given again in some asks, and how many changed the label."""
     labels = predictions.drop_duplicates([*ANSWER, "ask"]).set_index(ANSWER)
     usual = labels.loc[labels["ask"] == Ask.WHOLE, "correct"]
-    again = labels.loc[labels["ask"].isin(asks), "correct"]
-    return len(again), int((again != usual.reindex(again.index)).sum())
+    repeats = labels.loc[labels["ask"].isin(asks), "correct"]
+    return len(repeats), int((repeats != usual.reindex(repeats.index)).sum())
 
 
 class PredictionsError(ValueError):
@@ -376,9 +376,9 @@ def _group_numbers(
     if "group" not in predictions or not predictions["group"].ne("").any():
         return np.arange(n_questions)
     names = np.full(n_questions, "", object)
-    given = predictions["group"].to_numpy(object)
-    names[question] = given
-    if (clash := names[question] != given).any():
+    group = predictions["group"].to_numpy(object)
+    names[question] = group
+    if (clash := names[question] != group).any():
         row = predictions[clash].iloc[0]
         raise PredictionsError(
             f"question {row['question_id']!r} has the groups {row['group']!r} and "

@@ -126,11 +126,11 @@ def clustered_reach(values: ArrayLike, groups: ArrayLike, level: float) -> float
     >>> round(clustered_reach([1, 1, 0, 0], [0, 0, 1, 1], 0.5), 3)
     0.5
     """
-    of = np.asarray(values, float)
+    numbers = np.asarray(values, float)
     _, group = np.unique(groups, return_inverse=True)
-    sums = np.bincount(group, of - of.mean())
+    sums = np.bincount(group, numbers - numbers.mean())
     freedom = max(1, len(sums) - 1)
-    error = np.sqrt((sums**2).sum() * len(sums) / freedom) / len(of)
+    error = np.sqrt((sums**2).sum() * len(sums) / freedom) / len(numbers)
     return float(error * stdtrit(freedom, (1 + level) / 2))
 
 
@@ -235,5 +235,5 @@ def hypergeometric_cdf(k: int, n_all: int, n_marked: int, n_drawn: int) -> float
 
 
 def _log_choose(n: int, k: ArrayLike) -> NDArray[np.float64]:
-    chosen = np.asarray(k, float)
-    return np.asarray(-np.log1p(n) - betaln(n - chosen + 1, chosen + 1))
+    taken = np.asarray(k, float)
+    return np.asarray(-np.log1p(n) - betaln(n - taken + 1, taken + 1))

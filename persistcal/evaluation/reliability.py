@@ -97,16 +97,16 @@ def reliability(runs: Sequence[Array], correct: Array, *, counts: NDArray[Any]) 
     smece = float(np.mean([smooth_ece(run, correct) for run in runs]))
     k = int(np.clip(np.ceil(smece * N_BANDWIDTHS), COARSEST, N_BANDWIDTHS))
     points = mesh(k)
-    chosen = np.linspace(0, len(points) - 1, N_POINTS).round().astype(int)
-    read = smoothing_at(points[chosen], k)
+    rows = np.linspace(0, len(points) - 1, N_POINTS).round().astype(int)
+    read = smoothing_at(points[rows], k)
 
     blocks: list[NDArray[Any]] = [np.ones((len(correct), 1))]
     blocks += [counts[:, i : i + COLUMNS] for i in range(0, counts.shape[1], COLUMNS)]
 
     def smooth(answers: Mask) -> Array:
         """Count some of the answers near each point under each column, over runs."""
-        chosen = np.flatnonzero(answers)
-        orders = [chosen[np.argsort(run[chosen], kind="stable")] for run in runs]
+        rows = np.flatnonzero(answers)
+        orders = [rows[np.argsort(run[rows], kind="stable")] for run in runs]
         columns = [
             [place_columns(run[order], block[order], n_grid_points(k)) for block in blocks]
             for run, order in zip(runs, orders, strict=True)
@@ -122,7 +122,7 @@ def reliability(runs: Sequence[Array], correct: Array, *, counts: NDArray[Any]) 
     band[:, reached] = np.nanquantile(shares[reached, 1:], [0.025, 0.975], axis=1)
     height = N_BANDWIDTHS / k / np.sqrt(2 * np.pi)
     support = mass[:, 0] / height / len(runs)
-    return Reliability(smece, points[chosen], shares[:, 0], band[0], band[1], support)
+    return Reliability(smece, points[rows], shares[:, 0], band[0], band[1], support)
 
 
 class CalibrationTest(NamedTuple):
@@ -221,7 +221,7 @@ def noise_floors(
     confidences allow, so the test errs towards calibration. So does a group of questions.
     """
     answers = data.answers
-    observed = metrics_under(count_once, data, settings.conditionings, chosen=[METRIC])
+    observed = metrics_under(count_once, data, settings.conditionings, metrics=[METRIC])
     # the questions of each checkpoint or pair, with each run's confidences in them
     checkpoints = zip(data.parts, data.on_full[0].checkpoints, strict=True)
     parts = {
@@ -244,8 +244,8 @@ def noise_floors(
         columns = slice(start, start + uniform.shape[1])
         for key, asked in parts.items():
             for (questions, runs), of_part in zip(asked, drawn[key], strict=True):
-                draw = methodcaller("draw", chosen := uniform[questions])
-                of_part[:, columns] = in_threads(draw, runs, size=chosen.size)
+                draw = methodcaller("draw", numbers := uniform[questions])
+                of_part[:, columns] = in_threads(draw, runs, size=numbers.size)
         start = columns.stop
     for (questions, runs), of_part in zip(*(of[FULL] for of in (parts, drawn)), strict=True):
         if len(questions) == len(answers.questions):  # as a checkpoint's own test draws them
@@ -321,11 +321,11 @@ def measure_gaps(
     right = np.tile(correct.astype(float), len(runs))
     answer = np.tile(np.arange(len(correct)), len(runs))
     part = _by_confidence(confidence)
-    chosen = [np.ones(len(part), bool), *(part == p for p in np.unique(part))]
-    if len(chosen) == 2:
-        chosen.pop()  # the only group is all answers
-    level = 1 - LEVEL / len(chosen) / n_compared
-    return [_gap(confidence[c], right[c], answer[c], groups, level) for c in chosen]
+    masks = [np.ones(len(part), bool), *(part == p for p in np.unique(part))]
+    if len(masks) == 2:
+        masks.pop()  # the only group is all answers
+    level = 1 - LEVEL / len(masks) / n_compared
+    return [_gap(confidence[c], right[c], answer[c], groups, level) for c in masks]
 
 
 def _by_confidence(confidence: Array) -> NDArray[np.intp]:
@@ -348,15 +348,15 @@ def measure_share(
     >>> [round(end, 3) for end in measure_share(np.arange(10) < 9, np.arange(10), 0.95)]
     [0.9, 0.555, 0.997]
     """
-    said = np.zeros(len(right))
-    gap = _gap(said, right.astype(float), np.arange(len(right)), groups, level)
+    zeros = np.zeros(len(right))
+    gap = _gap(zeros, right.astype(float), np.arange(len(right)), groups, level)
     return gap.accuracy, -gap.upper, -gap.lower
 
 
 def _gap(
     confidence: Array, right: Array, answer: NDArray, groups: NDArray, level: float
 ) -> CalibrationGap:
-    said, share, n = float(confidence.mean()), float(right.mean()), len(np.unique(answer))
+    mean, share, n = float(confidence.mean()), float(right.mean()), len(np.unique(answer))
     errors = confidence - right
 
     def variance(of: NDArray) -> float:
@@ -366,9 +366,9 @@ def _gap(
             float((np.bincount(cluster, errors - errors.mean()) ** 2).sum()) / len(errors) ** 2
         )
 
-    alone = variance(answer)
-    counted = min(n, share * (1 - share) / alone) if alone > 0 and 0 < share < 1 else float(n)
-    if alone > 0:
-        counted /= max(1.0, variance(groups[answer]) / alone)
+    single = variance(answer)
+    counted = min(n, share * (1 - share) / single) if single > 0 and 0 < share < 1 else float(n)
+    if single > 0:
+        counted /= max(1.0, variance(groups[answer]) / single)
     low, high = exact_interval(share * counted, counted, level=level)
-    return CalibrationGap(said, share, said - high, said - low)
+    return CalibrationGap(mean, share, mean - high, mean - low)

@@ -99,7 +99,7 @@ def replicate(
         lambda part: weights[part.questions],
         data,
         settings.conditionings,
-        chosen=[name for name, metric in METRICS.items() if metric.has_interval],
+        metrics=[name for name, metric in METRICS.items() if metric.has_interval],
     )
     stratified = stratified_draws(data, settings, step) if settings.paper_marks else {}
     made = {}

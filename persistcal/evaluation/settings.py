@@ -64,13 +64,13 @@ class EvaluationSettings:
 
 def present(block: Sequence[Member], available: Collection[Member]) -> list[Member]:
     """Return the members of `block` that are `available`, in the order of the block."""
-    chosen: list[Member] = []
+    members: list[Member] = []
     for train_dataset, estimator in block:
         if estimator == EVERY:
-            chosen += [member for member in available if member[0] == train_dataset]
+            members += [member for member in available if member[0] == train_dataset]
         elif (train_dataset, estimator) in available:
-            chosen.append((train_dataset, estimator))
-    return chosen
+            members.append((train_dataset, estimator))
+    return members
 
 
 def named_blocks(

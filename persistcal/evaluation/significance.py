@@ -56,15 +56,15 @@ def intervals(replicates: Replicates) -> pd.DataFrame:
     `noise_floors` has the columns about calibration, which are NaN here.
     """
     rows = []
-    for key, of in replicates.items():
+    for key, measured in replicates.items():
         among = METRICS[key.metric].bounds
-        for member, sample in of.samples.items():
+        for member, sample in measured.samples.items():
             ends = np.quantile(sample.draws, [0.025, 0.975])
             has_width = np.round(ends[1] - ends[0], DECIMALS) > 0
             low, high = np.where(has_width, ends, np.nan)
             seeds = [sample.by_seed], sample.noise
             recipe = recipe_interval(sample.value, sample.draws, *seeds, among)
-            counts = of.fewest or (None, None)
+            counts = measured.fewest or (None, None)
             rows.append((*member, *key, sample.value, low, high, *recipe[:3], *counts))
     columns = [name for name in INTERVALS.but("model", "dataset") if name not in FLOOR]
     table = pd.DataFrame(rows, columns=columns).assign(**dict.fromkeys(FLOOR, np.nan))
@@ -95,16 +95,16 @@ def compare_blocks(
     rows = []
     undefined: dict[tuple[str, str], list[str]] = {}  # headings of metrics
     for block, members in blocks.items():
-        for key, of in replicates.items():
-            available = list(of.samples)
+        for key, measured in replicates.items():
+            available = list(measured.samples)
             names = [_member(name, available, block) for name in members]
             index = [available.index(name) for name in names]
-            samples = [of.samples[name] for name in names]
+            samples = [measured.samples[name] for name in names]
             sign = -1 if METRICS[key.metric].lower_is_better else 1
             # rounded, so that equal values are equal for any order of summation
             data, drawn, claimed = (
-                np.round(sign * given[index], DECIMALS)
-                for given in (of.values, of.stratified, of.draws)
+                np.round(sign * values[index], DECIMALS)
+                for values in (measured.values, measured.stratified, measured.draws)
             )
             if np.isnan(data).all():
                 undefined.setdefault((block, key.scope), []).append(METRICS[key.metric].heading)
@@ -125,7 +125,7 @@ def compare_blocks(
                 )
                 for i in others
             ]
-            together = compare_estimators(of, index, key.metric)
+            together = compare_estimators(measured, index, key.metric)
             near = together.near(best)
             adjusted = holm([test["p_value"] for test in tests])
             rows += [
@@ -225,14 +225,19 @@ class Simultaneous:
         return [bool(n) if t else None for n, t in zip(self.in_best_set, has_test, strict=True)]
 
 
-def compare_estimators(of: MetricSamples, index: Sequence[int], metric: str) -> Simultaneous:
+def compare_estimators(
+    samples: MetricSamples, index: Sequence[int], metric: str
+) -> Simultaneous:
     """Compare the estimators at some positions on a metric, see `compare_all`."""
     sign = -1 if METRICS[metric].lower_is_better else 1
     # replicates can differ for estimators that agree on every question
-    probes = of.probes[index]
+    probes = samples.probes[index]
     same = [np.abs(probes - values).max(axis=1) <= TINY for values in probes]
     return compare_all(
-        sign * of.values[index], sign * of.draws[index], of.n_effective, np.array(same)
+        sign * samples.values[index],
+        sign * samples.draws[index],
+        samples.n_effective,
+        np.array(same),
     )
 
 

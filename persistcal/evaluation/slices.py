@@ -54,8 +54,8 @@ def slice_values(
 
 def category_names(questions: pd.DataFrame) -> pd.DataFrame:
     """Return the names of slices by category, of each dataset with several categories."""
-    asked = questions[(questions["split"] == "test") & ~questions["excluded"].astype(bool)]
-    names = asked[["dataset", "question_id", "category"]]
+    rows = questions[(questions["split"] == "test") & ~questions["excluded"].astype(bool)]
+    names = rows[["dataset", "question_id", "category"]]
     return names[names.groupby("dataset")["category"].transform("nunique") > 1]
 
 
@@ -113,8 +113,8 @@ def make_slices(
             continue
         earlier, later = (data.answers.checkpoints[k] for k in update)
         place = {"model": model, "dataset": dataset, "earlier": earlier, "later": later}
-        chosen = select_rows(thresholds, place)
-        rows = _about_slices(data.answers, masks, update, settings[dataset], chosen)
+        of_pair = select_rows(thresholds, place)
+        rows = _about_slices(data.answers, masks, update, settings[dataset], of_pair)
         tables.append(pd.DataFrame(rows).assign(**place)[artifacts.FINDINGS.schema.names])
     return pd.concat(tables[1:] or tables, ignore_index=True)
 
@@ -146,10 +146,10 @@ def _about_slices(
         margin = settings.margin[ACCURACY]
         findings = [(("", ""), accuracy_finding(ends, part.groups, (), margin, n_slices))]
         for member, runs in rated.items():
-            chosen = [run[:, mask] for run in runs]
+            in_slice = [run[:, mask] for run in runs]
             n_seeds = answers.n_seeds(member)
             calibration = calibration_finding(
-                part, chosen, update, n_seeds, settings, n_compared, is_slice=True
+                part, in_slice, update, n_seeds, settings, n_compared, is_slice=True
             )
             findings.append((member, calibration))
         for seeds in by_estimator(thresholds):
@@ -170,12 +170,12 @@ def _about_slices(
 
 def worst_slices(rows: Sequence[Mapping[Any, Any]]) -> list[Mapping[Any, Any]]:
     """Return the slice with the largest shown fall or gap, for each question of the verdict."""
-    shown = [row for row in rows if row["mark"] == NO]
+    failed = [row for row in rows if row["mark"] == NO]
 
     def size(row: Mapping[Any, Any]) -> float:
         return abs(row["value"]) if row["question"] == CALIBRATION else -row["upper"]
 
     worst: dict[str, Mapping[Any, Any]] = {}
-    for row in sorted(shown, key=size, reverse=True):
+    for row in sorted(failed, key=size, reverse=True):
         worst.setdefault(row["question"], row)
     return [worst[q] for q in (ACCURACY, CALIBRATION, THRESHOLD) if q in worst]

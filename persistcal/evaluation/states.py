@@ -63,13 +63,13 @@ def resample_states(
     metrics = names("full")
     with_interval = [name for name in metrics if METRICS[name].has_interval]
     values = {(m, i): np.full(shape, np.nan) for m in metrics for i in range(len(series))}
-    asked = [np.array(state.questions, int) for state in states]
+    ids = [np.array(state.questions, int) for state in states]
     labels = [
         answers.correct[state.checkpoint, chosen] == 1
-        for state, chosen in zip(states, asked, strict=True)
+        for state, chosen in zip(states, ids, strict=True)
     ]
     runs: list[dict[int, FullSet]] = []  # of each state, by the number of the series
-    for state, questions, right in zip(states, asked, labels, strict=True):
+    for state, questions, right in zip(states, ids, labels, strict=True):
         stated = [run[state.checkpoint, questions] for run in answers.confidence.values()]
         runs.append(
             {
@@ -78,7 +78,7 @@ def resample_states(
                 if not np.isnan(confidence).any()
             }
         )
-    classes = (a[of] for a, right in zip(asked, labels, strict=True) for of in (right, ~right))
+    classes = (a[of] for a, right in zip(ids, labels, strict=True) for of in (right, ~right))
     linear: list[str] = []
     drawn = blocks(n_replicates, 4 * n_questions + 10_000)
     is_large = bootstrap.is_large(classes)
@@ -89,14 +89,14 @@ def resample_states(
     for block in [range(-1, 0), *drawn]:
         columns = slice(block.start + 1, block.stop + 1)
         chosen = metrics if block.start < 0 else with_interval
-        for row, questions in enumerate(asked):
+        for row, questions in enumerate(ids):
             counts = np.ones((len(questions), 1), np.uint8)
             if block.start >= 0:
                 counts = bootstrap.counts(questions, block)
             accuracy[row, columns] = mean_gap(labels[row].astype(float), weights=counts)
             if series:
-                found = compute("full", list(runs[row].values()), counts, chosen=chosen)
-                for name, run_values in found.items():
+                measured = compute("full", list(runs[row].values()), counts, chosen=chosen)
+                for name, run_values in measured.items():
                     for i, value in zip(runs[row], run_values, strict=True):
                         values[name, i][row, columns] = value
     if is_large and n_replicates:
@@ -104,8 +104,8 @@ def resample_states(
         keys = [(row, name, i) for row in rows for name in linear for i in runs[row]]
         added = bootstrap.linear(
             chain(
-                ((asked[r], (labels[r] - labels[r].mean()) / len(labels[r])) for r in rows),
-                ((asked[r], METRICS[n].influence(runs[r][i], "full")) for r, n, i in keys),
+                ((ids[r], (labels[r] - labels[r].mean()) / len(labels[r])) for r in rows),
+                ((ids[r], METRICS[n].influence(runs[r][i], "full")) for r, n, i in keys),
             )
         )
         accuracy[:, 1:] = accuracy[:, :1] + added[: len(states)]
@@ -149,7 +149,7 @@ def compare_checkpoints(
             answers.checkpoints[later],
         )
     compared = {
-        pair: [State(k, chosen) for k in pair] for pair, chosen in questions.items() if chosen
+        pair: [State(k, shared) for k in pair] for pair, shared in questions.items() if shared
     }
     n = len(answers.checkpoints)
     by_all = tuple(answers.answered_by_all(range(n)).tolist())
@@ -167,19 +167,19 @@ def compare_checkpoints(
         first, second = map(states.index, ends)
         right = answers.correct[np.ix_(pair, questions[pair])] == 1
         place = [answers.checkpoints[k] for k in pair]
-        for kind, of in resampled.items():
+        for kind, samples in resampled.items():
             if kind.metric == ACCURACY and not has_groups:
                 test = compare_accuracies(*right)
             else:
-                drawn = of[second].draws - of[first].draws
-                test = compare_replicates(of[first].value, of[second].value, drawn)
+                drawn = samples[second].draws - samples[first].draws
+                test = compare_replicates(samples[first].value, samples[second].value, drawn)
             differences.append((*place, *kind, *test))
     if along:
         centred = np.arange(n) - (n - 1) / 2
         slope, rows = centred / (centred**2).sum(), [states.index(state) for state in along]
-        for kind, of in resampled.items():
-            values = slope @ np.array([of[row].value for row in rows])
-            drawn = slope @ np.array([of[row].draws for row in rows])
+        for kind, samples in resampled.items():
+            values = slope @ np.array([samples[row].value for row in rows])
+            drawn = slope @ np.array([samples[row].draws for row in rows])
             test = compare_replicates(0.0, values, drawn)
             slopes.append((*kind, n, *test[2:]))
     return pd.DataFrame(differences, columns=STATES), pd.DataFrame(slopes, columns=TRENDS)

@@ -261,17 +261,17 @@ def metrics_of_changes(
         """Align `pairs` and the pairs of a control over the questions of both."""
         needed = {end for pair in (*pairs, *control) for end in pair}
         states = [state for state in order if state in needed]
-        named = [
+        by_role = [
             replace(
                 settings,
-                pairs=[[name_state(*end) for end in pair] for pair in of],
+                pairs=[[name_state(*end) for end in pair] for pair in role],
                 min_contrast=1,
                 conditionings=["odds"],
             )
-            for of in (pairs, control)
+            for role in (pairs, control)
         ]
-        both = align_states(subjects, states, named[0])
-        return both, with_pairs(both, named[1])
+        aligned = align_states(subjects, states, by_role[0])
+        return aligned, with_pairs(aligned, by_role[1])
 
     kinds = {
         Kind(model, change): pairs
@@ -284,8 +284,8 @@ def metrics_of_changes(
         control = _control(kind, controls.get(kind.change, ""), kinds)
         control_pairs = kinds[control] if control else []
         changes, of_control = join(pairs, control_pairs)
-        chosen = replace(settings, min_contrast=1, conditionings=["odds"])
-        rows = intervals(replicate(changes, chosen))
+        of_kinds = replace(settings, min_contrast=1, conditionings=["odds"])
+        rows = intervals(replicate(changes, of_kinds))
         rows = rows[
             (rows["scope"] == "contrast")
             & rows["metric"].isin([*statistics_of_change(), "auc"])

@@ -418,8 +418,8 @@ def check_thresholds(
     key = ["model", "dataset", "checkpoint", "question_id"]
     texts, regressions = answers.set_index(key)["answer"], tables.confident_regressions
     for end in ("earlier", "later"):
-        given = regressions[["model", "dataset", end, "question_id"]].set_axis(key, axis=1)
-        regressions[f"{end}_answer"] = texts.reindex(pd.MultiIndex.from_frame(given)).to_numpy()
+        keys = regressions[["model", "dataset", end, "question_id"]].set_axis(key, axis=1)
+        regressions[f"{end}_answer"] = texts.reindex(pd.MultiIndex.from_frame(keys)).to_numpy()
     return tables
 
 

@@ -22,13 +22,15 @@ def import_release(
 ) -> None:
     """Write the archive's tables for `models` and `datasets`, see `release_tables`."""
     check_digest(archive, digest)
-    asked: dict[str, Any] = {"models": models, "datasets": datasets, "recipes": recipes}
-    beside = Path(str(job.outputs["missing"])).parent
-    beside.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(dir=beside) as folder:
+    options: dict[str, Any] = {"models": models, "datasets": datasets, "recipes": recipes}
+    parent = Path(str(job.outputs["missing"])).parent
+    parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=parent) as folder:
         log.info("%d files in %s", unpack(archive, folder, below=ROOT), archive)
         root = Path(folder, ROOT)
-        for table, entry, frame in release_tables(root, **asked, seeds=seeds, posthoc=posthoc):
+        for table, entry, frame in release_tables(
+            root, **options, seeds=seeds, posthoc=posthoc
+        ):
             job.write(table, frame, entry)
 
 

@@ -18,8 +18,8 @@ def measure_transfer(
     The answers to a `dataset` of all `checkpoints`, scored with the adapters of all recipes
     and training `sets` of the same dataset.
     """
-    asked = answers[answers["split"] == "test"]
-    by_checkpoint = {name: asked[asked["checkpoint"] == name] for name in checkpoints}
+    tests = answers[answers["split"] == "test"]
+    by_checkpoint = {name: tests[tests["checkpoint"] == name] for name in checkpoints}
     matrix = transfer_matrix(by_checkpoint, scores, sets, train_dataset=dataset)
     log.info("%d AUCs from %.3f to %.3f", len(matrix), matrix["auc"].min(), matrix["auc"].max())
     return matrix

@@ -74,8 +74,8 @@ def variances_over_adapters(
     variances = np.empty((len(prompts), len(blocks(base))))
     size = size_of_batch(batch_size, base, prompts)
     for start in Pace(range(0, len(order), size), "hidden states", unit=" batches"):
-        chosen = order[start : start + size]
-        batch = [prompts[i] for i in chosen]
+        rows = order[start : start + size]
+        batch = [prompts[i] for i in rows]
         mean = squares = np.zeros(())
         for n, name in enumerate(names, start=1):
             model.set_adapter(name)
@@ -84,7 +84,7 @@ def variances_over_adapters(
             deviation = sample - mean
             mean = mean + deviation / n
             squares = squares + (deviation * (sample - mean)).sum(-1)
-        variances[chosen] = (squares / len(names)).T
+        variances[rows] = (squares / len(names)).T
     return variances
 
 
