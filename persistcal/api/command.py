@@ -23,7 +23,7 @@ import click
 from click.core import ParameterSource
 
 from persistcal import __version__
-from persistcal.evaluation.settings import LEAST, EvaluationSettings
+from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.readers.reading import Reading
 
 # Each command imports modules itself, so that help and errors are immediate.
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from persistcal.readers.inputs import PredictionTables
 
 NOT_FURTHER = {"files", "names", "again", "by", "greedy", "delta", "n_replicates"}
+Option = Callable[[Any], Any]  # click's decorator
 PATIENCE = 5  # seconds without a word about a long step
 
 
@@ -84,56 +85,35 @@ def _repeat_options(words: Sequence[str], options: Collection[str]) -> list[str]
     return repeated
 
 
-def _examples(*lines: str) -> str:
-    """Return the last paragraph of a command's help."""
-    return "\n".join(["\b", "For example:", *lines])
-
-
-def _shared(*options: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a decorator that gives a command several options, which it receives by name."""
-
-    def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return decorate
-
-
-def _options_of(record: type[Reading]) -> Iterator[Callable[..., Any]]:
-    """Yield the options of the fields of a record, in their order."""
+def _options_of(record: type, *names: str, without: Sequence[str] = ()) -> Iterator[Option]:
+    """Yield the options of the fields of a record, in their order, or only those of `names`."""
     for option in (field for field in fields(record) if field.metadata):
-        use, default = option.metadata, False if option.default is False else None
-        settings = {"default": default, **use["settings"]}
+        if option.name in without or option.name not in (names or [option.name]):
+            continue
+        use = option.metadata
+        is_number = isinstance(option.default, int | float)
+        settings = {"default": option.default if is_number else None, **use["settings"]}
         if settings.get("metavar", "").endswith("…"):
             settings["cls"] = Words
         if isinstance(settings.get("type"), list):
             settings["type"] = click.Choice(settings["type"])
-        for flag, text in (use["flags"] or {f"--{option.name}": use["text"]}).items():
-            names = [flag] if option.name == "scale" else [flag, option.name]
-            yield click.option(*names, help=text, **settings)
+        if "least" in settings:
+            settings["type"] = click.IntRange(min=settings.pop("least"))
+        usual = {f"--{option.name.replace('_', '-')}": use["text"]}
+        for flag, text in (use["flags"] or usual).items():
+            flags = [flag] if option.name == "scale" else [flag, option.name]
+            yield click.option(*flags, help=text, **settings)
 
 
-_SETTINGS = {  # options of the numbers in `EvaluationSettings`
-    "precision": "Share of correct answers above the threshold, such as 0.9.",
-    "delta": "Probability that a selected threshold misses the precision.",
-    "min_contrast": "Smaller contrast sets are left out of the means.",
-    "min_direction": "Questions that a pair needs to gain, and to lose, for intervals of "
-    "metrics that rest on both.",
-    "n_replicates": "Bootstrap replicates.",
-    "seed": "Seed of the bootstrap.",
-}
+def _command(*options: Option, examples: Sequence[str]) -> Callable[[Any], click.Command]:
+    """Return a decorator: a function becomes a command, and receives its options by name."""
 
+    def decorate(function: Any) -> click.Command:  # noqa: ANN401
+        for option in reversed(options):
+            function = option(function)
+        return app.command(epilog="\n".join(["\b", "For example:", *examples]))(function)
 
-def _setting(name: str) -> Callable[..., Any]:
-    """Return the option of a number in `EvaluationSettings`."""
-    return click.option(
-        f"--{name.removeprefix('n_').replace('_', '-')}",
-        name,
-        type=click.IntRange(min=LEAST[name]) if name in LEAST else float,
-        default=getattr(EvaluationSettings, name),
-        help=_SETTINGS[name],
-    )
+    return decorate
 
 
 FAIL_IF = click.option(
@@ -143,7 +123,7 @@ FAIL_IF = click.option(
     "4, too, if a verdict is undecided or missing.",
 )
 
-GATE = _shared(
+GATE = (
     click.option(
         "--gate",
         cls=Words,
@@ -165,50 +145,26 @@ GATE = _shared(
     ),
 )
 
-evaluates = _shared(  # the options that `_settings` reads
-    *map(_setting, ["precision", "delta"]),
-    click.option(
-        "--pairs",
-        cls=Words,
-        metavar="PAIRS",
-        help="Pairs of checkpoints that are compared: all, adjacent, first, or v1:v2 …",
-    ),
-    click.option(
-        "--margin",
-        cls=Words,
-        metavar="NAME=SHARE…",
-        help="The largest fall of accuracy, and difference of mean confidence and accuracy, "
-        "that count as none (default: accuracy=.01 calibration=.02).",
-    ),
-    *map(_setting, ["min_contrast", "min_direction", "n_replicates", "seed"]),
+FILES = click.argument(
+    "files",
+    nargs=-1,
+    required=True,
+    help="Answers or predictions (CSV, TSV, JSON, parquet, also with .gz), logs of "
+    "lm-evaluation-harness (samples_*.jsonl) or Inspect (.eval, .json), in the order of "
+    "the checkpoints; a folder, or a pattern in quotes, is a version with a log per task; "
+    "- is standard input. A checkpoint's name is the column `checkpoint`, "
+    "--names, or the part in which the names of the files differ.",
 )
-
-reads_files = _shared(  # the files, and the options that `_reading` reads
-    click.argument(
-        "files",
-        nargs=-1,
-        required=True,
-        help="Answers or predictions (CSV, TSV, JSON, parquet, also with .gz), logs of "
-        "lm-evaluation-harness (samples_*.jsonl) or Inspect (.eval, .json), in the order of "
-        "the checkpoints; a folder, or a pattern in quotes, is a version with a log per task; "
-        "- is standard input. A checkpoint's name is the column `checkpoint`, "
-        "--names, or the part in which the names of the files differ.",
-    ),
-    *_options_of(Reading),
-)
+# The files and how they are read; thresholds are about one ask, so samples are not halved
+READS = (FILES, *_options_of(Reading))
+READS_ONE_ASK = (FILES, *_options_of(Reading, without=["halvings"]))
 
 
 def _reading(columns: Sequence[str], uncertainty: str | None, **options: Any) -> Reading:  # noqa: ANN401
-    """Return the options of `reads_files` as `Reading`."""
+    """Return the options of `READS` as `Reading`."""
     from persistcal.readers.scales import PROBABILITIES, parse_scale
 
-    named: dict[str, str] = {}
-    for word in columns:
-        column_name, is_pair, column = word.partition("=")
-        if not (column_name and is_pair and column):
-            raise click.BadParameter(f"--columns is {word!r}; write it as confidence=conf.")
-        if named.setdefault(column_name, column) != column:
-            raise click.BadParameter(f"--columns gives {column_name} twice; keep one.")
+    named = _named_values("--columns", columns, "confidence=conf")
     if uncertainty and named.setdefault("confidence", uncertainty) != uncertainty:
         raise click.BadParameter("--uncertainty and --columns name two columns; keep one.")
     try:
@@ -231,30 +187,35 @@ def _reading(columns: Sequence[str], uncertainty: str | None, **options: Any) ->
 
 
 def _settings(options: dict[str, Any]) -> EvaluationSettings:
-    """Take the options of `evaluates` out of `options`, and return them."""
+    """Take the settings of an evaluation out of `options`, and return them."""
     from persistcal.readers.inputs import make_settings
 
-    numbers = {name: options.pop(name) for name in _SETTINGS}
-    margin = _shares("--margin", options.pop("margin"))
-    return make_settings(pairs=_pairs(options.pop("pairs")), margin=margin, **numbers)
-
-
-def _shares(option: str, words: Sequence[str]) -> dict[str, float]:
-    """Return the numbers that the words of an option name.
-
-    >>> _shares("--margin", ["accuracy=.01", "calibration=0.02"])
-    {'accuracy': 0.01, 'calibration': 0.02}
-    """
-    shares = {}
-    for word in words:
-        name, _, number = word.partition("=")
+    names = [option.name for option in fields(EvaluationSettings) if option.name in options]
+    given = {name: options.pop(name) for name in names}
+    if "pairs" in given:
+        given["pairs"] = _pairs(given["pairs"])
+        margin = _named_values("--margin", given["margin"], "accuracy=0.01")
         try:
-            shares[name] = float(number)
+            given["margin"] = {name: float(share) for name, share in margin.items()}
         except ValueError:
-            raise click.BadParameter(
-                f"{option} is {word!r}; write a name and a share, such as accuracy=0.01."
-            ) from None
-    return shares
+            raise click.BadParameter("--margin takes shares, such as accuracy=0.01.") from None
+    return make_settings(**given)
+
+
+def _named_values(option: str, words: Sequence[str], example: str) -> dict[str, str]:
+    """Return the values that the words of an option have for names.
+
+    >>> _named_values("--margin", ["accuracy=.01", "calibration=0.02"], "accuracy=.01")
+    {'accuracy': '.01', 'calibration': '0.02'}
+    """
+    values: dict[str, str] = {}
+    for word in words:
+        name, _, value = word.partition("=")
+        if not (name and value):
+            raise click.BadParameter(f"{option} is {word!r}; write it as {example}.")
+        if values.setdefault(name, value) != value:
+            raise click.BadParameter(f"{option} gives {name} twice; keep one.")
+    return values
 
 
 def _pairs(words: Sequence[str]) -> Any:  # noqa: ANN401
@@ -284,22 +245,24 @@ def app() -> None:
     """Parse the words before the command's name."""
 
 
-@app.command(
-    epilog=_examples(
+@_command(
+    click.option("--out", default="comparison", help="Folder of the results."),
+    FAIL_IF,
+    *GATE,
+    click.option("--json", "as_json", is_flag=True, help="Print the verdict as JSON."),
+    click.option(
+        "--verbose", is_flag=True, help="Print also all findings and a table of metrics."
+    ),
+    *_options_of(EvaluationSettings),
+    *READS,
+    examples=[
         "persistcal compare early.jsonl late.jsonl --precision 0.8",
         "persistcal compare step1/samples_quiz.jsonl step2/samples_quiz.jsonl --labels log",
         "persistcal compare a.csv b.csv --columns confidence=conf correct=right --names v1 v2",
         "persistcal compare v1a.jsonl v2a.jsonl --again v1b.jsonl v2b.jsonl",
         "zcat predictions.csv.gz | persistcal compare - --out out --min-contrast 50",
-    )
+    ],
 )
-@click.option("--out", default="comparison", help="Folder of the results.")
-@FAIL_IF
-@GATE
-@click.option("--json", "as_json", is_flag=True, help="Print the verdict as JSON.")
-@click.option("--verbose", is_flag=True, help="Print also all findings and a table of metrics.")
-@evaluates
-@reads_files
 def compare(
     files: Sequence[str],
     out: str,
@@ -324,8 +287,7 @@ def compare(
     from persistcal.report.phrases import gate_line
     from persistcal.store.files import write_whole
 
-    _check_out(out, out)
-    _check_replaced(out, [*files, *options["again"]])
+    _check_out(out, [*files, *options["again"]])
     rules = _rules(gate, policy, fail_if, options)
     markdown, junit = (options.pop(name) for name in ("markdown", "junit"))
     if junit and not rules:
@@ -358,19 +320,20 @@ def compare(
     _end(closed, fail_if)
 
 
-@app.command(epilog=_examples("persistcal metrics early.csv late.csv > metrics.csv"))
-@_setting("min_contrast")
-@reads_files
-def metrics(files: Sequence[str], min_contrast: int, **options: Any) -> None:  # noqa: ANN401
+@_command(
+    *_options_of(EvaluationSettings, "min_contrast"),
+    *READS,
+    examples=["persistcal metrics early.csv late.csv > metrics.csv"],
+)
+def metrics(files: Sequence[str], **options: Any) -> None:  # noqa: ANN401
     """Print every metric as CSV, without tests.
 
     The columns are the same as in metrics.csv of `compare`.
     """
     from persistcal.api.evaluate import compute_metrics
-    from persistcal.readers.inputs import make_settings
     from persistcal.store import artifacts
 
-    settings = make_settings(min_contrast=min_contrast)
+    settings = _settings(options)
     inputs = _read(files, _reading(**options))
     with _bar(len(inputs.predictions)) as step:
         metrics = compute_metrics(inputs, settings, step)
@@ -379,10 +342,12 @@ def metrics(files: Sequence[str], min_contrast: int, **options: Any) -> None:  #
     click.echo(artifacts.csv_text(metrics, artifacts.METRICS), nl=False)
 
 
-@app.command(epilog=_examples("persistcal page early.jsonl late.jsonl --out page.html"))
-@click.option("--out", default="page.html", help="The page, one HTML file.")
-@evaluates
-@reads_files
+@_command(
+    click.option("--out", default="page.html", help="The page, one HTML file."),
+    *_options_of(EvaluationSettings),
+    *READS,
+    examples=["persistcal page early.jsonl late.jsonl --out page.html"],
+)
 def page(files: Sequence[str], out: str, **options: Any) -> None:  # noqa: ANN401
     """Write only the page: findings, charts, and all answers."""
     from persistcal.store.files import write_whole
@@ -390,7 +355,7 @@ def page(files: Sequence[str], out: str, **options: Any) -> None:  # noqa: ANN40
     if out.strip() and Path(out).is_dir():
         raise ValueError(f"{out}: is a folder; give --out the name of a file.")
     if Path(out).is_file() or not Path(out).exists() or not out.strip():
-        _check_out(out, str(Path(out).resolve().parent))  # a pipe or a device needs no folder
+        _check_out(out, folder=str(Path(out).resolve().parent))  # a pipe needs no folder
     if Path(out).is_file() and not Path(out).read_bytes().startswith(b"<"):
         raise ValueError(f"{out}: exists and is no page; give another --out.")
     settings = _settings(options)
@@ -399,43 +364,43 @@ def page(files: Sequence[str], out: str, **options: Any) -> None:  # noqa: ANN40
     click.echo("\n".join([*comparison.inputs.assumptions(settings), f"Page: {out}"]))
 
 
-@app.command(
-    epilog=_examples(
+@_command(
+    click.option(
+        "--questions",
+        type=click.IntRange(min=2),
+        required=True,
+        help="Questions that the study asks; of those about one fact count one.",
+    ),
+    click.option(
+        "--changed",
+        type=(int, int),
+        metavar="GAINED LOST",
+        help="Questions that the later checkpoint is expected to gain and lose (default: a "
+        "tenth each).",
+    ),
+    click.option("--accuracy", default=0.5, help="Of the earlier checkpoint."),
+    click.option("--agreement", default=0.7, help="Share of equal signs on those."),
+    click.option("--auc", default=0.65, help="Approximate contrast AUC."),
+    click.option(
+        "--ties", default=0.0, help="Share on which a confidence stays equal, its sign 0."
+    ),
+    click.option(
+        "--estimators",
+        type=click.IntRange(min=2),
+        default=2,
+        help="Estimators that are compared with each other.",
+    ),
+    click.option("--difference", type=float, help="Print also how many questions find this."),
+    click.option(
+        "--results",
+        type=(str, int),
+        metavar="FOLDER ASKED",
+        help="Take the errors of a finished study, and how many questions it asked.",
+    ),
+    examples=[
         "persistcal plan --questions 5000 --changed 700 300 --difference 0.05",
         "persistcal plan --questions 5000 --results comparison 800",
-    )
-)
-@click.option(
-    "--questions",
-    type=click.IntRange(min=2),
-    required=True,
-    help="Questions that the study asks; of those about one fact count one.",
-)
-@click.option(
-    "--changed",
-    type=(int, int),
-    metavar="GAINED LOST",
-    help="Questions that the later checkpoint is expected to gain and lose (default: a tenth "
-    "each).",
-)
-@click.option("--accuracy", default=0.5, help="Of the earlier checkpoint.")
-@click.option("--agreement", default=0.7, help="Share of equal signs on those.")
-@click.option("--auc", default=0.65, help="Approximate contrast AUC.")
-@click.option(
-    "--ties", default=0.0, help="Share on which a confidence stays equal, its sign 0."
-)
-@click.option(
-    "--estimators",
-    type=click.IntRange(min=2),
-    default=2,
-    help="Estimators that are compared with each other.",
-)
-@click.option("--difference", type=float, help="Print also how many questions find this.")
-@click.option(
-    "--results",
-    type=(str, int),
-    metavar="FOLDER ASKED",
-    help="Take the errors of a finished study, and how many questions it asked.",
+    ],
 )
 def plan(
     questions: int,
@@ -461,53 +426,51 @@ def plan(
     click.echo(f"Found in 80 % of studies of {questions:,} questions:\n{text}")
 
 
-@app.command(
-    epilog=_examples(
+@_command(
+    *_options_of(EvaluationSettings, "precision", "delta"),
+    click.option("--out", default="thresholds", help="Folder of the results."),
+    FAIL_IF,
+    click.option(
+        "--sheet",
+        cls=Words,
+        type=click.IntRange(min=1),
+        metavar="N…",
+        help="Write sheet.csv: so many later answers to label next. Several numbers are "
+        "planned looks, which share --delta.",
+    ),
+    click.option(
+        "--lock", metavar="FILE", help="Write the thresholds to use with the last version."
+    ),
+    click.option(
+        "--check",
+        metavar="FILE",
+        help="Check the thresholds of a file from --lock, and end with 3 if one is broken, "
+        "with 4 if one is undecided.",
+    ),
+    click.option(
+        "--texts",
+        help="For --sheet: a file with the texts of predictions, with question_id and any of "
+        "question, references and answer.",
+    ),
+    *_options_of(EvaluationSettings, "n_replicates"),
+    *READS_ONE_ASK,
+    examples=[
         "persistcal threshold v1.csv v2.csv --precision 0.9",
         "persistcal threshold v1.csv v2.csv --precision 0.9 --fail-if broken",
         "persistcal threshold v1.jsonl v2.jsonl --estimator self_consistency --sheet 100",
         "persistcal threshold v1.jsonl v2.jsonl --labels thresholds/sheet.csv",
         "persistcal threshold v1.csv v2.csv --lock thresholds.json",
         "persistcal threshold --check thresholds.json v3.csv",
-    )
+    ],
 )
-@_setting("precision")
-@_setting("delta")
-@click.option("--out", default="thresholds", help="Folder of the results.")
-@FAIL_IF
-@click.option(
-    "--sheet",
-    cls=Words,
-    type=click.IntRange(min=1),
-    metavar="N…",
-    help="Write sheet.csv: so many later answers to label next. Several numbers are planned "
-    "looks, which share --delta.",
-)
-@click.option(
-    "--lock", metavar="FILE", help="Write the thresholds to use with the last version."
-)
-@click.option(
-    "--check",
-    metavar="FILE",
-    help="Check the thresholds of a file from --lock, and end with 3 if one is broken, with 4 "
-    "if one is undecided.",
-)
-@click.option(
-    "--texts",
-    help="For --sheet: a file with the texts of predictions, with question_id and any of "
-    "question, references and answer.",
-)
-@_setting("n_replicates")
-@reads_files
 def threshold(
     files: Sequence[str],
-    precision: float,
-    delta: float,
     out: str,
     fail_if: str | None,
     sheet: Sequence[int],
+    lock: str | None,
+    check: str | None,
     texts: str | None,
-    n_replicates: int,
     **options: Any,  # noqa: ANN401
 ) -> None:
     """Select a threshold, and check it on the later checkpoints.
@@ -519,11 +482,10 @@ def threshold(
     """
     from persistcal.api.thresholds import Relabelling, check_inputs, read_looks, read_texts
     from persistcal.confidence.estimators.catalogue import OF_ANSWERS
-    from persistcal.readers.inputs import make_settings
     from persistcal.report.page.verdict import fold_line
     from persistcal.report.phrases import gate_line
 
-    lock, check = options.pop("lock"), options.pop("check")
+    settings = _settings(options)
     reading = replace(_reading(**options), is_crossed=False)
     filled = None if reading.labels in (None, "log") else reading.labels
     if texts and not sheet:
@@ -538,40 +500,27 @@ def threshold(
     if check:
         from persistcal.api.locks import check_lock
 
-        closed = check_lock(check, _read(files, reading), reading, make_settings())
+        closed = check_lock(check, _read(files, reading), reading, settings)
         click.echo(fold_line(gate_line(closed), indent=2))
         _end(closed, fail_if)
         return
-    _check_out(out, out)
-    _check_replaced(out, [*files, *options["again"]])
+    _check_out(out, [*files, *options["again"]])
+    if filled or sheet:
+        reading = replace(reading, labels=None if filled else reading.labels)
+        shown = read_texts(texts) if texts else None
+        inputs = _read(files, replace(reading, is_unlabelled=True))
+        later = Relabelling(inputs, reading.estimators, shown)
+    if sheet:
+        click.echo(later.write_sheet(str(Path(out, "sheet.csv")), sheet))
+        return
     if filled:
-        reading = replace(reading, labels=None, is_unlabelled=True)
-        later = Relabelling(_read(files, reading), reading.estimators)
-        import pandas as pd
-
-        from persistcal.store import artifacts
-
-        path = Path(out, "looks.csv")
-        looks = pd.DataFrame(columns=artifacts.LOOKS.schema.names)
-        if path.exists():
-            looks = read_looks(path)
-        made = later.certify(filled, looks, precision=precision, delta=delta)
-        rows = [*looks.to_dict("records"), *(look.row for look in made)]
-        looks = pd.DataFrame(rows, columns=looks.columns)
-        looks = looks.drop_duplicates(list(artifacts.LOOKS.key), keep="last")
+        looks, made = later.certify(filled, read_looks(Path(out, "looks.csv")), settings)
         [written] = _write_tables({"looks": looks}, out)
         click.echo("\n".join([*(look.text for look in made), f"Table: {written}"]))
         if fail_if == "undecided" and not all(look.is_certified for look in made):
             raise click.exceptions.Exit(4)
         return
-    if sheet:
-        reading = replace(reading, is_unlabelled=True)
-        shown = read_texts(texts) if texts else None
-        later = Relabelling(_read(files, reading), reading.estimators, shown)
-        click.echo(later.write_sheet(str(Path(out, "sheet.csv")), sheet))
-        return
     inputs = _read(files, reading)
-    settings = make_settings(n_replicates=n_replicates, precision=precision, delta=delta)
     checked = check_inputs(inputs, settings)
     paths = _write_tables(checked.tables, out)
     click.echo("\n".join([checked.summary(OF_ANSWERS), *inputs.notes]))
@@ -588,25 +537,19 @@ def threshold(
         from persistcal.evaluation.gate import THRESHOLD, close_gate, findings_of_thresholds
 
         found = findings_of_thresholds(checked.tables["thresholds"], inputs.all_predictions)
-        closed = close_gate(found, {THRESHOLD: precision}, unpaired=versions_alone(inputs))
+        rules = {THRESHOLD: settings.precision}
+        closed = close_gate(found, rules, unpaired=versions_alone(inputs))
         click.echo(fold_line(gate_line(closed), indent=2))
         _end(closed, fail_if)
 
 
-@app.command(
-    epilog=_examples("persistcal label-curve v1.jsonl v2.jsonl --estimator self_consistency")
+@_command(
+    *_options_of(EvaluationSettings, "precision", "delta"),
+    click.option("--out", default="thresholds", help="Folder of the results."),
+    *READS_ONE_ASK,
+    examples=["persistcal label-curve v1.jsonl v2.jsonl --estimator self_consistency"],
 )
-@_setting("precision")
-@_setting("delta")
-@click.option("--out", default="thresholds", help="Folder of the results.")
-@reads_files
-def label_curve(
-    files: Sequence[str],
-    precision: float,
-    delta: float,
-    out: str,
-    **options: Any,  # noqa: ANN401
-) -> None:
+def label_curve(files: Sequence[str], out: str, **options: Any) -> None:  # noqa: ANN401
     """Show which thresholds 30 to 2,000 later labels certify.
 
     Both checkpoints need labels. Sheets of each size are drawn as by `threshold --sheet`. The
@@ -615,12 +558,12 @@ def label_curve(
     from persistcal.api.thresholds import Relabelling
     from persistcal.evaluation.relabelling import curve_sizes
 
-    _check_out(out, out)
-    _check_replaced(out, [*files, *options["again"]])
+    _check_out(out, [*files, *options["again"]])
+    settings = _settings(options)
     reading = replace(_reading(**options), is_crossed=False)
     later = Relabelling(_read(files, reading), reading.estimators)
     with _bar(len(curve_sizes(len(later.ids)))) as step:
-        curve = later.label_curve(precision=precision, delta=delta, step=step)
+        curve = later.label_curve(settings, step)
     [path] = _write_tables({"label_curve": curve}, out)
     shown = curve.set_index("n_labels")[["certified", "threshold", "precision", "coverage"]]
     text = shown.rename_axis("labels").to_string(float_format="{:.2f}".format, na_rep="-")
@@ -763,34 +706,26 @@ def _write_tables(tables: "Mapping[str, pd.DataFrame]", folder: str) -> list[str
     return list(paths.values())
 
 
-def _check_out(out: str, folder: str) -> None:
-    """Refuse an empty `--out`, and a folder that cannot be written, before files are read.
+def _check_out(out: str, files: Sequence[str] = (), folder: str = "") -> None:
+    """Refuse an `--out` that is empty, that cannot be written, or whose tables are the `files`.
 
-    A folder `out` is written by this process alone until the command ends.
+    A folder `out` is written by this process alone until the command ends. A page is in a
+    `folder`.
     """
+    from persistcal.store import artifacts
     from persistcal.store.files import check_writable, one_writer
 
     if not out.strip():
         raise click.BadParameter("--out is empty; give a name.")
-    check_writable(folder)
-    if folder == out:
-        click.get_current_context().with_resource(one_writer(folder))
-
-
-def _check_replaced(out: str, files: Sequence[str]) -> None:
-    """Refuse a folder in which a table of results would replace one of `files`."""
-    from persistcal.store import artifacts
-
+    check_writable(folder or out)
+    if not folder:
+        click.get_current_context().with_resource(one_writer(out))
     for given in map(Path, files):
         for file in given.glob("*.csv") if given.is_dir() else [given]:
             table = getattr(artifacts, file.stem.upper(), None)
             result = Path(out, f"{file.stem}.csv")
-            if (
-                isinstance(table, artifacts.Table)
-                and result.exists()
-                and file.exists()
-                and file.samefile(result)
-            ):
+            is_replaced = isinstance(table, artifacts.Table) and result.exists()
+            if is_replaced and file.exists() and file.samefile(result):
                 raise ValueError(f"{file}: would be replaced by a result; give another --out.")
 
 

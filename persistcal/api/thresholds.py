@@ -17,7 +17,6 @@ from persistcal.evaluation.predictions import Series, drop_noise
 from persistcal.evaluation.settings import EvaluationSettings, Pairs
 from persistcal.evaluation.thresholds import (
     answer_above,
-    check_target,
     check_thresholds,
     labelled_questions,
 )
@@ -136,14 +135,12 @@ def threshold(
     settings = make_settings(
         pairs=pairs, n_replicates=n_replicates, seed=seed, precision=precision, delta=delta
     )
-    check_target(precision, delta)
     inputs = read_predictions(predictions, checkpoints, settings)
     return check_inputs(inputs, settings)
 
 
 def check_inputs(inputs: PredictionTables, settings: EvaluationSettings) -> ThresholdCheck:
     """Select and check the thresholds of all predictions."""
-    check_target(settings.precision, settings.delta)
     for model, names in inputs.checkpoints.items():
         if len(names) < 2:
             raise ValueError(
@@ -168,7 +165,9 @@ class Certificate(NamedTuple):
 
 
 def read_looks(path: str | Path) -> pd.DataFrame:
-    """Return the table LOOKS of a file, which counts errors; refuse impossible numbers."""
+    """Return the table LOOKS of a file, if there is one; refuse impossible numbers."""
+    if not Path(path).exists():
+        return artifacts.empty(artifacts.LOOKS)
     looks = artifacts.read_csv(path, artifacts.LOOKS)
     most = {"level": 1, "target": 1, "delta": 1, "error_so_far": len(looks)}
     possible = {
@@ -343,30 +342,29 @@ class Relabelling:
         return sheet
 
     def label_curve(
-        self, *, precision: float, delta: float, step: Callable[[str], None]
+        self, settings: EvaluationSettings, step: Callable[[str], None]
     ) -> pd.DataFrame:
         """Return the thresholds that sheets of growing sizes certify."""
-        check_target(precision, delta)
         if len(self.confidence) > 1:
             raise ValueError("a label curve is of one estimator; keep one name at --estimator.")
         return relabelling.measure_label_curve(
             next(iter(self.confidence.values())),
             self.correct,
-            precision=precision,
-            delta=delta,
+            precision=settings.precision,
+            delta=settings.delta,
             n_labels=relabelling.curve_sizes(len(self.ids)),
             step=step,
         )
 
     def certify(
-        self, path: str, earlier: pd.DataFrame, *, precision: float, delta: float
-    ) -> list[Certificate]:
-        """Return the threshold of each estimator that the labels of a sheet certify.
+        self, path: str, earlier: pd.DataFrame, settings: EvaluationSettings
+    ) -> tuple[pd.DataFrame, list[Certificate]]:
+        """Return all looks, and the threshold of each estimator that a sheet certifies.
 
-        `earlier` are rows of the table LOOKS, with all looks so far. Estimators share the error
-        probability of a look, because their labels are the same.
+        `earlier` are the looks so far. Estimators share the error probability of a look,
+        because their labels are the same.
         """
-        check_target(precision, delta)
+        precision, delta = settings.precision, settings.delta
         planned, labels = self._read_labels(path)
         place = {**self.subject, "checkpoint": self.names[1]}
         seen = select_rows(earlier, place)
@@ -424,7 +422,9 @@ class Relabelling:
                     f"coverage of {percent(reached.coverage)} ({error})."
                 )
             made.append(Certificate(row, text))
-        return made
+        rows = [*earlier.to_dict("records"), *(look.row for look in made)]
+        table = pd.DataFrame(rows, columns=artifacts.LOOKS.schema.names)
+        return table.drop_duplicates(list(artifacts.LOOKS.key), keep="last"), made
 
     def _check_rows(self, sheet: Sheet, rows: dict[str, SheetRow]) -> None:
         """Refuse rows with cells of other questions, which sorting one column makes."""
