@@ -9,7 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
@@ -59,6 +59,10 @@ runpy.run_path(sys.argv[2])
 IMPORT_S = 300  # seconds; vLLM needs about 20, and more from a slow file system
 
 
+class Refusal(str):
+    """A reason why a run cannot start."""
+
+
 class Preflight(NamedTuple):
     """Lines about a run, and reasons why it cannot start."""
 
@@ -93,28 +97,27 @@ class Account(NamedTuple):
 
     def refusals(
         self, limits: Mapping[str, Any], bound: float, arguments: Sequence[str], less: str = ""
-    ) -> list[str]:
-        """Return the reasons why requests that cost at most `bound` are above a ceiling.
+    ) -> Iterator[Refusal]:
+        """Yield the reasons why requests that cost at most `bound` are above a ceiling.
 
         `less` says how to ask for less.
         """
         own = "a file my.yaml and `--configfile my.yaml` to the command"
         if any(argument.startswith("--configfile") for argument in arguments):
             own = "your config"
-        ceiling, requests, refusals = limits["max_cost"], self.paid + self.requests, []
+        ceiling, requests = limits["max_cost"], self.paid + self.requests
         if requests > limits["max_requests"]:
-            refusals.append(
+            yield Refusal(
                 f"the requests are above {self.section}.max_requests "
                 f"{limits['max_requests']:,}; add the line "
                 f"`{self.section}: {{max_requests: {requests}}}` to {own}."
             )
         if ceiling is not None and not self.spent + bound <= ceiling:
             enough = -(-int(self.spent + bound + 1) // 10) * 10
-            refusals.append(
+            yield Refusal(
                 f"the cost can be above {self.section}.max_cost, the ceiling; to allow it, add "
                 f"the line `{self.section}: {{max_cost: {enough}}}` to {own}{less}."
             )
-        return refusals
 
 
 def request_cost(
@@ -133,8 +136,8 @@ def request_cost(
 
 def judge_lines(
     inputs: Inputs, planned: Jobs, finished: Jobs, arguments: Sequence[str] = ()
-) -> Preflight:
-    """Return the line on the judge's cost, and the reasons why it cannot be asked.
+) -> Iterator[str]:
+    """Yield the line on the judge's cost, and the reasons why it cannot be asked.
 
     The bound counts a token for 3 bytes, all candidates (and five) to each question, and the
     longest reply. The expected cost counts tokens as in English.
@@ -145,7 +148,7 @@ def judge_lines(
     )
     account = Account.of(inputs, "judge", wanted, done)
     if not account.requests:
-        return Preflight([], [])
+        return
     prompt = inputs.label_settings()["prompt"]
     most = resources.judged_candidates() if judge.get("together") else 1
     likely = min(LIKELY_CANDIDATES, most)
@@ -155,7 +158,7 @@ def judge_lines(
     )
     money = judge.get("currency", "USD")
     five = f" ({likely_bound:,.0f} with five)" if most > 5 else ""
-    line = (
+    yield (
         f"Judge: {account.requests:,} requests to {judge['model']} ({judge['backend']}), at "
         f"most about {bound:,.0f} {money} with {most} candidates each{five}, about "
         f"{expected:,.0f} {money} expected; "
@@ -163,50 +166,48 @@ def judge_lines(
         + f"ceiling {judge['max_cost']:,.0f} {money} (judge.max_cost)."
     )
     less = "; `judge: {clusters: needed}` judges only answers that are trained on or evaluated"
-    refusals = account.refusals(judge, bound, arguments, less)
+    yield from account.refusals(judge, bound, arguments, less)
     if not os.environ.get(judge["api_key_env"], "").strip():
-        refusals.append(
+        yield Refusal(
             f"the environment variable {judge['api_key_env']} is empty; put the judge's key "
             "into it (any text for a server without keys), or label without a judge by "
             "`judge: {backend: lexical}`."
         )
-    return Preflight([line], refusals)
 
 
 def api_lines(
     inputs: Inputs, planned: Jobs, finished: Jobs, arguments: Sequence[str] = ()
-) -> Preflight:
-    """Return the line on the cost of checkpoints behind an API, and whether it is too high."""
+) -> Iterator[str]:
+    """Yield the line on the cost of checkpoints behind an API, and whether it is too high."""
     resources, api = JobResources(inputs.study), inputs.config["api"]
     planned, finished = (
         [(rule, job) for rule, job in jobs if rule in ASKED_OF_SERVERS]
         for jobs in (planned, finished)
     )
     if not planned:
-        return Preflight([], [])
+        return
     asked = ", ".join(sorted({f"{job['model']}/{job['checkpoint']}" for _, job in planned}))
     wanted, done = (
         [resources.server_use(*job) for job in jobs] for jobs in (planned, finished)
     )
     total = sum(use.requests for use in wanted)
     if not total:  # a file of questions
-        return Preflight([f"API: requests to {asked}, as many as the questions need."], [])
+        yield f"API: requests to {asked}, as many as the questions need."
+        return
     account = Account.of(inputs, "api", total, sum(use.requests for use in done))
     cost = sum(use.cost for use in wanted) * account.requests / total
     limit = "none" if api["max_cost"] is None else f"{api['max_cost']:,.0f}"
-    line = (
+    yield (
         f"API: {account.requests:,} requests to {asked}, at most about {cost:,.2f} in the "
         f"currency of the prices; {account.spent:,.2f} spent so far; ceiling {limit} "
         "(api.max_cost)."
     )
-    return Preflight([line], account.refusals(api, cost, arguments))
+    yield from account.refusals(api, cost, arguments)
 
 
-def file_lines(study: Study, planned: Jobs) -> Preflight:
-    """Return the reason for each dataset with a file that a person must fetch."""
-    named = [job["dataset"] for rule, job in planned if rule == "prepare_questions"]
-    refusals = []
-    for dataset in named:
+def file_lines(study: Study, planned: Jobs) -> Iterator[str]:
+    """Yield the reason for each dataset with a file that a person must fetch."""
+    for dataset in (job["dataset"] for rule, job in planned if rule == "prepare_questions"):
         entry = study.config["datasets"][dataset]
         if not study.source(dataset).file_is_optional or Path(entry["file"]).exists():
             continue
@@ -217,19 +218,18 @@ def file_lines(study: Study, planned: Jobs) -> Preflight:
         kept = [name for name in listed if dataset not in tables[name].get("datasets", [])]
         if kept != listed:
             remedy += f", tables: [{', '.join(kept)}]"
-        refusals.append(
+        yield Refusal(
             f"{entry['file']} is missing. {entry.get('label', dataset)} needs a registration "
             "at participants-area.bioasq.org: download the training data of task 14b and put "
             f"the file there. A study without it is the line `study: {{{remedy}}}`."
         )
-    return Preflight([], refusals)
 
 
-def download_lines(study: Study, planned: Jobs) -> Preflight:
-    """Return the line on downloads and disk, with the repositories and the Hub's token."""
+def download_lines(study: Study, planned: Jobs) -> Iterator[str]:
+    """Yield the line on downloads and disk, with the repositories and the Hub's token."""
     cost = JobResources(study).cost(planned)
     if not (downloads := cost.downloads):
-        return Preflight([], [])
+        return
     fetched = [job for rule, job in planned if rule == "fetch_checkpoint"]
     states = (study.state(job["model"], job["checkpoint"]) for job in fetched)
     repos = sorted({str(state.get("repo")) for state in states})
@@ -241,21 +241,17 @@ def download_lines(study: Study, planned: Jobs) -> Preflight:
     free = shutil.disk_usage(disk).free / 1e9
     stored = f" ({cached:,.0f} GB of them are in {home})" if cached >= 0.5 else ""
     has_token = bool(os.environ.get("HF_TOKEN")) or (home / "token").exists()
-    return Preflight(
-        [
-            f"Downloads: {downloads:,.0f} GB of {', '.join(repos)}{stored}; with results "
-            f"{cost.gigabytes:,.0f} GB of disk; {free:,.0f} GB are free in {disk}"
-            + ("." if cost.gigabytes - cached <= free else TOO_LITTLE),
-            "HF_TOKEN is set."
-            if has_token
-            else "HF_TOKEN is not set; only gated repositories need it.",
-        ],
-        [],
+    yield (
+        f"Downloads: {downloads:,.0f} GB of {', '.join(repos)}{stored}; with results "
+        f"{cost.gigabytes:,.0f} GB of disk; {free:,.0f} GB are free in {disk}"
+        + ("." if cost.gigabytes - cached <= free else TOO_LITTLE)
     )
+    needed = "is set" if has_token else "is not set; only gated repositories need it"
+    yield f"HF_TOKEN {needed}."
 
 
-def profile_lines(arguments: Sequence[str]) -> Preflight:
-    """Return the line on account and partitions of the SLURM profile in the `arguments`."""
+def profile_lines(arguments: Sequence[str]) -> Iterator[str]:
+    """Yield the line on account and partitions of the SLURM profile in the `arguments`."""
     named = [b for a, b in pairwise(arguments) if a == "--profile"]
     named += [a.partition("=")[2] for a in arguments if a.startswith("--profile=")]
     folders = [Path(), Path("~/.config/snakemake").expanduser(), Path("/etc/xdg/snakemake")]
@@ -267,10 +263,10 @@ def profile_lines(arguments: Sequence[str]) -> Preflight:
     ]
     file = next((path for path in files if path.exists()), None)
     if file is None:
-        return Preflight([], [])
+        return
     profile = yaml.safe_load(file.read_text(encoding="utf-8")) or {}
     if profile.get("executor") != "slurm":
-        return Preflight([], [])
+        return
     requested = profile.get("default-resources") or {}
     if isinstance(requested, list):  # "name=value", as Snakemake also reads them
         requested = dict(str(request).partition("=")[::2] for request in requested)
@@ -282,25 +278,23 @@ def profile_lines(arguments: Sequence[str]) -> Preflight:
     names = list((resources or {}).get("partitions", {}))
     shown = "no account (slurm_account is none)" if account == "none" else f"account {account}"
     listed = f"partitions {', '.join(names)}" if names else "SLURM's default partition"
-    line = f"SLURM: {shown if account else 'no account'}; {listed} ({file})."
-    refusals = []
+    yield f"SLURM: {shown if account else 'no account'}; {listed} ({file})."
     command, known = ["sinfo", "--noheader", "--format=%R"], set(names)
     with suppress(OSError, subprocess.SubprocessError):  # then names cannot be checked
         sinfo = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
         known = set(sinfo.stdout.split()) or known
     if unknown := sorted(set(names) - known):
-        refusals.append(
+        yield Refusal(
             f"sinfo knows no partition {', '.join(unknown)}; correct its name in {partitions}."
         )
     if not shutil.which("sbatch"):
-        refusals.append("sbatch is not found here; run the command on a login node.")
-    return Preflight([line], refusals)
+        yield Refusal("sbatch is not found here; run the command on a login node.")
 
 
 def python_lines(
     inputs: Inputs, planned: Jobs, *, by_conda: bool = False, imports: bool = False
-) -> Preflight:
-    """Return the reason why the environment that answers the questions cannot.
+) -> Iterator[str]:
+    """Yield the reason why the environment that answers the questions cannot.
 
     A real run `imports` the packages of the job there. A dry run only finds them.
     """
@@ -308,7 +302,7 @@ def python_lines(
     chosen, backend = decoding.get("python"), decoding["backend"]
     is_needed = any(rule == "generate_beams" for rule, _ in planned)
     if not is_needed or (not chosen and (backend == "transformers" or by_conda)):
-        return Preflight([], [])
+        return
     python = chosen or sys.executable
     script = inputs.root / "workflow" / "scripts" / "answers" / "generate_beams.py"
     program = IMPORT if imports and chosen else FIND
@@ -324,24 +318,23 @@ def python_lines(
         )
     except subprocess.TimeoutExpired:
         reason = f"decoding.python {python} did not import {backend} within {IMPORT_S} s"
-        return Preflight([], [f"{reason}; try `{python} -c 'import {backend}'`."])
+        yield Refusal(f"{reason}; try `{python} -c 'import {backend}'`.")
+        return
     except OSError as error:
-        return Preflight([], [f"decoding.python {python} does not run ({error}); correct it."])
+        yield Refusal(f"decoding.python {python} does not run ({error}); correct it.")
+        return
     lines = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
     needs_driver = "libcuda" in lines[-1] and not Path("/dev/nvidiactl").exists()
     if not done.returncode or needs_driver:  # which only the nodes have
-        return Preflight([], [])
+        return
     remedy = (
         "install it there"
         if chosen
         else "run with --sdm conda, or set the line `decoding: {python: .venv-vllm/bin/python}`"
     )
-    return Preflight(
-        [],
-        [
-            f"{python} cannot run generate_beams ({lines[-1]}); {remedy} "
-            "(docs/cluster.md, Decoding with vLLM)."
-        ],
+    yield Refusal(
+        f"{python} cannot run generate_beams ({lines[-1]}); {remedy} "
+        "(docs/cluster.md, Decoding with vLLM)."
     )
 
 
@@ -358,19 +351,17 @@ def preflight(
     `arguments` are Snakemake's, and `notes` become the first lines. `python_lines` receives the
     `settings`.
     """
-    checks = [
-        Preflight(list(notes), []),
-        judge_lines(inputs, planned, finished, arguments),
-        api_lines(inputs, planned, finished, arguments),
-        download_lines(inputs.study, planned),
-        file_lines(inputs.study, planned),
-        python_lines(inputs, planned, **settings),
-        profile_lines(arguments),
+    found = [
+        *notes,
+        *judge_lines(inputs, planned, finished, arguments),
+        *api_lines(inputs, planned, finished, arguments),
+        *download_lines(inputs.study, planned),
+        *file_lines(inputs.study, planned),
+        *python_lines(inputs, planned, **settings),
+        *profile_lines(arguments),
     ]
-    return Preflight(
-        [line for check in checks for line in check.lines],
-        [reason for check in checks for reason in check.refusals],
-    )
+    refusals = [line for line in found if isinstance(line, Refusal)]
+    return Preflight([line for line in found if not isinstance(line, Refusal)], [*refusals])
 
 
 def refuse_if_missing(report: Preflight) -> None:

@@ -15,7 +15,7 @@ from persistcal.store.code import commit
 from persistcal.store.files import write_whole
 from persistcal.store.provenance import read_makers
 from study.checkpoints import Config
-from study.config_files import FILES, merge_defaults
+from study.config_files import FILES, merge_defaults, settle_tables
 
 PINS = "resources/paper/revisions.yaml"
 HEADER = "# Commits of the paper's models by repository; the first complete run fills it.\n"
@@ -25,10 +25,9 @@ OF_DATASET = ("source", "repo", "revision", "file")
 def config_to_record(given: Config, project: Path) -> Config:
     """Return `given` over the defaults, as a config that gives the same study by itself."""
     recorded, study = merge_defaults(given, project), given.get("study") or {}
-    if study.get("answers") or study.get("predictions"):
-        recorded["study"]["tables"] = study.get("tables", [])
-        if not study.get("answers"):  # the file has the estimators
-            del recorded["study"]["estimators"]
+    settle_tables(recorded, given)
+    if study.get("predictions") and not study.get("answers"):  # the file has the estimators
+        del recorded["study"]["estimators"]
     return json.loads(json.dumps(recorded))  # nothing is shared, which YAML would show
 
 

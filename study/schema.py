@@ -4,7 +4,6 @@ import difflib
 import functools
 from collections.abc import Iterable, Mapping
 from datetime import date
-from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -19,17 +18,6 @@ from persistcal.training.methods import METHODS
 ROOT = Path(__file__).parents[1]
 SCHEMA = ROOT / "workflow" / "schemas" / "config.schema.yaml"
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, where it is built
-
-
-# Keys of earlier versions with what to do instead; `*` matches any name.
-REMOVED = {
-    f"{section}.{old}": f"rename it to {new}"
-    for section in ("training", "recipes.*", "estimators.*.recipe")
-    for old, new in (("answers", "n_answers"), ("precision", "dtype"))
-} | {
-    "study.further": "list its tables in study.tables, and set study.complete_tables to true "
-    "for tables with estimators that study.estimators lacks"
-}
 
 
 class ConfigError(ValueError):
@@ -154,8 +142,6 @@ def _sentence(error: jsonschema.ValidationError) -> str:
         properties = schema.get("properties", {})
         unknown = next(name for name in error.instance if name not in properties)
         path = f"{key}.{unknown}" if key else unknown
-        if instead := next((REMOVED[old] for old in REMOVED if fnmatch(path, old)), ""):
-            return f"config: {path} is no longer a key; {instead}."
         return f"config: {path} is not a known key; {_nearest(unknown, properties)}"
     if error.validator == "required" and "then" in error.absolute_schema_path:
         instance: dict[str, Any] = error.instance  # type: ignore[assignment]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from persistcal.models.prompts import OPEN, THOUGHTS
-from persistcal.server.client import PIECE, ModelServer, in_json
+from persistcal.server.client import PIECE, ModelServer, ask_at_once, in_json
 from persistcal.server.spending import (
     REFUSAL_CODES,
     BadReplyError,
@@ -22,7 +22,6 @@ from persistcal.server.spending import (
     Budget,
     Patience,
     ServerError,
-    ask_at_once,
     endpoint_of,
     messages_of,
 )
@@ -244,22 +243,19 @@ class SampleReplies:
         self._list = f"{folder}/answered_by.csv"
 
     def get(self, requests: Mapping[str, Body]) -> dict[str, list[ServedSample]]:
-        """Return the samples of requests with stored replies; warn about damaged replies."""
-        kept = {}
-        for key, body in requests.items():
-            try:
-                if (entry := self._cache.get(key)) is None:
-                    continue
-                samples = [ServedSample(**sample) for sample in entry["samples"]]
-            except (ValueError, KeyError, TypeError):
-                samples = []
+        """Return the samples of requests with stored replies."""
+
+        def read(entry: Any, n: int) -> list[ServedSample] | None:  # noqa: ANN401
+            samples = [ServedSample(**sample) for sample in entry["samples"]]
             is_whole = all(isinstance(sample.text, str) for sample in samples)
-            if is_whole and len(samples) == body.get("n", 1):
-                kept[key] = samples
-            else:
-                path = self._cache.path(key)
-                log.warning("%s is damaged; the question is asked again.", path)
-        return kept
+            return samples if is_whole and len(samples) == n else None
+
+        again = "the question is asked again"
+        kept = {
+            key: self._cache.get(key, partial(read, n=body.get("n", 1)), again)
+            for key, body in requests.items()
+        }
+        return {key: samples for key, samples in kept.items() if samples}
 
     def keep(self, key: str, reply: SampleReply, body: Body) -> None:
         """Write the reply to a request; refuse a reply of another model than before."""

@@ -25,14 +25,13 @@ from persistcal.judge.messages import (
     read_results,
 )
 from persistcal.questions.labels import JudgeError, Words
-from persistcal.server.client import LONGEST_TRANSFER_S, ModelServer, in_json
+from persistcal.server.client import LONGEST_TRANSFER_S, ModelServer, ask_at_once, in_json
 from persistcal.server.spending import (
     REFUSAL_CODES,
     BadReplyError,
     Body,
     ServerError,
     UnreadableError,
-    ask_at_once,
     endpoint_of,
 )
 from persistcal.store.replies import BatchRecord, Ledger, hold_lock, upload_line

@@ -1,7 +1,7 @@
 """Judge back ends: each is one class, under its name in the config's ``judge.backend``.
 
-A class with the decorator `backend` is a back end. The schema and the rules read its
-attributes. A study imports this module, so packages are imported only inside the methods.
+The schema and the rules read the attributes of a class. A study imports this module, so
+packages are imported only inside the methods.
 """
 
 from abc import ABC, abstractmethod
@@ -35,19 +35,6 @@ class Backend(ABC):
         """Return the label of each answer and its source."""
 
 
-BACKENDS: dict[str, type[Backend]] = {}
-
-
-def backend(name: str) -> Callable[[type[Backend]], type[Backend]]:
-    """Register a class as the back end `name`."""
-
-    def register(class_: type[Backend]) -> type[Backend]:
-        BACKENDS[name] = class_
-        return class_
-
-    return register
-
-
 class Match(Backend):
     """A comparison with the references, which a person can correct in the queue."""
 
@@ -64,14 +51,12 @@ class Match(Backend):
         return correct_labels(rows, labels, self.folder, noted=self.noted)
 
 
-@backend("lexical")
 class Lexical(Match):
     """Match with a reference, as written or normalised."""
 
     compare = judge_lexically
 
 
-@backend("exact_match")
 class ExactMatch(Match):
     """The metric of TriviaQA: a reference without case, punctuation and articles."""
 
@@ -105,13 +90,19 @@ class ServerBackend(Backend):
         )
 
 
-@backend("openai")
 class OpenAI(ServerBackend):
     """A judge model behind an OpenAI-compatible server, request by request."""
 
 
-@backend("openai_batch")
 class OpenAIBatch(ServerBackend):
     """The same in batches, within a day."""
 
     in_batches = True
+
+
+BACKENDS: dict[str, type[Backend]] = {
+    "lexical": Lexical,
+    "exact_match": ExactMatch,
+    "openai": OpenAI,
+    "openai_batch": OpenAIBatch,
+}

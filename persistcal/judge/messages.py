@@ -331,28 +331,21 @@ class Replies:
         self._cache = ReplyCache(f"{folder}/cache")
 
     def get(self, key: str) -> Reply | None:
-        """Return the reply with `key`, or None. Damaged replies are None, with a warning."""
-        try:
-            if (entry := self._cache.get(key)) is None:
-                return None
+        """Return the reply with `key`, or None without a whole one."""
+        together = asked_together(key)
+
+        def read(entry: Any) -> Reply | None:  # noqa: ANN401
             labels = tuple(entry["labels"]) if "labels" in entry else (entry["label"],)
             reply = Reply(labels, str(entry["reason"]), str(entry["reply"]))
-        except (ValueError, KeyError, TypeError):
-            reply = Reply(("damaged",), "", "")
-        is_known = all(label is None or label in LABELS for label in reply.labels)
-        if is_known and len(reply.labels) == (asked_together(key) or 1):
-            return self._read_again(reply, asked_together(key))
-        path = self._cache.path(key)
-        log.warning("%s is damaged; the candidates in it are judged again.", path)
-        return None
+            if len(labels) != (together or 1) or not {*labels} <= {None, *LABELS}:
+                return None
+            if reply.reason != "malformed":
+                return reply
+            found = read_labels(reply.text, together, self.words)
+            labels = tuple(a or b for a, b in zip(labels, found, strict=True))
+            return Reply(labels, "malformed" if None in labels else "", reply.text)
 
-    def _read_again(self, reply: Reply, together: int | None) -> Reply:
-        """Return a reply with missing labels from its text, unless the judge refused."""
-        if reply.reason != "malformed":
-            return reply
-        read = read_labels(reply.text, together, self.words)
-        labels = tuple(a or b for a, b in zip(reply.labels, read, strict=True))
-        return Reply(labels, "malformed" if None in labels else "", reply.text)
+        return self._cache.get(key, read, "the candidates in it are judged again")
 
     def present(self, keys: Iterable[str]) -> dict[str, Reply]:
         """Return the replies to those requests that have one."""

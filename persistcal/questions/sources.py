@@ -49,20 +49,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-Source = Callable[..., pd.DataFrame]
-SOURCES: dict[str, Source] = {}  # by the value of the config's `datasets.*.source`
-
-
-def source(name: str) -> Callable[[Source], Source]:
-    """Register a function that returns the table QUESTIONS as the source `name`."""
-
-    def register(function: Source) -> Source:
-        SOURCES[name] = function
-        return function
-
-    return register
-
-
 BLACKLIST = {
     "Which is the longest length below?",
     "The books were Alice and Jerry in the USA – what were they here?",
@@ -433,7 +419,6 @@ def _load(repo: str, name: str, splits: Sequence[str], revision: str) -> "list[D
         return load_dataset(repo, name, split=splits, cache_dir=cache, keep_in_memory=True)
 
 
-@source("triviaqa")
 def read_triviaqa(
     *,
     repo: str,
@@ -453,7 +438,6 @@ def read_triviaqa(
     return questions
 
 
-@source("jeopardy")
 def read_jeopardy(
     *,
     repo: str,
@@ -474,7 +458,6 @@ def read_jeopardy(
     return questions
 
 
-@source("bioasq")
 def read_bioasq(*, file: str, expect: Mapping[str, int] | None = None) -> pd.DataFrame:
     """Return the questions of BioASQ, from the user's copy of the training data."""
     try:
@@ -497,7 +480,6 @@ def read_bioasq(*, file: str, expect: Mapping[str, int] | None = None) -> pd.Dat
     return questions
 
 
-@source("file")
 def read_own_questions(
     *,
     file: str,
@@ -517,6 +499,15 @@ def read_own_questions(
     questions.attrs["sources"] = digests_of(file)
     log.info("Questions per split: %s", questions["split"].value_counts().to_dict())
     return questions
+
+
+# By the value of the config's `datasets.*.source`; each returns the table QUESTIONS
+SOURCES: dict[str, Callable[..., pd.DataFrame]] = {
+    "triviaqa": read_triviaqa,
+    "jeopardy": read_jeopardy,
+    "bioasq": read_bioasq,
+    "file": read_own_questions,
+}
 
 
 def check_questions(questions: pd.DataFrame, name: str) -> None:

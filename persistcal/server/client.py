@@ -11,8 +11,8 @@ import threading
 import time
 import unicodedata
 import urllib.parse
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from itertools import groupby
 from typing import Any, TypeVar
 
@@ -22,12 +22,17 @@ import tenacity
 
 from persistcal.server.spending import (
     BadReplyError,
+    Body,
     Bookings,
+    Budget,
     NoReplyError,
     Patience,
     ServerError,
     UnreadableError,
 )
+from persistcal.store.replies import Ledger
+
+log = logging.getLogger(__name__)
 
 KEY_SHAPE = re.compile(r"\bsk-[\w*.-]+")  # also the masked form that servers quote
 PIECE = 8  # characters; shorter pieces of the key are not hidden
@@ -321,3 +326,54 @@ class ModelServer:
             code=code,
             status=status,
         )
+
+
+def ask_at_once(
+    bodies: Mapping[str, Body],
+    ask_one: Callable[[str, Body], Result],
+    keep: Callable[[str, Result], None],
+    *,
+    server: ModelServer,
+    budget: Budget,
+    ledger: Ledger,
+    concurrency: int,
+) -> None:
+    """Call `ask_one` for each of `bodies` concurrently, and pass each reply to `keep`.
+
+    All requests are booked before the first is sent, and `server` books its retries. After a
+    failure of the server or of `keep`, no further request is sent. The failure is raised after
+    all pending replies are kept, because they are paid for. `keep` is called in the thread
+    that received the reply, so an interrupt of the main thread cannot lose it.
+    """
+    if not bodies:
+        return
+    server.bookings = bookings = Bookings(budget, ledger, bodies.values())
+    replied: list[str] = []
+
+    def ask_and_keep(key: str, body: Body) -> None:
+        reply = ask_one(key, body)
+        replied.append(key)
+        keep(key, reply)
+
+    def give_up() -> None:
+        server.stop()
+        for future in asked:
+            future.cancel()
+
+    asked: list[Future[None]] = []
+    failure: BaseException | None = None
+    try:
+        with ThreadPoolExecutor(concurrency) as pool:
+            asked += [pool.submit(ask_and_keep, key, body) for key, body in bodies.items()]
+            try:
+                for done in as_completed(asked):
+                    if not done.cancelled() and (error := done.exception()):
+                        failure = failure or error
+                        give_up()
+            finally:
+                give_up()
+        if failure:
+            raise failure
+    finally:
+        bookings.close()
+        log.info("%s replied to %d of %d requests", budget.model, len(replied), len(bodies))

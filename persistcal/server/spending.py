@@ -1,12 +1,11 @@
-"""Send concurrent requests to OpenAI-compatible servers, and limit their cost; their errors."""
+"""The cost of requests to OpenAI-compatible servers and its ceilings, and errors of servers."""
 
 import logging
 import os
 import threading
-from collections.abc import Callable, Collection, Iterable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple
 
 from persistcal.store.replies import Ledger
 
@@ -20,7 +19,6 @@ TOKENS_OF_UNLIMITED_REPLY = 1000
 # Limits of a reply: of chat completions, of completions, of OpenAI's interface for responses.
 LIMITS = ("max_completion_tokens", "max_tokens", "max_output_tokens")
 
-Reply = TypeVar("Reply")
 Body = dict[str, Any]  # JSON of a request for a completion or a chat completion
 
 
@@ -186,63 +184,3 @@ class Bookings:
         with self._lock:
             lost, self._ahead = self._ahead, 0
             self._ledger.add(self._budget.model, -lost, -self._cost * lost, "not sent")
-
-
-class BookedServer(Protocol):
-    """Server that counts each request that it sends in its `bookings`."""
-
-    bookings: Bookings | None
-
-    def stop(self) -> None:
-        """Stop all retries."""
-
-
-def ask_at_once(
-    bodies: Mapping[str, Body],
-    ask_one: Callable[[str, Body], Reply],
-    keep: Callable[[str, Reply], None],
-    *,
-    server: BookedServer,
-    budget: Budget,
-    ledger: Ledger,
-    concurrency: int,
-) -> None:
-    """Call `ask_one` for each of `bodies` concurrently, and pass each reply to `keep`.
-
-    All requests are booked before the first is sent, and `server` books its retries. After a
-    failure of the server or of `keep`, no further request is sent. The failure is raised after
-    all pending replies are kept, because they are paid for. `keep` is called in the thread
-    that received the reply, so an interrupt of the main thread cannot lose it.
-    """
-    if not bodies:
-        return
-    server.bookings = bookings = Bookings(budget, ledger, bodies.values())
-    replied: list[str] = []
-
-    def ask_and_keep(key: str, body: Body) -> None:
-        reply = ask_one(key, body)
-        replied.append(key)
-        keep(key, reply)
-
-    def give_up() -> None:
-        server.stop()
-        for future in asked:
-            future.cancel()
-
-    asked: list[Future[None]] = []
-    failure: BaseException | None = None
-    try:
-        with ThreadPoolExecutor(concurrency) as pool:
-            asked += [pool.submit(ask_and_keep, key, body) for key, body in bodies.items()]
-            try:
-                for done in as_completed(asked):
-                    if not done.cancelled() and (error := done.exception()):
-                        failure = failure or error
-                        give_up()
-            finally:
-                give_up()
-        if failure:
-            raise failure
-    finally:
-        bookings.close()
-        log.info("%s replied to %d of %d requests", budget.model, len(replied), len(bodies))

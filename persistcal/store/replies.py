@@ -11,14 +11,16 @@ import json
 import logging
 import math
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from persistcal.store.files import FilePath, append_lines, digest, write_whole
 
 log = logging.getLogger(__name__)
+
+Value = TypeVar("Value")
 
 SPENDING = ("time", "model", "requests", "cost", "what")
 LONGEST_FIELD = 2**31 - 1  # the csv module's default is 128 KiB
@@ -132,12 +134,21 @@ class ReplyCache:
         """Return the file of the reply under `key`."""
         return Path(self._folder, key[:2], f"{key[2:]}.json")
 
-    def get(self, key: str) -> Any:  # noqa: ANN401
-        """Return the JSON value under `key`, or None."""
+    def get(self, key: str, read: Callable[[Any], Value | None], again: str) -> Value | None:
+        """Return what `read` makes of the JSON value under `key`, or None without one.
+
+        A value of which it makes nothing is damaged; a warning names what is done `again`.
+        """
+        value, path = None, self.path(key)
         try:
-            return json.loads(self.path(key).read_text(encoding="utf-8"))
+            value = read(json.loads(path.read_text(encoding="utf-8")))
         except FileNotFoundError:
             return None
+        except (ValueError, KeyError, TypeError):
+            pass
+        if value is None:
+            log.warning("%s is damaged; %s.", path, again)
+        return value
 
     def put(self, key: str, entry: dict[str, Any]) -> None:
         """Write `entry` under `key`."""

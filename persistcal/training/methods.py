@@ -1,11 +1,11 @@
 """Methods of the laboratory to change a checkpoint. Each method is one class.
 
-A class with the decorator `method` can be chosen as ``change.method`` in the config. The
-fields of the class are further keys of ``change``; keys without a default are required. A study
-imports this module, so torch is imported only inside the losses.
+`METHODS` has the classes by ``change.method`` of the config. The fields of a class are further
+keys of ``change``; keys without a default are required. A study imports this module, so torch
+is imported only inside the losses.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -30,25 +30,6 @@ class Method:
     def keys(cls) -> list[str]:
         """Return all keys."""
         return [field.name for field in fields(cls)]
-
-
-METHODS: dict[str, type[Method]] = {}
-
-
-def method(name: str) -> Callable[[type[Method]], type[Method]]:
-    """Register a class as the method `name`."""
-
-    def register(class_: type[Method]) -> type[Method]:
-        METHODS[name] = class_
-        return class_
-
-    return register
-
-
-def open_method(change: Mapping[str, Any]) -> Any:  # noqa: ANN401
-    """Return the method with the keys of the config's section ``change``."""
-    settings = dict(change)
-    return METHODS[settings.pop("method")](**settings)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +58,6 @@ class Tuning(Method):
         raise NotImplementedError
 
 
-@method("fine_tuning")
 @dataclass(frozen=True, kw_only=True)
 class FineTuning(Tuning):
     """All weights, or with rank a LoRA adapter that is merged in.
@@ -97,7 +77,6 @@ class FineTuning(Tuning):
         return -logprobs["learn"].mean() - self.keep_weight * kept
 
 
-@method("gradient_difference")
 @dataclass(frozen=True, kw_only=True)
 class GradientDifference(Tuning):
     r"""Unlearning that makes some answers less probable and others more probable.
@@ -119,7 +98,6 @@ class GradientDifference(Tuning):
         return logprobs["forget"].mean() - self.keep_weight * logprobs["keep"].mean()
 
 
-@method("npo")
 @dataclass(frozen=True, kw_only=True)
 class NegativePreference(Tuning):
     r"""Unlearning by negative preference optimisation, with a loss on answers to keep.
@@ -150,7 +128,6 @@ class NegativePreference(Tuning):
         return unlearned - self.keep_weight * logprobs["keep"].mean()
 
 
-@method("retraining")
 @dataclass(frozen=True, kw_only=True)
 class Retraining(Method):
     """The pre-training again, without some facts."""
@@ -158,3 +135,17 @@ class Retraining(Method):
     repeats_pretraining = True
 
     without: Sequence[str]
+
+
+METHODS: dict[str, type[Method]] = {
+    "fine_tuning": FineTuning,
+    "gradient_difference": GradientDifference,
+    "npo": NegativePreference,
+    "retraining": Retraining,
+}
+
+
+def open_method(change: Mapping[str, Any]) -> Any:  # noqa: ANN401
+    """Return the method with the keys of the config's section ``change``."""
+    settings = dict(change)
+    return METHODS[settings.pop("method")](**settings)

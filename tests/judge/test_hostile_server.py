@@ -27,7 +27,7 @@ from werkzeug import Response
 from persistcal.judge.asking import read_batch
 from persistcal.judge.messages import read_reply, read_results
 from persistcal.questions.labels import LABELS, JudgeError
-from persistcal.server import client, spending
+from persistcal.server import client
 from persistcal.server.spending import BadReplyError
 from persistcal.store.replies import ReplyCache
 
@@ -244,7 +244,7 @@ def test_an_interrupt_loses_no_reply_of_a_running_request(fake, monkeypatch):
             time.sleep(0.01)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(spending, "as_completed", interrupted)
+    monkeypatch.setattr(client, "as_completed", interrupted)
     with pytest.raises(KeyboardInterrupt):
         fake.ask(candidates(20), concurrency=2)
     assert 1 <= fake.asked.total() == fake.kept == fake.booked < 20

@@ -52,9 +52,6 @@ def test_a_source_declares_the_keys_that_it_reads(name):
 
 
 def test_a_new_source_is_one_function(monkeypatch):
-    monkeypatch.setattr(sources, "SOURCES", dict(sources.SOURCES))
-
-    @sources.source("numbers")
     def read_numbers(*, n_test: int) -> pd.DataFrame:
         numbers = [
             sources.Question(f"What follows {n}?", [str(n + 1)]) for n in range(n_test + 1)
@@ -62,6 +59,7 @@ def test_a_new_source_is_one_function(monkeypatch):
         splits = {"train": [0, 0], "test": [0, n_test]}
         return sources.number_questions("numbers", numbers[:-1], numbers[-1:], **splits)
 
+    monkeypatch.setitem(sources.SOURCES, "numbers", read_numbers)
     settings = {"n_test": 3, "seed": 17, "least": {"test": 1}, "states": []}
     questions = sources.read_questions("numbers", settings)
     artifacts.check(questions, artifacts.QUESTIONS, "numbers")

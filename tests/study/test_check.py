@@ -122,13 +122,9 @@ def test_a_control_applies_to_all_other_kinds_of_change():
 # Overlays of the paper's config, and the expected messages
 REFUSED = r"""
 training: {answers: 1}
-> training\.answers is no longer a key; rename it to n_answers
-estimators: {oracle: {recipe: {answers: 1}}}
-> estimators\.oracle\.recipe\.answers is no longer a key; rename it to n_answers
+> training\.answers is not a known key; did you mean 'n_answers'
 training: {micro_batch: all}
 > training\.micro_batch is 'all', which it cannot be\. It means: Candidate answers
-training: {precision: float32}
-> training\.precision is no longer a key; rename it to dtype
 judge: {labels: {not correct: incorrect, NOT_CORRECT: correct}}
 > judge\.labels has 'not correct' and 'NOT_CORRECT', which are read alike; keep one
 judge: {labels: {A: correct, C: not_attempted}}
@@ -254,8 +250,6 @@ estimators: {oracle: {layer: 3}}
 > estimators\.oracle has layer, which a recipe does not read
 study: {tables: [gmc]}
 > study\.tables names 'gmc'; did you mean 'gcm'
-study: {further: [gcm]}
-> study\.further is no longer a key; list its tables in study\.tables
 tables: {gcm: {blocks: [{rows: [{estimator: gmc}]}]}}
 study: {tables: [gcm]}
 > tables\.gcm names 'gmc'; did you mean 'gcm'
