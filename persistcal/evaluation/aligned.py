@@ -5,6 +5,7 @@ The caller aligns predictions (`align_subjects`) and passes the result on, so th
 see the same questions, groups and contrast sets.
 """
 
+import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -26,6 +27,7 @@ from persistcal.evaluation.contrast import (
     question_folds,
     read_sets,
 )
+from persistcal.evaluation.doubts import check_order, doubts
 from persistcal.evaluation.draws import Component
 from persistcal.evaluation.predictions import (
     ABSENT,
@@ -42,6 +44,8 @@ from persistcal.evaluation.predictions import (
 from persistcal.evaluation.settings import Conditioning, EvaluationSettings, Member
 from persistcal.store.artifacts import CONTRAST_QUESTIONS, empty
 from persistcal.store.tables import select_rows
+
+log = logging.getLogger(__name__)
 
 DECIMALS = 12
 USUAL = EvaluationSettings()
@@ -218,6 +222,8 @@ def align(
         sets = contrast_sets(answers.correct, checkpoints, settings)
     else:
         sets = read_sets(members, answers, settings)
+    for sentence in doubts(answers, sets):
+        log.warning("%s.", sentence)
     group_names = None
     if "group" in predictions and predictions["group"].ne("").any():
         names = predictions.drop_duplicates("question_id").set_index("question_id")["group"]
@@ -236,6 +242,8 @@ def align(
                 arranged[ask] = _at(of_ask, answers)
         first, second = (arranged[ask] for ask in asks)
         pairs.append(cross(_of_members(first, second.rows), second, asks, settings))
+        if asks[1] <= Ask.MOST:
+            check_order(*pairs[-1].answers)
     crossed = pairs[0]._replace(further=tuple(pairs[1:])) if pairs else None
     return Aligned(answers, sets, crossed, flips, files, group_names)
 

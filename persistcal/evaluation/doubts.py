@@ -1,0 +1,108 @@
+"""Doubts about predictions that no single row raises: a turned scale, asks or ids mixed up."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+
+import numpy as np
+
+from persistcal.evaluation.contrast import ContrastSet
+from persistcal.evaluation.influence import auc_influence
+from persistcal.evaluation.predictions import ABSENT, AnswerArrays, Array, PredictionsError
+from persistcal.evaluation.proportions import Z, binomial_cdf
+from persistcal.evaluation.weighted import auc
+
+SWAPPED = 1e-6  # the largest probability of an order of asks that is refused
+TURNED, INFORMED = 0.4, 0.6  # AUC that a confidence is surely below, or above
+UNRELATED = 0.15  # correlation of two checkpoints' confidences; real models have .3 and more
+MOST = 20_000  # answers of a checkpoint that an AUC is computed from
+
+
+def check_order(first: AnswerArrays, second: AnswerArrays) -> None:
+    """Refuse a second ask with checkpoints in another order than the first one.
+
+    A question that changes in both asks changes in the same direction with a probability of at
+    least one half, also if every change is a chance flip. One question of each group counts.
+    """
+    for ends in combinations(range(len(first.checkpoints)), 2):
+        labels = np.array([of_ask.correct[list(ends)] for of_ask in (first, second)], int)
+        change = labels[:, 1] - labels[:, 0]
+        changed = (labels != ABSENT).all(axis=(0, 1)) & (change != 0).all(axis=0)
+        _, rows = np.unique(first.groups[changed], return_index=True)
+        opposite = np.not_equal(*change[:, changed][:, rows])
+        n, n_opposite = len(opposite), int(opposite.sum())
+        if binomial_cdf(n - n_opposite, n, 0.5) < SWAPPED:
+            earlier, later = (first.checkpoints[k] for k in ends)
+            raise PredictionsError(
+                f"The second ask seems to have {earlier} and {later} in the reverse order: of "
+                f"{n:,} questions that change in both asks, {n_opposite:,} change in opposite "
+                "directions; give the files of the second ask in the order of the first one."
+            )
+
+
+def doubts(answers: AnswerArrays, sets: Sequence[ContrastSet]) -> Iterator[str]:
+    """Yield a sentence for each estimator with a turned scale, and one about unrelated pairs.
+
+    A scale seems turned if the confidence is surely lower in right answers. Two checkpoints
+    seem to have other questions under equal ids if an estimator separates right from wrong
+    answers at both, but labels and confidences of one tell nothing about the other.
+    """
+    names = answers.checkpoints
+    stated = {member: np.mean(runs, axis=0) for member, runs in answers.estimators.items()}
+    areas = {member: _areas(mean, answers) for member, mean in stated.items()}
+    for (_, estimator), ends in areas.items():
+        turned = {names[k]: upper for k, (_, upper) in ends.items() if upper < TURNED}
+        if turned:
+            yield (
+                f"{estimator} is lower in right answers than in wrong ones at "
+                f"{', '.join(turned)} (AUC at most {max(turned.values()):.2f}); give 1 minus "
+                "an uncertainty (--uncertainty), and check that the label of right answers is 1"
+            )
+    unrelated = []
+    for pair in sets:
+        ends_of_pair = [pair.earlier, pair.later]
+        correlations = [
+            _correlation(*stated[member][ends_of_pair][:, pair.every])
+            for member, ends in areas.items()
+            if min(ends[k][0] if k in ends else 0.0 for k in ends_of_pair) > INFORMED
+        ]
+        if correlations and max(correlations) < UNRELATED and not _are_alike(pair):
+            unrelated.append(" and ".join(names[k] for k in ends_of_pair))
+    if unrelated:
+        others = f" (and {len(unrelated) - 1} further pairs)" if unrelated[1:] else ""
+        yield (
+            f"the answers of {unrelated[0]}{others} have nothing in common, neither labels nor "
+            "confidences, as if equal ids named different questions; look up the questions of "
+            "some ids, and number them in one way"
+        )
+
+
+def _areas(confidence: Array, answers: AnswerArrays) -> Mapping[int, tuple[float, float]]:
+    """Return the interval of the AUC at each checkpoint with right and wrong answers."""
+    areas = {}
+    for k, labels in enumerate(answers.correct):
+        rows = np.flatnonzero(labels != ABSENT)
+        rows = rows[:: max(1, len(rows) // MOST)]
+        right, values = labels[rows] == 1, confidence[k, rows]
+        if 0 < right.sum() < len(right):
+            by_group = np.bincount(answers.groups[rows], auc_influence(values, right))
+            area, reach = float(auc(values, right)), Z * float(np.sqrt(np.sum(by_group**2)))
+            areas[k] = area - reach, area + reach
+    return areas
+
+
+def _correlation(earlier: Array, later: Array) -> float:
+    """Return the upper end of the interval of the size of a correlation."""
+    if np.ptp(earlier) == 0 or np.ptp(later) == 0:
+        return 1.0
+    size = abs(float(np.corrcoef(earlier, later)[0, 1]))
+    return size + Z / np.sqrt(len(earlier))
+
+
+def _are_alike(pair: ContrastSet) -> bool:
+    """Return whether right answers of one checkpoint are surely more often right at the other.
+
+    The interval is of the odds ratio of the labels.
+    """
+    gained, lost, wrong, right = counts = [max(1, len(rows)) for rows in pair.kinds]
+    error = float(np.sqrt(np.sum(1 / np.array(counts))))
+    return bool(np.log(right * wrong / gained / lost) > Z * error)

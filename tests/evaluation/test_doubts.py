@@ -1,0 +1,87 @@
+"""Predictions that are valid row by row, but turned, swapped or of other questions."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from persistcal.evaluation.aligned import align
+from persistcal.evaluation.predictions import PredictionsError
+
+N = 1_500
+
+
+def ask(known, rng, *, ask=0):
+    """Answer N questions once, with a confidence that knows which answers are right."""
+    chance = np.where(known, 0.85, 0.15)
+    rows = {"question_id": [f"q{i}" for i in range(N)], "ask": ask, "seed": 0}
+    confidence = np.clip(chance + rng.normal(0, 0.1, N), 0, 1)
+    labels = (rng.random(N) < chance).astype(int)
+    rows |= {"confidence": confidence, "correct": labels}
+    return pd.DataFrame(rows).assign(train_dataset="d", estimator="e")
+
+
+def two_versions(rng, asks=(0,)):
+    """Ask two versions, of which the later one has other knowledge in a quarter."""
+    known = rng.random(N) < 0.5
+    later = known ^ (rng.random(N) < 0.25)
+    return [
+        ask(of, rng, ask=number).assign(checkpoint=name)
+        for number in asks
+        for name, of in (("v1", known), ("v2", later))
+    ]
+
+
+@pytest.mark.parametrize("turned", [None, "v1", "v2"])
+def test_a_confidence_that_is_lower_in_right_answers_is_named(turned, caplog):
+    rows = pd.concat(two_versions(np.random.default_rng(1)))
+    is_turned = rows["checkpoint"] == turned
+    rows["confidence"] = rows["confidence"].where(~is_turned, 1 - rows["confidence"])
+    align(rows, ["v1", "v2"])
+    sentence = f"e is lower in right answers than in wrong ones at {turned}"
+    assert (sentence in caplog.text) == (turned is not None)
+
+
+@pytest.mark.parametrize("shift", [0, 1])
+def test_ids_that_are_numbered_in_two_ways_are_named(shift, caplog):
+    first, second = two_versions(np.random.default_rng(2))
+    second["question_id"] = np.roll(second["question_id"], shift)
+    align(pd.concat([first, second]), ["v1", "v2"])
+    assert ("as if equal ids named different questions" in caplog.text) == (shift > 0)
+
+
+def test_accuracies_far_apart_raise_no_doubt(caplog):
+    rng = np.random.default_rng(3)
+    known = rng.random(N) < 0.3
+    later = known | (rng.random(N) < 0.85)
+    align(
+        pd.concat(
+            [ask(known, rng).assign(checkpoint="v1"), ask(later, rng).assign(checkpoint="v2")]
+        ),
+        ["v1", "v2"],
+    )
+    assert not caplog.text
+
+
+@pytest.mark.parametrize("is_swapped", [False, True])
+def test_a_second_ask_in_the_reverse_order_is_refused(is_swapped):
+    parts = two_versions(np.random.default_rng(4), asks=(0, 1))
+    if is_swapped:
+        parts[2:] = [parts[2].assign(checkpoint="v2"), parts[3].assign(checkpoint="v1")]
+        with pytest.raises(PredictionsError, match=r"v1 and v2 in the reverse order: of \d+"):
+            align(pd.concat(parts), ["v1", "v2"])
+    else:
+        assert align(pd.concat(parts), ["v1", "v2"]).crossed
+
+
+def test_chance_flips_of_equal_versions_have_no_order():
+    rng = np.random.default_rng(5)
+    chances = rng.random(N)
+    for _ in range(50):
+        parts = [
+            ask(chances > 0.5, rng, ask=number).assign(
+                checkpoint=name, correct=(rng.random(N) < chances).astype(int)
+            )
+            for number in (0, 1)
+            for name in ("v1", "v2")
+        ]
+        align(pd.concat(parts), ["v1", "v2"])
