@@ -1,6 +1,6 @@
-"""Doubts about predictions that no single row raises: a turned scale, asks or ids mixed up."""
+"""Doubts about predictions that no single row raises: grades, a turned scale, mixed-up ids."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 import numpy as np
@@ -13,6 +13,7 @@ from persistcal.evaluation.weighted import auc
 
 SWAPPED = 1e-6  # the largest probability of an order of asks that is refused
 TURNED, INFORMED = 0.4, 0.6  # AUC that a confidence is surely below, or above
+GRADE, LEAST_GRADES = 0.99, 40  # AUC of a grade, and answers of all checkpoints
 UNRELATED = 0.15  # correlation of two checkpoints' confidences; real models have .3 and more
 MOST = 20_000  # answers of a checkpoint that an AUC is computed from
 
@@ -40,7 +41,7 @@ def check_order(first: AnswerArrays, second: AnswerArrays) -> None:
 
 
 def doubts(answers: AnswerArrays, sets: Sequence[ContrastSet]) -> Iterator[str]:
-    """Yield a sentence for each estimator with a turned scale, and one about unrelated pairs.
+    """Yield a sentence for each estimator that seems no confidence, and one on unrelated pairs.
 
     A scale seems turned if the confidence is surely lower in right answers. Two checkpoints
     seem to have other questions under equal ids if an estimator separates right from wrong
@@ -50,12 +51,18 @@ def doubts(answers: AnswerArrays, sets: Sequence[ContrastSet]) -> Iterator[str]:
     stated = {member: np.mean(runs, axis=0) for member, runs in answers.estimators.items()}
     areas = {member: _areas(mean, answers) for member, mean in stated.items()}
     for (_, estimator), ends in areas.items():
-        turned = {names[k]: upper for k, (_, upper) in ends.items() if upper < TURNED}
+        turned = {names[k]: upper for k, (*_, upper) in ends.items() if upper < TURNED}
         if turned:
             yield (
                 f"{estimator} is lower in right answers than in wrong ones at "
                 f"{', '.join(turned)} (AUC at most {max(turned.values()):.2f}); give 1 minus "
                 "an uncertainty (--uncertainty), and check that the label of right answers is 1"
+            )
+        n_answers = int((answers.correct[list(ends)] != ABSENT).sum())
+        if n_answers >= LEAST_GRADES and min(area for _, area, _ in ends.values()) > GRADE:
+            yield (
+                f"{estimator} is higher in almost every right answer than in every wrong one: "
+                "it looks like a grade of the answers, which is no confidence"
             )
     unrelated = []
     for pair in sets:
@@ -76,8 +83,8 @@ def doubts(answers: AnswerArrays, sets: Sequence[ContrastSet]) -> Iterator[str]:
         )
 
 
-def _areas(confidence: Array, answers: AnswerArrays) -> Mapping[int, tuple[float, float]]:
-    """Return the interval of the AUC at each checkpoint with right and wrong answers."""
+def _areas(confidence: Array, answers: AnswerArrays) -> dict[int, tuple[float, float, float]]:
+    """Return lower end, value and upper end of the AUC at each checkpoint that has one."""
     areas = {}
     for k, labels in enumerate(answers.correct):
         rows = np.flatnonzero(labels != ABSENT)
@@ -86,7 +93,7 @@ def _areas(confidence: Array, answers: AnswerArrays) -> Mapping[int, tuple[float
         if 0 < right.sum() < len(right):
             by_group = np.bincount(answers.groups[rows], auc_influence(values, right))
             area, reach = float(auc(values, right)), Z * float(np.sqrt(np.sum(by_group**2)))
-            areas[k] = area - reach, area + reach
+            areas[k] = area - reach, area, area + reach
     return areas
 
 

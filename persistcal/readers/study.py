@@ -86,8 +86,6 @@ from persistcal.store.user_files import (
 
 log = logging.getLogger(__name__)
 
-LIKE_A_GRADE = 0.99  # share of rows with a confidence that equals the label
-LEAST_GRADES = 20  # rows of an estimator that show it
 LEAST_TRUTHS = 0.5  # share of a column's values that are truth values, if it can be `correct`
 LOGS = (harness_logs.LM_EVAL_KEYS, harness_logs.OLMES_KEYS)  # columns of logs in JSON lines
 MOST_HINTS = 5  # refusals, one after the other, that are answered with an option
@@ -521,19 +519,9 @@ def _prediction_tables(
         subject = {"model": model, "dataset": dataset}
         parts = [(select_rows(rows, subject), subject)]
         predictions[model, dataset, IMPORTED] = stack(parts, artifacts.PREDICTIONS)
-    notes = [
-        f"Confidences of {name} equal the label in {n:,} of {size:,} rows: they look like a "
-        "grade of the answers, which is no confidence."
-        for name, n, size in (rows["confidence"] == rows["correct"])
-        .groupby(rows["estimator"], observed=True)
-        .agg(["sum", "size"])
-        .itertuples()
-        if n > LIKE_A_GRADE * size and size >= LEAST_GRADES
-    ]
-    for note in notes:
-        log.warning("%s", note)
-    if (rows["estimator"] == NO_CONFIDENCE).all():
-        notes = ["Labels only: accuracies are compared, and nothing is said on confidence."]
+    has_labels_only = (rows["estimator"] == NO_CONFIDENCE).all()
+    text = "Labels only: accuracies are compared, and nothing is said on confidence."
+    notes = [text] if has_labels_only else []
     return PredictionTables(checkpoints, predictions, imported_answers(rows), notes=notes)
 
 

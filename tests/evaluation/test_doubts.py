@@ -41,6 +41,15 @@ def test_a_confidence_that_is_lower_in_right_answers_is_named(turned, caplog):
     assert (sentence in caplog.text) == (turned is not None)
 
 
+@pytest.mark.parametrize("spread", [0, 0.4])
+def test_a_grade_in_place_of_a_confidence_is_named(spread, caplog):
+    rng = np.random.default_rng(6)
+    rows = pd.concat(two_versions(rng))
+    rows["confidence"] = np.abs(rows["correct"] - spread * rng.random(2 * N))
+    align(rows, ["v1", "v2"])
+    assert "it looks like a grade of the answers" in caplog.text
+
+
 @pytest.mark.parametrize("shift", [0, 1])
 def test_ids_that_are_numbered_in_two_ways_are_named(shift, caplog):
     first, second = two_versions(np.random.default_rng(2))

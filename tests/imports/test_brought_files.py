@@ -238,14 +238,6 @@ def test_a_few_large_numbers_make_no_scale_of_probabilities(predictions, tmp_pat
         read_confidences(path, scale=Scale(0, 100))
 
 
-def test_a_grade_in_place_of_a_confidence_is_named(predictions, tmp_path, caplog):
-    graded = predictions.assign(confidence=predictions["correct"].astype(float))
-    _, study = read_confidences(write(tmp_path, graded, "csv"))
-    [note] = [text for text in study.notes if "look like a grade" in text]
-    assert note.startswith("Confidences of mine equal the label in 80 of 80 rows")
-    assert note in caplog.text
-
-
 def test_a_pair_of_unknown_checkpoints_is_refused(predictions, tmp_path, capsys):
     path = write(tmp_path, predictions, "csv")
     options = ["--out", tmp_path / "out", "--replicates", "200", "--pairs"]
