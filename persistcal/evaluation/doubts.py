@@ -99,7 +99,7 @@ def _areas(confidence: Array, answers: AnswerArrays) -> dict[int, tuple[float, f
 
 def _correlation(earlier: Array, later: Array) -> float:
     """Return the upper end of the interval of the size of a correlation."""
-    if np.ptp(earlier) == 0 or np.ptp(later) == 0:
+    if not earlier.size or 0 in (np.ptp(earlier), np.ptp(later)):
         return 1.0
     size = abs(float(np.corrcoef(earlier, later)[0, 1]))
     return size + Z / np.sqrt(len(earlier))
