@@ -1,6 +1,7 @@
 """Figures of the paper's analyses: transfer, and headroom over a verifier."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 
 from persistcal.report import drawing
+from persistcal.report.drawing import Panel
 from persistcal.report.layout import Names
 
 _SHADES = LinearSegmentedColormap.from_list("shades", ["#ffffff", "#b9dcf2", "#56a5dc"])
@@ -20,7 +22,6 @@ _CHANCE = 0.5
 Sets = Mapping[str, Sequence[str]]  # checkpoints of each training set, by its name
 
 
-@drawing.house_style()
 def transfer_figure(
     rows: pd.DataFrame,
     *,
@@ -38,41 +39,45 @@ def transfer_figure(
     later checkpoints is above the line. An adapter's training checkpoints have a frame.
     """
     names = [model for model in models if model in set(rows["model"])]
-    areas = [_CHANCE, *rows["auc"].dropna()]
-    scale = Normalize(min(areas), max(areas))
+    shown = [_CHANCE, *rows["auc"].dropna()]
+    scale = Normalize(min(shown), max(shown))
     size = 0.42 * max(len(all_checkpoints[model]) for model in names) + 0.7
-    figure, panels = drawing.grid(
-        len(names), len(transfer_recipes), width=size + 0.4, height=size, share_y=False
-    )
     values = rows.set_index(["model", "recipe", "trained_on", "checkpoint"])["auc"]
-    for line, model in zip(panels, names, strict=True):
-        labels = all_checkpoints[model]
+
+    def draw(model: str, recipe: str, axes: Axes) -> None:
+        labels, trained = all_checkpoints[model], transfer_sets[model][recipe]
         columns, texts = list(labels), list(labels.values())
-        for axes, (recipe, title) in zip(line, transfer_recipes.items(), strict=True):
-            trained = transfer_sets[model][recipe]
-            matrix = np.array([[values[model, recipe, s, c] for c in columns] for s in trained])
-            _draw_matrix(axes, matrix, scale)
-            _frame_training(axes, trained, columns, random=recipe in random_later)
-            slant = 45 if max(map(len, texts)) > 5 else 0
-            axes.set_xticks(range(len(columns)), texts, rotation=slant)
-            ends = [" + ".join(labels[c] for c in s) for s in trained.values()]
-            axes.set_yticks(range(len(trained)), ends)
-            heading = f"{models[model]}\n{title}" if len(names) > 1 else title
-            axes.set_title(heading, loc="left")
-            axes.set_ylabel("Trained on")
-            axes.set_xlabel("Evaluated at")
-    drawn = [axes for line in panels for axes in line]
-    colours = ScalarMappable(scale, _SHADES)
-    figure.colorbar(
-        colours, ax=drawn, label="AUC (full set)", shrink=0.8, aspect=30, panchor=False
-    )
+        matrix = np.array([[values[model, recipe, s, c] for c in columns] for s in trained])
+        _draw_matrix(axes, matrix, scale)
+        _frame_training(axes, trained, columns, random=recipe in random_later)
+        slant = 45 if max(map(len, texts)) > 5 else 0
+        axes.set_xticks(range(len(columns)), texts, rotation=slant)
+        ends = [" + ".join(labels[c] for c in s) for s in trained.values()]
+        axes.set_yticks(range(len(trained)), ends)
+
+    def heading(model: str, title: str) -> str:
+        return f"{models[model]}\n{title}" if len(names) > 1 else title
+
     handles: list[Patch | Line2D] = [Patch(label="trained on", **_frame(dashed=False))]
     if random_later:
         handles.append(Patch(label="trained on, random labels", **_frame(dashed=True)))
     line_label = "above: forward, below: backward"
     handles.append(Line2D([], [], color="k", linewidth=1.4, label=line_label))
-    drawing.add_legend(figure, handles, columns=3)
-    return figure
+    return drawing.draw_panels(
+        [
+            [
+                Panel(partial(draw, m, r), heading(m, title), "Evaluated at", "Trained on")
+                for r, title in transfer_recipes.items()
+            ]
+            for m in names
+        ],
+        width=size + 0.4,
+        height=size,
+        share_y=False,
+        handles=handles,
+        legend_columns=3,
+        colours=("AUC (full set)", ScalarMappable(scale, _SHADES)),
+    )
 
 
 def _draw_matrix(axes: Axes, matrix: np.ndarray, scale: Normalize) -> None:
@@ -107,7 +112,6 @@ def _frame(*, dashed: bool) -> dict[str, Any]:
     return {"fill": False, "edgecolor": "k", "linewidth": 1.0, "linestyle": style}
 
 
-@drawing.house_style()
 def headroom_figure(
     rows: pd.DataFrame, *, models: Names, datasets: Names, verifier: str, oracle: str
 ) -> Figure:
@@ -123,19 +127,21 @@ def headroom_figure(
         kind: [name for name in labels if name in set(points[kind])]
         for kind, labels in (("model", models), ("dataset", datasets))
     }
-    figure, [[axes]] = drawing.grid(1, 1, width=3.4, height=2.8)
-    drawing.draw_reference(axes, 0)
-    for point in points.to_dict("records"):
-        colour, _ = drawing.colour_and_marker(names["model"].index(point["model"]))
-        _, marker = drawing.colour_and_marker(names["dataset"].index(point["dataset"]))
-        x = 100 * point["error_rate"]
-        ends = [point["lower_2_5pct"], point["upper_97_5pct"]]
-        axes.plot([x, x], ends, color=colour, linewidth=0.9, alpha=0.7, zorder=2)
-        axes.scatter(
-            x, point["headroom"], color=colour, marker=marker, s=26, linewidths=0, zorder=3
-        )
-    axes.set_xlabel(f"Error rate of {verifier}'s backbone\non contrast-set questions (%)")
-    axes.set_ylabel(f"Contrast-set AUC,\n{oracle} − {verifier}")
+
+    def draw(axes: Axes) -> None:
+        axes.axhline(0, **drawing.REFERENCE)
+        for point in points.to_dict("records"):
+            colour, _ = drawing.colour_and_marker(names["model"].index(point["model"]))
+            _, marker = drawing.colour_and_marker(names["dataset"].index(point["dataset"]))
+            x = 100 * point["error_rate"]
+            ends = [point["lower_2_5pct"], point["upper_97_5pct"]]
+            axes.plot([x, x], ends, color=colour, linewidth=0.9, alpha=0.7, zorder=2)
+            axes.scatter(
+                x, point["headroom"], color=colour, marker=marker, s=26, linewidths=0, zorder=3
+            )
+
+    x_label = f"Error rate of {verifier}'s backbone\non contrast-set questions (%)"
+    panel = Panel(draw, "", x_label, f"Contrast-set AUC,\n{oracle} − {verifier}")
     handles = [
         Line2D([], [], color=drawing.colour_and_marker(i)[0], linewidth=3, label=models[name])
         for i, name in enumerate(names["model"])
@@ -144,5 +150,6 @@ def headroom_figure(
         look: dict[str, Any] = {"marker": drawing.colour_and_marker(i)[1], "markersize": 5}
         look |= {"color": drawing.GRAY, "linestyle": "", "label": datasets[name]}
         handles.append(Line2D([], [], **look))
-    drawing.add_legend(figure, handles, columns=3)
-    return figure
+    return drawing.draw_panels(
+        [[panel]], width=3.4, height=2.8, handles=handles, legend_columns=3
+    )

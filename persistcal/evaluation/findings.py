@@ -320,19 +320,14 @@ def calibration_finding(
     The mark is adjusted for `n_compared` estimators, as the intervals of the gaps are. In a
     slice SmoothECE is tested only where the mark needs it.
     """
-    answered = answers.correct != ABSENT
-
-    def at(k: int) -> tuple[Any, ...]:
-        rated = [run[k, answered[k]] for run in runs]
-        return rated, answers.correct[k, answered[k]] == 1, answers.groups[answered[k]]
-
-    gaps = measure_gaps(*at(update[1]), n_compared=n_compared)
+    rated = answers.rate(update[1], runs)
+    gaps = measure_gaps(*rated, n_compared=n_compared)
     margin, bias = settings.margin[CALIBRATION], gaps[0]
     is_beyond = any(gap.is_beyond(margin) for gap in gaps)
     n_draws = max(N_DRAWS, _DRAWS_PER_TEST * n_compared) if is_beyond else N_DRAWS
     if is_slice and not is_beyond:
         n_draws = 1
-    later = checkpoint_calibration(*at(update[1]), seed=settings.seed, n_draws=n_draws)
+    later = checkpoint_calibration(*rated, seed=settings.seed, n_draws=n_draws)
     evidence = later._asdict() | {
         "n_seeds": n_seeds,
         "margin": margin,
@@ -341,7 +336,7 @@ def calibration_finding(
     }
     mark, word = calibration_mark(evidence, margin)
     if mark == NO and not is_slice:
-        earlier = checkpoint_calibration(*at(update[0]), seed=settings.seed)
+        earlier = checkpoint_calibration(*answers.rate(update[0], runs), seed=settings.seed)
         evidence["earlier"] = [earlier.value, earlier.noise_floor]
     return Finding(
         CALIBRATION, mark, word, bias.value, bias.lower, bias.upper, evidence=evidence

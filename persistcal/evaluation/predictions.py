@@ -218,6 +218,14 @@ class Series(NamedTuple):
         return self.train_dataset, self.estimator
 
 
+class RatedAnswers(NamedTuple):
+    """The answers of one checkpoint: an estimator's confidences by seed, labels and groups."""
+
+    runs: list[Array]
+    right: Mask
+    groups: NDArray[np.intp]
+
+
 class AnswerArrays(NamedTuple):
     """Correctness and confidences of one model's answers to one dataset.
 
@@ -248,6 +256,12 @@ class AnswerArrays(NamedTuple):
         for series, run in self.confidence.items():
             runs.setdefault(series.member, []).append(run)
         return runs
+
+    def rate(self, k: int, runs: Sequence[Array]) -> RatedAnswers:
+        """Return the answers of checkpoint `k` with the confidences `runs` of an estimator."""
+        is_given = self.correct[k] != ABSENT
+        rated = [run[k, is_given] for run in runs]
+        return RatedAnswers(rated, self.correct[k, is_given] == 1, self.groups[is_given])
 
     def answered_by_all(self, checkpoints: Iterable[int]) -> NDArray[np.intp]:
         """Return the positions of the questions that all of some checkpoints answered."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from persistcal.evaluation.predictions import ABSENT, AnswerArrays, Array
+from persistcal.evaluation.predictions import AnswerArrays, Array
 
 
 def _errors_in_top(confidence: ArrayLike, correct: ArrayLike) -> Array:
@@ -131,8 +131,7 @@ def selective_rows(answers: AnswerArrays) -> Iterator[dict[str, Any]]:
     """Yield the rows of the table SELECTIVE: each checkpoint, estimator, seed and metric."""
     for series, confidence in answers.confidence.items():
         for k, checkpoint in enumerate(answers.checkpoints):
-            answered = answers.correct[k] != ABSENT
-            stated, labels = confidence[k, answered], answers.correct[k, answered] == 1
+            [stated], labels, _ = answers.rate(k, [confidence])
             for metric, function in SELECTIVE_METRICS.items():
                 value = function(stated, labels)
                 place = {"checkpoint": checkpoint, **series._asdict()}

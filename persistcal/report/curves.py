@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from persistcal.evaluation.predictions import ABSENT, AnswerArrays, drop_noise
+from persistcal.evaluation.predictions import ABSENT, AnswerArrays, RatedAnswers, drop_noise
 from persistcal.evaluation.relabelling import curve_sizes, measure_label_curve
 from persistcal.evaluation.reliability import reliability
 from persistcal.evaluation.selective import risk_coverage
@@ -20,6 +20,7 @@ from persistcal.evaluation.thresholds import (
 CUTS = np.arange(51) / 50  # thresholds of a curve
 LEAST_ANSWERED = 10  # a risk or a precision of fewer answers is not drawn
 N_BINS = 20
+N_REPLICATES = 200  # bootstrap replicates of a band
 LEAST_SUPPORT = 3.0  # below, a reliability curve shows the noise of one or two answers
 OFTEN = 0.8  # share of the sheets that certify a threshold, to name a number of labels
 TINY = 1e-9  # rounding error of a confidence that equals a threshold
@@ -29,15 +30,13 @@ Runs = Sequence[Array]  # confidences of each seed, (n_checkpoints, n_questions)
 Labels = NDArray[np.int8]
 
 
-def reliability_curve(
-    runs: Sequence[Array], correct: NDArray[np.bool_], counts: NDArray[np.uint8]
-) -> tuple[float, Array]:
+def reliability_curve(answers: RatedAnswers, counts: NDArray[np.uint8]) -> tuple[float, Array]:
     """Return SmoothECE, and rows of (confidence, accuracy, lower, upper), at one checkpoint.
 
     The curve stays within the confidences that were given, and ends where there are hardly any.
     """
-    drawn = reliability(runs, correct.astype(float), counts=counts)
-    stated, step = np.concatenate(runs), 0.51 / (len(drawn.confidence) - 1)
+    drawn = reliability(answers.runs, answers.right.astype(float), counts=counts)
+    stated, step = np.concatenate(answers.runs), 0.51 / (len(drawn.confidence) - 1)
     clipped = np.clip(drawn.confidence, stated.min() - step, stated.max() + step)
     supported = (drawn.support >= LEAST_SUPPORT) & (clipped == drawn.confidence)
     columns = (drawn.confidence, drawn.accuracy, drawn.lower, drawn.upper)
@@ -54,55 +53,65 @@ def histogram(runs: Sequence[Array], mask: NDArray[np.bool_]) -> Array:
     return np.asarray(total) / len(runs)
 
 
+def changes(earlier: Labels, later: Labels) -> dict[str, NDArray[np.bool_]]:
+    """Return which questions that two checkpoints answered were kept, gained, lost or neither.
+
+    >>> masks = changes(np.array([1, 0, 1, 0]), np.array([1, 1, 0, -1]))
+    >>> {way: np.flatnonzero(mask).tolist() for way, mask in masks.items()}
+    {'kept': [0], 'gained': [1], 'lost': [2], 'unknown': []}
+    """
+    both = (earlier != ABSENT) & (later != ABSENT)
+    was, is_now = earlier == 1, later == 1
+    return {
+        "kept": both & was & is_now,
+        "gained": both & ~was & is_now,
+        "lost": both & was & ~is_now,
+        "unknown": both & ~was & ~is_now,
+    }
+
+
 def shifts(runs: Runs, correct: Labels, earlier: int, later: int) -> dict[str, list[Array]]:
     """Return histograms of confidence before and after, of gained, lost and other questions.
-
-    `gained` are the questions that only the later checkpoint answers correctly, `lost` those
-    that only the earlier one does, and `unchanged` the others that both answered.
 
     >>> correct = np.array([[0, 1, 1], [1, 0, 1]], np.int8)
     >>> run = np.array([[0.1, 0.9, 0.9], [0.9, 0.1, 0.9]])
     >>> {k: [int(h.argmax()) for h in pair] for k, pair in shifts([run], correct, 0, 1).items()}
     {'gained': [2, 18], 'lost': [18, 2], 'unchanged': [18, 18]}
     """
-    first, second = correct[earlier], correct[later]
-    both = (first != ABSENT) & (second != ABSENT)
-    groups = {
-        "gained": both & (first < second),
-        "lost": both & (first > second),
-        "unchanged": both & (first == second),
-    }
+    kept, gained, lost, unknown = changes(correct[earlier], correct[later]).values()
     return {
         name: [histogram([run[k] for run in runs], mask) for k in (earlier, later)]
-        for name, mask in groups.items()
+        for name, mask in {"gained": gained, "lost": lost, "unchanged": kept | unknown}.items()
     }
 
 
-def mean_curve(runs: Runs, correct: Labels) -> tuple[Array, Array]:
-    """Return the coverages and the mean risks of several runs at one checkpoint.
-
-    `correct` is 0 or 1, or ABSENT for a question without an answer. The curve begins at ten
-    answers.
-    """
-    answered = correct != ABSENT
-    curves = [risk_coverage(run[answered], correct[answered] == 1) for run in runs]
-    shown = slice(LEAST_ANSWERED - 1, None)
-    return curves[0][0][shown], np.mean([risk for _, risk in curves], axis=0)[shown]
+def mean_curve(answers: RatedAnswers) -> Array:
+    """Return rows of (coverage, risk) at one checkpoint, means over seeds, from ten answers."""
+    curves = [risk_coverage(run, answers.right) for run in answers.runs]
+    risk = np.mean([risk for _, risk in curves], axis=0)
+    return np.column_stack([curves[0][0], risk])[LEAST_ANSWERED - 1 :]
 
 
-def threshold_curve(runs: Runs, correct: Labels, k: int) -> Array:
+def threshold_curve(answers: RatedAnswers) -> Array:
     """Return rows of (threshold, precision, coverage) at one checkpoint, means over seeds.
 
     Precision is NaN above fewer than ten answers.
     """
-    is_known = correct[k] != ABSENT
-    right = correct[k, is_known] == 1
-    above = np.array([run[k, is_known] >= CUTS[:, None] - TINY for run in runs])
-    answered, n_right = above.sum(axis=2), (above & right).sum(axis=2)
+    above = np.array([run >= CUTS[:, None] - TINY for run in answers.runs])
+    answered, n_right = above.sum(axis=2), (above & answers.right).sum(axis=2)
     with np.errstate(invalid="ignore", divide="ignore"):
         precision = np.where(answered >= LEAST_ANSWERED, n_right / answered, np.nan)
-    coverage = answered / max(1, len(right))
+    coverage = answered / max(1, len(answers.right))
     return np.column_stack([CUTS, precision.mean(axis=0), coverage.mean(axis=0)])
+
+
+def _labelled(
+    answers: AnswerArrays, runs: Runs, ends: Sequence[int], settings: EvaluationSettings
+) -> tuple[list[Array], NDArray[np.bool_]]:
+    """Return the confidences and labels of the first of `ends` that select its threshold."""
+    chosen = labelled_questions(answers, ends, seed=settings.seed)
+    stated = [drop_noise(run[ends[0], chosen]) for run in runs]
+    return stated, answers.correct[ends[0], chosen] == 1
 
 
 def selected_thresholds(
@@ -112,16 +121,10 @@ def selected_thresholds(
 
     There is one for each seed that has a threshold.
     """
-    chosen = labelled_questions(answers, ends, seed=settings.seed)
-    right = answers.correct[ends[0], chosen] == 1
+    stated, right = _labelled(answers, runs, ends, settings)
     selections = [
-        select_threshold(
-            drop_noise(run[ends[0], chosen]),
-            right,
-            precision=settings.precision,
-            delta=settings.delta,
-        )
-        for run in runs
+        select_threshold(run, right, precision=settings.precision, delta=settings.delta)
+        for run in stated
     ]
     return [selection.threshold for selection in selections if selection]
 
@@ -135,11 +138,9 @@ def certified_ranges(
     of a seed reach the precision. A threshold has the result of the next tested confidence.
     If an answer is between the two, the tested confidence below must pass, too.
     """
-    chosen = labelled_questions(answers, [k], seed=settings.seed)
-    right = answers.correct[k, chosen] == 1
+    stated_by_seed, right = _labelled(answers, runs, [k], settings)
     reached = np.ones(len(CUTS), bool)
-    for run in runs:
-        stated = drop_noise(run[k, chosen])
+    for stated in stated_by_seed:
         tested, passed = certified_candidates(
             stated, right, precision=settings.precision, delta=settings.delta
         )
@@ -157,13 +158,13 @@ def label_curve(
     answers: AnswerArrays, runs: Runs, k: int, settings: EvaluationSettings
 ) -> pd.DataFrame:
     """Return the table LABEL_CURVE of an estimator's first seed at one checkpoint."""
-    chosen = labelled_questions(answers, [k], seed=settings.seed)
+    [stated], right = _labelled(answers, runs[:1], [k], settings)
     return measure_label_curve(
-        drop_noise(runs[0][k, chosen]),
-        answers.correct[k, chosen] == 1,
+        stated,
+        right,
         precision=settings.precision,
         delta=settings.delta,
-        n_labels=curve_sizes(len(chosen)),
+        n_labels=curve_sizes(len(right)),
         seed=settings.seed,
     )
 

@@ -6,8 +6,7 @@ one colour, here and on the page. The first estimator of a family has a filled m
 solid line. Each variant has a hollow marker, and the first 28 differ in marker or dash.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from io import BytesIO
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
@@ -16,10 +15,19 @@ from persistcal.store.files import write_whole
 
 if TYPE_CHECKING:  # functions that draw import matplotlib: the page needs only the looks
     from matplotlib.axes import Axes
+    from matplotlib.cm import ScalarMappable
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
 GRAY = "#6b6b6b"
+
+# The dashed line of chance, or of no difference
+REFERENCE: dict[str, Any] = {
+    "color": GRAY,
+    "linewidth": 0.7,
+    "linestyle": (0, (4, 3)),
+    "zorder": 1,
+}
 
 # Okabe & Ito: distinct for colour-blind readers; the markers differ in print, too.
 _COLOURS = ("#000000", "#E69F00", "#56B4E9", "#009E73", "#D55E00", "#0072B2", "#CC79A7")
@@ -194,15 +202,6 @@ def looks(estimators: Iterable[str]) -> dict[str, Look]:
     return {name: found[name] for name in names}
 
 
-@contextmanager
-def house_style() -> Iterator[None]:
-    """Draw in one style, and restore the caller's settings."""
-    import matplotlib as mpl
-
-    with mpl.rc_context(_STYLE):
-        yield
-
-
 def in_legend_order(evaluated: set[str], labels: Names) -> list[str]:
     """Return estimators in the order of `labels`, others last."""
     return [name for name in labels if name in evaluated] + sorted(evaluated - set(labels))
@@ -218,20 +217,6 @@ def legend_handles(
         Line2D([], [], label=labels.get(name, name), **{**line_look(style), **look})
         for name, style in styles.items()
     ]
-
-
-def add_legend(figure: "Figure", handles: Sequence[Any], *, columns: int) -> None:
-    """Put a legend of at most so many columns below the panels, if it has entries."""
-    if handles:
-        labels = [str(handle.get_label()) for handle in handles]
-        n_columns = min(len(handles), columns)
-        figure.legend(handles, labels, loc="outside lower center", ncols=n_columns)
-
-
-def draw_reference(axes: "Axes", place: float, *, upright: bool = False) -> None:
-    """Draw the dashed line of chance, or of no difference."""
-    draw = axes.axvline if upright else axes.axhline
-    draw(place, color=GRAY, linewidth=0.7, linestyle=(0, (4, 3)), zorder=1)
 
 
 def draw_marker(axes: "Axes", x: float, y: float, style: Look, *, size: float) -> None:
@@ -259,26 +244,61 @@ def line_look(style: Look) -> dict[str, Any]:
     }
 
 
-def grid(
-    rows: int,
-    columns: int,
+class Panel(NamedTuple):
+    """A panel of a figure: a function that draws into its axes, and its words."""
+
+    draw: "Callable[[Axes], object]"
+    title: str = ""
+    x_label: str = ""
+    y_label: str = ""
+
+
+def draw_panels(
+    rows: Sequence[Sequence[Panel]],
     *,
     width: float,
-    height: float,
-    share_x: bool = False,
+    height: float | Sequence[float],
+    handles: Sequence[Any] = (),
+    legend_columns: int = 4,
+    share_x: bool | Literal["col"] = False,
     share_y: bool | Literal["row"] = True,
-) -> "tuple[Figure, list[list[Axes]]]":
-    """Return a figure of panels of `width` by `height` inches, and the panels by row."""
+    reason: str = "",
+    colours: "tuple[str, ScalarMappable] | None" = None,
+) -> "Figure":
+    """Return a figure of panels of `width` by `height` inches in one style, and a legend below.
+
+    Rows can differ in length and height. `reason` is the text of a figure without panels, and
+    `handles` are the legend's entries, in at most so many columns. `colours` is the heading and
+    the scale of a bar of colours.
+    """
+    import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width * columns + 0.4, height * rows + 0.5), layout="constrained")
-    panels = figure.subplots(rows, columns, sharex=share_x, sharey=share_y, squeeze=False)
-    return figure, [list(line) for line in panels]
-
-
-def only_text(text: str) -> "Figure":
-    """Return an empty figure with the reason as text."""
-    figure, [[axes]] = grid(1, 1, width=4, height=0.5)
-    axes.set_axis_off()
-    axes.set_title(text)
+    if not rows:
+        rows, width, height = [[Panel(lambda axes: axes.set_axis_off(), reason)]], 4, 0.5
+    heights = [height] * len(rows) if isinstance(height, (int, float)) else height
+    n_columns = max(map(len, rows))
+    with mpl.rc_context(_STYLE):
+        size = width * n_columns + 0.4, sum(heights) + 0.5
+        figure = Figure(figsize=size, layout="constrained")
+        shared: dict[str, Any] = {"sharex": share_x, "sharey": share_y}
+        axes_in_rows = figure.subplots(
+            len(rows), n_columns, squeeze=False, height_ratios=heights, **shared
+        )
+        for line, panels in zip(axes_in_rows, rows, strict=True):
+            for axes, panel in zip(line, panels, strict=False):
+                panel.draw(axes)
+                axes.set_title(panel.title, loc="left")
+                axes.set_xlabel(panel.x_label or axes.get_xlabel())
+                axes.set_ylabel(panel.y_label)
+            for axes in line[len(panels) :]:
+                axes.set_visible(False)
+        if colours:
+            heading, scale = colours
+            look: dict[str, Any] = {"shrink": 0.8, "aspect": 30, "panchor": False}
+            figure.colorbar(scale, ax=figure.axes, label=heading, **look)
+        if handles:
+            labels = [str(handle.get_label()) for handle in handles]
+            n_columns = min(len(handles), legend_columns)
+            figure.legend(handles, labels, loc="outside lower center", ncols=n_columns)
     return figure

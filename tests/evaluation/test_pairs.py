@@ -100,7 +100,7 @@ def test_pairs_that_are_not_kept_are_measured_and_swept():
     assert row["value"] == 0.5 and not row["chosen"]
     assert (row["min_contrast"], row["kept"], row["pairs"]) == (3, "a–b", "1 of 1")
     [axes] = distance_figure(pairs, **LABELS).axes
-    assert axes.get_title().startswith("No contrast set is kept")
+    assert axes.get_title(loc="left").startswith("No contrast set is kept")
     # An estimator trained on another dataset has a row with the dataset's name.
     rows = pd.concat([swept, swept.assign(train_dataset="other")])
     printed_sweep = print_sweep(rows, "delta0_balanced")

@@ -21,7 +21,7 @@ from benchmarks.threshold_worlds import (
     verdicts_of_pairs,
 )
 from persistcal.evaluation import selective
-from persistcal.evaluation.predictions import ABSENT
+from persistcal.evaluation.predictions import RatedAnswers
 from persistcal.evaluation.proportions import exact_interval
 from persistcal.evaluation.relabelling import (
     certify_threshold,
@@ -422,18 +422,18 @@ def test_threshold_tables_have_texts_selective_metrics_and_a_printed_row():
 
 def test_risk_coverage_curves_are_means_over_seeds_from_ten_answers():
     """Two of twelve answers are wrong: the third and the last by seed 1."""
-    correct = np.array([1, 1, 0, 1, 1, 1, 1, 1, 1, 1, 1, 0, ABSENT])
-    falling = np.append(np.linspace(0.9, 0.1, 12), 1.0)
-    rising = np.append(falling[11::-1], 1.0)
-    coverage, risk = mean_curve([falling, rising], correct)
+    correct = np.array([1, 1, 0, 1, 1, 1, 1, 1, 1, 1, 1, 0])
+    falling = np.linspace(0.9, 0.1, 12)
+    rising = falling[::-1]
+    coverage, risk = mean_curve(RatedAnswers([falling, rising], correct == 1, np.arange(12))).T
     assert coverage.tolist() == [10 / 12, 11 / 12, 1]
     # Errors with seeds 1 and 2: 1 and 2 among 10 answers, 1 and 2 among 11, 2 and 2 among 12
     assert risk.tolist() == pytest.approx([0.15, 1.5 / 11, 2 / 12])
 
     curve = pd.DataFrame({"checkpoint": "a", "question_id": [f"q{i:02}" for i in range(12)]})
-    runs = [curve.assign(confidence=c[:12], seed=s) for s, c in ((1, falling), (2, rising))]
+    runs = [curve.assign(confidence=c, seed=s) for s, c in ((1, falling), (2, rising))]
     columns = {"model": "m", "dataset": "d", "train_dataset": "d", "estimator": "e"}
-    first = pd.concat(runs).assign(correct=np.tile(correct[:12], 2), **columns)
+    first = pd.concat(runs).assign(correct=np.tile(correct, 2), **columns)
     rows = pd.concat([first, first.assign(checkpoint="b", correct=1 - first["correct"])])
     figure = risk_coverage_figure(
         rows,
@@ -449,4 +449,4 @@ def test_risk_coverage_curves_are_means_over_seeds_from_ten_answers():
     assert [line.get_linestyle() for line in axes.lines] == ["--", "-"]
 
     legend = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert legend == ["E", "first checkpoint: v1", "last checkpoint: v2"]
+    assert legend == ["E", "v1", "v2"]

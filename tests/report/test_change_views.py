@@ -3,6 +3,7 @@
 import io
 from types import SimpleNamespace
 
+import numpy as np
 import pandas as pd
 import pytest
 from make_plain_table import make_plain_table
@@ -81,9 +82,9 @@ def test_the_figure_of_checkpoints_shows_differences_with_intervals():
     settings = {"checkpoints": CHECKPOINTS, "labels": LABELS}
     figure = states_figure(states(), only=["other"], **settings)
     accuracy, auc, *_ = figure.axes
-    lines = [line.get_xydata().tolist() for line in accuracy.lines]
-    assert lines == [[[0, 0], [0, 1]], [[0.05, 0], [0.2, 0]], [[0.125, 0]]]
-    assert auc.lines[2].get_xydata().tolist() == [[0.25, 0]]
+    reference, interval = [line.get_xydata().tolist() for line in accuracy.lines]
+    assert reference[:2] == [[0, -0.5], [0, 0.5]] and interval == [[0.05, 0], [0.2, 0]]
+    assert drawn_at(accuracy) == [[0.125, 0]] and drawn_at(auc) == [[0.25, 0]]
     assert [tick.get_text() for tick in accuracy.get_yticklabels()] == ["40% → 50%"]
     titles = [axes.get_title(loc="left") for axes in figure.axes[::4]]
     assert titles == ["Model m, R&D", "Model m → Model n, R&D"]
@@ -95,7 +96,10 @@ def test_the_figure_without_two_comparable_checkpoints_explains_itself():
     no_states = artifacts.empty(artifacts.STATES)
     settings = {"checkpoints": {}, "labels": LABELS}
     figure = states_figure(no_states, only=[], **settings)
-    assert figure.axes[0].get_title() == "No two checkpoints answered a question in common."
+    assert (
+        figure.axes[0].get_title(loc="left")
+        == "No two checkpoints answered a question in common."
+    )
     table = tables.states(no_states, **settings)
     assert table.rows.empty and r"\bottomrule" in table.tex
 
@@ -150,8 +154,10 @@ def test_the_figure_of_changes_has_a_row_per_kind_and_different_markers():
     [legend] = figure.legends
     assert len({line.get_marker() for line in legend.get_lines()}) == 2
     # The end-correct baseline has a contrast AUC of 6 / 9; nothing changed in the second row.
-    assert auc.lines[0].get_xydata().tolist() == [[6 / 9, -0.5], [6 / 9, 0.5]]
-    assert delta.lines[0].get_xdata() == [0, 0]
+    reference = auc.lines[0].get_xydata()
+    assert reference[:2].tolist() == [[6 / 9, -0.5], [6 / 9, 0.5]]
+    assert np.isnan(reference[3:, 0]).all()
+    assert set(delta.lines[0].get_xdata()) == {0}
 
 
 def test_table_and_figure_show_the_change_beyond_its_control():

@@ -123,14 +123,14 @@ def test_a_leaderboard_is_sorted_by_delta0():
     rows = pd.concat([intervals(), follows(a=0.25, b=0.5), undefined, full_auc_of_c])
     figure = leaderboard_figure(rows[rows["model"] == "m"], **leaderboard("a", "b", "c"))
     first, contrast, full = figure.axes
-    titles = [axes.get_title() for axes in figure.axes]
+    titles = [axes.get_xlabel() for axes in figure.axes]
     assert titles == ["Δ₀ᵇ", "Contrast-set AUC", "Full-set AUC"]
     assert [label.get_text() for label in first.get_yticklabels()] == ["b", "The a", "c"]
     drawn = [[tuple(p.get_offsets()[0]) for p in axes.collections] for axes in figure.axes]
     assert drawn[:2] == [[(0.5, 0), (0.25, 1)], [(0.7, 0), (0.6, 1)]]
     assert drawn[2] == [(0.8, 0), (0.9, 1), (0.7, 2)]
     reference, _, of_a = contrast.lines
-    assert reference.get_xdata() == [0.5, 0.5]  # end-correct was not evaluated
+    assert set(reference.get_xdata()) == {0.5}  # end-correct was not evaluated
     assert of_a.get_xydata().tolist() == [[0.5, 1], [0.7, 1]]
     low, high = full.get_ylim()
     assert low > 2 > 0 > high  # the first row is on top
@@ -140,8 +140,8 @@ def test_the_reference_of_the_contrast_auc_is_the_end_correct_baseline():
     baseline = intervals().iloc[2:3].assign(estimator="end_correct", value=0.72)
     rows = pd.concat([intervals(), follows(a=0.25), baseline])
     figure = leaderboard_figure(rows[rows["model"] == "m"], **leaderboard("a"))
-    references = [axes.lines[0].get_xdata() for axes in figure.axes]
-    assert references == [[0, 0], [0.72, 0.72], [0.5, 0.5]]
+    references = [set(axes.lines[0].get_xdata()) for axes in figure.axes]
+    assert references == [{0}, {0.72}, {0.5}]
 
 
 def test_a_leaderboard_has_a_panel_per_model_and_dataset():

@@ -54,7 +54,7 @@ def test_histograms_show_confidence_before_and_after_the_update(two_estimators):
     axes = panels(figure)["Sure"]
     names = [label.get_text() for label in axes.get_yticklabels()]
     assert names == ["unchanged\n60", "lost\n10", "gained\n30"]
-    gained_after, gained_before = axes.patches[:2]
+    gained_after, gained_before = axes.patches[-2:]
     # Bin 3 is [.15, .2) and bin 19 [.95, 1]; gained questions have the baseline 2.
     assert np.argmax(gained_before.get_data().values) == 3
     assert np.argmax(gained_after.get_data().values) == 19
@@ -133,7 +133,7 @@ def test_the_figure_of_an_update_needs_two_checkpoints(two_estimators):
     settings = {**SHOWN, "checkpoints": {"m": {"a": "v1"}}}
     rows = two_estimators[two_estimators["checkpoint"] == "a"]
     figure = update_figures.shifts_figure(rows, **settings)
-    assert figure.axes[0].get_title().startswith("There is only one checkpoint")
+    assert figure.axes[0].get_title(loc="left").startswith("There is only one checkpoint")
 
 
 def test_the_share_of_gained_questions_is_the_contrast_auc_of_end_correct():

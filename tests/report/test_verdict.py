@@ -1,7 +1,6 @@
 """The verdict on an update: marks, words and numbers."""
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -10,6 +9,7 @@ from synthetic_study import invent
 
 from persistcal.evaluation import findings
 from persistcal.evaluation.aligned import align_subjects
+from persistcal.evaluation.predictions import AnswerArrays
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.report.page.contents import Found, gather
 from persistcal.report.page.verdict import Rated, Verdict, chance_of, verdicts
@@ -101,7 +101,7 @@ def test_questions_in_groups_have_the_interval_of_the_bootstrap():
 def calibration(confidence, right, n_compared=1, **settings):
     """Return the finding about an estimator at the later of two checkpoints."""
     runs = [np.stack([confidence, confidence])]
-    answers = SimpleNamespace(correct=np.stack([right, right]), groups=np.arange(len(right)))
+    answers = AnswerArrays((), right, np.stack([right, right]), {}, np.arange(len(right)))
     settings = EvaluationSettings(**settings)
     return findings.calibration_finding(answers, runs, (0, 1), 0, settings, n_compared)
 

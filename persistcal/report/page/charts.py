@@ -22,7 +22,6 @@ from persistcal.report import curves
 from persistcal.report.page.contents import Contents, Part, Texts, title_of
 from persistcal.report.phrases import as_number
 
-N_REPLICATES = 200
 N_POINTS = 50  # points of a risk–coverage curve
 # Questions x checkpoints x estimators on the page: 5,000 x 7 x 12. Above it, the
 # explorer keeps the questions of contrast sets and a sample of the others.
@@ -42,23 +41,22 @@ def calibration(part: Part, *, seed: int) -> list[list[dict[str, Any]]]:
     `points` of the curve are rows of (confidence, accuracy, lower, upper). `right` and `wrong`
     count answers in 20 equal bins, mean over seeds. All estimators share the replicates.
     """
-    correct = part.answers.correct
-    answered = correct != ABSENT if part.members else ()
+    answers, diagrams = part.answers, list[list[dict[str, Any]]]()
     counts = [
-        bootstrap_counts(part.answers.groups[mask], n_replicates=N_REPLICATES, seed=seed)
-        for mask in answered
+        bootstrap_counts(answers.groups[mask], n_replicates=curves.N_REPLICATES, seed=seed)
+        for mask in answers.correct != ABSENT
+        if part.members
     ]
-    diagrams: list[list[dict[str, Any]]] = []
     for runs in part.members.values():
         diagrams.append([])
-        for k, mask in enumerate(answered):
-            stated, right = [run[k, mask] for run in runs], correct[k, mask] == 1
-            smece, points = curves.reliability_curve(stated, right, counts[k])
+        for k in range(len(answers.correct)):
+            rated = answers.rate(k, runs)
+            smece, points = curves.reliability_curve(rated, counts[k])
             diagram = {
                 "smece": round(smece, 4),
                 "points": points.round(3).tolist(),
-                "right": curves.histogram(stated, right).round(1).tolist(),
-                "wrong": curves.histogram(stated, ~right).round(1).tolist(),
+                "right": curves.histogram(rated.runs, rated.right).round(1).tolist(),
+                "wrong": curves.histogram(rated.runs, ~rated.right).round(1).tolist(),
             }
             diagrams[-1].append(diagram)
     return diagrams
@@ -84,13 +82,12 @@ def risk_curves(part: Part) -> list[list[Curve]]:
 
     A curve is rows of (coverage, risk), means over seeds.
     """
-    correct = part.answers.correct
-    ends = (0, -1) if len(correct) > 1 else ()
+    ends = (0, -1) if len(part.answers.correct) > 1 else ()
     drawn: list[list[Curve]] = []
     for runs in part.members.values():
         drawn.append([])
         for k in ends:
-            points = np.column_stack(curves.mean_curve([run[k] for run in runs], correct[k]))
+            points = curves.mean_curve(part.answers.rate(k, runs))
             if len(points):
                 kept = np.linspace(0, len(points) - 1, min(len(points), N_POINTS)).round()
                 points = points[kept.astype(int)]
@@ -111,7 +108,7 @@ def threshold_curves(
     """
     answers, shown = part.answers, list[dict[str, Any]]()
     for runs in part.members.values():
-        drawn = [curves.threshold_curve(runs, answers.correct, k) for k in ends]
+        drawn = [curves.threshold_curve(answers.rate(k, runs)) for k in ends]
         rows = [[[as_number(v) for v in row] for row in curve] for curve in drawn]
         shown.append({"curves": rows, "certified": [], "labels": [], "enough": None})
         if target is not None and np.nanstd(runs[0][ends[1]]) > 0:
@@ -134,18 +131,10 @@ def flows(correct: NDArray[np.int8]) -> list[dict[str, int]]:
     >>> flows(np.array([[1, 0, 0, 1, 0, -1], [1, 1, 1, 0, 0, 1]], np.int8))
     [{'kept': 1, 'gained': 2, 'lost': 1, 'unknown': 1}]
     """
-    gathered = []
-    for earlier, later in pairwise(correct):
-        answered = (earlier != ABSENT) & (later != ABSENT)
-        was_correct, is_correct = earlier[answered] == 1, later[answered] == 1
-        masks = {
-            "kept": was_correct & is_correct,
-            "gained": ~was_correct & is_correct,
-            "lost": was_correct & ~is_correct,
-            "unknown": ~was_correct & ~is_correct,
-        }
-        gathered.append({name: int(mask.sum()) for name, mask in masks.items()})
-    return gathered
+    return [
+        {name: int(mask.sum()) for name, mask in curves.changes(*ends).items()}
+        for ends in pairwise(correct)
+    ]
 
 
 def on_pair(runs: Runs, pair: ContrastSet) -> dict[str, float | None]:
