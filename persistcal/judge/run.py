@@ -18,11 +18,20 @@ from persistcal.judge.messages import (
     candidate_of,
     requests_about,
 )
-from persistcal.questions.labels import NOT_ATTEMPTED, JudgeError, normalise
+from persistcal.questions.labels import (
+    CORRECT,
+    NOT_ATTEMPTED,
+    JudgeError,
+    normalise,
+    normalise_answer,
+)
 from persistcal.server.spending import Body, ServerError
 from persistcal.store.artifacts import ANSWERS
 
 log = logging.getLogger(__name__)
+
+# Answers of a checkpoint that show another form than the references': at least, and as a share
+LEAST_LONGER, SHARE_LONGER = 5, 0.1
 
 Judge = Callable[[Sequence[Asked]], Sequence[Label]]
 
@@ -107,12 +116,18 @@ def correct_labels(
 
 
 def label_answers(
-    questions: pd.DataFrame, clusters: pd.DataFrame, given: pd.DataFrame, ask: Judge
+    questions: pd.DataFrame,
+    clusters: pd.DataFrame,
+    given: pd.DataFrame,
+    ask: Judge,
+    *,
+    in_halves: bool = False,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the labels of candidate answers, and the predictions with their labels.
 
     `ask` labels the answers without a `given` label. Options of multiple choice need no judge,
-    because the right option is known.
+    because the right option is known. Signs of another form of answers are logged, but not
+    again for answers `in_halves`.
     """
     table = questions.set_index("question_id")
     asked = table.loc[clusters["question_id"], ["question", "references"]]
@@ -135,8 +150,34 @@ def label_answers(
     if len(answers):
         percent = 100 * answers["correct"].mean()
         log.info("%.0f %% of %d answers are correct", percent, len(answers))
-    warn_if_none_is_correct(answers["correct"], "answers")
+    if not in_halves:
+        warn_if_none_is_correct(answers["correct"], "answers")
+        _warn_of_form(clusters, table["references"], labels)
     return labels, answers
+
+
+def _warn_of_form(clusters: pd.DataFrame, references: pd.Series, labels: pd.DataFrame) -> None:
+    """Log a warning if many answers contain a reference, but do not match it."""
+    first = clusters[(clusters["cluster"] == 0).to_numpy()]
+    labelled = labels[(labels["cluster"] == 0).to_numpy()]
+    is_wrong = labelled["label"].ne(CORRECT) & labelled["source"].isin(
+        ["lexical", "exact_match"]
+    )
+    pairs = first.loc[is_wrong.to_numpy(), ["question_id", "answer"]]
+    longer = [
+        (answer, reference)
+        for question, answer in pairs.itertuples(index=False)
+        for reference in references[question]
+        if f" {normalise_answer(reference)} " in f" {normalise_answer(answer)} "
+    ]
+    if len(longer) >= max(LEAST_LONGER, SHARE_LONGER * len(first)):
+        place = first.filter(["model", "checkpoint", "dataset"]).iloc[0]
+        log.warning(
+            "%s: %d of %d answers contain a reference without being equal to it (such as %r "
+            "for %r) and count as wrong; shorten answers to the form of the references, or "
+            "have them judged",
+            *(", ".join(place) or "Labels", len(longer), len(first), *longer[0]),
+        )
 
 
 def _say_who_waits(n: int, queue: str, settings: JudgeSettings) -> None:

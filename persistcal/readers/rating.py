@@ -147,6 +147,7 @@ def _cross_ask(
         _name_halves(given.merge(pairs)),
         "equal",
         is_deployed=False,
+        in_halves=True,
     )
     asked = PredictionTables(inputs.checkpoints, {}, notes=[], **tables)
     named = stack(_by_file(_name_halves(samples)), BEAMS)
@@ -358,6 +359,7 @@ def _label(
     given: pd.DataFrame,
     weighting: str,
     is_deployed: bool,
+    in_halves: bool = False,
 ) -> dict[str, pd.DataFrame]:
     """Group and label the answers of each checkpoint; return tables by name."""
     made: dict[str, Parts] = {"clusters": [], "labels": [], "answers": []}
@@ -372,7 +374,9 @@ def _label(
             grouped = _cluster_deployed(grouped, beams)
         clusters = stack([(grouped, subject)], CLUSTERS)
         labels_of = given[given["dataset"] == subject["dataset"]]
-        labels, answers = label_answers(questions_of, clusters, labels_of, Lexical().label)
+        labels, answers = label_answers(
+            questions_of, clusters, labels_of, Lexical().label, in_halves=in_halves
+        )
         for name, table in (("clusters", grouped), ("labels", labels), ("answers", answers)):
             made[name].append((table, subject))
     tables = {name: stack(parts, TABLES[name]) for name, parts in made.items()}

@@ -16,7 +16,7 @@ from judge_server import KEY, ROOT, candidates, completion
 
 from persistcal.judge.backends import BACKENDS, Backend
 from persistcal.judge.human_labels import COLUMNS, human_labels_digest
-from persistcal.judge.messages import candidate_id, candidate_of
+from persistcal.judge.messages import Candidate, candidate_id, candidate_of
 from persistcal.store import artifacts
 from persistcal.store.sheets import SheetError
 from study.check import check_config
@@ -66,6 +66,15 @@ def test_the_rule_judges_clusters_that_later_rules_read(fake, tmp_path, monkeypa
     labels, _ = judge_answers(*tables, **LEXICAL)
     assert len(labels) == 9
     assert set(labels["source"]) == {"lexical"}
+
+
+@pytest.mark.parametrize(("n_longer", "is_named"), [(4, False), (5, True)])
+def test_answers_that_only_contain_a_reference_are_counted(caplog, n_longer, is_named):
+    right = [Candidate(f"Question {i}?", (f"city {i}",), f"City {i}") for i in range(20)]
+    longer = [c._replace(answer=f"It is {c.answer}.") for c in right[:n_longer]]
+    judge_answers(*tables_of([*longer, *right[n_longer:]]), NO_LABELS, **LEXICAL)
+    text = f"{n_longer} of 20 answers contain a reference without being equal to it"
+    assert (text in caplog.text) == is_named
 
 
 @pytest.mark.parametrize("name", ["openai", "lexical", "exact_match"])
