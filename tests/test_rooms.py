@@ -11,7 +11,6 @@ import pytest
 
 import persistcal
 from persistcal.report.catalogue import FIGURES, TABLES
-from persistcal.store import artifacts
 from persistcal.store.code import imported_files
 from persistcal.store.tables import Table
 from tools import pages
@@ -143,25 +142,26 @@ def test_the_page_of_columns_is_that_of_the_schemas():
     assert page == pages.outputs_page(), "run `make outputs`"
     tables = pages.all_tables()
     columns = {name for t in tables for name in (*t.file_columns, *t.schema.names)}
-    assert artifacts.SHARED.keys() <= columns
+    assert pages.meanings_of("shared").keys() <= columns
+    assert pages.MEANINGS.keys() <= {"shared", *(t.name for t in tables)}
 
 
-def test_a_column_without_a_meaning_is_refused():
-    table = Table.parse("rooms from build", "door! width:real", door="a door")
+def test_a_column_without_a_meaning_and_a_meaning_without_a_column_are_refused(monkeypatch):
+    monkeypatch.setattr(pages, "MEANINGS", {"rooms": {"door": "a door"}})
     with pytest.raises(KeyError, match=r"'width' of table 'rooms' has no meaning.*outputs"):
-        pages.rows_of(table)
-
-
-def test_a_meaning_without_a_column_is_refused():
-    with pytest.raises(ValueError, match="table 'rooms' explains 'width', which it does not"):
-        Table.parse("rooms from build", "door!", width="in m")
+        pages.rows_of(Table.parse("rooms from build", "door! width:real"))
+    with pytest.raises(KeyError, match=r"explains 'door' of table 'rooms', which it does not"):
+        pages.rows_of(Table.parse("rooms from build", ""))
 
 
 def test_columns_with_one_meaning_in_several_tables_are_explained_once(monkeypatch):
-    monkeypatch.setattr(artifacts, "SHARED", {"door": "a door", "width": "in m"})
+    shared, of_halls = (
+        {"door": "a door", "width": "in m"},
+        {"door": "a gate", "house": "a house"},
+    )
+    monkeypatch.setattr(pages, "MEANINGS", {"shared": shared, "halls": of_halls})
     rooms = Table.parse("rooms from build", "door! width?:real")
-    columns, meanings = "house@ door! width?:real", {"door": "a gate", "house": "a house"}
-    halls = Table.parse("halls from build or tool extend-it", columns, **meanings)
+    halls = Table.parse("halls from build or tool extend-it", "house@ door! width?:real")
     shared = pages.shared_rows([rooms, halls])
     assert shared == [("width", "real", "in m")]
     heading, _, columns, *lines = pages.lines_of(halls, shared)

@@ -1,8 +1,9 @@
 """Write the reference pages config/README.md, of all keys, and docs/outputs.md, of all columns.
 
 The first page is from the schema of the config and its defaults. The list of estimators is from
-their docstrings and registrations. The second page is from the schemas of tables. `make
-config-readme` and `make outputs` run this; tests compare both pages.
+their docstrings and registrations. The second page is from the schemas of tables and from
+docs/data/columns.yaml. `make config-readme` and `make outputs` run this; tests compare both
+pages.
 """
 
 import ast
@@ -192,6 +193,7 @@ metadata, and each has a digest of its rows (`sha256`) and of the parameters of 
 (`parameters_sha256`). `tables/*.csv` has the numbers and the layout of the table of the same
 name. [Concepts](concepts.md) explains the metrics. `make outputs` makes this page.
 """
+MEANINGS = yaml.safe_load((ROOT / "docs" / "data" / "columns.yaml").read_text(encoding="utf-8"))
 NAMES_OF_TYPES = {kind: name for name, kind in TYPES.items()}
 Row = tuple[str, str, str]  # column, type, meaning
 
@@ -202,9 +204,15 @@ def all_tables() -> list[Table]:
     return [tables[name] for name in sorted(tables)]
 
 
+def meanings_of(table: str) -> dict[str, str]:
+    """Return what the columns of a table mean; `shared` are those that several tables have."""
+    listed = MEANINGS.get(table, {}).items()
+    return {name: text for names, text in listed for name in names.split(", ")}
+
+
 def rows_of(table: Table) -> list[Row]:
     """Return name, type and meaning of each column; refuse a column without a meaning."""
-    meanings = artifacts.SHARED | dict(table.meanings)
+    meanings = meanings_of("shared") | meanings_of(table.name)
     kinds = dict.fromkeys(table.file_columns, "text")
     kinds |= {field.name: NAMES_OF_TYPES[field.type] for field in table.schema}
     rows = []
@@ -212,18 +220,22 @@ def rows_of(table: Table) -> list[Row]:
         if name not in meanings:
             raise KeyError(
                 f"column {name!r} of table {table.name!r} has no meaning; add it in "
-                "persistcal/store/artifacts.py and run `make outputs`"
+                "docs/data/columns.yaml and run `make outputs`"
             )
         rows.append((name, kind, meanings[name]))
+    if unknown := meanings_of(table.name).keys() - kinds.keys():
+        raise KeyError(
+            f"docs/data/columns.yaml explains {min(unknown)!r} of table {table.name!r}, which "
+            "it does not have; remove it"
+        )
     return rows
 
 
 def shared_rows(tables: list[Table]) -> list[Row]:
     """Return the columns with one meaning in several tables, by name."""
     counts = Counter(row for table in tables for row in rows_of(table))
-    return sorted(
-        row for row, n in counts.items() if n > 1 and row[2] == artifacts.SHARED.get(row[0])
-    )
+    shared = meanings_of("shared")
+    return sorted(row for row, n in counts.items() if n > 1 and row[2] == shared.get(row[0]))
 
 
 def lines_of(table: Table, shared: list[Row]) -> list[str]:

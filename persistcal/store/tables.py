@@ -55,19 +55,16 @@ class Table(NamedTuple):
     key: tuple[str, ...]  # columns that identify a row
     file_columns: tuple[str, ...] = ()  # columns with one value per file, such as the model
     path_columns: tuple[str, ...] = ()  # columns in a file's path, by default `file_columns`
-    meanings: tuple[tuple[str, str], ...] = ()  # columns with a meaning in this table only
     defaults: tuple[tuple[str, Any], ...] = ()  # values of columns that a frame can lack
 
     @classmethod
-    def parse(
-        cls, made: str, columns: str, /, *, path_columns: str = "", **meanings: str
-    ) -> "Table":
+    def parse(cls, made: str, columns: str, *, path_columns: str = "") -> "Table":
         """Return a table from its name and rule, `made`, and a text that describes its columns.
 
         A column is a name, then ``@`` if it has one value per file, ``!`` if it belongs to the
         key or ``?`` if values can be missing, then a colon and a name in `TYPES` unless it is
         text. ``=`` and a whole number, or nothing for an empty text, is the value of a column
-        that a frame can lack. `meanings` explain columns, with unit or range.
+        that a frame can lack.
 
         >>> table = Table.parse("labels from judge", "model@ id! n!:int label share?:real")
         >>> table.file_columns, table.key, table.schema.types[1], table.schema.names[-1]
@@ -83,14 +80,9 @@ class Table(NamedTuple):
         per_file, key = (
             tuple(column for column, mark, *_ in described if mark == wanted) for wanted in "@!"
         )
-        if unknown := meanings.keys() - {column for column, *_ in described}:
-            raise ValueError(
-                f"table '{name}' explains {min(unknown)!r}, which it does not have"
-            )
         defaults = tuple((c, int(d[1:]) if d[1:] else "") for c, *_, d in described if d)
-        explained, in_path = (*meanings.items(),), tuple(path_columns.split())
-        schema = pa.schema(fields)
-        return cls(name, rule, schema, key, per_file, in_path, explained, defaults)
+        in_path, schema = tuple(path_columns.split()), pa.schema(fields)
+        return cls(name, rule, schema, key, per_file, in_path, defaults)
 
     def fill(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return `frame` with the defaults of the columns that it lacks.
