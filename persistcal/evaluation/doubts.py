@@ -7,7 +7,13 @@ import numpy as np
 
 from persistcal.evaluation.contrast import ContrastSet
 from persistcal.evaluation.influence import auc_influence
-from persistcal.evaluation.predictions import ABSENT, AnswerArrays, Array, PredictionsError
+from persistcal.evaluation.predictions import (
+    ABSENT,
+    AnswerArrays,
+    Array,
+    PredictionsError,
+    natural_key,
+)
 from persistcal.evaluation.proportions import Z, binomial_cdf
 from persistcal.evaluation.weighted import auc
 
@@ -41,13 +47,19 @@ def check_order(first: AnswerArrays, second: AnswerArrays) -> None:
 
 
 def doubts(answers: AnswerArrays, sets: Sequence[ContrastSet]) -> Iterator[str]:
-    """Yield a sentence for each estimator that seems no confidence, and one on unrelated pairs.
+    """Yield a sentence for each sign of a mistake: order, scale, grades and unrelated pairs.
 
     A scale seems turned if the confidence is surely lower in right answers. Two checkpoints
     seem to have other questions under equal ids if an estimator separates right from wrong
     answers at both, but labels and confidences of one tell nothing about the other.
     """
     names = answers.checkpoints
+    by_number = sorted(names, key=natural_key)
+    if [*names] == sorted(names) != by_number:
+        yield (
+            f"the checkpoints are in alphabetical order ({', '.join(names)}); if they are "
+            f"versions, give them in the order of time (perhaps {', '.join(by_number)})"
+        )
     stated = {member: np.mean(runs, axis=0) for member, runs in answers.estimators.items()}
     areas = {member: _areas(mean, answers) for member, mean in stated.items()}
     for (_, estimator), ends in areas.items():

@@ -71,6 +71,17 @@ def test_accuracies_far_apart_raise_no_doubt(caplog):
     assert not caplog.text
 
 
+@pytest.mark.parametrize(
+    ("names", "is_named"),
+    [(["s1", "s10", "s2"], True), (["s1", "s2", "s10"], False), (["s10", "s2", "s1"], False)],
+)
+def test_checkpoints_in_alphabetical_order_are_named(names, is_named, caplog):
+    rng = np.random.default_rng(7)
+    known = rng.random(N) < 0.5
+    align(pd.concat([ask(known, rng).assign(checkpoint=name) for name in names]), names)
+    assert ("in the order of time (perhaps s1, s2, s10)" in caplog.text) == is_named
+
+
 @pytest.mark.parametrize("is_swapped", [False, True])
 def test_a_second_ask_in_the_reverse_order_is_refused(is_swapped):
     parts = two_versions(np.random.default_rng(4), asks=(0, 1))

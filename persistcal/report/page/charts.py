@@ -1,7 +1,6 @@
 """The data of the page's charts and explorer of questions, ready for JSON."""
 
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from persistcal.evaluation.aligned import rate
 from persistcal.evaluation.contrast import ContrastSet
 from persistcal.evaluation.evaluate import compute, count_once
-from persistcal.evaluation.predictions import ABSENT
+from persistcal.evaluation.predictions import ABSENT, natural_key
 from persistcal.evaluation.reliability import bootstrap_counts
 from persistcal.questions.labels import LABELS
 from persistcal.questions.question_list import truths_of
@@ -25,7 +24,6 @@ from persistcal.report.phrases import as_number
 N_POINTS = 50  # points of a risk–coverage curve
 # Questions x checkpoints x estimators on the page: 5,000 x 7 x 12. Above it, the
 # explorer keeps the questions of contrast sets and a sample of the others.
-_DIGITS = re.compile(r"\d+")
 MOST_CELLS = 420_000
 LONGEST_TEXT = 1_000  # characters
 MOST_CLUSTERS = 5
@@ -248,19 +246,9 @@ def choose_questions(
             contrast[pair.questions] = True
         first, rest = (rng.permutation(np.flatnonzero(c)) for c in (contrast, ~contrast))
         sample = np.concatenate([first, rest])[: math.floor(share * n)]
-        names = [_natural(part.answers.questions[place]) for place in sample]
+        names = [natural_key(part.answers.questions[place]) for place in sample]
         chosen.append(sample[sorted(range(len(sample)), key=names.__getitem__)])
     return chosen
-
-
-def _natural(name: str) -> tuple[str, str]:
-    """Return a key that sorts names by the numbers in them: q9 before q10."""
-
-    def padded(match: re.Match[str]) -> str:
-        digits = match[0].lstrip("0")  # then the number with more digits is larger
-        return f"\0{len(digits):07}{digits}"
-
-    return _DIGITS.sub(padded, str(name)), str(name)
 
 
 def _number_of(text: str, words: dict[str, int]) -> int:
