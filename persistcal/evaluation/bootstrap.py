@@ -37,9 +37,10 @@ from persistcal.evaluation.samples import Sample
 from persistcal.evaluation.settings import EvaluationSettings, Member
 
 MEMORY = 500_000_000  # bytes: the limit for the replicates of a block
+CACHE = 2**24  # bytes of weights that are read again and again
 LARGE = 2_000  # effective groups of the rarer class
 PARTS = 10_000
-AT_ONCE = 500  # replicates of parts
+AT_ONCE = 500  # replicates of parts; at least, of directions
 KEY_DECIMALS = 6  # of the keys of pseudo-questions
 LARGEST_BLOCK = 5_000  # replicates: larger blocks are not faster
 UNFINISHED = " …"  # ends the name of a part of a step
@@ -244,13 +245,23 @@ class Bootstrap:
         answers = self.answers
         pairs = [rated.pair for rated in sets]
         asked = np.unique(np.concatenate([pair.changed for pair in pairs]))
-        largest = max(pair.counts.changed for pair in pairs)
         drawn = {name: np.zeros(self._shape) for name in metrics}
         pseudo = {
             expected: {m: self.pseudo(m, pairs, expected) for m in answers.rows}
             for expected in {METRICS[name].pseudo for name in metrics}
         }
-        for block in blocks(self.n_replicates, 8 * (3 * len(asked) + 2 * largest)):
+        among = sum(pair.counts.changed for pair in pairs) * drawn[metrics[0]].size
+        of_sets = [
+            (
+                rated.runs,
+                np.searchsorted(asked, rated.pair.changed),
+                draws.group_sizes(rated.pair.part, answers.groups),
+            )
+            for rated in sets
+        ]
+        n_bytes = 8 * (3 * len(asked) + 2 * max(pair.counts.changed for pair in pairs))
+        at_most = max(AT_ONCE, CACHE // (8 * len(asked)))
+        for block in blocks(self.n_replicates, n_bytes, at_most=at_most):
             columns = slice(block.start, block.stop)
             weights = self.weights(asked, block)
             of_block = {
@@ -259,14 +270,11 @@ class Bootstrap:
                 )
                 for expected, by_member in pseudo.items()
             }
-            for rated in sets:
-                of_changed = weights[np.searchsorted(asked, rated.pair.changed)]
-                sizes = draws.group_sizes(rated.pair.part, answers.groups)
+            for runs, rows, sizes in of_sets:
+                of_changed = weights[rows]
                 for name in metrics:
-                    metric = METRICS[name]
-                    values = metric.weighted(
-                        rated.runs, of_changed, of_block[metric.pseudo], sizes
-                    )
+                    extra = draws.Pseudo(of_block[METRICS[name].pseudo], sizes, among)
+                    values = METRICS[name].weighted(runs, of_changed, extra)
                     drawn[name][:, columns] += values / len(sets)
             self.step(
                 f"{block.stop:,} of {self.n_replicates:,} replicates of changes{UNFINISHED}"
@@ -274,8 +282,8 @@ class Bootstrap:
         return drawn
 
 
-def blocks(n_replicates: int, bytes_each: int) -> list[range]:
+def blocks(n_replicates: int, bytes_each: int, *, at_most: int = LARGEST_BLOCK) -> list[range]:
     """Divide replicates into blocks that fit into MEMORY."""
-    size = min(LARGEST_BLOCK, max(1, MEMORY // bytes_each))
+    size = min(LARGEST_BLOCK, at_most, max(1, MEMORY // bytes_each))
     starts = range(0, n_replicates, size)
     return [range(start, min(start + size, n_replicates)) for start in starts]

@@ -42,7 +42,7 @@ from numpy.random.bit_generator import ISeedSequence
 from numpy.typing import DTypeLike, NDArray
 
 from persistcal.evaluation.predictions import Array, Mask
-from persistcal.evaluation.weighted import auc, by_direction, in_threads
+from persistcal.evaluation.weighted import by_direction, count_wins, in_threads
 
 # A question is drawn once per replicate on average, so 255 is never reached.
 Counts = NDArray[np.uint8]
@@ -73,10 +73,15 @@ class Component:
 
 
 class Pseudo(NamedTuple):
-    """Weights of pseudo-questions, (4, n_columns), and mean sizes of groups by direction."""
+    """Weights of pseudo-questions, (4, n_columns) or (4, n_runs, n_columns).
+
+    `sizes` are the mean sizes of groups of gained and of lost questions. `among` is the number
+    of weights of questions in all columns, if these are some of many.
+    """
 
     weights: Array
     sizes: tuple[float, float]
+    among: int = 0
 
 
 def question_blocks(n_questions: int, seed: int, replicate: int) -> Iterator[NDArray[np.int64]]:
@@ -322,7 +327,7 @@ def direction_means(
             values[rows] @ weights[rows] / weights[rows].sum(axis=0)
             for rows in (improvement, ~improvement)
         ]
-    means = direction_replicates(values[None], improvement, weights, *pseudo)
+    means = direction_replicates(values[None], improvement, weights, *pseudo[:2])
     return [of_run for [of_run] in means]
 
 
@@ -332,18 +337,16 @@ def change_auc_replicates(
     weights: Array,
     pseudo: Array,
     sizes: tuple[float, float] = (1.0, 1.0),
+    among: int = 0,
 ) -> Array:
     """Replicate the AUC with which changes separate gained from lost: (n_replicates,).
 
-    `change` of shape (n_questions,) belongs to one run; see `balanced_replicates` for the other
-    parameters.
+    `change` of shape (n_questions,) belongs to one run; see `balanced_replicates` and `Pseudo`
+    for the other parameters.
     """
-    gained, lost = (
-        weights[rows].sum(axis=0) / size
-        for rows, size in zip(by_direction(improvement), sizes, strict=True)
-    )
+    won, gained, lost = count_wins(change, improvement, weights, among=among)
+    won, gained, lost = won / sizes[0] / sizes[1], gained / sizes[0], lost / sizes[1]
     up, down, lost_down, lost_up = pseudo
-    won = auc(change, improvement, weights=weights) * gained * lost
     won += (
         up * lost + gained * lost_down + up * lost_down + (up * lost_up + down * lost_down) / 2
     )

@@ -25,16 +25,16 @@ def _compiled(function: Callable) -> Any:  # noqa: ANN401
 
 def count_pairs(
     rows: Integers, correct: NDArray[np.bool_], level: Integers, weights: NDArray
-) -> tuple[Array, Array]:
-    """Count the pairs that a correct answer wins against an incorrect one, and all pairs.
+) -> tuple[Array, Array, Array]:
+    """Sum the pairs that a correct answer wins, the correct and the incorrect answers.
 
     Answers are in ascending order of confidence. Answers with equal confidence have the same
     `level`, incorrect ones first. `rows` are their positions in `weights`, (n_rows, n_columns).
     A tie counts as half a win.
     """
-    won, pairs = np.zeros((2, weights.shape[1]))
-    _count_pairs(rows, correct, level, weights, won, pairs)
-    return won / 2, pairs
+    won, rights, wrongs = np.zeros((3, weights.shape[1]))
+    _count_pairs(rows, correct, level, weights, won, rights, wrongs)
+    return won / 2, rights, wrongs / 2
 
 
 def sum_bins(labels: NDArray, distance: Array, first: Integers) -> tuple[Array, Array]:
@@ -75,14 +75,15 @@ def _count_pairs(
     level: Integers,
     weights: NDArray,
     won: Array,
-    pairs: Array,
+    right_sums: Array,
+    wrong_sums: Array,
 ) -> None:
-    """Write twice the wins, and the pairs."""
+    """Write twice the wins, the sums of correct answers, and twice those of incorrect ones."""
     n = len(rows)
     for first in range(0, len(won), AT_ONCE):
         columns = slice(first, first + AT_ONCE)
-        wins, rights = won[columns], np.zeros(len(won[columns]))
-        twice = np.zeros(len(wins))  # the incorrect answers below, and half of the tied ones
+        wins, rights = won[columns], right_sums[columns]
+        twice = wrong_sums[columns]  # the incorrect answers below, and half of the tied ones
         start = 0
         while start < n:
             middle = start
@@ -101,4 +102,3 @@ def _count_pairs(
             for row in rows[start:middle]:
                 _add(weights[row, columns], twice)
             start = end
-        pairs[columns] = rights * twice / 2

@@ -17,11 +17,12 @@ from numpy.typing import ArrayLike, NDArray
 from persistcal.evaluation.predictions import Array, Mask
 
 AT_ONCE = 1024  # columns with sums that fit into a cache
+FEW = 32  # columns that np.cumsum adds up faster than a loop over rows
 CHUNK = 2**17  # weights that are held as floats at a time: they fit into a cache
 MOST_THREADS = 4  # each copies its weights
 WORTH_A_THREAD = 2**23  # numbers
 SMALL = 2**23  # weights up to which NumPy is fast enough, without the time to compile a loop
-MANY = 2**29  # counts that take NumPy about as long as it takes to load a compiled loop
+MANY = 2**29  # weights that take NumPy about as long as it takes to load a compiled loop
 _n_counted = 0
 
 T = TypeVar("T")
@@ -93,52 +94,64 @@ def auc(
     """
     stated, right = np.asarray(confidence, float), np.asarray(correct, bool)
     weight, columns = as_columns(weights, len(stated))
-    placed = np.arange(len(stated)) if rows is None else rows
-    count = _count_many_pairs if _is_worth_compiling(columns, len(stated)) else _count_pairs
-    won, pairs = count(stated, right, placed, columns)
+    won, rights, wrongs = count_wins(stated, right, columns, rows)
+    pairs = rights * wrongs
     area = np.divide(won, pairs, out=np.full(len(won), np.nan), where=pairs > 0)
     return area.reshape(weight.shape[1:])[()]
 
 
-def _is_worth_compiling(weights: NDArray, n_rows: int) -> bool:
-    """Return whether the weights are many, or are counts and many were counted before.
+def count_wins(
+    stated: Array,
+    right: Mask,
+    weights: NDArray,
+    rows: NDArray[np.intp] | None = None,
+    *,
+    among: int = 0,
+) -> tuple[Array, Array, Array]:
+    """Sum the pairs that a correct answer wins, the correct and the incorrect answers.
 
-    Counts have equal sums in both loops, so that the order of calls has no effect on values.
+    Ties are half a win. A compiled loop sums if the weights are many or are some of many,
+    `among`, or if they are counts and many were summed before. Counts have equal sums in both
+    loops, so that the order of calls has no effect on values.
     """
     global _n_counted
-    size, are_counts = n_rows * weights.shape[1], weights.dtype == np.uint8
+    size, are_counts = len(stated) * weights.shape[1], weights.dtype == np.uint8
     _n_counted += are_counts * size
-    return size > SMALL or (are_counts and _n_counted > MANY)
+    is_large = size > SMALL or among > MANY or (are_counts and _n_counted > MANY)
+    count = _count_many_pairs if is_large else _count_pairs
+    return count(stated, right, np.arange(len(stated)) if rows is None else rows, weights)
 
 
 def _count_pairs(
     stated: Array, right: Mask, rows: NDArray[np.intp], weights: NDArray
-) -> tuple[Array, Array]:
-    """Count (correct, incorrect) pairs, and the pairs that the correct one wins; ties are ½."""
+) -> tuple[Array, Array, Array]:
     order = np.argsort(stated, kind="stable")
     correct, incorrect = order[right[order]], order[~right[order]]
     below, up_to = (
         np.searchsorted(stated[incorrect], stated[correct], side) for side in ("left", "right")
     )
     tied = below < up_to
-    won, pairs = np.empty((2, weights.shape[1]))
+    won, right_sums, wrong_sums = np.empty((3, weights.shape[1]))
     for start in range(0, len(won), AT_ONCE):
         chunk = slice(start, start + AT_ONCE)
         rights = weights[rows[correct], chunk].astype(float)
         wrongs = np.zeros((len(incorrect) + 1, rights.shape[1]))
         wrongs[1:] = weights[rows[incorrect], chunk]
-        for sums, further in pairwise(wrongs):  # a quarter of the time of np.cumsum
-            further += sums
+        if wrongs.shape[1] <= FEW:
+            np.cumsum(wrongs, axis=0, out=wrongs)
+        else:
+            for sums, further in pairwise(wrongs):  # a quarter of the time of np.cumsum
+                further += sums
         ties = wrongs[up_to[tied]] - wrongs[below[tied]]
         won[chunk] = np.einsum("ij,ij->j", rights, wrongs[below])
         won[chunk] += np.einsum("ij,ij->j", rights[tied], ties) / 2
-        pairs[chunk] = rights.sum(axis=0) * wrongs[-1]
-    return won, pairs
+        right_sums[chunk], wrong_sums[chunk] = rights.sum(axis=0), wrongs[-1]
+    return won, right_sums, wrong_sums
 
 
 def _count_many_pairs(
     stated: Array, right: Mask, rows: NDArray[np.intp], weights: NDArray
-) -> tuple[Array, Array]:
+) -> tuple[Array, Array, Array]:
     """Return the same as `_count_pairs`, by a loop that is compiled at its first use."""
     from persistcal.evaluation.loops import count_pairs
 

@@ -4,7 +4,6 @@ import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
 from numbers import Real
 from typing import Any
 
@@ -198,12 +197,12 @@ class PredictionTables:
 
     def has_common(self) -> bool:
         """Return whether two checkpoints of a model answered a question in common."""
-        of_rows = (
-            rows.groupby("checkpoint")["question_id"] for rows in self.predictions.values()
+        return any(
+            rows.drop_duplicates(["checkpoint", "question_id"])["question_id"]
+            .duplicated()
+            .any()
+            for rows in self.predictions.values()
         )
-        asked = ([pd.Index(ids.unique()) for _, ids in grouped] for grouped in of_rows)
-        pairs = (pair for several in asked for pair in combinations(several, 2))
-        return any(a.isin(b).any() for a, b in pairs)
 
     def assumptions(self, settings: EvaluationSettings) -> list[str]:
         """Return sentences on the order of the checkpoints, the files and the contrast sets."""

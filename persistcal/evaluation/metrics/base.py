@@ -153,18 +153,8 @@ class Metric:
         """
         raise NotImplementedError
 
-    def weighted(
-        self,
-        runs: Sequence[OnContrastSet],
-        weights: Array,
-        pseudo: Array,
-        sizes: tuple[float, float],
-    ) -> Array:
-        """Return replicates, (n_runs, n_replicates), under weights and pseudo-questions.
-
-        `pseudo` has the shape (4, n_replicates), or (4, n_runs, n_replicates). `sizes`
-        are the mean sizes of groups of gained and of lost questions.
-        """
+    def weighted(self, runs: Sequence[OnContrastSet], weights: Array, pseudo: Pseudo) -> Array:
+        """Return replicates, (n_runs, n_replicates), under weights and pseudo-questions."""
         raise NotImplementedError
 
     def beyond(
@@ -210,20 +200,14 @@ class BalancedMean(Mean):
     draws: ClassVar[Draws] = "directions"
     balanced = True
 
-    def weighted(
-        self,
-        runs: Sequence[OnContrastSet],
-        weights: Array,
-        pseudo: Array,
-        sizes: tuple[float, float],
-    ) -> Array:
+    def weighted(self, runs: Sequence[OnContrastSet], weights: Array, pseudo: Pseudo) -> Array:
         """Return replicates under weights and pseudo-questions."""
         import numpy as np
 
         from persistcal.evaluation.draws import balanced_replicates
 
         values = np.array([self.values(run, "contrast") for run in runs])
-        return balanced_replicates(values, runs[0].improvement, weights, pseudo, sizes)
+        return balanced_replicates(values, runs[0].improvement, weights, *pseudo[:2])
 
     def beyond(
         self, run: OnContrastSet, weights: Array, chance: ChanceFlips, pseudo: Pseudo | None

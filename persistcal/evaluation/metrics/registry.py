@@ -111,13 +111,7 @@ class ChangeAUC(Metric):
 
         return auc_influence(run.change, run.improvement)
 
-    def weighted(
-        self,
-        runs: Sequence[OnContrastSet],
-        weights: Array,
-        pseudo: Array,
-        sizes: tuple[float, float],
-    ) -> Array:
+    def weighted(self, runs: Sequence[OnContrastSet], weights: Array, pseudo: Pseudo) -> Array:
         """Return replicates under weights and pseudo-questions with changes of ±∞."""
         import numpy as np
 
@@ -125,10 +119,8 @@ class ChangeAUC(Metric):
         from persistcal.evaluation.weighted import in_threads
 
         def measure(number: int) -> Array:
-            of_run = pseudo if pseudo.ndim == 2 else pseudo[:, number]
-            return change_auc_replicates(
-                runs[number].change, runs[number].improvement, weights, of_run, sizes
-            )
+            run, of_run = runs[number], pseudo._replace(weights=pseudo.weights[:, number])
+            return change_auc_replicates(run.change, run.improvement, weights, *of_run)
 
         return np.array(in_threads(measure, range(len(runs)), size=weights.size))
 
