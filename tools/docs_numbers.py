@@ -144,17 +144,34 @@ def read_results(file: str) -> pd.DataFrame:
 
 
 def choose(source: Mapping[str, Any]) -> pd.DataFrame:
-    """Return value, low and high by name; without a column for values, count the rows."""
+    """Return value, low and high by name; without a column for values, count the rows.
+
+    The names of a span are those of the least and the greatest number of its columns.
+    """
     table = read_results(source["file"])
     if "questions" in source:
         table = table.merge(read_results(source["questions"]), on="question_id")
     if "where" in source:
         table = table.query(source["where"])
-    columns = {end: table.get(source.get(end)) for end in ("value", "low", "high")}
-    chosen = pd.DataFrame(columns, index=table.index).astype(float)
     rows = table.astype(object).fillna("none").to_dict("records")
-    names = [source["name"].format_map(row) for row in rows]
-    chosen.index = pd.Index([re.sub(",? ", "_", name) for name in names], name="name")
+    names = pd.Index(
+        [re.sub(",? ", "_", source["name"].format_map(row)) for row in rows], name="name"
+    )
+    if "span" in source:
+        numbers = table[source["span"]].set_axis(names)
+        if source.get("mean"):
+            numbers = numbers.mean(axis=1).to_frame()
+        ends = numbers.stack().groupby(level=0, sort=False).agg(["min", "max"])
+        ends = (
+            (ends / source.get("unit", 1))
+            .round(source.get("digits", 9))
+            .stack()
+            .to_frame("value")
+        )
+        ends.index = pd.Index(map(".".join, ends.index), name="name")
+        return ends.reindex(columns=["value", "low", "high"])
+    columns = {end: table.get(source.get(end)) for end in ("value", "low", "high")}
+    chosen = pd.DataFrame(columns, index=table.index).astype(float).set_index(names)
     if "value" not in source:
         return chosen.fillna({"value": 1}).groupby("name", sort=False).sum(min_count=1)
     if source.get("mean"):
@@ -162,14 +179,14 @@ def choose(source: Mapping[str, Any]) -> pd.DataFrame:
     return chosen.dropna(how="all")
 
 
-def export(study: str) -> None:
+def export(study: str, folder: Path = DATA) -> None:
     """Write the CSV of a study."""
     sources = yaml.safe_load((DATA / "sources.yaml").read_text(encoding="utf-8"))[study]
     table = pd.concat([choose(source) for source in sources])
     if table.index.has_duplicates:
         repeated = ", ".join(table.index[table.index.duplicated()].unique()[:3])
         raise SystemExit(f"docs/data/sources.yaml: {study} has two results named {repeated}")
-    table.to_csv(DATA / f"{study}.csv", float_format="%.6g")
+    table.to_csv(folder / f"{study}.csv", float_format="%.6g")
 
 
 def main() -> None:
