@@ -1,4 +1,4 @@
-"""The numbers of docs/validation.md are those of the simulations in benchmarks/outputs.
+"""docs/validation.md has the numbers of the simulations in benchmarks/outputs.
 
 `tests/workflow/test_docs.py` compares the page with docs/data/validation.csv.
 """
@@ -17,7 +17,7 @@ def read(name):
     return pd.read_csv(ROOT / "benchmarks" / "outputs" / f"{name}.csv")
 
 
-def test_copied_numbers_are_those_of_the_simulations(tmp_path):
+def test_the_copied_numbers_equal_the_simulated_numbers(tmp_path):
     docs_numbers.export("validation", tmp_path)
     copied = docs_numbers.DATA / "validation.csv"
     assert copied.read_text("utf-8") == (tmp_path / "validation.csv").read_text("utf-8")
