@@ -73,7 +73,7 @@ def test_asks_of_a_part_or_without_a_difference_are_counted_and_not_crossed():
 
 
 def test_flips_alone_reach_what_the_bound_of_their_rate_allows():
-    """Of 100 answers none flips: at most 2.95 %, of 200 questions 2.95 in each direction."""
+    """No answer of 100 flips: at most 2.95 %, of 200 questions 2.95 in each direction."""
     sizes = {"gained": 10, "lost": 20, "stayed_wrong": 80, "stayed_right": 90}
     pair = SimpleNamespace(**{name: range(n) for name, n in sizes.items()}, every=range(200))
     most = reached_by_chance([SimpleNamespace(pair=pair)], Repeats(100, 0))

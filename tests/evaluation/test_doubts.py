@@ -10,9 +10,9 @@ from persistcal.evaluation.predictions import PredictionsError
 N = 1_500
 
 
-def ask(known, rng, *, ask=0):
-    """Answer N questions once, with a confidence that knows which answers are right."""
-    chance = np.where(known, 0.85, 0.15)
+def ask(knowledge, rng, *, ask=0):
+    """Answer N questions once; right answers have a high confidence."""
+    chance = np.where(knowledge, 0.85, 0.15)
     rows = {"question_id": [f"q{i}" for i in range(N)], "ask": ask, "seed": 0}
     confidence = np.clip(chance + rng.normal(0, 0.1, N), 0, 1)
     labels = (rng.random(N) < chance).astype(int)
@@ -21,13 +21,13 @@ def ask(known, rng, *, ask=0):
 
 
 def two_versions(rng, asks=(0,)):
-    """Ask two versions, of which the later one has other knowledge in a quarter."""
-    known = rng.random(N) < 0.5
-    later = known ^ (rng.random(N) < 0.25)
+    """Ask two versions; the later one has other answers in a quarter of the questions."""
+    knowledge = rng.random(N) < 0.5
+    later = knowledge ^ (rng.random(N) < 0.25)
     return [
-        ask(of, rng, ask=number).assign(checkpoint=name)
+        ask(state, rng, ask=number).assign(checkpoint=name)
         for number in asks
-        for name, of in (("v1", known), ("v2", later))
+        for name, state in (("v1", knowledge), ("v2", later))
     ]
 
 
@@ -60,11 +60,11 @@ def test_ids_that_are_numbered_in_two_ways_are_named(shift, caplog):
 
 def test_accuracies_far_apart_raise_no_doubt(caplog):
     rng = np.random.default_rng(3)
-    known = rng.random(N) < 0.3
-    later = known | (rng.random(N) < 0.85)
+    knowledge = rng.random(N) < 0.3
+    later = knowledge | (rng.random(N) < 0.85)
     align(
         pd.concat(
-            [ask(known, rng).assign(checkpoint="v1"), ask(later, rng).assign(checkpoint="v2")]
+            [ask(k, rng).assign(checkpoint=v) for v, k in (("v1", knowledge), ("v2", later))]
         ),
         ["v1", "v2"],
     )
@@ -77,8 +77,8 @@ def test_accuracies_far_apart_raise_no_doubt(caplog):
 )
 def test_checkpoints_in_alphabetical_order_are_named(names, is_named, caplog):
     rng = np.random.default_rng(7)
-    known = rng.random(N) < 0.5
-    align(pd.concat([ask(known, rng).assign(checkpoint=name) for name in names]), names)
+    knowledge = rng.random(N) < 0.5
+    align(pd.concat([ask(knowledge, rng).assign(checkpoint=name) for name in names]), names)
     assert ("in the order of time (perhaps s1, s2, s10)" in caplog.text) == is_named
 
 

@@ -56,7 +56,7 @@ def test_questions_of_a_group_and_seeds_that_repeat_answers_count_once():
 
 @pytest.mark.parametrize("size", [1, 4])
 def test_no_interval_of_ten_exact_estimators_misses_in_most_studies(size):
-    """Of 100 studies at most 11 miss: P[Bin(100, .05) > 11] < .005. Groups share an answer."""
+    """At most 11 studies of 100 miss: P[Bin(100, .05) > 11] < .005. Groups share an answer."""
     rng, n_missed, n = np.random.default_rng(0), 0, 400
     groups = np.arange(n) // size
     for _ in range(100):

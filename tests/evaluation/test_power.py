@@ -118,7 +118,7 @@ def test_an_impossible_guess_is_refused():
     for wrong in (0, 1, np.nan):
         with pytest.raises(ValueError, match="give a number between 0 and 1"):
             Guess(*counts, wrong, *shares[1:])
-        if wrong:  # 0 is no tie
+        if wrong:  # without ties
             with pytest.raises(ValueError, match=r"ties is .* between 0 and 1"):
                 Guess(*counts, *shares, 2, wrong)
         with pytest.raises(ValueError, match=r"difference is .* between 0 and 1"):
