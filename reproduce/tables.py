@@ -31,7 +31,7 @@ def hidden_state_table(rows: pd.DataFrame, *, labels: DisplayNames, last_layer: 
         f"{last_layer.split('_')[0]} the model's final norm."
     )
     lines = latex.tabular(f"r{'cc' * len(groups)}", heads, [body])
-    return latex.floating(lines, caption=caption, label="hidden-state-variance")
+    return latex.floating(lines, caption, "hidden-state-variance")
 
 
 def weight_similarity(
@@ -55,5 +55,5 @@ def weight_similarity(
         tabulars.append(tables.square(models[str(model)], heads[1:], rows))
     caption = "Cosine similarity of the flattened weights of each pair of checkpoints."
     body = latex.stacked(tabulars)
-    tex = latex.floating(body, caption=caption, label="weight-similarity")
+    tex = latex.floating(body, caption, "weight-similarity")
     return Printed(tex, similarities)

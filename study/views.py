@@ -22,11 +22,12 @@ Sources = Mapping[str, Sequence[str] | Mapping[str, Sequence[str]]]
 
 
 class ViewContext(NamedTuple):
-    """A study, the files that a figure or table reads, by their key, and its dataset if any."""
+    """A study; the key of the files of a figure or table, its dataset if any, and its name."""
 
     study: Study
     files: str = ""
     dataset: str = ""
+    name: str = ""
 
 
 Setting = Callable[[ViewContext], Any]
@@ -78,6 +79,7 @@ SETTINGS: dict[str, Setting] = {
     "evaluation": _of_models(Study.evaluation),
     "described": _of_models(Study.described),  # the config of each checkpoint that answers
     "dataset": lambda s: s.dataset,
+    "name": lambda s: s.name,
     "min_contrast": lambda s: s.study.config["datasets"][s.dataset]["min_contrast"],
     # The precision of thresholds, and the probability that a selected one misses it
     "threshold": lambda s: s.study.config["evaluation"]["threshold"],
@@ -117,7 +119,7 @@ def plan_views(
                 if rows := files[dataset] if isinstance(files, Mapping) else files:
                     module = root.joinpath(*view.path.split(".")[:-1]).with_suffix(".py")
                     names = read_parameters(module)[view.path.split(".")[-1]]
-                    subject = ViewContext(study, _key(view), dataset)
+                    subject = ViewContext(study, _key(view), dataset, name)
                     values = _values(view, names, subject, settings)
                     planned[kind][name] = {
                         "rows": expand(rows),

@@ -1,15 +1,15 @@
 """Tables of the analyses, of parts of the questions, of changes and of thresholds, as LaTeX."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from operator import itemgetter
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from persistcal.evaluation.claims import EXAMPLES
 from persistcal.evaluation.contrast import control_model
-from persistcal.evaluation.findings import threshold_finding
+from persistcal.evaluation.findings import Finding, threshold_finding
 from persistcal.evaluation.metrics.registry import METRICS
 from persistcal.evaluation.metrics.registry import names as metric_names
 from persistcal.evaluation.thresholds import BROKEN, KEPT, UNDECIDED
@@ -19,12 +19,15 @@ from persistcal.report.latex import (
     MISSING,
     PAIR,
     PLACE,
+    Column,
     Printed,
+    Row,
     escape,
     interval,
     number,
+    plain_table,
 )
-from persistcal.report.layout import DisplayNames, Names, place_title
+from persistcal.report.layout import DisplayNames, Names
 from persistcal.report.phrases import (
     exact_percent,
     phrase_word,
@@ -47,69 +50,57 @@ _ATTRIBUTES = {
 
 def confounds_table(rows: pd.DataFrame, *, labels: DisplayNames) -> str:
     """Return the scores of baselines that use group accuracies only."""
-
-    def cells(row: Mapping[Hashable, Any]) -> list[str]:
-        ends = row["lower_2_5pct"], row["upper_97_5pct"]
-        return [
-            escape(_ATTRIBUTES[row["attribute"]]),
-            str(row["n_groups"]),
-            number(row["delta0_balanced"]),
-            MISSING if ends[0] != ends[0] else interval(*ends),
-            number(row["contrast_auc"]),
-            number(row["full_auc"]),
-        ]
-
     auc = latex.metric_head("auc")
-    heads = ["Known", "Groups", latex.metric_head("delta0_balanced"), escape("95 % interval")]
-    heads += [f"Contrast {auc}", f"Full {auc}"]
-    groups = latex.by_place(rows, cells, span=len(heads), labels=labels)
+    columns = [
+        Column("Known", lambda row: escape(_ATTRIBUTES[row["attribute"]]), "l"),
+        Column("Groups", "n_groups", "r"),
+        Column(latex.metric_head("delta0_balanced"), "delta0_balanced"),
+        Column(escape("95 % interval"), lambda row: interval(*(row[end] for end in ENDS))),
+        Column(f"Contrast {auc}", "contrast_auc"),
+        Column(f"Full {auc}", "full_auc"),
+    ]
     caption = (
         "Baselines that know one attribute of a question, and each checkpoint's accuracy on "
         "the train questions that share it; or the text of the answer alone. An estimator "
         "whose score is no higher need not know more than the baseline."
     )
-    body = latex.tabular("lrcccc", [latex.line(heads)], groups)
-    return latex.floating(body, caption=caption, label="confounds")
+    return plain_table(rows, columns, caption, "confounds", labels).tex
 
 
 def agreement_table(
     rows: pd.DataFrame, *, labels: DisplayNames, checkpoints: DisplayNames
 ) -> str:
     """Return how many lost answers two states have in common."""
-    heads = ["Category", "Known", "Gone at first", "At second", "At both", "κ"]
-    groups = []
-    for place, group in rows.groupby([*PLACE, "first", "second"], sort=False):
-        model, _, first, second = map(str, place)
-        ends = f"{checkpoints[model][first]}, {checkpoints[model][second]}"
-        lines = latex.title(f"{place_title(place[:2], labels)}: {ends}", len(heads))
-        for row in group.to_dict("records"):
-            n = row["known"]
-            gone = [row[f"gone_{side}"] for side in ("first", "second", "both")]
-            shares = [number(count / n if n else float("nan")) for count in gone]
-            cells = [escape(row["category"] or "All"), str(n), *shares]
-            lines.append(latex.line([*cells, number(row["kappa"])]))
-        groups.append(lines)
+
+    def share(name: str) -> Callable[[Row], str]:
+        return lambda row: number(row[name] / row["known"] if row["known"] else np.nan)
+
+    columns = [
+        Column("Category", lambda row: escape(row["category"] or "All"), "l"),
+        Column("Known", "known", "r"),
+        Column("Gone at first", share("gone_first")),
+        Column("At second", share("gone_second")),
+        Column("At both", share("gone_both")),
+        Column(escape("κ"), "kappa"),
+    ]
+    names = rows[["model", "dataset", "first", "second"]].itertuples(index=False)
+    titled = [
+        f"{labels['datasets'].get(d, d)}: {checkpoints[m][first]}, {checkpoints[m][second]}"
+        for m, d, first, second in names
+    ]
     caption = (
         "Of the questions that the reference state answers correctly, the share that is gone "
         "at the first state, at the second and at both; κ is Cohen's, their agreement beyond "
         "chance in which are gone."
     )
-    lines = latex.tabular("lrcccc", [latex.line(map(escape, heads))], groups)
-    return latex.floating(lines, caption=caption, label="agreement")
+    shown = rows.assign(dataset=titled)
+    return plain_table(shown, columns, caption, "agreement", labels).tex
 
 
 def chosen_rows(measured: pd.DataFrame, only: Sequence[str]) -> pd.DataFrame:
     """Return the rows of the estimators `only`, or all rows if none of them occurs."""
     chosen = measured["estimator"].isin(only)
     return measured[chosen] if chosen.any() else measured
-
-
-def trained_name(row: Mapping[Hashable, Any], labels: DisplayNames) -> str:
-    """Return an estimator's display name, with another dataset that it was trained on."""
-    name = labels["estimators"].get(row["estimator"], row["estimator"])
-    if (trained_on := row["train_dataset"]) == row["dataset"]:
-        return name
-    return f"{name} (trained on {labels['datasets'].get(trained_on, trained_on)})"
 
 
 def by_part(
@@ -137,26 +128,13 @@ def by_part(
         values = rows.assign(metric=names).set_index([*index, "metric"])["value"]
         table = values.unstack("metric").reindex(places)[shown].reset_index()
 
-    def cells(row: Mapping[Hashable, Any]) -> list[str]:
-        of_part = [
-            number(row[part]) if isinstance(row[part], float) else escape(str(row[part]))
-            for part in by
-        ]
-        return [*of_part, escape(trained_name(row, labels)), *(number(row[m]) for m in shown)]
-
-    n_before = len(by) + 1
-    span = n_before + len(shown)
-    groups = latex.by_place(table, cells, span=span, labels=labels)
-    scopes = [scope for scope, _ in columns]
-    spans = [(scope.capitalize(), scopes.count(scope)) for scope in dict.fromkeys(scopes)]
-    heads = [*map(escape, by.values()), "Estimator"]
-    heads += [latex.metric_head(metric) for _, metric in columns]
-    body = latex.tabular(
-        "l" * n_before + "c" * len(shown),
-        [*latex.spanning(spans, n_before=n_before), latex.line(heads)],
-        groups,
-    )
-    return Printed(latex.floating(body, caption=caption, label=label, shrink=True), table)
+    printed = [Column(escape(head), part, "l") for part, head in by.items()]
+    printed.append(Column.estimator(labels))
+    spans = Counter(scope.capitalize() for scope, _ in columns).items()
+    above = latex.spanning(list(spans), n_before=len(printed))
+    heads = [latex.metric_head(metric) for _, metric in columns]
+    printed += map(Column, heads, shown)
+    return plain_table(table, printed, caption, label, labels, above=above, shrink=True)
 
 
 _COUNTS = {"improvement": "Gained", "regression": "Lost"}
@@ -167,48 +145,50 @@ _OF_ANSWERS = [("contrast", "delta0_balanced"), ("contrast", "auc")]
 _OF_SUBSETS = [*_FOLLOWS, *(("full", metric) for metric in metric_names("full"))]
 
 
-def pairs(
-    measured: pd.DataFrame, *, only: Sequence[str], labels: DisplayNames, caption: str
+# Tables by parts of the questions: kinds of parts, headings of a part, and metrics
+PARTS: Mapping[str, tuple[Sequence[str], Names, Sequence[tuple[str, str]]]] = {
+    "pairs": (
+        [],
+        {"earlier": "Earlier", "later": "Later", **_COUNTS, "kept": "Kept"},
+        _OF_PAIRS,
+    ),
+    "min_contrast": (
+        [],
+        {"min_contrast": "At least", "kept": "Pairs", **_COUNTS, "chosen": "Chosen"},
+        _OF_PAIRS,
+    ),
+    "subsets": (
+        ["all", "margin", "reference answer"],
+        {"by": "By", "group": "Group", **_SIZES, "flips": "Flips"},
+        _OF_SUBSETS,
+    ),
+    "by_answer": (
+        ["answer rarity", "answer length", "answer popularity"],
+        {"by": "By", "group": "Baseline", **_COUNTS},
+        _OF_ANSWERS,
+    ),
+    "by_category": (
+        ["category"],
+        {"group": "Category", **_SIZES, "flips": "Flips"},
+        _OF_SUBSETS,
+    ),
+}
+
+
+def parts(
+    measured: pd.DataFrame,
+    *,
+    name: str,
+    only: Sequence[str],
+    labels: DisplayNames,
+    caption: str,
 ) -> Printed:
-    """Return metrics of each estimator on each pair of checkpoints."""
-    by = {"earlier": "Earlier", "later": "Later", **_COUNTS, "kept": "Kept"}
-    return by_part(
-        measured, by, _OF_PAIRS, only=only, labels=labels, caption=caption, label="pairs"
-    )
-
-
-def min_contrast(
-    measured: pd.DataFrame, *, only: Sequence[str], labels: DisplayNames, caption: str
-) -> Printed:
-    """Return means of metrics over pairs, by the smallest size of a contrast set."""
-    by = {"min_contrast": "At least", "kept": "Pairs", **_COUNTS, "chosen": "Chosen"}
-    return by_part(
-        measured, by, _OF_PAIRS, only=only, labels=labels, caption=caption, label="min_contrast"
-    )
-
-
-def subsets(measured: pd.DataFrame, *, labels: DisplayNames, caption: str) -> Printed:
-    """Return metrics of each estimator on subsets of the questions."""
-    measured = measured[measured["by"].isin(["all", "margin", "reference answer"])]
-    by = {"by": "By", "group": "Group", **_SIZES, "flips": "Flips"}
-    return by_part(measured, by, _OF_SUBSETS, labels=labels, caption=caption, label="subsets")
-
-
-def by_answer(measured: pd.DataFrame, *, labels: DisplayNames, caption: str) -> Printed:
-    """Return metrics of each estimator by the direction of a baseline of the answers' text."""
-    attributes = ["answer rarity", "answer length", "answer popularity"]
-    measured = measured[measured["by"].isin(attributes)]
-    by = {"by": "By", "group": "Baseline", **_COUNTS}
-    return by_part(measured, by, _OF_ANSWERS, labels=labels, caption=caption, label="by_answer")
-
-
-def by_category(measured: pd.DataFrame, *, labels: DisplayNames, caption: str) -> Printed:
-    """Return metrics of each estimator by the category of the questions."""
-    measured = measured[measured["by"] == "category"]
-    by = {"group": "Category", **_SIZES, "flips": "Flips"}
-    return by_part(
-        measured, by, _OF_SUBSETS, labels=labels, caption=caption, label="by_category"
-    )
+    """Return metrics of each estimator on pairs or parts of the questions, as `PARTS` says."""
+    kinds, by, columns = PARTS[name]
+    if kinds:
+        measured, only = measured[measured["by"].isin(kinds)], ()
+    words = {"caption": caption, "label": name}
+    return by_part(measured, by, columns, only=only, labels=labels, **words)
 
 
 _CORRECTED_COUNTS = {
@@ -238,37 +218,33 @@ def corrections(
 ) -> Printed:
     """Numbers as judged and as corrected by an audit, with 95 % intervals."""
 
-    def cells(row: Mapping[Hashable, Any]) -> list[str]:
-        label = METRICS[row["metric"]].latex if row["estimator"] else ""
-        if not row["estimator"]:
-            of_model = checkpoints.get(row["model"], {})
-            ends = {end: of_model.get(row[end], row[end]) for end in PAIR}
-            label = escape(_CORRECTED_COUNTS[row["metric"]].format(**ends))
-        digits = 0 if row["corrected"] > 1 else 3
-        low, high = (row[end] for end in ENDS)
-        bounds = MISSING if low != low or high != high else interval(low, high, digits)
-        return [
-            escape(labels["estimators"].get(row["estimator"], row["estimator"])),
-            label,
-            number(row["judged"], digits),
-            f"{number(row['corrected'], digits)} {bounds}",
-        ]
+    def measure(row: Row) -> str:
+        if row["estimator"]:
+            return METRICS[row["metric"]].latex
+        of_model = checkpoints.get(row["model"], {})
+        ends = {end: of_model.get(row[end], row[end]) for end in PAIR}
+        return escape(_CORRECTED_COUNTS[row["metric"]].format(**ends))
 
-    groups = latex.by_place(corrected, cells, span=4, labels=labels)
+    def digits(row: Row) -> int:
+        return 0 if row["corrected"] > 1 else 3
+
+    def correction(row: Row) -> str:
+        low, high = (row[end] for end in ENDS)
+        n = digits(row)
+        return f"{number(row['corrected'], n)} {interval(low, high, n)}"
+
+    columns = [
+        Column.estimator(labels),
+        Column("Measure", measure, "l"),
+        Column("By the judge", lambda row: number(row["judged"], digits(row)), "r"),
+        Column("Corrected", correction, "r"),
+    ]
     caption = (
         "Accuracies, questions whose correctness changed, and metrics on them, by the judge's "
         "labels and corrected by those of a person, with 95 % intervals over the questions and "
         "those of them that were audited."
     )
-    heads = [latex.line(["Estimator", "Measure", "By the judge", "Corrected"])]
-    body = latex.tabular("llrr", heads, groups)
-    return Printed(latex.floating(body, caption=caption, label="corrections"), corrected)
-
-
-def _with_interval(row: Mapping[Hashable, Any], value: str, ends: Sequence[str]) -> str:
-    """Return a value and its interval, if it has one."""
-    shown, low, high = number(row[value]), *(row[end] for end in ends)
-    return shown if row[value] != row[value] or low != low else f"{shown} {interval(low, high)}"
+    return plain_table(corrected, columns, caption, "corrections", labels)
 
 
 def with_wider_intervals(measured: pd.DataFrame, only: Sequence[str]) -> pd.DataFrame:
@@ -286,28 +262,35 @@ def by_change(measured: pd.DataFrame, *, only: Sequence[str], labels: DisplayNam
     claimed = [("of_knowledge", OF_KNOWLEDGE_ENDS)] if controls else []
     claimed += [("crossed", _CROSSED_ENDS)] if is_crossed else []
 
-    def cells(records: list[dict[Hashable, Any]]) -> tuple[list[str], list[str]]:
-        first, by_metric = records[0], {row["metric"]: row for row in records}
-        values = [_with_interval(by_metric[metric], "value", ENDS) for metric in CHANGE_METRICS]
-        values += [
-            _with_interval(by_metric[metric], value, ends)
-            for value, ends in claimed
-            for metric in _OF_KNOWLEDGE
-        ]
-        if claimed:
-            values.append(escape(first["word"]) or MISSING)
-        in_lost = MISSING
-        if first["regression"]:
-            in_lost = rf"{number(first['lost_before'])} $\to$ {number(first['lost_after'])}"
-        change = [str(first[name]) for name in ("change", "improvement", "regression")]
-        return [*map(escape, change)], [escape(trained_name(first, labels)), *values, in_lost]
+    def of_metric(metric: str, value: str, ends: Sequence[str]) -> Callable[[Row], str]:
+        def cell(line: Row) -> str:
+            [row] = [row for row in line["rows"] if row["metric"] == metric]
+            return latex.with_interval(row[value], *(row[end] for end in ends))
 
-    metric_heads = [latex.metric_head(metric) for metric in CHANGE_METRICS]
-    metric_heads += _OF_KNOWLEDGE.values() if controls else []
-    metric_heads += [f"{latex.metric_head(m)}, crossed" for m in _OF_KNOWLEDGE if is_crossed]
-    metric_heads += ["Claim"] if claimed else []
-    heads = ["Change", "Gained", "Lost", "Estimator", *metric_heads, "In lost ones"]
-    groups = latex.nested(rows, cells, ["change"], span=len(heads), labels=labels)
+        return cell
+
+    def in_lost(row: Row) -> str:
+        means = number(row["lost_before"]), number(row["lost_after"])
+        return r" $\to$ ".join(means) if row["regression"] else MISSING
+
+    columns = [
+        Column("Change", "change", "l", shared=True),
+        Column("Gained", "improvement", "r", shared=True),
+        Column("Lost", "regression", "r", shared=True),
+        Column.estimator(labels),
+    ]
+    columns += [
+        Column(latex.metric_head(metric), of_metric(metric, "value", ENDS))
+        for metric in CHANGE_METRICS
+    ]
+    for value, ends in claimed:
+        for metric, head in _OF_KNOWLEDGE.items():
+            crossed_head = f"{latex.metric_head(metric)}, crossed"
+            shown = crossed_head if value == "crossed" else head
+            columns.append(Column(shown, of_metric(metric, value, ends)))
+    if claimed:
+        columns.append(Column("Claim", lambda row: escape(row["word"]) or MISSING))
+    columns.append(Column("In lost ones", in_lost))
     caption = (
         "Kinds of change, with the questions that the later checkpoints gained and lost, and "
         "whether confidence follows each: balanced sign of its change, AUC with which the "
@@ -333,8 +316,8 @@ def by_change(measured: pd.DataFrame, *, only: Sequence[str], labels: DisplayNam
             else ", so that they are at chance if no knowledge changed."
         )
         caption += " The claim rests on them."
-    body = latex.tabular("lrrl" + "c" * (len(heads) - 4), [latex.line(heads)], groups)
-    return Printed(latex.floating(body, caption=caption, label="by-change", shrink=True), rows)
+    words = caption, "by-change", labels
+    return plain_table(rows, columns, *words, shared=["change"], shrink=True)
 
 
 def thresholds_by_change(
@@ -373,16 +356,16 @@ def thresholds_by_change(
         shown[name] = head, digits
         if counted["control"].ne("").any():
             shown[f"{name}_above_control"] = f"{head} above control", digits
-    heads = ["Change", "Estimator", *map(str.capitalize, _VERDICTS)]
-    heads += [head for head, _ in shown.values()]
 
-    def cells(records: list[dict[Hashable, Any]]) -> tuple[list[str], list[str]]:
-        [row] = records
-        own = [escape(trained_name(row, labels)), *(str(row[name]) for name in _VERDICTS)]
-        own += [number(row[name], digits) for name, (_, digits) in shown.items()]
-        return [escape(str(row["change"]))], own
+    def rounded(name: str, digits: int) -> Callable[[Row], str]:
+        return lambda row: number(row[name], digits)
 
-    groups = latex.nested(counted, cells, ["change"], span=len(heads), labels=labels)
+    columns = [
+        Column("Change", "change", "l", shared=True),
+        Column.estimator(labels),
+        *(Column(name.capitalize(), name, "r") for name in _VERDICTS),
+        *(Column(head, rounded(name, n), "r") for name, (head, n) in shown.items()),
+    ]
     caption = (
         "Thresholds that reach a precision on the earlier checkpoint of each change, by the "
         "verdict on the later one: counts over pairs of checkpoints and seeds. Means over the "
@@ -390,9 +373,8 @@ def thresholds_by_change(
         "confident answers that were right and are wrong now. "
         f"{' '.join(possible_errors(rows['verdict']))}"
     ).replace("%", r"\%")
-    body = latex.tabular("ll" + "r" * (len(heads) - 2), [latex.line(heads)], groups)
-    tex = latex.floating(body, caption=caption, label="thresholds-by-change", shrink=True)
-    return Printed(tex, counted)
+    words = caption, "thresholds-by-change", labels
+    return plain_table(counted, columns, *words, shared=["change"], shrink=True)
 
 
 def _of_controls(found: pd.DataFrame, name: str) -> list[float]:
@@ -421,15 +403,32 @@ def thresholds(
     `only` names the estimators to show. Values over several seeds are ranges.
     """
     rows = chosen_rows(checked, only)
-    heads = ["Checkpoints", "Estimator", "Threshold", "Precision", "Coverage", "Verdict"]
-    heads.append("Lost")
-    groups = latex.nested(
-        rows,
-        lambda seeds: _threshold_cells(seeds, checkpoints, labels),
-        ["earlier", "later"],
-        span=len(heads),
-        labels=labels,
-    )
+
+    def of_finding(
+        phrase: Callable[[Finding], str], missing: str = MISSING
+    ) -> Callable[[Row], str]:
+        def cell(line: Row) -> str:
+            found = threshold_finding(line["rows"])
+            return phrase(found) if found.evidence["verdict"] else missing
+
+        return cell
+
+    def coverages(found: Finding) -> str:
+        return r" $\to$ ".join(threshold_range(found, f"{end}_coverage") for end in PAIR)
+
+    def lost(found: Finding) -> str:
+        counts = found.evidence["confident_regressions"]
+        return "–".join(f"{n:.0f}" for n in dict.fromkeys([min(counts), max(counts)]))
+
+    columns = [
+        Column.pair(checkpoints),
+        Column.estimator(labels),
+        Column("Threshold", of_finding(lambda found: threshold_range(found, "threshold"))),
+        Column("Precision", of_finding(lambda found: escape(reached(found)))),
+        Column("Coverage", of_finding(coverages)),
+        Column("Verdict", of_finding(phrase_word, "no threshold")),
+        Column("Lost", of_finding(lost), "r"),
+    ]
     target = exact_percent(rows["target"].iloc[0]) if len(rows) else "the target"
     caption = (
         f"Thresholds with a precision of at least {target} on the earlier checkpoint "
@@ -438,28 +437,4 @@ def thresholds(
         "that were right and are wrong now. Ranges are over seeds. "
         f"{' '.join(possible_errors(rows['verdict']))}"
     ).replace("%", r"\%")
-    body = latex.tabular("llccccr", [latex.line(heads)], groups)
-    return Printed(latex.floating(body, caption=caption, label="thresholds", shrink=True), rows)
-
-
-def _threshold_cells(
-    rows: list[dict[Hashable, Any]], checkpoints: DisplayNames, labels: DisplayNames
-) -> tuple[list[str], list[str]]:
-    """Return the cells of one estimator on one pair of checkpoints."""
-    names = checkpoints.get(rows[0]["model"], {})
-    ends = (rows[0][end] for end in ("earlier", "later"))
-    pair = [escape(" → ".join(names.get(end, end) for end in ends))]
-    name = escape(trained_name(rows[0], labels))
-    found = threshold_finding(rows)
-    lost = sorted(map(int, found.evidence["confident_regressions"]))
-    if not lost:
-        return pair, [name, *[MISSING] * 3, "no threshold", MISSING]
-    coverage = (threshold_range(found, f"{end}_coverage") for end in ("earlier", "later"))
-    return pair, [
-        name,
-        threshold_range(found, "threshold"),
-        escape(reached(found)),
-        r" $\to$ ".join(coverage),
-        phrase_word(found),
-        "–".join(map(str, dict.fromkeys([lost[0], lost[-1]]))),
-    ]
+    return plain_table(rows, columns, caption, "thresholds", labels, shared=PAIR, shrink=True)

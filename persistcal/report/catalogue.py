@@ -171,7 +171,7 @@ FIGURES = (
 TABLES = (
     View(
         name="pairs",
-        function="analysis_tables.pairs",
+        function="analysis_tables.parts",
         artifact="pairs",
         caption=(
             "Metrics on the contrast set of each pair of checkpoints, conditioned by odds, "
@@ -180,7 +180,7 @@ TABLES = (
     ),
     View(
         name="min_contrast",
-        function="analysis_tables.min_contrast",
+        function="analysis_tables.parts",
         artifact="min_contrast",
         caption=(
             "Means over the pairs whose contrast sets have at least so many questions, for "
@@ -189,7 +189,7 @@ TABLES = (
     ),
     View(
         name="subsets",
-        function="analysis_tables.subsets",
+        function="analysis_tables.parts",
         artifact="subsets",
         caption=(
             "Metrics by the margin between the probabilities of an answer and of the second "
@@ -200,7 +200,7 @@ TABLES = (
     ),
     View(
         name="by_answer",
-        function="analysis_tables.by_answer",
+        function="analysis_tables.parts",
         artifact="subsets",
         caption=(
             "Metrics on the questions of the contrast sets for which a baseline that only "
@@ -212,7 +212,7 @@ TABLES = (
     ),
     View(
         name="by_category",
-        function="analysis_tables.by_category",
+        function="analysis_tables.parts",
         artifact="subsets",
         files="subsets_by_category",
         caption=(

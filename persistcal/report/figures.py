@@ -21,16 +21,14 @@ from persistcal.report.analysis_tables import (
     with_wider_intervals,
 )
 from persistcal.report.drawing import Panel
-from persistcal.report.latex import ENDS, PLACE
-from persistcal.report.layout import DisplayNames, Names, place_title
+from persistcal.report.latex import ENDS, PLACE, PLACES
+from persistcal.report.layout import DisplayNames, Names, pair_title, place_title
 from persistcal.report.tables import (
     STATES_METRICS,
-    STATES_PLACE,
     UNITS,
     Described,
     checkpoint_rows,
     mean_rows,
-    pair_title,
 )
 
 EARLIER, EVALUATION = "#D81B60", "#1E88E5"  # the paper's colours
@@ -361,7 +359,7 @@ def states_figure(
     }
     rows = rows[rows["estimator"].isin(["", *styles])]
     marks = rows.assign(
-        place=[place_title(place, labels) for place in rows[STATES_PLACE].to_numpy()],
+        place=[place_title(place, labels) for place in rows[PLACES].to_numpy()],
         line=rows["earlier"] + "\0" + rows["later"],
         label=[pair_title(row, checkpoints) for row in rows.to_dict("records")],
         panel=rows["metric"].map(panels),

@@ -12,11 +12,12 @@ import pandas as pd
 
 from persistcal.evaluation.metrics.registry import METRICS
 from persistcal.report.grid import Cell, Grid
-from persistcal.report.layout import DisplayNames, place_title
+from persistcal.report.layout import DisplayNames, pair_title, place_title, trained_name
 
 PREAMBLE = r"% needs \usepackage{amsmath,amsfonts,booktabs,graphicx,xcolor}"
 MISSING = "--"
 PLACE = ["model", "dataset"]
+PLACES = ["model", "other_model", "dataset"]
 TRAINED = ["train_dataset", "estimator"]
 PAIR = ["earlier", "later"]
 ENDS = ["lower_2_5pct", "upper_97_5pct"]
@@ -73,8 +74,18 @@ def number(value: float, digits: int = 3) -> str:
 
 
 def interval(low: float, high: float, digits: int = 3) -> str:
-    """Return the printed form of an interval."""
+    """Return the printed form of an interval, or `MISSING` without one of its ends."""
+    if low != low or high != high:
+        return MISSING
     return f"[{number(low, digits)}, {number(high, digits)}]"
+
+
+def with_interval(value: float, low: float, high: float, style: str = "{}") -> str:
+    """Return a value and its interval, if it has one."""
+    shown = number(value)
+    if value != value or low != low:
+        return shown
+    return f"{style.format(shown)} {interval(low, high)}"
 
 
 def tabular(
@@ -92,47 +103,81 @@ def title(text: str, span: int, *, ruled: bool = False) -> list[str]:
     return [rf"\multicolumn{{{span}}}{{c}}{{\textit{{{escape(text)}}}}} \\", *rules]
 
 
-def by_place(
-    rows: pd.DataFrame,
-    print_row: Callable[[dict[Hashable, Any]], Sequence[str]],
-    *,
-    span: int,
-    labels: DisplayNames,
-) -> list[list[str]]:
-    """Return the lines of each model and dataset: their names, and a line per row."""
-    return [
-        [
-            *title(place_title(place, labels), span),
-            *(line(print_row(row)) for row in group.to_dict("records")),
-        ]
-        for place, group in rows.groupby(PLACE, sort=False)
-    ]
+Row = dict[Hashable, Any]
 
 
-def nested(
-    rows: pd.DataFrame,
-    print_rows: Callable[[list[dict[Hashable, Any]]], tuple[list[str], list[str]]],
-    outer: list[str],
-    *,
-    span: int,
-    labels: DisplayNames,
-    place: list[str] = PLACE,
-    inner: list[str] = TRAINED,
-) -> list[list[str]]:
-    """Return the lines of each place: a title, and a line per group `inner` in each `outer`.
+class Column(NamedTuple):
+    """A column of a plain table: its heading in LaTeX, what it prints of a line, and its side.
 
-    `print_rows` returns the cells of a line: the cells of the outer group, which only the first
-    line prints, and the cells of the inner group.
+    `cell` names a value, or is a function of the line. The first line alone of some that share
+    a value prints a `shared` column.
     """
+
+    head: str
+    cell: str | Callable[[Row], str]
+    side: str = "c"
+    shared: bool = False
+
+    @classmethod
+    def estimator(cls, labels: DisplayNames) -> "Column":
+        """Return the column of the names of estimators."""
+        return cls("Estimator", lambda row: escape(trained_name(row, labels)), "l")
+
+    @classmethod
+    def pair(cls, checkpoints: DisplayNames) -> "Column":
+        """Return the column of the two checkpoints of a line, which several lines can share."""
+        return cls("Checkpoints", lambda row: escape(pair_title(row, checkpoints)), "l", True)
+
+    def text(self, of_line: Row) -> str:
+        """Return the cell of a line."""
+        if not isinstance(self.cell, str):
+            return self.cell(of_line)
+        value = of_line[self.cell]
+        return number(value) if isinstance(value, float) else escape(str(value))
+
+
+def plain_table(
+    rows: pd.DataFrame,
+    columns: Sequence[Column],
+    caption: str,
+    label: str,
+    labels: DisplayNames,
+    *,
+    shared: Sequence[str] = (),
+    above: Sequence[str] = (),
+    shrink: bool = False,
+) -> Printed:
+    """Print a table that compares no estimators, with a title for each model and dataset.
+
+    A line is a row. Where some lines share values (`shared`), they follow each other, and a
+    line is an estimator: the first of its rows, which has all of them as `rows`. `above` are
+    lines above the headings.
+    """
+    place = [name for name in PLACES if name in rows]
+    lines: list[Row] = rows.to_dict("records")
+    if shared:
+        key = [*place, *shared, *(name for name in TRAINED if name in rows)]
+        lines = [{**of[0], "rows": of} for of in _grouped(lines, key)]
     groups = []
-    for names, of_place in rows.groupby(place, sort=False):
-        lines = title(place_title(names, labels), span)
-        for _, of_outer in of_place.groupby(outer, sort=False):
-            for i, (_, of_inner) in enumerate(of_outer.groupby(inner, sort=False)):
-                shared, own = print_rows(of_inner.to_dict("records"))
-                lines.append(line([*([""] * len(shared) if i else shared), *own]))
-        groups.append(lines)
-    return groups
+    for of_place in _grouped(lines, place):
+        names = [of_place[0][name] for name in place]
+        texts = title(place_title(names, labels), len(columns))
+        for of_value in _grouped(of_place, shared) if shared else ([each] for each in of_place):
+            for n, of_line in enumerate(of_value):
+                cells = ("" if n and each.shared else each.text(of_line) for each in columns)
+                texts.append(line(cells))
+        groups.append(texts)
+    heads = [*above, line(column.head for column in columns)]
+    body = tabular("".join(column.side for column in columns), heads, groups)
+    return Printed(floating(body, caption, label, shrink=shrink), rows)
+
+
+def _grouped(lines: Sequence[Row], names: Sequence[str]) -> list[list[Row]]:
+    """Return the lines with equal values together, in order of the first ones."""
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for of_line in lines:
+        groups.setdefault(tuple(of_line[name] for name in names), []).append(of_line)
+    return list(groups.values())
 
 
 def stacked(tabulars: Iterable[Sequence[str]]) -> list[str]:
@@ -141,7 +186,7 @@ def stacked(tabulars: Iterable[Sequence[str]]) -> list[str]:
     return lines[:-2]
 
 
-def floating(body: Sequence[str], *, caption: str, label: str, shrink: bool = False) -> str:
+def floating(body: Sequence[str], caption: str, label: str, *, shrink: bool = False) -> str:
     """Return a table with caption and label, scaled to the width of the line by `shrink`."""
     if shrink:
         body = [r"\resizebox{\linewidth}{!}{%", *body, "}"]
@@ -189,7 +234,7 @@ def results_table(grids: Sequence[Grid], *, caption: str, label: str) -> str:
     cells = [cell for grid in grids for row in grid.rows() for cell in row.cells]
     caption += PARTLY * any(cell.pairs for cell in cells)
     lines = tabular(f"l{'c' * width}", heads, blocks)
-    return floating(lines, caption=caption, label=label, shrink=width > 6)
+    return floating(lines, caption, label, shrink=width > 6)
 
 
 def _text(cell: Cell) -> str:

@@ -123,3 +123,19 @@ def place_title(place: Iterable[Hashable], labels: DisplayNames) -> str:
     *models, dataset = map(str, place)
     named = [labels["models"].get(name, name) for name in models if name]
     return f"{' → '.join(named)}, {labels['datasets'].get(dataset, dataset)}"
+
+
+def trained_name(row: Mapping[Hashable, Any], labels: DisplayNames) -> str:
+    """Return an estimator's display name, with another dataset that it was trained on."""
+    name = labels["estimators"].get(row["estimator"], row["estimator"])
+    trained_on = row.get("train_dataset") or row["dataset"]
+    if trained_on == row["dataset"]:
+        return name
+    return f"{name} (trained on {labels['datasets'].get(trained_on, trained_on)})"
+
+
+def pair_title(row: Mapping[Hashable, Any], checkpoints: DisplayNames) -> str:
+    """Return the printed names of the two checkpoints of a row."""
+    ends = {"earlier": row["model"], "later": row.get("other_model") or row["model"]}
+    named = (checkpoints.get(model, {}).get(row[end], row[end]) for end, model in ends.items())
+    return " → ".join(named)

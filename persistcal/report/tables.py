@@ -1,6 +1,6 @@
 """Tables that compare no estimators: each a function from rows to LaTeX and a CSV's rows."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -10,14 +10,23 @@ from persistcal.evaluation.metrics.registry import names
 from persistcal.evaluation.proportions import wilson
 from persistcal.evaluation.samples import LEVEL
 from persistcal.report import latex
-from persistcal.report.latex import ENDS, MISSING, PAIR, Printed, escape, interval, number
+from persistcal.report.latex import (
+    ENDS,
+    MISSING,
+    PAIR,
+    Column,
+    Printed,
+    Row,
+    escape,
+    number,
+    plain_table,
+)
 from persistcal.report.layout import DisplayNames, Names
 
 # `revision`, `label` and `tokens`, if known, by model and checkpoint, in order;
 # tokens seen in training are a number, or its digits as text
 Described = Mapping[str, Mapping[str, Mapping[str, Any]]]
 
-STATES_PLACE = ["model", "other_model", "dataset"]
 STATES_METRICS = ("accuracy", *names("full"))
 UNITS = {12: "trillion", 9: "billion", 6: "million", 3: "thousand"}  # by power of ten
 _CATEGORY_COLUMNS = 3
@@ -38,24 +47,17 @@ def calibration(intervals: pd.DataFrame, *, labels: DisplayNames) -> Printed:
     )
     rows = full.merge(contrast, how="left", on=key)
 
-    def cells(row: Mapping[Hashable, Any]) -> list[str]:
-        name = labels["estimators"].get(row["estimator"], row["estimator"])
-        if row["train_dataset"] != row["dataset"]:
-            name += f" (trained on {row['train_dataset']})"
-        return [escape(name), *(number(row[column]) for column in rows.columns[len(key) :])]
-
-    heads = ["Estimator", *["ECE", "Floor", "$p$"] * 2]
+    columns = [Column.estimator(labels)]
+    columns += map(Column, ["ECE", "Floor", "$p$"] * 2, rows.columns[len(key) :], "rrrrrr")
     scopes = "All questions", "Contrast sets"
     above = latex.line(["", *(rf"\multicolumn{{3}}{{c}}{{{scope}}}" for scope in scopes)])
-    groups = latex.by_place(rows, cells, span=len(heads), labels=labels)
     caption = (
         "SmoothECE beside its noise floor, the mean SmoothECE of a calibrated estimator with "
         "the same confidences and as many questions, and the p-value of the hypothesis that "
         "the estimator is calibrated; on contrast sets conditioned by odds. SmoothECE is "
         "biased upwards and has no valid interval."
     )
-    body = latex.tabular(f"l{'r' * 6}", [above, latex.line(heads)], groups)
-    return Printed(latex.floating(body, caption=caption, label="calibration"), rows)
+    return plain_table(rows, columns, caption, "calibration", labels, above=[above])
 
 
 def contrast_set_sizes(
@@ -102,7 +104,7 @@ def contrast_set_sizes(
             "there the judge contradicts itself."
         )
     label = f"contrast-set-sizes-{dataset}"
-    return Printed(latex.floating(latex.stacked(tabulars), caption=caption, label=label), rows)
+    return Printed(latex.floating(latex.stacked(tabulars), caption, label), rows)
 
 
 def square(model: str, heads: Sequence[str], rows: Sequence[str]) -> list[str]:
@@ -116,43 +118,29 @@ def mean_rows(states: pd.DataFrame) -> pd.DataFrame:
     return states[states["seed"].isin(["", "mean"])].drop(columns="seed")
 
 
-def pair_title(row: Mapping[Hashable, Any], checkpoints: DisplayNames) -> str:
-    """Return the printed names of the two checkpoints of a row."""
-    models = row["model"], row.get("other_model") or row["model"]
-    labels = [checkpoints.get(model, {}) for model in models]
-    return " → ".join(of.get(row[end], row[end]) for of, end in zip(labels, PAIR, strict=True))
-
-
 def states(
     compared: pd.DataFrame, *, checkpoints: DisplayNames, labels: DisplayNames
 ) -> Printed:
     """Differences between two checkpoints, or two models, with their intervals."""
 
-    def difference(row: Mapping[Hashable, Any]) -> str:
-        value = number(row["difference"])
-        if row["lower_2_5pct"] != row["lower_2_5pct"]:
-            return value
-        value = rf"\textbf{{{value}}}" if row["p_holm"] < LEVEL else value
-        return f"{value} {interval(*(row[end] for end in ENDS))}"
+    def difference(metric: str) -> Callable[[Row], str]:
+        def cell(line: Row) -> str:
+            values = [row for row in line["rows"] if row["metric"] == metric]
+            if not values:
+                return ""
+            style = r"\textbf{{{}}}" if values[0]["p_holm"] < LEVEL else "{}"
+            low, high = (values[0][end] for end in ENDS)
+            return latex.with_interval(values[0]["difference"], low, high, style)
 
-    def cells(records: list[dict[Hashable, Any]]) -> tuple[list[str], list[str]]:
-        name = records[0]["estimator"]
-        values = {row["metric"]: difference(row) for row in records}
-        own = [escape(labels["estimators"].get(name, name))]
-        own += [values.get(metric, "") for metric in STATES_METRICS]
-        return [escape(pair_title(records[0], checkpoints))], own
+        return cell
 
     rows = mean_rows(compared)
-    heads = ["Checkpoints", "Estimator", "Accuracy", *map(latex.metric_head, names("full"))]
-    groups = latex.nested(
-        rows,
-        cells,
-        PAIR,
-        span=len(heads),
-        labels=labels,
-        place=STATES_PLACE,
-        inner=["estimator"],
-    )
+    heads = ["Accuracy", *map(latex.metric_head, names("full"))]
+    columns = [
+        Column.pair(checkpoints),
+        Column.estimator(labels),
+        *map(Column, heads, map(difference, STATES_METRICS)),
+    ]
     caption = (
         "Differences between two checkpoints on the questions that both answered, the later "
         "one minus the earlier one, with 95 % intervals: accuracies, and AUC, Brier score and "
@@ -160,29 +148,27 @@ def states(
         "zero at 5 % (McNemar's exact test, or a bootstrap of groups if questions have groups; "
         "paired bootstrap), adjusted by Holm's method for the pairs of a model."
     )
-    body = latex.tabular(f"ll{'c' * len(STATES_METRICS)}", [latex.line(heads)], groups)
-    return Printed(latex.floating(body, caption=caption, label="states", shrink=True), rows)
+    return plain_table(rows, columns, caption, "states", labels, shared=PAIR, shrink=True)
 
 
 def unsaid(counts: pd.DataFrame, *, checkpoints: DisplayNames, labels: DisplayNames) -> Printed:
     """Answers without a readable stated confidence, per checkpoint."""
-    heads = ["Estimator", "Checkpoint", "Answers", "Without"]
 
-    def cells(row: Mapping[Hashable, Any]) -> list[str]:
-        estimator = labels["estimators"].get(row["estimator"], row["estimator"])
-        checkpoint = checkpoints[row["model"]].get(row["checkpoint"], row["checkpoint"])
-        numbers = f"{row['answers']:,}", f"{row['unsaid']:,}"
-        return [escape(estimator), escape(checkpoint), *numbers]
+    def checkpoint(row: Row) -> str:
+        return escape(checkpoints[row["model"]].get(row["checkpoint"], row["checkpoint"]))
 
-    groups = latex.by_place(counts, cells, span=len(heads), labels=labels)
+    columns = [
+        Column.estimator(labels),
+        Column("Checkpoint", checkpoint, "l"),
+        Column("Answers", lambda row: f"{row['answers']:,}", "r"),
+        Column("Without", lambda row: f"{row['unsaid']:,}", "r"),
+    ]
     caption = (
         "Test answers, and how many of them have no readable stated confidence; these count as "
         "0.5."
     )
-    body = latex.tabular("llrr", [latex.line(heads)], groups)
-    tex = latex.floating(body, caption=caption, label="unsaid")
-    columns = ["model", "dataset", "estimator", "checkpoint", "answers", "unsaid"]
-    return Printed(tex, counts[columns])
+    shown = ["model", "dataset", "estimator", "checkpoint", "answers", "unsaid"]
+    return plain_table(counts[shown], columns, caption, "unsaid", labels)
 
 
 def checkpoint_rows(accuracies: pd.DataFrame, checkpoints: Described) -> pd.DataFrame:
@@ -234,7 +220,7 @@ def checkpoints(
     if (rows["split"] == "train").any():
         lines += ["", r"$^\dagger$ on the training questions"]
     caption = "Training data and accuracy of the checkpoints, with 95 % intervals."
-    return Printed(latex.floating(lines, caption=caption, label="checkpoints"), rows)
+    return Printed(latex.floating(lines, caption, "checkpoints"), rows)
 
 
 def _tokens(stated: float | str | None, unit: int) -> str:
@@ -272,7 +258,7 @@ def question_categories(questions: pd.DataFrame, *, dataset: str, datasets: Name
     name = datasets.get(dataset, dataset)
     table = latex.tabular("l" * _CATEGORY_COLUMNS, lines)
     caption = f"{name}: categories of the questions included in the evaluation."
-    return Printed(latex.floating(table, caption=caption, label=f"{dataset}-categories"), rows)
+    return Printed(latex.floating(table, caption, f"{dataset}-categories"), rows)
 
 
 def question_examples(questions: pd.DataFrame, *, dataset: str, datasets: Names) -> Printed:
@@ -308,4 +294,4 @@ def question_examples(questions: pd.DataFrame, *, dataset: str, datasets: Names)
             " Where several reference answers are given, an answer that matches any of them "
             "is accepted."
         )
-    return Printed(latex.floating(lines, caption=caption, label=f"{dataset}-examples"), rows)
+    return Printed(latex.floating(lines, caption, f"{dataset}-examples"), rows)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from make_table import make_table
 from printed_tables import LABELS, checkpoints_of_m, questions_of_quiz, sizes_of_d
 
-from persistcal.report.latex import by_place, escape, line, number
+from persistcal.report.latex import Column, escape, line, number, plain_table
 from persistcal.store import artifacts
 
 TABLE = {
@@ -156,9 +156,11 @@ def test_a_row_never_begins_with_an_argument_of_the_previous_line_break():
 def test_rows_are_grouped_below_model_and_dataset():
     rows = pd.DataFrame({"model": ["m", "n", "m"], "dataset": "d", "value": [1, 2, 3]})
     labels = {"models": {"m": "Model"}, "datasets": {"d": "R&D"}}
-    assert by_place(rows, lambda row: [str(row["value"])], span=2, labels=labels) == [
-        [r"\multicolumn{2}{c}{\textit{Model, R\&D}} \\", r"1 \\", r"3 \\"],
-        [r"\multicolumn{2}{c}{\textit{n, R\&D}} \\", r"2 \\"],
+    tex = plain_table(rows, [Column("Value", "value")], "Values.", "values", labels).tex
+    assert tex.split("\\midrule\n")[1:] == [
+        "\\multicolumn{1}{c}{\\textit{Model, R\\&D}} \\\\\n1 \\\\\n3 \\\\\n",
+        "\\multicolumn{1}{c}{\\textit{n, R\\&D}} \\\\\n2 \\\\\n"
+        "\\bottomrule\n\\end{tabular}\n\\end{table}\n",
     ]
 
 

@@ -13,7 +13,7 @@ from persistcal.evaluation.doubts import doubts
 from persistcal.evaluation.findings import CALIBRATION, FOLLOWING, THRESHOLD
 from persistcal.evaluation.predictions import ABSENT, partly_shared, shared_by_models
 from persistcal.evaluation.samples import LEVEL
-from persistcal.report.layout import place_title
+from persistcal.report.layout import pair_title, place_title
 from persistcal.report.page.contents import Contents, Part, StudyTables
 from persistcal.report.page.sentences import (
     best_estimators,
@@ -31,7 +31,6 @@ from persistcal.report.phrases import (
     short_interval,
     threshold_sentence,
 )
-from persistcal.report.tables import pair_title
 
 
 class Sentence(NamedTuple):

@@ -19,8 +19,7 @@ from persistcal.evaluation.replicates import Replicates
 from persistcal.evaluation.samples import Sample, recipe_interval
 from persistcal.evaluation.settings import EvaluationSettings, Member
 from persistcal.evaluation.significance import TINY, Simultaneous, compare_estimators
-from persistcal.report.analysis_tables import trained_name
-from persistcal.report.layout import DisplayNames
+from persistcal.report.layout import DisplayNames, trained_name
 from persistcal.report.phrases import (
     calibration_sentence,
     following_sentence,
