@@ -12,6 +12,7 @@ import random
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -37,9 +38,10 @@ from persistcal.store.user_files import (
     check_columns,
     check_groups,
     digests_of,
-    lists_of_texts,
+    list_of_texts,
     name_files_in_errors,
     plain_text,
+    read_each,
     read_file,
     texts,
 )
@@ -334,7 +336,7 @@ def options_and_gold(rows: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
                 f"column 'options' of row {row} is no list but {value!r}; give all rows a list "
                 'of texts, in CSV ["a", "b"], and questions without a file of their own'
             )
-        options = [plain_text(option, "options", row) for option in value]
+        options = read_each(plain_text, value, "options", f"row {row}".format)
         if len(options) < 2 or "" in options or len(set(options)) < len(options):
             raise UserTableError(
                 f"column 'options' of row {row} is {options!r}; give at least two different "
@@ -394,8 +396,13 @@ def split_truths(rows: pd.DataFrame, known_names: Collection[str]) -> pd.DataFra
                 f"column 'answers' of row {row} names the checkpoint {unknown[0]!r}; known are "
                 f"{', '.join(known_names) or 'none'}"
             )
-        table = pd.DataFrame({"answers": pd.Series([*given.values()], dtype=object)})
-        read = dict(zip(given, map(list, lists_of_texts(table, "answers")), strict=True))
+        listed = read_each(
+            partial(list_of_texts, one_line=True),
+            given.values(),
+            "answers",
+            f"row {row}".format,
+        )
+        read = dict(zip(given, map(list, listed), strict=True))
         if empty := [key for key, texts in read.items() if not texts and key != DEFAULT]:
             raise UserTableError(
                 f"column 'answers' of row {row} holds no answer for {empty[0]!r}; give one"

@@ -11,7 +11,7 @@ import pandas as pd
 
 from persistcal.confidence.evidence import check_needs
 from persistcal.questions.labels import normalise
-from persistcal.readers.columns import ANSWERS, Hint
+from persistcal.readers.columns import ANSWERS, FileColumn
 from persistcal.readers.rules import (
     check_asked,
     check_copies,
@@ -21,7 +21,7 @@ from persistcal.readers.rules import (
     content_of,
     read_rows,
 )
-from persistcal.readers.scales import PROBABILITIES, Scale, explain_scale, is_missing, settle
+from persistcal.readers.scales import PROBABILITIES, Scale, settle
 from persistcal.store.artifacts import BEAMS, GIVEN_LABELS, QUESTIONS
 from persistcal.store.user_files import (
     UserTableError,
@@ -52,13 +52,18 @@ def tidy_answers(
 ) -> pd.DataFrame:
     """Return answers in a uniform format after checking each row.
 
-    Samples can be None, numbers NaN and labels empty, if they are missing. `location` is
-    the row and its `file`, for errors. `stated` has a row's confidences on the `scale`.
+    Samples can be None, numbers NaN and labels empty, if they are missing. `row` and
+    `file` are for errors. `stated` has a row's confidences on the `scale`.
     """
     if {"label", "correct"} <= {*rows}:
         raise UserTableError("has the columns 'label' and 'correct'; keep one")
     stated = {str(name): name_stated(str(name)) for name in rows if name_stated(str(name))}
-    tidy = read_rows(rows, ANSWERS, file=file, further=list(stated))
+    shares = [FileColumn(name, "share or nothing", needed=False) for name in stated]
+    table = ANSWERS._replace(columns=[*ANSWERS.columns, *shares])
+    tidy = read_rows(rows, table, file=file, scale=scale)
+    tidy["stated"] = _present(
+        pd.DataFrame({stated[name]: tidy.pop(name) for name in stated}, index=tidy.index)
+    )
     tidy["label"] += tidy.pop("correct")
     has_labels_only = tidy["references"].map((GIVEN,).__eq__) | ("correct" in rows)
     tidy["no_label"] = has_labels_only & (tidy["label"] == "")
@@ -72,25 +77,7 @@ def tidy_answers(
         tidy["n_tokens"] = tokens.map(len).astype(float)
         tidy["min_logprob"] = [min(numbers, default=np.nan) for numbers in tokens]
         tidy["logprob"] = tidy["logprob"].where(tidy["logprob"].notna(), total)
-    tidy["stated"] = _stated(tidy, rows[list(stated)].rename(columns=stated), scale)
     return tidy
-
-
-def _stated(tidy: pd.DataFrame, columns: pd.DataFrame, scale: Scale | None) -> pd.Series:
-    """Return the confidences of each row by estimator; refuse numbers outside of the scale."""
-    numbers, on = {}, scale or PROBABILITIES
-    for name in columns:
-        values = columns[name].tolist()
-        numbers[name] = np.array([on.number(value) for value in values], float)
-        is_there = ~np.array([is_missing(value) for value in values], bool)
-        if (wrong := is_there & ~on.holds(numbers[name])).any():
-            problem, hint = "give a number from 0 to 1, or nothing if none was stated", ""
-            if scale:
-                problem, hint = explain_scale(values)
-            shown = tidy.assign(said=pd.Series(values, dtype=object))[wrong]
-            error = refuse(f"the confidence {name!r} is not valid", shown, "said", problem)
-            raise UserTableError(error.problem, Hint(scale=hint) if hint else None)
-    return _present(pd.DataFrame(numbers, index=tidy.index))
 
 
 def settle_stated(rows: pd.DataFrame, scale: Scale = PROBABILITIES) -> pd.DataFrame:

@@ -80,9 +80,9 @@ SPLIT = FileColumn("split", "split", needed=False, of=QUESTION)
 PREDICTIONS = FileTable(
     "answer that an estimator judged",
     (
-        *SUBJECT,
-        FileColumn("train_dataset", needed=False),
-        FileColumn("estimator"),
+        *(column._replace(kind="word") for column in SUBJECT),
+        FileColumn("train_dataset", "word", needed=False),
+        FileColumn("estimator", "word"),
         FileColumn("seed", "whole"),
         FileColumn(
             "confidence",
@@ -90,8 +90,8 @@ PREDICTIONS = FileTable(
             synonyms=("conf", "prob", "probability", "p_true", "certainty"),
         ),
         FileColumn("correct", "truth", synonyms=RIGHT),
-        FileColumn("ask", needed=False),
-        FileColumn("group", needed=False, of=QUESTION),
+        FileColumn("ask", "ask", needed=False, all_or_none=True),
+        FileColumn("group", "name or nothing", needed=False, of=QUESTION),
     ),
 )
 ANSWERS = FileTable(
@@ -137,7 +137,7 @@ OPTIONS = FileTable(
         FileColumn("option_tokens", "counts", needed=False),
         FileColumn("option_characters", "counts", needed=False),
         FileColumn("option_logprobs_unconditional", "logprobs", needed=False),
-        FileColumn("correct", "truth", needed=False),
+        FileColumn("correct", "truth or nothing", needed=False),
         FileColumn(
             "version",
             "text",

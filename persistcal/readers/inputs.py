@@ -251,7 +251,7 @@ def checkpoints_by_model(rows: pd.DataFrame) -> dict[str, list[str]]:
 
 def distinct_rows(rows: pd.DataFrame, columns: Sequence[str]) -> list[tuple[str, ...]]:
     """Return the distinct values of some columns as texts, in the order of the rows."""
-    pairs = rows[list(columns)].astype(str).drop_duplicates()
+    pairs = rows[list(columns)].drop_duplicates().astype(str).drop_duplicates()
     return list(pairs.itertuples(index=False, name=None))
 
 

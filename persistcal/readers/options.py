@@ -184,7 +184,8 @@ class ScoredOptions:
     def _number(self, group: pd.DataFrame, model: str, dataset: str) -> NDArray[np.int64]:
         """Return the questions' row numbers in their dataset; append new questions to it."""
         group = group.assign(category=group["category"] if "category" in group else "")
-        group = group[["location", "category", *(n for n in group if n in OPTIONS.names)]]
+        names = {"row", "file", "category", *OPTIONS.names}
+        group = group[[name for name in group if name in names]]
         earlier = self._asked.get(dataset, group.iloc[:0])
         of_model = self._of_model.get((model, dataset), group.iloc[:0])
         check_equal(pd.concat([earlier, of_model, group], ignore_index=True), OPTIONS)

@@ -2,29 +2,36 @@
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from persistcal.evaluation.predictions import ANSWER, differing_checkpoints
 from persistcal.questions.labels import CORRECT, INCORRECT, LABELS, parse_label
-from persistcal.readers.columns import FileColumn, FileTable
-from persistcal.readers.scales import is_missing
+from persistcal.readers.columns import FileColumn, FileTable, Hint
+from persistcal.readers.scales import PROBABILITIES, Scale, explain_scale, is_missing
 from persistcal.store.user_files import (
     TRUTHS,
     UserTableError,
     check_columns,
     check_rows,
+    cut,
     first_rows,
     list_of_texts,
     plain_text,
+    read_each,
     refuse,
+    round_narrow,
 )
 
-_SAMPLE = re.compile(r"\d{1,18}", re.ASCII)  # fits into a column of int64
+_WHOLE = re.compile(r"\d{1,18}", re.ASCII)  # fits into a column of int64
+MOST_EXACT = 2**53  # whole numbers below it are exact as float64
+WIDE = 8  # bytes of a float64
 # Without the underscores, and the digits of other scripts, that Python's float takes
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 SEVERAL_IDS = "have several ids"
@@ -65,137 +72,221 @@ def as_label(value: object) -> str:
 class ValueKind(NamedTuple):
     """How to read a value: as None if it is wrong, and as `missing` if it is absent."""
 
-    read: Callable[[Any, str, int], Any]  # from value, column and row number
+    read: Callable[[Any], Any]  # raises a UserTableError if it knows what is wrong
     remedy: str = ""
     missing: Any = None
     is_missing: Callable[[Any], bool] = is_empty
+    takes_lists: bool = False
 
 
-def _line(value: object, name: str, row: int) -> str:
-    return plain_text(value, name, row)
+def _word(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _text(value: object, name: str, row: int) -> str:
-    return plain_text(value, name, row, one_line=False)
-
-
-def _whole(value: object, *_: object) -> int | None:
-    return int(str(value)) if _SAMPLE.fullmatch(str(value).strip()) else None
-
-
-def _number(least: float, greatest: float) -> Callable[..., float | None]:
-    def read(value: object, *_: object) -> float | None:
+def _number(least: float, greatest: float) -> Callable[[Any], float | None]:
+    def read(value: object) -> float | None:
         number = number_of(value)
         return number if np.isfinite(number) and least <= number <= greatest else None
 
     return read
 
 
-def _list(read: Callable[..., Any], least: int = 0) -> Callable[..., list[Any] | None]:
-    def read_all(values: object, name: str, row: int) -> list[Any] | None:
-        parts = [read(v, name, row) for v in values] if isinstance(values, list) else [None]
+def _whole(value: object) -> int | None:
+    if _WHOLE.fullmatch(text := str(value).strip()):
+        return int(text)
+    number = number_of(value)
+    return int(number) if number % 1 == 0 and abs(number) < MOST_EXACT else None
+
+
+def _place(value: object) -> int | None:
+    return place if (place := _whole(value)) is not None and place >= 0 else None
+
+
+def _list(read: Callable[[Any], Any], least: int = 0) -> Callable[[Any], list[Any] | None]:
+    def read_all(values: object) -> list[Any] | None:
+        parts = [read(value) for value in values] if isinstance(values, list) else [None]
         return None if len(parts) < least or None in parts or "" in parts else parts
 
     return read_all
 
 
-def _label(value: object, *_: object) -> str | None:
+def _label(value: object) -> str | None:
     text = str(value).strip()
     return as_label(text) or parse_label(text)
 
 
-def _split(value: object, name: str, row: int) -> str | None:
-    word = plain_text(value, name, row).lower() or "test"
+def _truth(value: object) -> float | None:
+    return TRUTHS.get(str(value).strip().lower())
+
+
+def _split(value: object) -> str | None:
+    word = plain_text(value).lower() or "test"
     return word if word in ("train", "test") else None
 
 
+_text = partial(plain_text, one_line=False)
 _logprob = _number(-np.inf, ROUNDING)
-NOT_GIVEN = (None, "").__contains__  # NaN is a failed sum, not a missing value
 KINDS = {
-    "name": ValueKind(_line, "fill it in", ""),
-    "name or nothing": ValueKind(_line, missing=""),
+    "word": ValueKind(_word, "fill it in", ""),
+    "name": ValueKind(plain_text, "fill it in", ""),
+    "name or nothing": ValueKind(plain_text, missing=""),
     "text": ValueKind(_text, "fill it in", ""),
     "reply": ValueKind(
         _text,
         "give an empty text if the model did not answer",
         is_missing=lambda value: value is None or value != value,
     ),
-    "texts": ValueKind(list_of_texts, "give at least one accepted answer", ()),
+    "texts": ValueKind(
+        list_of_texts, "give at least one accepted answer", (), takes_lists=True
+    ),
     "label": ValueKind(_label, f"it can be 1, 0 or {', '.join(LABELS)}", "", is_missing),
     "split": ValueKind(_split, "it can be train, test", "test"),
     "truth": ValueKind(
-        lambda value, *_: TRUTHS.get(str(value).strip().lower()),
-        "give 1 or 0, or nothing",
+        _truth,
+        "give 0 or 1, or nothing if it was not attempted, and --missing drop",
         np.nan,
+        is_missing,
+    ),
+    "truth or nothing": ValueKind(_truth, "give 1 or 0, or nothing", np.nan, is_missing),
+    "share": ValueKind(PROBABILITIES.read, "give a number in [0, 1]", np.nan, is_missing),
+    "share or nothing": ValueKind(
+        PROBABILITIES.read,
+        "give a number in [0, 1], or nothing if none was stated",
+        np.nan,
+        is_missing,
     ),
     "whole": ValueKind(_whole, "give a whole number of up to 18 digits, such as 0, 1, 2"),
-    "place": ValueKind(
-        lambda value, *_: int(n) if (n := number_of(value)) % 1 == 0 and n >= 0 else None,
-        "give the place of the right option, counted from 0",
-    ),
-    "logprob": ValueKind(
-        _logprob, "give the sum over the answer's tokens, up to 0", np.nan, NOT_GIVEN
-    ),
+    "ask": ValueKind(_whole, "number the asks 1 and 2, or leave the column out"),
+    "place": ValueKind(_place, "give the place of the right option, counted from 0"),
+    "logprob": ValueKind(_logprob, "give the sum over the answer's tokens, up to 0", np.nan),
     "logprobs": ValueKind(
-        _list(_logprob), "give a list of log-probabilities, up to 0", None, NOT_GIVEN
+        _list(_logprob),
+        "give a list of log-probabilities, up to 0",
+        takes_lists=True,
     ),
-    "counts": ValueKind(_list(_number(1, np.inf)), "give a list of numbers, at least 1"),
-    "options": ValueKind(_list(_text, least=2), "give a list of at least two texts"),
+    "counts": ValueKind(
+        _list(_number(1, np.inf)), "give a list of numbers, at least 1", takes_lists=True
+    ),
+    "options": ValueKind(
+        _list(_text, least=2), "give a list of at least two texts", takes_lists=True
+    ),
 }
+SHARES = ("share", "share or nothing")
+_DTYPES = {"texts": object, "logprobs": object}
+_DTYPES |= dict.fromkeys(["logprob", "truth", "truth or nothing", *SHARES], float)
 
 
 def read_rows(
-    rows: pd.DataFrame, table: FileTable, *, file: str = "", further: Sequence[str] = ()
+    rows: pd.DataFrame, table: FileTable, *, file: str = "", scale: Scale | None = None
 ) -> pd.DataFrame:
-    """Return the columns of a table; refuse wrong values and, except `further` ones, columns.
+    """Return the columns of a table after checking all names of columns and all values.
 
-    `location` is the row and its `file`, for errors.
+    `row` is the number of a row and `file` its file, for errors. Shares are on the `scale`, and
+    the refusal of others names the scale that reads them.
     """
-    names = ", ".join(filter(None, [*table.names, table.further]))
-    unknown = f"known are {names}; remove or rename it"
-    check_columns(
-        list(rows.columns), table.needed, (*table.optional, *further), unknown=unknown
-    )
+    check_table(rows, table)
     if rows.empty:
         raise UserTableError(f"has no row; give one for each {table.unit}")
-    suffix = f" of {file}" if file else ""
-    tidy = pd.DataFrame({"location": [f"row {n + 1}{suffix}" for n in rows.index]})
-    numbers = [n + 1 for n in rows.index]  # several samples can be of one row
+    tidy = pd.DataFrame({"row": np.array(rows.index) + 1})  # several samples can be of one row
+    if file:
+        tidy["file"] = file
     for column in table.columns:
-        name = column.name
-        values = rows[name].tolist() if name in rows else [None] * len(rows)
-        tidy[name] = pd.Series(
-            _read(tidy, values, numbers, column), dtype=_DTYPES.get(column.kind)
-        )
+        tidy[column.name] = read_column(rows, tidy, column, scale)
     return tidy
 
 
-_DTYPES = {"logprob": float, "truth": float, "texts": object, "logprobs": object}
+def check_table(rows: pd.DataFrame, table: FileTable) -> None:
+    """Refuse unknown, missing and repeated columns."""
+    names = ", ".join(filter(None, [*table.names, table.further]))
+    unknown = f"known are {names}; remove or rename it"
+    check_columns(list(rows.columns), table.needed, table.optional, unknown=unknown)
 
 
-def _read(
-    tidy: pd.DataFrame, values: Sequence[Any], numbers: Sequence[int], column: FileColumn
-) -> list[Any]:
-    """Return the values of a column as its kind has them."""
+def read_column(
+    rows: pd.DataFrame,
+    tidy: pd.DataFrame,
+    column: FileColumn,
+    scale: Scale | None = None,
+    *,
+    can_lack: bool = False,
+) -> pd.Series:
+    """Return a column as its kind has it, where each distinct value is read once.
+
+    Refuse wrong values, and missing ones unless it `can_lack` them. `tidy` has the places of
+    the rows.
+    """
     kind, name = KINDS[column.kind], column.name
-    is_there = [not kind.is_missing(value) for value in values]
-    read = [
-        kind.read(value, name, row) if there else kind.missing
-        for row, value, there in zip(numbers, values, is_there, strict=True)
-    ]
-    wrong = [there and value is None for there, value in zip(is_there, read, strict=True)]
-    shown = tidy.assign(**{name: pd.Series(values, dtype=object)})
-    check_rows(shown, wrong, f"{name} is not valid", name, kind.remedy)
-    lacks = [
-        not there or (isinstance(value, str | tuple) and value == kind.missing)
-        for there, value in zip(is_there, read, strict=True)
-    ]
-    if column.needed:
+    values = rows[name] if name in rows else constant(None, len(rows))
+    confidences = scale or PROBABILITIES
+    is_share = column.kind in SHARES
+    numbers = as_floats(values) if is_share and not confidences.words else None
+    if numbers is not None:
+        read: Any = numbers
+        lacks = np.isnan(numbers)
+        wrong = ~lacks & ~confidences.holds(numbers)
+    else:
+        codes, distinct = _distinct(values)
+        if is_share:
+            kind = kind._replace(read=confidences.read)
+
+        def read_value(value: object) -> object:
+            if isinstance(value, list | dict | np.ndarray) and not kind.takes_lists:
+                raise UserTableError(f"holds {cut(value)}; give one value")
+            return kind.missing if kind.is_missing(value) else kind.read(value)
+
+        found = read_each(
+            read_value, distinct, name, lambda code: first_rows(tidy[codes == code].head(1))
+        )
+        is_there = np.array([not kind.is_missing(value) for value in distinct], bool)
+        is_wrong = np.array([value is None for value in found], bool)
+        is_text = np.array([isinstance(value, str | tuple) for value in found], bool)
+        is_blank = is_text & np.array([value == kind.missing for value in found], bool)
+        wrong, lacks = (is_there & is_wrong)[codes], (~is_there | is_blank)[codes]
+        read = pd.Series(found, dtype=object).to_numpy()[codes].tolist()
+    if wrong.any():
+        remedy, hint = kind.remedy, ""
+        if is_share and scale:
+            remedy, hint = explain_scale(values.tolist())
+        shown = tidy.assign(**{name: pd.Series(values.tolist(), dtype=object)})
+        error = refuse(f"{name} is not valid", shown[wrong], name, remedy)
+        raise UserTableError(error.problem, Hint(scale=hint) if hint else None)
+    if column.needed and not can_lack:
         check_rows(tidy, lacks, f"{name} is empty", None, kind.remedy)
-    elif column.all_or_none and not all(lacks):
+    elif column.all_or_none and not lacks.all():
         problem = f"{name} is missing, but not in every row"
         check_rows(tidy, lacks, problem, None, "give all or none")
-    return read
+    if column.kind == "word":  # texts are stored once
+        words = pd.Categorical(found, categories=list(dict.fromkeys(found)))
+        return pd.Series(words[codes].remove_unused_categories())
+    return pd.Series(read, dtype=_DTYPES.get(column.kind))
+
+
+def constant(value: str | None, n: int) -> pd.Series:
+    """Return a column of `n` equal texts, or of missing values."""
+    words = pd.Categorical([value], categories=[value or ""])
+    return pd.Series(words[np.zeros(n, np.int8)])
+
+
+def _distinct(values: pd.Series) -> tuple[NDArray[Any], list[Any]]:
+    """Return the place of each value among the distinct ones; lists are all distinct."""
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        return values.cat.codes.to_numpy(), [*values.cat.categories, None]
+    is_text = pd.api.types.infer_dtype(values) in ("string", "empty")
+    if is_text or pd.api.types.is_numeric_dtype(values):
+        codes, distinct = pd.factorize(values)
+        return codes, [*distinct.tolist(), None if is_text else np.nan]  # the place -1
+    return np.arange(len(values)), values.tolist()
+
+
+def as_floats(values: pd.Series) -> NDArray[np.float64] | None:
+    """Return a column of numbers, rounded if they have fewer bits, or None for other values."""
+    try:
+        column = pa.array(values, from_pandas=True)
+        numbers = column if pa.types.is_floating(column.type) else column.cast(pa.float64())
+    except (pa.ArrowException, TypeError):
+        return None
+    stored = numbers.to_numpy(zero_copy_only=False)
+    return round_narrow(stored, str(values.name)) if stored.itemsize < WIDE else stored
 
 
 class RepeatedError(UserTableError):
@@ -207,8 +298,6 @@ def check_one_row(rows: pd.DataFrame, key: Sequence[str], remedy: str) -> None:
     if (twice := rows.duplicated(key)).any():
         first = rows[twice].iloc[0]
         same = rows.loc[(rows[[*key]] == first[[*key]]).all(axis=1)]
-        if "location" not in same:
-            same = same.assign(location=[f"row {row}" for row in same["row"]])
         raise RepeatedError(
             f"{twice.sum()} rows repeat another, the first of "
             f"{', '.join(f'{name} {first[name]}' for name in key)} ({first_rows(same, None)}); "
@@ -286,18 +375,6 @@ def check_copies(
                 "give each checkpoint its own (for checkpoints that are meant to be equal, a "
                 f"study sets models.{model}.checkpoints.{checkpoint}.allow_identical_weights)"
             )
-
-
-def read_asks(values: pd.Series) -> NDArray[np.int64]:
-    """Return the numbers of asks from a user's column."""
-    numbers = pd.to_numeric(values.astype(object), errors="coerce")
-    if numbers.isna().any() or (numbers % 1 != 0).any():
-        row = int(((numbers.isna()) | (numbers % 1 != 0)).to_numpy().argmax())
-        raise UserTableError(
-            f"ask is {values.iloc[row]!r} in row {row + 1}; number the asks 1 and 2, or leave "
-            "the column out"
-        )
-    return numbers.to_numpy(np.int64)
 
 
 def number_asks(asks: pd.Series) -> NDArray[np.int64]:

@@ -62,6 +62,11 @@ class Scale:
         """Return which numbers are on the scale."""
         return (numbers >= self.low) & (numbers <= self.high)
 
+    def read(self, value: object) -> float | None:
+        """Return a value as a number on this scale, or None if it is not on it."""
+        number = self.number(value)
+        return number if self.low <= number <= self.high else None
+
     def confidence(self, numbers: Array) -> Array:
         """Return numbers on this scale as confidences."""
         shares = numbers

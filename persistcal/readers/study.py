@@ -3,7 +3,7 @@
 import logging
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import fields, replace
 from functools import partial
 from itertools import chain
@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 
 from persistcal.answers.halves import HALVINGS
 from persistcal.evaluation.predictions import NO_CONFIDENCE
@@ -44,12 +43,11 @@ from persistcal.readers.inputs import (
     distinct_rows,
     stack,
 )
-from persistcal.readers.predictions import DEFAULTS, LABELS_ONLY, ScaleError, imported_answers
+from persistcal.readers.predictions import DEFAULTS, LABELS_ONLY, imported_answers
 from persistcal.readers.reading import ANSWERS, OPTIONS, PREDICTIONS, USUAL, Reading
-from persistcal.readers.rules import SEVERAL_IDS, RepeatedError, as_label, content_of
+from persistcal.readers.rules import SEVERAL_IDS, RepeatedError, as_label, constant, content_of
 from persistcal.readers.scales import (
     PROBABILITIES,
-    explain_scale,
     is_missing,
     missing_error,
     parse_scale,
@@ -73,13 +71,13 @@ from persistcal.store.user_files import (
     TABLES,
     UserTableError,
     columns_of,
+    first_rows,
     is_inspect_log,
     kind_of,
     list_names,
     name_files_in_errors,
     paths_of,
     plain_name,
-    read_batches,
     read_file,
     with_paths,
 )
@@ -368,10 +366,8 @@ def _fits(file: str) -> Callable[[str, str], bool]:
 
 def _column_values(file: str, column: str) -> list[object]:
     """Return the values of one column of a file."""
-    batches = read_batches(
-        file, known_names={*KNOWN, column}, choose=lambda _: {column: column}
-    )
-    return [value for batch in batches for value in batch.column(column).to_pylist()]
+    rows = read_file(file, known_names={*KNOWN, column}, choose=lambda _: {column: column})
+    return rows[column].tolist()
 
 
 def _version_column(files: Sequence[str], given: Mapping[str, str]) -> dict[str, str]:
@@ -462,18 +458,14 @@ def _read_predictions(
     files = [source.file for source in sources]
     for source in sources:
         with name_files_in_errors(source.file):
-            batches = _prediction_batches(source, reading, ignored, matched)
-            try:
-                rows = own_predictions.collect_rows(
-                    batches, scale=reading.scale or PROBABILITIES, lenient=True
-                )
-            except ScaleError as error:
-                raise _scale_error(error, source.file, reading) from None
+            rows = own_predictions.collect_rows(
+                _prediction_rows(source, reading, ignored, matched),
+                scale=reading.scale or PROBABILITIES,
+                lenient=True,
+            )
             frame = _select_estimators(rows, reading.estimators)
-        if not source.is_labelled:
-            frame["no_correct"] = False
         if len(files) > 1:
-            frame["row"] = [f"{row} of {source.file}" for row in frame["row"]]
+            frame["file"] = source.file
         frames.append(_pooled(frame, source).astype({"question_id": "category"}))
     _check_names(sources, unnamed, frames)
     _check_datasets(sources, frames)
@@ -542,8 +534,8 @@ def read_predictions(
     if names:
         check_pairs(settings.pairs, names)
     with name_files_in_errors("predictions"):
-        batch = own_predictions.frame_batch(predictions, names, labels_only=labels_only)
-        collected = own_predictions.collect_rows([batch])
+        given = own_predictions.frame_rows(predictions, names, labels_only=labels_only)
+        collected = own_predictions.collect_rows(given)
         narrow = collected.attrs.get(own_predictions.NARROW, ())
         rows = own_predictions.settle_rows(collected, narrow=narrow)
         study = _prediction_tables(rows, may_be_equal=True, greedy=greedy)
@@ -562,18 +554,15 @@ def read_predictions(
 
 def _complete(rows: pd.DataFrame, missing: str | None) -> tuple[pd.DataFrame, list[str]]:
     """Return predictions without missing values, and notes; refuse them unless `missing`."""
-    lacking = {
-        name: rows[f"no_{name}"].to_numpy(bool) for name in own_predictions.CAN_BE_MISSING
-    }
-    kept = rows.drop(columns=[f"no_{name}" for name in lacking])
-    if not (is_lacking := np.any(list(lacking.values()), axis=0)).any():
-        return kept, []
-    counts = {name: int(values.sum()) for name, values in lacking.items()}
-    if missing is None or (missing != "drop" and counts["correct"]):
-        raise missing_error(counts, first=f"row {rows['row'][is_lacking].iloc[0]}")
-    if missing != "drop":
-        kept.loc[is_lacking, "confidence"] = float(missing)
-        return kept, [f"{counts['confidence']:,} missing confidences count as {missing}."]
+    lacking = rows[[*own_predictions.CAN_BE_MISSING]].isna()
+    counts = {str(name): int(n) for name, n in lacking.sum().items()}
+    is_lacking = lacking.any(axis="columns")
+    if is_lacking.any() and (missing is None or (missing != "drop" and counts["correct"])):
+        raise missing_error(counts, first=first_rows(rows[is_lacking].head(1)))
+    if not is_lacking.any() or missing != "drop":
+        rows["confidence"] = rows["confidence"].fillna(float(missing or "nan"))
+        note = f"{counts['confidence']:,} missing confidences count as {missing}."
+        return rows.astype({"correct": bool}), [note] * bool(is_lacking.any())
     key = [*SUBJECT, "checkpoint", "question_id"]
     answers = pd.MultiIndex.from_frame(rows[key].astype(str))
     left_out = answers.isin(answers[is_lacking])
@@ -581,17 +570,7 @@ def _complete(rows: pd.DataFrame, missing: str | None) -> tuple[pd.DataFrame, li
         raise UserTableError("no answer has a confidence and a label; nothing is left to read")
     n_answers = len(answers[left_out].unique())
     note = describe_left_out(n_answers, "answers without a confidence or a label")
-    return kept[~left_out].reset_index(drop=True), [note]
-
-
-def _scale_error(error: ScaleError, file: str, reading: Reading) -> UserTableError:
-    """Return the refusal of confidences on another scale, with the options that read them."""
-    present = _columns_and_scores(file, {*KNOWN, *reading.columns.values()})[0]
-    named = match_columns(present, KNOWN, reading.columns)
-    column = next(given for given, name in named.items() if name == "confidence")
-    problem, scale = explain_scale(_column_values(file, column))
-    found = f"{str(error).partition(';')[0]}; {problem}"
-    return UserTableError(found, Hint(scale=scale) if scale else None)
+    return rows[~left_out].reset_index(drop=True).astype({"correct": bool}), [note]
 
 
 def _select_estimators(rows: pd.DataFrame, estimators: Sequence[str]) -> pd.DataFrame:
@@ -604,10 +583,10 @@ def _select_estimators(rows: pd.DataFrame, estimators: Sequence[str]) -> pd.Data
     return rows[given.isin(estimators)].reset_index(drop=True) if estimators else rows
 
 
-def _prediction_batches(
+def _prediction_rows(
     source: VersionFile, reading: Reading, ignored: list[str], matched: dict[str, str]
-) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a file of predictions, with the columns that it can lack."""
+) -> pd.DataFrame:
+    """Return the rows of a file of predictions, with the columns that it can lack."""
     defaults = {**DEFAULTS, "checkpoint": source.checkpoint, "dataset": source.dataset}
     if not source.is_labelled:
         defaults["correct"] = "0"
@@ -626,11 +605,9 @@ def _prediction_batches(
         return {given: name for given, name in chosen.items() if name not in unread}
 
     columns_known = {*tables.PREDICTIONS.names, *reading.columns.values()}
-    for batch in read_batches(source.file, known_names=columns_known, choose=choose):
-        for name, value in defaults.items():
-            if name not in batch.schema.names:
-                batch = batch.append_column(name, pa.array([value] * len(batch)))
-        yield batch
+    rows = read_file(source.file, known_names=columns_known, choose=choose)
+    lacking = {n: constant(v, len(rows)) for n, v in defaults.items() if n not in rows}
+    return rows.assign(**lacking)
 
 
 def _read_answers(
@@ -714,7 +691,7 @@ def _labelled(rows: pd.DataFrame, missing: str | None) -> tuple[pd.DataFrame, li
         return rows, []
     if missing != "drop":
         counts = {"correct": int(lacking.sum())}
-        raise missing_error(counts, first=str(rows.loc[lacking, "location"].iloc[0]))
+        raise missing_error(counts, first=first_rows(rows[lacking].head(1)))
     # All checkpoints answer the same questions.
     questions = pd.MultiIndex.from_frame(rows[["dataset", "question_id"]])
     left_out = questions.isin(questions[lacking])

@@ -16,7 +16,7 @@ from persistcal.store.user_files import (
     is_inspect_log,
     kind_of,
     name_files_in_errors,
-    read_batches,
+    read_file,
 )
 
 KEY = ["dataset", "question_id"]
@@ -207,10 +207,7 @@ def read_slices(sources: Sequence[VersionFile], reading: Reading) -> pd.DataFram
             return matched | {name: name for name in reading.by}
 
         with name_files_in_errors(source.file):
-            batches = read_batches(
-                source.file, known_names={*KEY, *given.values()}, choose=choose
-            )
-            rows = pd.concat([batch.to_pandas() for batch in batches], ignore_index=True)
+            rows = read_file(source.file, known_names={*KEY, *given.values()}, choose=choose)
         if "dataset" not in rows:
             rows["dataset"] = source.dataset
         if source.category:

@@ -15,14 +15,13 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, cast
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.csv
 import pyarrow.parquet as pq
 from numpy.typing import ArrayLike, NDArray
 
@@ -33,8 +32,7 @@ from persistcal.store.sheets import LONGEST_SHOWN, MARKS, cut
 log = logging.getLogger(__name__)
 
 DELIMITERS = ",;\t|"
-BATCH = 1 << 17  # rows
-BLOCK = 1 << 20  # bytes of CSV; no row can be longer
+BATCH = 512  # rows of CSV that become columns at once; with more, Python collects garbage
 TABLES, JSON = (".csv", ".tsv"), (".jsonl", ".ndjson", ".json")  # kinds of text files
 FORMATS = "give .csv, .tsv, .jsonl, .json or .parquet"
 EMPTY = "is empty; give a heading and a row for each answer"
@@ -61,10 +59,6 @@ def name_files_in_errors(*files: str) -> Iterator[None]:
     try:
         yield
     except (ValueError, pa.ArrowException, OSError) as error:
-        if "straddling object" in str(error):
-            error = ValueError("a row is longer than 1 MB; leave out its long text")
-        if "compressed stream" in str(error) or "inflate failed" in str(error):
-            error = _damaged_gzip(error)
         if isinstance(error, OSError) and error.errno is not None:
             raise  # an error of the disk, not of the file's content
         if isinstance(error, UserTableError) and error.hint:
@@ -94,36 +88,58 @@ def is_inspect_log(file: str) -> bool:
 
 
 def read_file(
-    path: str, *, known_names: Collection[str], lists: Collection[str] = ()
+    path: str,
+    *,
+    known_names: Collection[str],
+    lists: Collection[str] = (),
+    choose: Callable[[list[str]], Mapping[str, str]] | None = None,
 ) -> pd.DataFrame:
-    """Return the rows of the file at `path`, see `read_rows`."""
-    return read_rows(
-        Path(path).read_bytes(), kind_of(path), known_names=known_names, lists=lists
-    )
-
-
-def read_rows(
-    content: bytes, kind: str, *, known_names: Collection[str], lists: Collection[str] = ()
-) -> pd.DataFrame:
-    """Return the rows of the `content` of a CSV, JSON or parquet file, also in gzip.
+    """Return the rows of a CSV, JSON or parquet file, also in gzip.
 
     Numbers in CSV and JSON stay texts. The `known_names` of columns determine the delimiter of
-    a CSV file. A field in its columns `lists` that begins with ``[`` is parsed as JSON. An
+    a CSV file. A field in its columns `lists` that begins with ``[`` is parsed as JSON.
+    `choose` receives the names of columns, with paths of nested fields, before a table is read.
+    It raises an error if they are wrong, and returns the new name of each column to read. An
     empty, damaged or ambiguous file raises a ValueError.
     """
-    content = _unzipped(content)
-    if not content.strip():
-        raise ValueError(EMPTY)
-    if kind == ".parquet":
-        return _parquet(content, known_names)
-    if kind in TABLES:
-        return _csv(_decode(content), known_names, lists)
-    if kind in JSON:
-        rows = list(_json_objects(_decode(content)))
-        if not rows:
+    kind, chosen = kind_of(path), None
+    with _opened(path) as file:
+        if not file.read(1):
             raise ValueError(EMPTY)
-        return with_paths(pd.DataFrame(rows, dtype=object), known_names)
-    raise ValueError(f"files of kind {kind!r} are not read; {FORMATS}")
+        file.seek(0)
+        if kind == ".parquet":
+            rows, chosen = _parquet(file, known_names, choose)
+        elif kind in TABLES:
+            rows, chosen = _csv(file, known_names, lists, choose)
+        elif kind in JSON:
+            objects = list(_json_objects(_decode(file.read())))
+            if not objects:
+                raise ValueError(EMPTY)
+            rows = pd.DataFrame(objects, dtype=object)
+            chosen = choose(paths_of(rows)) if choose else None
+        else:
+            raise ValueError(f"files of kind {kind!r} are not read; {FORMATS}")
+    if chosen is None:
+        return with_paths(rows, known_names)
+    return with_paths(rows, chosen)[list(chosen)].rename(columns=chosen)
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[IO[bytes]]:
+    """Open a file, decompressed if it is gzip."""
+    with Path(path).open("rb") as file:
+        is_gzip = file.read(2) == GZIP
+        file.seek(0)
+        try:
+            yield cast(IO[bytes], gzip.open(file)) if is_gzip else file
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise ValueError(
+                f"is not a whole gzip file ({error}); compress it again"
+            ) from error
+        except UnicodeDecodeError:
+            with _opened(path) as whole:
+                _decode(whole.read())  # names the line
+            raise
 
 
 def leaf_paths(values: Mapping[Any, object], start: str = "") -> list[str]:
@@ -170,20 +186,15 @@ def _part(value: object, name: str) -> object:
 
 
 def columns_of(path: str, *, known_names: Collection[str]) -> list[str]:
-    """Return the names of a file's columns; a JSON file is read completely for this."""
-    kind = kind_of(path)
-    if kind in TABLES:
-        return _heading(path, known_names).names
-    if kind == ".parquet":
-        _checked_names(pq.read_schema(path).names, known_names)
-        return leaf_paths(_nested(pq.read_schema(path)))
-    return list(read_file(path, known_names=known_names).columns)
+    """Return the names of a table's columns, with paths of nested fields."""
+    with _opened(path) as file:
+        if kind_of(path) == ".parquet":
+            return leaf_paths(_nested(pq.read_schema(file)))
+        return next(_csv_rows(file, known_names))
 
 
 def _decode(content: bytes, *, whole: bool = True) -> str:
     """Return the UTF-8 text of a file, which can be truncated unless it is `whole`."""
-    if content.startswith(GZIP):
-        raise ValueError("is compressed with gzip; end its name in .gz, such as .csv.gz")
     if b"\0" in content:
         raise ValueError("holds zero bytes, as UTF-16 does; save it as UTF-8")
     try:
@@ -228,194 +239,70 @@ def delimiter_of(text: str, known_names: Collection[str]) -> str:
     return max(DELIMITERS, key=count)
 
 
-class Heading(NamedTuple):
-    """The delimiter and the column names of a CSV file, and how many lines precede them."""
-
-    delimiter: str
-    names: list[str]
-    skipped: int
-
-
-def _heading(path: str, known_names: Collection[str]) -> Heading:
-    with pa.input_stream(path) as file:  # decompresses .gz files
-        beginning = file.read(1 << 16)
-    text = _decode(beginning, whole=False).lstrip("\r\n")
-    if not text.strip():
-        raise ValueError(EMPTY)
-    delimiter = delimiter_of(text, known_names)
-    named = _DELIMITER_LINE.sub("", text, count=1)
-    names = next(csv.reader(io.StringIO(named, newline=""), delimiter=delimiter), [])
-    return Heading(delimiter, _checked_names(names, known_names), int(named != text))
-
-
-def _raw_lines(path: str) -> Iterator[bytes]:
-    """Yield the lines of a file, which can end as on any system."""
-    rest = b""
-    with pa.input_stream(path) as file:
-        while block := file.read(BLOCK):
-            *lines, rest = (rest + block).splitlines(keepends=True)
-            yield from lines
-    yield rest
-
-
-def _check_lines(path: str, delimiter: str) -> None:
-    """Refuse a CSV file with a wrong row; the message contains the line."""
-    text = _decode(_unzipped(Path(path).read_bytes()))
-    for _ in _csv_rows(text, delimiter):
-        pass
-
-
-def read_batches(
-    path: str,
-    *,
+def _csv(
+    file: IO[bytes],
     known_names: Collection[str],
-    choose: Callable[[Sequence[str]], Mapping[str, str]],
-) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a large file in batches; values of CSV and JSONL are texts.
-
-    Only JSON is read at once. `choose` receives the column names before a row is read, raises
-    an error if they are wrong, and returns the new name of each column to read.
-    """
-    kind = kind_of(path)
-    if kind == ".parquet":
-        with pq.ParquetFile(path) as file:
-            _checked_names(file.schema_arrow.names, known_names)
-            chosen = choose(leaf_paths(_nested(file.schema_arrow)))
-            for batch in file.iter_batches(BATCH, columns=list(chosen)):
-                columns = [_column_at(batch, name) for name in chosen]
-                yield pa.RecordBatch.from_arrays(columns, names=list(chosen.values()))
-    elif kind in JSON:
-        rows = read_file(path, known_names=known_names)
-        chosen = choose(paths_of(rows))
-        rows = with_paths(rows, chosen)
-        texts = [
-            pa.array([_as_text(v, name) for v in rows[name]], pa.string()) for name in chosen
-        ]
-        yield pa.RecordBatch.from_arrays(texts, names=list(chosen.values()))
-    elif kind in TABLES:
-        delimiter, columns, skipped = _heading(path, known_names)
-        chosen = choose(columns)
-        # Wrong quotes would make later rows part of a value. Only a line with an odd number of
-        # quotes can continue in the next line.
-        if any(line.count(b'"') % 2 for line in _raw_lines(path)):
-            _check_lines(path, delimiter)
-        try:
-            with pyarrow.csv.open_csv(
-                path,
-                read_options=pyarrow.csv.ReadOptions(
-                    use_threads=False, block_size=BLOCK, skip_rows=skipped
-                ),
-                parse_options=pyarrow.csv.ParseOptions(
-                    delimiter=delimiter, newlines_in_values=True
-                ),
-                # As text, so that errors about wrong values can name the row.
-                convert_options=pyarrow.csv.ConvertOptions(
-                    column_types=dict.fromkeys(columns, pa.string()),
-                    include_columns=list(chosen),
-                ),
-            ) as reader:
-                for batch in map(_without_blank_rows, reader):
-                    yield batch.rename_columns([chosen[n] for n in batch.schema.names])
-        except pa.ArrowInvalid:
-            _check_lines(path, delimiter)  # names the line
-            raise
-    else:
-        raise ValueError(f"files of kind {kind!r} are not read; {FORMATS}")
+    lists: Collection[str],
+    choose: Callable[[list[str]], Mapping[str, str]] | None,
+) -> tuple[pd.DataFrame, Mapping[str, str] | None]:
+    """Return the rows of a CSV file, and the new names of its columns."""
+    rows = _csv_rows(file, known_names, lists)
+    names = next(rows)
+    chosen = choose(names) if choose else None
+    read = [n for n, name in enumerate(names) if chosen is None or name in chosen]
+    parts: list[list[Any]] = [[] for _ in read]
+    while batch := list(islice(rows, BATCH)):
+        fields = list(zip(*batch, strict=True))
+        for part, n in zip(parts, read, strict=True):
+            is_list = plain_name(names[n]) in lists
+            part.append(fields[n] if is_list else pa.array(fields[n], pa.string()))
+    columns = {
+        place: pa.chunked_array(part).to_pandas()
+        if part and isinstance(part[0], pa.Array)
+        else pd.Series([value for values in part for value in values], dtype=object)
+        for place, part in zip(read, parts, strict=True)
+    }
+    return pd.DataFrame(columns).set_axis([names[n] for n in read], axis="columns"), chosen
 
 
-def _nested(fields: Iterable[pa.Field]) -> dict[str, object]:
-    return {f.name: _nested(f.type) if pa.types.is_struct(f.type) else None for f in fields}
-
-
-def _column_at(batch: pa.RecordBatch, path: str) -> pa.Array:
-    """Return a column of a batch, or a field within it."""
-    if path in batch.schema.names:
-        return batch.column(path)
-    first, *parts = path.split(".")
-    return pc.struct_field(batch.column(first), parts)
-
-
-def _without_blank_rows(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Leave out rows without any text, which spreadsheets write as ``,,,``."""
-    is_blank = np.ones(len(batch), bool)
-    for column in batch.columns:
-        if not is_blank.any():
-            return batch
-        is_blank &= pc.equal(pc.utf8_trim_whitespace(column), "").to_numpy(False)
-    return batch.filter(pa.array(~is_blank))
-
-
-def _as_text(value: object, name: object) -> str | None:
-    """Return a JSON value as text, or None if it is missing."""
-    if isinstance(value, list | dict):
-        shown = f"{json.dumps(value, ensure_ascii=False):.60}"
-        raise ValueError(f"column {name!r} holds {shown} in a row; give one value")
-    return None if value is None or value != value else str(value)
-
-
-def _unzipped(content: bytes) -> bytes:
-    """Return the content of a file, decompressed if it is gzip."""
-    if not content.startswith(GZIP):
-        return content
-    try:
-        return gzip.decompress(content)
-    except (OSError, EOFError, zlib.error) as error:
-        raise _damaged_gzip(error) from error
-
-
-def _damaged_gzip(error: Exception) -> ValueError:
-    return ValueError(
-        f"is not a whole gzip file ({error}); compress it again, or leave .gz out of its name"
-    )
-
-
-def _parquet(content: bytes, known_names: Collection[str]) -> pd.DataFrame:
-    try:
-        table = pq.read_table(pa.BufferReader(content))
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"is not a whole parquet file ({error}); write it again") from error
-    _checked_names(table.column_names, known_names)
-    # Arrays would turn integers in columns with missing values into floats.
-    rows = list(zip(*map(_values, table.column_names, table.columns), strict=True))
-    return pd.DataFrame(rows, columns=table.column_names, dtype=object)
-
-
-def _values(name: str, column: pa.ChunkedArray) -> list[Any]:
-    """Return a column of parquet; float32 and float16 confidences are rounded."""
-    values = column.to_pylist()
-    if not (name.startswith("confidence") and pa.types.is_floating(column.type)):
-        return values
-    rounded = round_narrow(column.to_numpy(), name).tolist()
-    return [None if v is None else r for v, r in zip(values, rounded, strict=True)]
-
-
-def _csv(text: str, known_names: Collection[str], lists: Collection[str]) -> pd.DataFrame:
-    rows = _csv_rows(text, delimiter_of(text, known_names))
-    _, names = next(rows, (0, []))
-    _checked_names(names, known_names)
-    is_list = [plain_name(name) in lists for name in names]
-    fields = [
-        [
-            _json_list(field, name, line) if may_be_list else field
-            for field, name, may_be_list in zip(row, names, is_list, strict=True)
-        ]
-        for line, row in rows
-    ]
-    return pd.DataFrame(fields, columns=names, dtype=object)
-
-
-def _csv_rows(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the heading and the rows with any text, each with its first line number."""
+def _csv_rows(
+    file: IO[bytes], known_names: Collection[str], lists: Collection[str] = ()
+) -> Iterator[list[Any]]:
+    """Yield the names of the columns, and then the rows that have any text."""
+    beginning = _decode(file.read(1 << 16), whole=False).lstrip("\r\n")
+    if not beginning.strip():
+        raise ValueError(EMPTY)
+    file.seek(0)
+    delimiter = delimiter_of(beginning, known_names)
+    is_named = bool(_DELIMITER_LINE.match(beginning))
+    text = io.TextIOWrapper(file, "utf-8-sig", newline="")
+    reader = csv.reader(text, delimiter=delimiter, strict=True)
     names: list[str] = []
-    for line, row in _csv_lines(text, delimiter):
-        names = names or row
-        if len(row) != len(names):
-            raise ValueError(
-                f"line {line} has {len(row)} fields, but the heading has {len(names)}; put a "
-                "text that holds the delimiter in double quotes"
-            )
-        if any(map(str.strip, row)):
-            yield line, row
+    may_be_lists: list[int] = []
+    limit, line = csv.field_size_limit(LONGEST_FIELD), 1
+    try:
+        for row in reader:
+            fields: list[Any] = row
+            if not names:
+                if row and not is_named:
+                    names = _checked_names(row, known_names)
+                    may_be_lists = [n for n, x in enumerate(names) if plain_name(x) in lists]
+                    yield names
+                is_named &= not row
+            elif row and len(row) != len(names):
+                raise ValueError(
+                    f"line {line} has {len(row)} fields, but the heading has {len(names)}; put "
+                    "a text that holds the delimiter in double quotes"
+                )
+            elif row and (row[0].strip() or any(map(str.strip, row))):
+                for n in may_be_lists:
+                    fields[n] = _json_list(row[n], names[n], line)
+                yield fields
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise ValueError(f"line {line} is not CSV ({error}); correct it") from error
+    finally:
+        csv.field_size_limit(limit)
 
 
 def _json_list(field: str, name: str, line: int) -> object:
@@ -431,23 +318,39 @@ def _json_list(field: str, name: str, line: int) -> object:
         ) from error
 
 
-def _csv_lines(text: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows of `text` that are not blank, each with its first line number."""
-    limit = csv.field_size_limit(LONGEST_FIELD)
-    start = 1
-    if delimiter_line := _DELIMITER_LINE.match(text):
-        text, start = text[delimiter_line.end() :], 2
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    line = start
+def _parquet(
+    file: IO[bytes],
+    known_names: Collection[str],
+    choose: Callable[[list[str]], Mapping[str, str]] | None,
+) -> tuple[pd.DataFrame, Mapping[str, str] | None]:
+    """Return the rows of a parquet file, and the new names of its columns."""
     try:
-        for row in reader:
-            if row:
-                yield line, row
-            line = reader.line_num + start
-    except csv.Error as error:
-        raise ValueError(f"line {line} is not CSV ({error}); correct it") from error
-    finally:
-        csv.field_size_limit(limit)
+        opened = pq.ParquetFile(file)
+        names = _checked_names(opened.schema_arrow.names, known_names)
+        chosen = choose(leaf_paths(_nested(opened.schema_arrow))) if choose else None
+        table = opened.read(columns=None if chosen is None else list(chosen))
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"is not a whole parquet file ({error}); write it again") from error
+    names = table.column_names
+    columns = dict(enumerate(map(_values, table.columns)))
+    return pd.DataFrame(columns).set_axis(names, axis="columns"), chosen
+
+
+def _nested(fields: Iterable[pa.Field]) -> dict[str, object]:
+    return {f.name: _nested(f.type) if pa.types.is_struct(f.type) else None for f in fields}
+
+
+def _values(column: pa.ChunkedArray) -> pd.Series:
+    """Return a column of parquet; integers with missing values stay integers."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    kind = column.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return column.to_pandas()
+    is_whole = pa.types.is_integer(kind) or pa.types.is_boolean(kind)
+    if pa.types.is_floating(kind) or (is_whole and not column.null_count):
+        return pd.Series(column.to_numpy())
+    return pd.Series(column.to_pylist(), dtype=object)
 
 
 def _json_objects(text: str) -> Iterator[dict[str, object]]:
@@ -554,11 +457,14 @@ def list_names(names: Iterable[object]) -> str:
     return ", ".join(listed[:MOST_NAMES]) + (f" and {more:,} more" if more > 0 else "")
 
 
-def first_rows(rows: pd.DataFrame, column: str | None) -> str:
-    """Return the locations of the first three rows, and their values in a column, as text."""
+def first_rows(rows: pd.DataFrame, column: str | None = None) -> str:
+    """Return the places of the first three rows, and their values in a column, as text."""
     first = rows.head(3)
+    places = [f"row {row}" for row in first["row"]]
+    if "file" in first:
+        places = [f"{p} of {file}" for p, file in zip(places, first["file"], strict=True)]
     values = [""] * len(first) if column is None else [f": {cut(v)}" for v in first[column]]
-    return ", ".join(f"{p}{value}" for p, value in zip(first["location"], values, strict=True))
+    return ", ".join(f"{p}{value}" for p, value in zip(places, values, strict=True))
 
 
 def refuse(problem: str, rows: pd.DataFrame, column: str | None, remedy: str) -> UserTableError:
@@ -603,55 +509,61 @@ def check_groups(
         )
 
 
-def plain_text(value: object, name: str, row: int, *, one_line: bool = True) -> str:
+def plain_text(value: object, *, one_line: bool = True) -> str:
     """Return a text or integer as stripped text, and a missing value as an empty text."""
-    place = f"column {name!r} of row {row}"
     if value is None or value != value:
         return ""
     if isinstance(value, float):
         raise UserTableError(
-            f"{place} is the fraction {value}, and nobody knows with which digits it was "
-            "written; save the column as text"
+            f"is the fraction {value}, and nobody knows with which digits it was written; save "
+            "the column as text"
         )
     if isinstance(value, bool):
         return str(value).lower()
     if not isinstance(value, str | int):
-        raise UserTableError(f"{place} is of type {type(value).__name__}; give a text")
+        raise UserTableError(f"is of type {type(value).__name__}; give a text")
     text = str(value).strip()
     # Prompts consist of lines, and an answer ends at its line's end.
     if one_line and ("\n" in text or "\r" in text):
-        raise UserTableError(f"{place} has a line break, which would end its prompt; remove it")
+        raise UserTableError("has a line break, which would end its prompt; remove it")
     if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
-        raise UserTableError(f"{place} holds half a character (a surrogate); write it whole")
+        raise UserTableError("holds half a character (a surrogate); write it whole")
     return text
+
+
+def list_of_texts(value: object, *, one_line: bool = False) -> tuple[str, ...]:
+    """Return a list or a single text as a tuple of texts that are not empty."""
+    # A text in brackets can mean several answers or one answer.
+    if isinstance(value, str) and _LIST.fullmatch(value.strip()):
+        raise UserTableError(
+            f"is the text of a list, {cut(value)}; give several answers as a list in JSONL or "
+            "parquet, and an answer in brackets as a list of it alone"
+        )
+    several = list(value) if isinstance(value, list | tuple | np.ndarray) else [value]
+    read = [plain_text(text, one_line=one_line) for text in several]
+    return tuple(text for text in read if text)
+
+
+def read_each(
+    read: Callable[[Any], Any],
+    values: Iterable[Any],
+    name: str,
+    place: Callable[[int], str] = lambda n: f"row {n + 1}",
+) -> list[Any]:
+    """Read each value of a column; a refusal names the column and the place of the value."""
+    made = []
+    for n, value in enumerate(values):
+        try:
+            made.append(read(value))
+        except UserTableError as error:
+            raise UserTableError(f"column {name!r} of {place(n)} {error}") from error
+    return made
 
 
 def texts(rows: pd.DataFrame, name: str, *, one_line: bool = True) -> list[str]:
     """Return a column as plain texts, which are empty if the column is missing."""
     values = rows[name].tolist() if name in rows else [""] * len(rows)
-    return [plain_text(v, name, row, one_line=one_line) for row, v in enumerate(values, 1)]
-
-
-def list_of_texts(
-    value: object, name: str, row: int, *, one_line: bool = False
-) -> tuple[str, ...]:
-    """Return a list or a single text as a tuple of texts that are not empty."""
-    # A text in brackets can mean several answers or one answer.
-    if isinstance(value, str) and _LIST.fullmatch(value.strip()):
-        raise UserTableError(
-            f"column {name!r} of row {row} is the text of a list, {cut(value)}; give several "
-            "answers as a list in JSONL or parquet, and an answer in brackets as a list of "
-            "it alone"
-        )
-    several = list(value) if isinstance(value, list | tuple | np.ndarray) else [value]
-    read = [plain_text(text, name, row, one_line=one_line) for text in several]
-    return tuple(text for text in read if text)
-
-
-def lists_of_texts(rows: pd.DataFrame, name: str) -> list[tuple[str, ...]]:
-    """Return a column of lists or single texts, in one line each, as tuples of texts."""
-    values = enumerate(rows[name].tolist(), start=1)
-    return [list_of_texts(value, name, row, one_line=True) for row, value in values]
+    return read_each(partial(plain_text, one_line=one_line), values, name)
 
 
 def round_narrow(

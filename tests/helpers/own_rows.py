@@ -1,10 +1,13 @@
 """Rows as a user's file, and the answers that a study requires."""
 
 import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pandas as pd
 
 from persistcal.readers.answers import Wanted
+from persistcal.store.user_files import read_file
 
 ONE = {"model": "m1", "checkpoint": "a", "dataset": "quiz"}
 
@@ -32,3 +35,11 @@ def write_rows(path, rows):
     else:
         pd.DataFrame(rows).to_parquet(path, index=False)
     return str(path)
+
+
+def read_content(content, kind, known_names):
+    """Read the rows of a file with this content."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder, f"own{kind}")
+        path.write_bytes(content)
+        return read_file(str(path), known_names=known_names)

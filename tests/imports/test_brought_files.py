@@ -686,7 +686,7 @@ def test_a_heading_can_differ_in_case_and_spaces(predictions, tmp_path, heading)
 
 @pytest.mark.parametrize("column", ["note", "question_id"])
 def test_a_large_csv_file_can_have_line_breaks_in_its_values(tmp_path, column):
-    """The reader has blocks of 1 MB; most of these rows have a line break in a value."""
+    """Most of these rows have a line break in a value."""
     n = 30_000
     rows = pd.DataFrame({"question_id": [f"q{i}" for i in range(n)], "correct": 1})
     rows["confidence"] = np.arange(n) / n
@@ -721,6 +721,8 @@ SPELLINGS = {  # of a CSV file: the end of its name and its text
         "csv",
         lambda text: f"{text}{text.count(',', 0, text.index(chr(10))) * ','}\n",
     ),
+    "gzip in spite of its name": ("csv", lambda text: gzip.compress(text.encode())),
+    "no gzip in spite of its name": ("csv.gz", lambda text: text),
     "vertical bars": ("csv", lambda text: text.replace(",", "|")),
     "vertical bars named": ("csv", lambda text: "sep=|\n" + text.replace(",", "|")),
 }
@@ -730,11 +732,16 @@ SPELLINGS = {  # of a CSV file: the end of its name and its text
 def test_csv_files_of_spreadsheets_and_other_programs_are_read(predictions, tmp_path, spelling):
     ending, change = SPELLINGS[spelling]
     path = tmp_path / f"own.{ending}"
-    path.write_text(change(predictions.to_csv(index=False)))
+
+    def write_changed(rows):
+        content = change(rows.to_csv(index=False))
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+    write_changed(predictions)
     assert read_confidences(str(path))[0] == predictions["confidence"].tolist()
     imported, _ = import_predictions(str(path), datasets=["quiz"], checkpoints=CHECKPOINTS)
     assert imported["confidence"].tolist() == predictions["confidence"].tolist()
-    path.write_text(change(answers_of(["Nile", "Po"]).to_csv(index=False)))
+    write_changed(answers_of(["Nile", "Po"]))
     assert len(read_study([str(path)]).answers) == 4
     questions, _, _ = import_answers(
         entries=[{"file": str(path)}], strategy="sample", known=CHECKPOINTS, wanted=wanted()
@@ -756,8 +763,6 @@ def test_long_texts_and_headings_of_two_lines_are_read(predictions, tmp_path):
         # A quote that opens in one row and closes in a later one would hide the rows between.
         ("a.csv", lambda t: t.replace("m1", '"m1', 1).replace("m1", 'm1" x', 3), "is not CSV"),
         ("a.csv", lambda t: t.replace(",", "^"), r"first line is one column, 'model\^"),
-        ("a.csv", lambda t: gzip.compress(t.encode()), r"end its name in \.gz"),
-        ("a.csv.gz", lambda t: t, r"leave \.gz out of its name"),
         ("a.csv.gz", lambda t: gzip.compress(t.encode())[:-9], "is not a whole gzip file"),
         ("a.json", lambda t: pd.read_csv(io.StringIO(t)).to_json(), "orient='records'"),
         ("a.json", lambda t: '{"rows": [{"confidence": 1}]}', "write an object for each row"),

@@ -4,8 +4,6 @@ import json
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from answer_tables import LEXICAL
 from import_answers import import_answers
@@ -16,7 +14,7 @@ from persistcal.readers.answer_files import read_answers, read_options
 from persistcal.readers.answers import check_stated
 from persistcal.store.artifacts import BEAMS, CLUSTERS, GIVEN_LABELS, QUESTIONS, check
 from persistcal.store.files import sha256
-from persistcal.store.user_files import UserTableError, read_file
+from persistcal.store.user_files import UserTableError
 
 ODD = 'Côte d\'Ivoire, "CI"'
 
@@ -285,7 +283,7 @@ def test_the_same_answers_for_two_checkpoints_are_refused(tmp_path):
 
 def stated(*values, **columns):
     """Return two answers of a question at each checkpoint, with confidences in turn."""
-    columns = {"confidence": values, **columns}
+    columns = {**({"confidence": values} if values else {}), **columns}
     rows = [row for row in valid() if row["question_id"] == "q0"]
     return [
         row | {name: cells[i] for name, cells in columns.items()} for i, row in enumerate(rows)
@@ -303,17 +301,17 @@ def test_stated_confidences_are_named_like_their_columns(tmp_path, kind):
 
 
 def test_stated_confidences_of_float32_are_rounded(tmp_path):
-    columns = {"confidence_words": [0.1, None], "logprob": [-0.1, None]}
-    stored = pa.table({name: pa.array(cells, pa.float32()) for name, cells in columns.items()})
-    pq.write_table(stored, tmp_path / "answers.parquet")
-    rows = read_file(str(tmp_path / "answers.parquet"), known_names=())
-    assert rows["confidence_words"].tolist() == [0.1, None]
-    assert rows["logprob"].tolist() == [float(np.float32(-0.1)), None]  # not a confidence
+    rows = pd.DataFrame(stated(confidence_words=[0.1] * 4)).assign(logprob=-0.1)
+    narrow = rows.astype({"confidence_words": "float32", "logprob": "float32"})
+    narrow.to_parquet(tmp_path / "answers.parquet")
+    rows = read_answers({"file": str(tmp_path / "answers.parquet")})
+    assert rows["stated"].tolist() == [{"words": 0.1}] * 4
+    assert set(rows["logprob"]) == {float(np.float32(-0.1))}  # not a confidence
 
 
 @pytest.mark.parametrize("value", ["90", "high", 1.01, -0.1, True])
 def test_a_stated_confidence_outside_0_to_1_is_refused(tmp_path, value):
-    message = "'stated' is not valid .*row 2.*give a number from 0 to 1, or nothing"
+    message = r"confidence is not valid .*row 2.*give a number in \[0, 1\], or nothing"
     with pytest.raises(UserTableError, match=message):
         run(tmp_path, stated(0.5, value, 1, 0))
 

@@ -10,11 +10,11 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from own_rows import read_content
 
 from persistcal.questions.question_list import draw_splits
 from persistcal.questions.sources import KNOWN, read_own_questions, tidy_questions
 from persistcal.store import artifacts
-from persistcal.store.user_files import read_rows
 
 NO_DRAW = {"n_few_shot": 0, "n_train": 0, "n_test": 0, "seed": 0}
 COLUMNS = ["question", "answers", "id", "category", "split"]
@@ -26,7 +26,7 @@ ROWS = [
 
 
 def read_cells(content, kind=".csv"):
-    return read_rows(content, kind, known_names=KNOWN).to_dict("records")
+    return read_content(content, kind, KNOWN).to_dict("records")
 
 
 def read(path, content=None, **settings):
@@ -76,7 +76,7 @@ def test_csv_of_any_dialect_is_read_exactly(rows, delimiter, end, encoding, quot
 def test_jsonl_is_read_exactly(accepted, ascii_only):
     rows = [{"question": q, "answers": a, "split": "test"} for q, a in accepted.items()]
     content = "\n".join(json.dumps(row, ensure_ascii=ascii_only) for row in rows).encode()
-    table = tidy_questions(read_rows(content, ".jsonl", known_names=KNOWN), **NO_DRAW)
+    table = tidy_questions(read_content(content, ".jsonl", KNOWN), **NO_DRAW)
     assert dict(zip(table["question"], table["references"], strict=True)) == accepted
 
 
@@ -98,7 +98,7 @@ def test_numbers_of_a_json_file_are_read_as_they_are_spelled(numbers):
 )
 def test_any_other_file_is_refused_with_a_sentence(content, kind):
     try:
-        tidy_questions(read_rows(content, kind, known_names=KNOWN), **NO_DRAW)
+        tidy_questions(read_content(content, kind, KNOWN), **NO_DRAW)
     except ValueError as error:
         assert str(error)
 

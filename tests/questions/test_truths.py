@@ -6,13 +6,14 @@ import pandas as pd
 import pytest
 from answer_tables import LEXICAL
 from judge_answers import judge_answers
+from own_rows import read_content
 
 from persistcal.questions.question_list import true_at, truths_of
 from persistcal.questions.sources import KNOWN, tidy_questions
 from persistcal.report.page.charts import _texts
 from persistcal.report.page.contents import Texts
 from persistcal.store import artifacts
-from persistcal.store.user_files import UserTableError, read_rows
+from persistcal.store.user_files import UserTableError
 
 CHECKPOINTS = ["base", "edited"]
 TOWER = {"default": "Paris", "edited": ["Lyon", "Lugdunum"]}
@@ -27,7 +28,7 @@ def tidy(rows, kind=".jsonl"):
     content = "".join(json.dumps({**row, "split": "test"}) + "\n" for row in rows).encode()
     if kind == ".parquet":
         content = pd.DataFrame(rows).assign(split="test").to_parquet()
-    read = read_rows(content, kind, known_names=KNOWN)
+    read = read_content(content, kind, KNOWN)
     sizes = {"n_few_shot": 0, "n_train": 0, "n_test": 0, "seed": 0}
     return tidy_questions(read, **sizes, states=CHECKPOINTS)
 

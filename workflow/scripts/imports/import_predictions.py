@@ -5,7 +5,7 @@ from persistcal.readers import predictions as reader
 from persistcal.readers.columns import PREDICTIONS as COLUMNS
 from persistcal.store.artifacts import PREDICTIONS, Answers, Predictions
 from persistcal.store.jobs import log, run
-from persistcal.store.user_files import digests_of, name_files_in_errors, read_batches
+from persistcal.store.user_files import digests_of, name_files_in_errors, read_file
 
 
 def import_predictions(
@@ -17,8 +17,8 @@ def import_predictions(
     """
     sources = digests_of(file)
     with name_files_in_errors(file):
-        batches = read_batches(file, known_names=COLUMNS.names, choose=reader.check_columns)
-        collected = reader.collect_rows(batches, checkpoints=checkpoints, datasets=datasets)
+        given = read_file(file, known_names=COLUMNS.names)
+        collected = reader.collect_rows(given, checkpoints=checkpoints, datasets=datasets)
         rows = reader.settle_rows(collected, narrow=collected.attrs.get(reader.NARROW, ()))
         reader.check_spelling(rows)
         reader.check_predictions(rows, datasets, checkpoints)
