@@ -118,11 +118,11 @@ def columns(table: Description) -> Iterator[tuple[str, str, str]]:
             yield of_contrast if scope == "contrast" else "odds", scope, metric
 
 
-def place_title(place: Iterable[Hashable], labels: DisplayNames) -> str:
+def place_title(place: Iterable[Hashable], labels: DisplayNames, separator: str = ", ") -> str:
     """Return the display names of a model, or two, and of a dataset."""
     *models, dataset = map(str, place)
     named = [labels["models"].get(name, name) for name in models if name]
-    return f"{' → '.join(named)}, {labels['datasets'].get(dataset, dataset)}"
+    return separator.join([" → ".join(named), labels["datasets"].get(dataset, dataset)])
 
 
 def trained_name(row: Mapping[Hashable, Any], labels: DisplayNames) -> str:

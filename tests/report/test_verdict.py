@@ -11,7 +11,7 @@ from persistcal.evaluation import findings
 from persistcal.evaluation.aligned import align_subjects
 from persistcal.evaluation.predictions import AnswerArrays
 from persistcal.evaluation.settings import EvaluationSettings
-from persistcal.report.page.contents import Found, gather
+from persistcal.report.page.contents import UpdateFindings, gather
 from persistcal.report.page.verdict import Rated, Verdict, chance_of, verdicts
 from persistcal.report.phrases import phrase_numbers, phrase_word
 from persistcal.store import artifacts
@@ -191,7 +191,7 @@ def test_a_seed_without_a_threshold_leaves_the_verdict_open():
 def test_the_label_of_the_chance_line_depends_on_the_basis_of_the_claims(bases, label):
     claimed = enumerate(bases)
     members = {n: findings.Finding("following", "open", "", basis=b) for n, b in claimed}
-    assert chance_of(Found(None, {"following": members}, frozenset())) == label
+    assert chance_of(UpdateFindings(None, {"following": members}, frozenset())) == label
 
 
 def test_estimators_without_a_threshold_have_no_verdict_on_it():

@@ -1,7 +1,7 @@
 """The data of the page's charts and explorer of questions, ready for JSON."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -18,7 +18,8 @@ from persistcal.evaluation.reliability import bootstrap_counts
 from persistcal.questions.labels import LABELS
 from persistcal.questions.question_list import truths_of
 from persistcal.report import curves
-from persistcal.report.page.contents import Contents, Part, Texts, title_of
+from persistcal.report.layout import place_title
+from persistcal.report.page.contents import Contents, Part, Texts
 from persistcal.report.phrases import as_number
 
 N_POINTS = 50  # points of a risk–coverage curve
@@ -161,18 +162,23 @@ def analyses(study: Contents) -> dict[str, list[dict[str, Any]]]:
             for name in names
         ]
 
+    def matrix(
+        values: Mapping[Any, float], rows: Sequence[str], columns: Sequence[str]
+    ) -> Curve:
+        return [[as_number(values.get((r, c), np.nan)) for c in columns] for r in rows]
+
     transfer, similarity, variance = [], [], []
     for key, group in made.transfer.groupby([*place, "recipe"], sort=False):
-        model, dataset, recipe = map(str, key)
+        *names, recipe = map(str, key)
         title = study.shown.recipes.get(recipe, recipe)
         rows, columns = (list(group[name].unique()) for name in ("trained_on", "checkpoint"))
         auc = group.set_index(["trained_on", "checkpoint"])["auc"].to_dict()
         transfer.append(
             {
-                "title": f"{title} ({title_of(model, dataset, labels)})",
-                "rows": named(model, rows),
-                "columns": named(model, columns),
-                "values": [[as_number(auc.get((r, c), np.nan)) for c in columns] for r in rows],
+                "title": f"{title} ({place_title(names, labels, ' · ')})",
+                "rows": named(names[0], rows),
+                "columns": named(names[0], columns),
+                "values": matrix(auc, rows, columns),
             }
         )
     for name, group in made.similarity.groupby("model", sort=False):
@@ -186,34 +192,26 @@ def analyses(study: Contents) -> dict[str, list[dict[str, Any]]]:
             {
                 "title": labels["models"].get(model, model),
                 "names": named(model, states),
-                "values": [
-                    [as_number(cosines.get((a, b), np.nan)) for b in states] for a in states
-                ],
+                "values": matrix(cosines, states, states),
             }
         )
-    for key, group in made.variance.dropna(subset="mean_rho").groupby(place, sort=False):
-        model, dataset = map(str, key)
-        rows_of = [
-            {
-                "layer": int(row["layer"]),
-                "mean_rho": as_number(row["mean_rho"]),
-                "median_rho": as_number(row["median_rho"]),
-                "n": int(row["n"]),
-            }
-            for row in group.to_dict("records")
+
+    def records(rows: pd.DataFrame) -> list[dict[Any, Any]]:
+        return [
+            {name: as_number(v) if isinstance(v, float) else v for name, v in row.items()}
+            for row in rows.to_dict("records")
         ]
-        variance.append({"title": title_of(model, dataset, labels), "rows": rows_of})
+
+    for key, group in made.variance.dropna(subset="mean_rho").groupby(place, sort=False):
+        rows_of = records(group[["layer", "mean_rho", "median_rho", "n"]])
+        variance.append({"title": place_title(key, labels, " · "), "rows": rows_of})
     defined = made.headroom.dropna(subset=["headroom", "lower_2_5pct"])
+    ends = {"headroom": "value", "lower_2_5pct": "lower", "upper_97_5pct": "upper"}
+    measured = records(defined.rename(columns=ends)[[*ends.values(), "error_rate", "n"]])
+    places = defined[place].itertuples(index=False, name=None)
     headroom = [
-        {
-            "label": title_of(row["model"], row["dataset"], labels),
-            "value": as_number(row["headroom"]),
-            "lower": as_number(row["lower_2_5pct"]),
-            "upper": as_number(row["upper_97_5pct"]),
-            "error_rate": as_number(row["error_rate"]),
-            "n": int(row["n"]),
-        }
-        for row in defined.to_dict("records")
+        {"label": place_title(at, labels, " · "), **row}
+        for at, row in zip(places, measured, strict=True)
     ]
     return {
         "transfer": transfer,

@@ -190,8 +190,7 @@ def summary(study: Contents) -> str:
     descriptions = study.shown.descriptions
     for name in [name for name in study.rows if name in descriptions][:1]:
         bootstraps = {
-            (part.subject.model, part.subject.dataset): replicates
-            for part, replicates in zip(study.parts, study.replicates, strict=True)
+            (part.subject.model, part.subject.dataset): part.replicates for part in study.parts
         }
         rows = tables.mark_best_sets(study.rows[name], bootstraps)
         grids = lay_out(rows, descriptions[name], labels=study.labels)
@@ -291,7 +290,7 @@ def _hero(study: Contents) -> list[dict[str, Any]]:
     ends = odds.set_index(key)[["value", "lower_2_5pct", "upper_97_5pct"]]
     bounds = {place: list(map(as_number, row)) for place, *row in ends.itertuples(name=None)}
     facets = []
-    for part, found in zip(study.parts, study.found, strict=True):
+    for part in study.parts:
         subject, points = part.subject, []
         for member in part.members:
             measured = {
@@ -304,7 +303,7 @@ def _hero(study: Contents) -> list[dict[str, Any]]:
                 points.append(
                     {"estimator": member[1], "label": label, "control": control, **measured}
                 )
-        title, chance = subject.title(study.labels), chance_of(found)
+        title, chance = subject.title(study.labels), chance_of(part.findings)
         facets.append({"title": title, "points": points, "chance": chance})
     return facets
 

@@ -17,7 +17,7 @@ from persistcal.evaluation.replicates import Replicates, from_table
 from persistcal.evaluation.settings import EvaluationSettings, Member
 from persistcal.evaluation.slices import category_names, slice_values
 from persistcal.models.checkpoint import Checkpoint
-from persistcal.report.layout import Description, DisplayNames, Names
+from persistcal.report.layout import Description, DisplayNames, Names, place_title
 from persistcal.report.phrases import slice_label
 from persistcal.store import artifacts
 from persistcal.store.tables import TableFiles, select_rows
@@ -94,7 +94,12 @@ class Subject:
 
     def title(self, labels: DisplayNames) -> str:
         """Return the display names of model and dataset."""
-        return title_of(self.model, self.dataset, labels)
+        return place_title(self.place.values(), labels, " · ")
+
+    @property
+    def place(self) -> dict[str, str]:
+        """The columns that select the subject's rows of a table."""
+        return {"model": self.model, "dataset": self.dataset}
 
     def name(self, member: Member, labels: DisplayNames) -> str:
         """Return the display name of an estimator, with a dataset that it was trained on."""
@@ -105,10 +110,27 @@ class Subject:
         return f"{label} ({labels['datasets'].get(train_dataset, train_dataset)})"
 
 
-def title_of(model: str, dataset: str, labels: DisplayNames) -> str:
-    """Return the display names of a model and a dataset."""
-    name = labels["models"].get(model, model)
-    return f"{name} · {labels['datasets'].get(dataset, dataset)}"
+class Update(NamedTuple):
+    """The first and the last checkpoint that are compared, by position and by display name."""
+
+    earlier: int
+    later: int
+    earlier_name: str
+    later_name: str
+
+
+class UpdateFindings(NamedTuple):
+    """The findings about the update of a part, by question and estimator."""
+
+    update: Update
+    of: Mapping[str, Mapping[Member, Finding]]
+    baselines: frozenset[Member]  # the same confidence for all questions
+    slices: Sequence[Mapping[Hashable, Any]] = ()  # rows of FINDINGS
+
+    @property
+    def accuracy(self) -> Finding:
+        """The finding about the answers, which no estimator belongs to."""
+        return self.of[ACCURACY]["", ""]
 
 
 class Part(NamedTuple):
@@ -128,7 +150,9 @@ class Part(NamedTuple):
     pairs: list[ContrastSet]
     texts: Texts | None
     order: tuple[str, ...]
+    replicates: Replicates  # the bootstrap
     slices: Sequence[str] = ()  # a text per question, for the page's filter
+    findings: UpdateFindings | None = None
 
     @property
     def members(self) -> dict[Member, list[NDArray[np.float64]]]:
@@ -163,33 +187,13 @@ def arrange_part(
         list(data.sets),
         texts,
         tuple(order),
+        {},
     )
 
 
-class Update(NamedTuple):
-    """The first and the last checkpoint that are compared, by position and by display name."""
-
-    earlier: int
-    later: int
-    earlier_name: str
-    later_name: str
-
-
-class Found(NamedTuple):
-    """The findings about the update of a part, by question and estimator."""
-
-    update: Update
-    findings: Mapping[str, Mapping[Member, Finding]]
-    baselines: frozenset[Member]  # the same confidence for all questions
-    slices: Sequence[Mapping[Hashable, Any]] = ()  # rows of FINDINGS
-
-    @property
-    def accuracy(self) -> Finding:
-        """The finding about the answers, which no estimator belongs to."""
-        return self.findings[ACCURACY]["", ""]
-
-
-def _found(rows: pd.DataFrame, part: Part, stages: Mapping[str, Stage]) -> Found | None:
+def _read_findings(
+    rows: pd.DataFrame, part: Part, stages: Mapping[str, Stage]
+) -> UpdateFindings | None:
     """Return the rows of FINDINGS about a part as records."""
     is_slice = rows["slice"] != ""
     slices = rows[is_slice].to_dict("records")
@@ -199,23 +203,22 @@ def _found(rows: pd.DataFrame, part: Part, stages: Mapping[str, Stage]) -> Found
     names = rows["earlier"].iloc[0], rows["later"].iloc[0]
     earlier, later = (part.answers.checkpoints.index(name) for name in names)
     update = Update(earlier, later, *(stages[name].label for name in names))
-    found: dict[str, dict[Member, Finding]] = {}
+    by_question: dict[str, dict[Member, Finding]] = {}
     for row in rows.to_dict("records"):
         member = row["train_dataset"], row["estimator"]
-        found.setdefault(row["question"], {})[member] = read_finding(row)
+        by_question.setdefault(row["question"], {})[member] = read_finding(row)
     same = rows.loc[rows["baseline"], ["train_dataset", "estimator"]]
     baselines = frozenset(same.itertuples(index=False, name=None))
-    return Found(update, found, baselines, slices)
+    return UpdateFindings(update, by_question, baselines, slices)
 
 
-def _slice_labels(made: StudyTables, part: Part, found: Found | None) -> list[str]:
+def _slice_labels(made: StudyTables, part: Part) -> list[str]:
     """Return the slices of each question, with the accuracies in them."""
-    if found is None or not found.slices:
+    rows = part.findings.slices if part.findings else ()
+    if not rows:
         return []
     names = category_names(made.questions) if made.slices is None else made.slices
-    about = {
-        row["slice"]: slice_label(row) for row in found.slices if row["question"] == ACCURACY
-    }
+    about = {row["slice"]: slice_label(row) for row in rows if row["question"] == ACCURACY}
     values = slice_values(names, part.subject.dataset, part.answers.questions)
     return [
         "; ".join(about.get(f"{c}={v}", f"{c}={v}") for c, v in row.items())
@@ -226,15 +229,12 @@ def _slice_labels(made: StudyTables, part: Part, found: Found | None) -> list[st
 class Contents(NamedTuple):
     """The contents of the page.
 
-    `replicates` contains the bootstrap of each part, and `found` its findings.
     `main` are the estimators in the page's sentences and first charts. `stages` contains the
     checkpoints of each model with a part, and `rows` the rows of each table by its name.
     """
 
     made: StudyTables
     parts: list[Part]
-    replicates: list[Replicates]
-    found: list[Found | None]
     main: list[str]
     stages: Mapping[str, Mapping[str, Stage]]
     rows: Mapping[str, pd.DataFrame]
@@ -255,7 +255,7 @@ def gather(
     made: StudyTables, shown: Shown, aligned: Mapping[tuple[str, str], Aligned] | None = None
 ) -> Contents:
     """Gather the contents of the page, from predictions that are `aligned` or align here."""
-    parts, replicates, found = [], [], []
+    parts = []
     evaluation = {
         model: [name for name in names if name not in shown.earlier.get(model, [])]
         for model, names in shown.checkpoints.items()
@@ -265,17 +265,18 @@ def gather(
         earlier, settings = shown.earlier.get(model, []), shown.settings[dataset]
         subject = Subject(model, dataset, earlier, evaluation[model], settings)
         texts, order = _texts(made, subject), list(shown.labels["estimators"])
-        parts.append(arrange_part(data, subject, texts=texts, order=order))
-        place = {"model": model, "dataset": dataset}
-        replicates.append(from_table(select_rows(made.replicates, place)))
-        of_part = select_rows(made.findings, place)
-        found.append(_found(of_part, parts[-1], shown.checkpoints[model]))
-        parts[-1] = parts[-1]._replace(slices=_slice_labels(made, parts[-1], found[-1]))
+        part, place = arrange_part(data, subject, texts=texts, order=order), subject.place
+        rows = select_rows(made.findings, place)
+        part = part._replace(
+            findings=_read_findings(rows, part, shown.checkpoints[model]),
+            replicates=from_table(select_rows(made.replicates, place)),
+        )
+        parts.append(part._replace(slices=_slice_labels(made, part)))
     estimators = list(dict.fromkeys(e for part in parts for _, e in part.members))
     main = [name for name in shown.main if name in estimators] or estimators
     stages = {part.subject.model: shown.checkpoints[part.subject.model] for part in parts}
-    rows = {files.name: files.rows(missing=[""]) for files in made.tables}
-    return Contents(made, parts, replicates, found, main, stages, rows, shown)
+    tables = {files.name: files.rows(missing=[""]) for files in made.tables}
+    return Contents(made, parts, main, stages, tables, shown)
 
 
 def _texts(made: StudyTables, subject: Subject) -> Texts | None:
@@ -283,10 +284,9 @@ def _texts(made: StudyTables, subject: Subject) -> Texts | None:
     questions = select_rows(made.questions, {"dataset": subject.dataset})
     if questions.empty:
         return None
-    place = {"model": subject.model, "dataset": subject.dataset}
     checkpoints = [*subject.earlier, *subject.evaluation]
     clusters, labels = (
-        {name: select_rows(rows, {**place, "checkpoint": name}) for name in checkpoints}
+        {name: select_rows(rows, {**subject.place, "checkpoint": name}) for name in checkpoints}
         for rows in (made.clusters, made.labels)
     )
     return Texts(questions, clusters, labels)

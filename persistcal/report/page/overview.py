@@ -67,7 +67,8 @@ def sentences(study: Contents) -> Iterator[Sentence]:
         rows = study.rows["by_change"]
         tested = rows.loc[rows["control"].fillna("").ne(""), ["model", "dataset"]]
         controlled = set(tested.itertuples(index=False, name=None))
-    for part, replicates, found in zip(study.parts, study.replicates, study.found, strict=True):
+    for part in study.parts:
+        found = part.findings
         title, dataset = part.subject.title(study.labels), part.subject.dataset
         members = list(part.members)
         stages = study.stages[part.subject.model]
@@ -87,14 +88,14 @@ def sentences(study: Contents) -> Iterator[Sentence]:
             if len(trained) > 1 or train_dataset != dataset:
                 name = study.labels["datasets"].get(train_dataset, train_dataset)
                 heading += f", trained on {name}"
-            compared = compare(replicates, list(chosen.values()), part.subject.settings)
+            compared = compare(part.replicates, list(chosen.values()), part.subject.settings)
             if not compared:
                 yield Sentence(heading, "Nothing can be said: no measure is defined.")
                 continue
             if found:
                 labels = study.labels["estimators"]
                 following, calibrated = (
-                    {e: (found.findings[q][m], labels.get(e, e)) for e, m in chosen.items()}
+                    {e: (found.of[q][m], labels.get(e, e)) for e, m in chosen.items()}
                     for q in (FOLLOWING, CALIBRATION)
                 )
                 best, texts = best_estimators(compared), []
@@ -133,8 +134,7 @@ def of_states(study: Contents, states: pd.DataFrame) -> Iterator[Sentence]:
         if place[1]:
             text = _of_pair(pairs[0], pair_title(pairs[0], checkpoints))
         else:
-            n_different = sum(pair["p_holm"] < LEVEL for pair in pairs)
-            text = f"{n_different} of {len(pairs)} pairs of checkpoints differ in accuracy."
+            text = f"{' '.join(_count_pairs(group))}."
         if place[1] or len(pairs) > 1:
             yield Sentence(place_title(place, study.labels), text)
 
@@ -163,19 +163,21 @@ def pairs_that_differ(study: Contents, part: Part) -> list[tuple[str, str]]:
     rows = study.rows["states"].fillna({"other_model": ""})
     key = [part.subject.model, "", part.subject.dataset, "accuracy"]
     pairs = rows[(rows[["model", "other_model", "dataset", "metric"]] == key).all(axis=1)]
-    if len(pairs) < 2:
-        return []
+    return [_count_pairs(pairs)] if len(pairs) > 1 else []
+
+
+def _count_pairs(pairs: pd.DataFrame) -> tuple[str, str]:
     n_different = int((pairs["p_holm"] < LEVEL).sum())
-    return [(f"{n_different} of {len(pairs)} pairs", "of checkpoints differ in accuracy")]
+    return f"{n_different} of {len(pairs)} pairs", "of checkpoints differ in accuracy"
 
 
 def of_thresholds(study: Contents) -> Iterator[Sentence]:
     """Yield sentences on the thresholds between the first and the last checkpoint."""
     verdicts: list[str] = []
-    for part, found in zip(study.parts, study.found, strict=True):
-        if found is None:
+    for part in study.parts:
+        if not (found := part.findings):
             continue
-        checked = found.findings.get(THRESHOLD, {})
+        checked = found.of.get(THRESHOLD, {})
         for name, one in [(e, one) for (_, e), one in checked.items() if e in study.main]:
             label = study.labels["estimators"].get(name, name)
             text = threshold_sentence(one, label, found.update[2:])

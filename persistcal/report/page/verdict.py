@@ -17,7 +17,7 @@ from persistcal.evaluation.claims import DECLARED, EXAMPLES, IF_DECLARED, SAMPLE
 from persistcal.evaluation.findings import CALIBRATION, FOLLOWING, THRESHOLD, Finding
 from persistcal.evaluation.gate import Gate
 from persistcal.evaluation.settings import Member
-from persistcal.report.page.contents import Contents, Found, Part, Update
+from persistcal.report.page.contents import Contents, Part, Update, UpdateFindings
 from persistcal.report.phrases import (
     MARKS,
     NONE,
@@ -101,19 +101,21 @@ def _names(labels: Sequence[str]) -> str:
 def verdicts(study: Contents) -> list[Verdict | None]:
     """Return the verdict on each part of a study, None without two compared checkpoints."""
     return [
-        _verdict(study, part, found) if found and found.accuracy.mark != findings.NONE else None
-        for part, found in zip(study.parts, study.found, strict=True)
+        _verdict(study, part, part.findings)
+        if part.findings and part.findings.accuracy.mark != findings.NONE
+        else None
+        for part in study.parts
     ]
 
 
-def _verdict(study: Contents, part: Part, found: Found) -> Verdict:
-    thresholds = found.findings.get(THRESHOLD, {})
+def _verdict(study: Contents, part: Part, found: UpdateFindings) -> Verdict:
+    thresholds = found.of.get(THRESHOLD, {})
     members = [member for member in part.members if member[1] in study.main]
     rows = []
     for member in members:
         row = Rated(member, part.subject.name(member, study.labels))
         if member not in found.baselines:
-            following, calibrated = found.findings[FOLLOWING], found.findings[CALIBRATION]
+            following, calibrated = found.of[FOLLOWING], found.of[CALIBRATION]
             row = row._replace(
                 follows=following[member],
                 calibrated=calibrated[member],
@@ -137,12 +139,12 @@ def _verdict(study: Contents, part: Part, found: Found) -> Verdict:
     )
 
 
-def chance_of(found: Found | None) -> str:
+def chance_of(found: UpdateFindings | None) -> str:
     """Return the meaning of the line of chance.
 
     Sampled answers flip by themselves, and asks after other examples are not independent.
     """
-    following = found.findings.get(FOLLOWING, {}) if found else {}
+    following = found.of.get(FOLLOWING, {}) if found else {}
     bases = {one.basis for one in following.values()} - {""}
     if not bases or bases & {DECLARED, SAMPLES}:
         return "chance, if no answer flips by itself"
