@@ -167,10 +167,10 @@ def draw_sequences(
     def draw(start: int) -> None:
         # rows are replicates until a block is full: writing columns one by one is slow
         chunk = replicates[start : start + AT_ONCE]
-        block = np.empty((len(chunk), n_questions), np.uint8)
+        block = np.zeros((len(chunk), n_questions), np.uint8)
         for row, rng in enumerate(generators(seed, chunk)):
             sequence = rng.integers(n_questions, size=n_questions + window, dtype=np.uint32)
-            block[row] = np.bincount(sequence[:n_questions], minlength=n_questions)
+            np.add.at(block[row], sequence[:n_questions], np.uint8(1))
             before[start + row] = sequence[n_questions - window : n_questions][::-1]
             after[start + row] = sequence[n_questions:]
         counts[:, start : start + len(chunk)] = block.T

@@ -103,7 +103,8 @@ def area_influence(
     sizes = [len(values) / n for values, n in zip(strata, n_groups, strict=True)]
     extra = [PSEUDO_AUC * size for size in sizes]
     totals = [len(values) + 2 * weight for values, weight in zip(strata, extra, strict=True)]
-    wins = _share_below(higher, lower), 1 - _share_below(lower, higher)
+    shares = _shares_below(higher, lower)
+    wins = shares[0], 1 - shares[1]
     with_pseudo = [
         (wins[side] * len(strata[1 - side]) + extra[1 - side]) / totals[1 - side]
         for side in (0, 1)
@@ -128,21 +129,23 @@ def auc_influence(confidence: Array, correct: Mask) -> Array:
     """Return the influence of each answer on the AUC.
 
     >>> auc_influence(np.array([0.9, 0.2, 0.5]), np.array([True, True, False])).tolist()
-    [0.25, -0.25, -0.0]
+    [0.25, -0.25, 0.0]
     """
     made = np.empty(len(confidence))
-    strata = confidence[correct], confidence[~correct]
-    for rows, own, others in ((correct, *strata), (~correct, *strata[::-1])):
-        wins = _share_below(own, others)
-        made[rows] = (1 if rows is correct else -1) * (wins - wins.mean()) / len(own)
+    right, wrong = _shares_below(confidence[correct], confidence[~correct])
+    made[correct] = (right - right.mean()) / len(right)
+    made[~correct] = (wrong.mean() - wrong) / len(wrong)
     return made
 
 
-def _share_below(values: Array, others: Array) -> Array:
-    """Return for each value the share of the others below it; equal ones count half."""
-    ordered, order = np.sort(others), np.argsort(values)
-    asked = values[order]  # searches for ascending values are several times faster
-    below, up_to = (np.searchsorted(ordered, asked, side) for side in ("left", "right"))
-    shares = np.empty(len(values))
-    shares[order] = (below + up_to) / 2 / len(others)
+def _shares_below(*strata: Array) -> list[Array]:
+    """Return for each value the share of the other stratum below it; equal ones count half."""
+    orders = [np.argsort(values) for values in strata]
+    # searches for ascending values are several times faster
+    ascending = [values[order] for values, order in zip(strata, orders, strict=True)]
+    shares = []
+    for order, asked, others in zip(orders, ascending, ascending[::-1], strict=True):
+        below, up_to = (np.searchsorted(others, asked, side) for side in ("left", "right"))
+        shares.append(np.empty(len(asked)))
+        shares[-1][order] = (below + up_to) / 2 / len(others)
     return shares

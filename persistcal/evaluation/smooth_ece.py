@@ -32,7 +32,7 @@ DENSITY_FLOOR = 1e-4  # added to the smoothed density, in answers
 START = (64, -0.5)  # of a search, see `_search`
 CHUNK = 200  # columns at a time, so that their grids stay in the cache; no power of 2
 LARGEST_CHUNK = 2**22  # weights at a time, if that leaves 16 columns
-SMALL = 2**21  # labels up to which NumPy is fast enough, without a compiled loop
+SMALL = 2**20  # labels up to which NumPy is fast enough, without a compiled loop
 N_SECANTS = 6  # steps of the search before it halves
 N_PILOTS = 10  # columns whose searches show where the others start
 # Bandwidths k whose smoothing is a product of matrices: kernels of wider ones are not yet 0 at
