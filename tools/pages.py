@@ -3,7 +3,7 @@
 The first page is from the schema of the config and its defaults. The list of estimators is from
 their docstrings and registrations. The second page is from the schemas of tables and from
 docs/data/columns.yaml. `make config-readme` and `make outputs` run this; tests compare both
-pages.
+pages. What stands before the first section of a page is written by hand, in the page.
 """
 
 import ast
@@ -23,26 +23,7 @@ from study.config_files import over_defaults
 from study.schema import load_schema, resolved
 
 ROOT = Path(__file__).resolve().parents[1]
-ABOUT_CONFIG = """\
-# Config
-
-`config.yaml` is the paper's study and contains the default of every key; `tables.yaml` contains
-the defaults of the tables. `atlas.yaml` is the embedded study. Your own study is a few lines
-that change the defaults:
-
-```
-snakemake --cores 2 --configfile my.yaml
-snakemake --cores 2 results/my/metrics.csv --configfile my.yaml   # targets come first
-```
-
-Mappings are merged with the defaults, and lists replace them. Add models, datasets, recipes,
-estimators and tables to the catalogues by name, and select them in `study`. An unknown key, an
-undefined name or a value out of range stops the run before any work, with one sentence that
-names the key.
-
-`*` is a name of your choice. `make config-readme` makes this page from
-`workflow/schemas/config.schema.yaml`.
-"""
+CONFIG_PAGE, OUTPUTS_PAGE = ROOT / "config" / "README.md", ROOT / "docs" / "outputs.md"
 NEEDS = {
     "several_answers": "several answers to a question",
     "logprob": "log-probabilities",
@@ -169,6 +150,11 @@ def estimators(defaults: dict[str, Any]) -> str:
     return heading + text + "\n".join(lines) + "\n"
 
 
+def introduction(page: Path) -> str:
+    """Return the beginning of a page, which is written by hand."""
+    return page.read_text(encoding="utf-8").partition("## ")[0]
+
+
 def config_page() -> str:
     """Return the whole reference of the config."""
     schema = load_schema()
@@ -176,23 +162,9 @@ def config_page() -> str:
     for name in ("config.yaml", "tables.yaml"):
         defaults |= yaml.safe_load((ROOT / "config" / name).read_text(encoding="utf-8"))
     parts = [section(name, schema, defaults) for name in schema["properties"]]
-    return "\n".join([ABOUT_CONFIG, *parts, estimators(over_defaults({}, ROOT))])
+    return introduction(CONFIG_PAGE) + "\n".join([*parts, estimators(over_defaults({}, ROOT))])
 
 
-ABOUT_OUTPUTS = """\
-# Columns of all tables
-
-The tables that the workflow and `persistcal compare` write, as CSV or parquet, in the
-results folder or in a folder with the table's name. Each section names the rule or command
-that writes the table, its columns among the shared ones, and its own columns. **Bold**
-columns identify a row, and values of columns with **?** can be missing. Types are text,
-whole numbers (int), numbers (real), true or false (flag), and lists of these. Confidences,
-probabilities and shares are in [0, 1]; entropies, divergences, losses and log-probabilities
-are in nats. A parquet file about one model, checkpoint or dataset has its names in the
-metadata, and each has a digest of its rows (`sha256`) and of the parameters of its job
-(`parameters_sha256`). `tables/*.csv` has the numbers and the layout of the table of the same
-name. [Concepts](concepts.md) explains the metrics. `make outputs` makes this page.
-"""
 MEANINGS = yaml.safe_load((ROOT / "docs" / "data" / "columns.yaml").read_text(encoding="utf-8"))
 NAMES_OF_TYPES = {kind: name for name, kind in TYPES.items()}
 Row = tuple[str, str, str]  # column, type, meaning
@@ -275,17 +247,10 @@ def outputs_page() -> str:
     tables = all_tables()
     shared = shared_rows(tables)
     lines = [line for table in tables for line in lines_of(table, shared)]
-    return "\n".join(
-        [
-            ABOUT_OUTPUTS,
-            "## Shared columns",
-            "",
-            *as_list([(f"`{row[0]}`", *row[1:]) for row in shared]),
-            *lines,
-        ]
-    )
+    named = as_list([(f"`{row[0]}`", *row[1:]) for row in shared])
+    return introduction(OUTPUTS_PAGE) + "\n".join(["## Shared columns", "", *named, *lines])
 
 
 if __name__ == "__main__":
-    (ROOT / "config" / "README.md").write_text(config_page(), encoding="utf-8")
-    (ROOT / "docs" / "outputs.md").write_text(outputs_page(), encoding="utf-8")
+    CONFIG_PAGE.write_text(config_page(), encoding="utf-8")
+    OUTPUTS_PAGE.write_text(outputs_page(), encoding="utf-8")
