@@ -22,10 +22,6 @@ for recipe in study.recipes:
             adapters=update(with_seeds("adapter_model.safetensors", settings)),
             configs=update(with_seeds("adapter_config.json", settings)),
             training=update(with_seeds("training.parquet", settings)),
-        log:
-            f"{LOGS}/train_adapters/{{model}}/{{dataset}}/{{recipe}}/{{trained_on}}.log",
-        benchmark:
-            f"{LOGS}/train_adapters/{{model}}/{{dataset}}/{{recipe}}/{{trained_on}}.tsv"
         wildcard_constraints:
             recipe=re.escape(recipe),
             trained_on="[^/]+",

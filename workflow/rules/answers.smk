@@ -46,16 +46,6 @@ if study.runs_models:
             questions=files_of_job(inputs.questions_asked),
         output:
             beams=shard_of(paths.beams, "decoding"),
-        log:
-            shard_of(
-                f"{LOGS}/generate_beams/{paths.answered}.log",
-                "decoding",
-            ),
-        benchmark:
-            shard_of(
-                f"{LOGS}/generate_beams/{paths.answered}.tsv",
-                "decoding",
-            )
         wildcard_constraints:
             model=f"(?!{AT_SERVER})(?:{one_of(study.models_made)})",
             split=ASKED,

@@ -104,9 +104,11 @@ def complete_rules():
         script = scripts / each.script.removeprefix("../scripts/")
         if "code" not in each.params.keys() and script.name not in FETCH:
             each.set_params(code=code_digest(script, ROOT))
-        found = dict.fromkeys(re.findall(r"{(\w+)", str(each.output[0])))
+        path, shard, number = str(each.output[0]).partition(".shard")
+        found = dict.fromkeys(re.findall(r"{(\w+)", path))
         wildcards = [f"{{{name}}}" for name in found if name in each.wildcard_names]
         log = "/".join([LOGS, script.stem, *wildcards])
+        log += shard + number.partition(".")[0]
         each.log_modifier = each.benchmark_modifier = workflow.modifier.path_modifier
         if not each.log:
             each.set_log(f"{log}.log")

@@ -28,16 +28,6 @@ rule score_answers:
         adapters=files_of_job(inputs.adapters_that_score),
     output:
         scores=shard_of(paths.scores, "scoring"),
-    log:
-        shard_of(
-            f"{LOGS}/score_answers/{{model}}/{{checkpoint}}/{{dataset}}/{{recipe}}/{{answers}}.log",
-            "scoring",
-        ),
-    benchmark:
-        shard_of(
-            f"{LOGS}/score_answers/{{model}}/{{checkpoint}}/{{dataset}}/{{recipe}}/{{answers}}.tsv",
-            "scoring",
-        )
     conda:
         "../../envs/gpu.yaml"
     resources:
