@@ -75,7 +75,6 @@ def transfer_figure(
         height=size,
         share_y=False,
         handles=handles,
-        legend_columns=3,
         colours=("AUC (full set)", ScalarMappable(scale, _SHADES)),
     )
 
@@ -150,6 +149,4 @@ def headroom_figure(
         look: dict[str, Any] = {"marker": drawing.colour_and_marker(i)[1], "markersize": 5}
         look |= {"color": drawing.GRAY, "linestyle": "", "label": datasets[name]}
         handles.append(Line2D([], [], **look))
-    return drawing.draw_panels(
-        [[panel]], width=3.4, height=2.8, handles=handles, legend_columns=3
-    )
+    return drawing.draw_panels([[panel]], width=3.4, height=2.8, handles=handles)

@@ -19,7 +19,7 @@ from persistcal.report.latex import (
     MISSING,
     PAIR,
     PLACE,
-    Column,
+    PlainColumn,
     Printed,
     Row,
     escape,
@@ -52,12 +52,12 @@ def confounds_table(rows: pd.DataFrame, *, labels: DisplayNames) -> str:
     """Return the scores of baselines that use group accuracies only."""
     auc = latex.metric_head("auc")
     columns = [
-        Column("Known", lambda row: escape(_ATTRIBUTES[row["attribute"]]), "l"),
-        Column("Groups", "n_groups", "r"),
-        Column(latex.metric_head("delta0_balanced"), "delta0_balanced"),
-        Column(escape("95 % interval"), lambda row: interval(*(row[end] for end in ENDS))),
-        Column(f"Contrast {auc}", "contrast_auc"),
-        Column(f"Full {auc}", "full_auc"),
+        PlainColumn("Known", lambda row: escape(_ATTRIBUTES[row["attribute"]]), "l"),
+        PlainColumn("Groups", "n_groups", "r"),
+        PlainColumn(latex.metric_head("delta0_balanced"), "delta0_balanced"),
+        PlainColumn(escape("95 % interval"), lambda row: interval(*(row[end] for end in ENDS))),
+        PlainColumn(f"Contrast {auc}", "contrast_auc"),
+        PlainColumn(f"Full {auc}", "full_auc"),
     ]
     caption = (
         "Baselines that know one attribute of a question, and each checkpoint's accuracy on "
@@ -76,12 +76,12 @@ def agreement_table(
         return lambda row: number(row[name] / row["known"] if row["known"] else np.nan)
 
     columns = [
-        Column("Category", lambda row: escape(row["category"] or "All"), "l"),
-        Column("Known", "known", "r"),
-        Column("Gone at first", share("gone_first")),
-        Column("At second", share("gone_second")),
-        Column("At both", share("gone_both")),
-        Column(escape("κ"), "kappa"),
+        PlainColumn("Category", lambda row: escape(row["category"] or "All"), "l"),
+        PlainColumn("Known", "known", "r"),
+        PlainColumn("Gone at first", share("gone_first")),
+        PlainColumn("At second", share("gone_second")),
+        PlainColumn("At both", share("gone_both")),
+        PlainColumn(escape("κ"), "kappa"),
     ]
     names = rows[["model", "dataset", "first", "second"]].itertuples(index=False)
     titled = [
@@ -128,12 +128,12 @@ def by_part(
         values = rows.assign(metric=names).set_index([*index, "metric"])["value"]
         table = values.unstack("metric").reindex(places)[shown].reset_index()
 
-    printed = [Column(escape(head), part, "l") for part, head in by.items()]
-    printed.append(Column.estimator(labels))
+    printed = [PlainColumn(escape(head), part, "l") for part, head in by.items()]
+    printed.append(PlainColumn.estimator(labels))
     spans = Counter(scope.capitalize() for scope, _ in columns).items()
     above = latex.spanning(list(spans), n_before=len(printed))
     heads = [latex.metric_head(metric) for _, metric in columns]
-    printed += map(Column, heads, shown)
+    printed += map(PlainColumn, heads, shown)
     return plain_table(table, printed, caption, label, labels, above=above, shrink=True)
 
 
@@ -234,10 +234,10 @@ def corrections(
         return f"{number(row['corrected'], n)} {interval(low, high, n)}"
 
     columns = [
-        Column.estimator(labels),
-        Column("Measure", measure, "l"),
-        Column("By the judge", lambda row: number(row["judged"], digits(row)), "r"),
-        Column("Corrected", correction, "r"),
+        PlainColumn.estimator(labels),
+        PlainColumn("Measure", measure, "l"),
+        PlainColumn("By the judge", lambda row: number(row["judged"], digits(row)), "r"),
+        PlainColumn("Corrected", correction, "r"),
     ]
     caption = (
         "Accuracies, questions whose correctness changed, and metrics on them, by the judge's "
@@ -274,23 +274,23 @@ def by_change(measured: pd.DataFrame, *, only: Sequence[str], labels: DisplayNam
         return r" $\to$ ".join(means) if row["regression"] else MISSING
 
     columns = [
-        Column("Change", "change", "l", shared=True),
-        Column("Gained", "improvement", "r", shared=True),
-        Column("Lost", "regression", "r", shared=True),
-        Column.estimator(labels),
+        PlainColumn("Change", "change", "l", shared=True),
+        PlainColumn("Gained", "improvement", "r", shared=True),
+        PlainColumn("Lost", "regression", "r", shared=True),
+        PlainColumn.estimator(labels),
     ]
     columns += [
-        Column(latex.metric_head(metric), of_metric(metric, "value", ENDS))
+        PlainColumn(latex.metric_head(metric), of_metric(metric, "value", ENDS))
         for metric in CHANGE_METRICS
     ]
     for value, ends in claimed:
         for metric, head in _OF_KNOWLEDGE.items():
             crossed_head = f"{latex.metric_head(metric)}, crossed"
             shown = crossed_head if value == "crossed" else head
-            columns.append(Column(shown, of_metric(metric, value, ends)))
+            columns.append(PlainColumn(shown, of_metric(metric, value, ends)))
     if claimed:
-        columns.append(Column("Claim", lambda row: escape(row["word"]) or MISSING))
-    columns.append(Column("In lost ones", in_lost))
+        columns.append(PlainColumn("Claim", lambda row: escape(row["word"]) or MISSING))
+    columns.append(PlainColumn("In lost ones", in_lost))
     caption = (
         "Kinds of change, with the questions that the later checkpoints gained and lost, and "
         "whether confidence follows each: balanced sign of its change, AUC with which the "
@@ -361,10 +361,10 @@ def thresholds_by_change(
         return lambda row: number(row[name], digits)
 
     columns = [
-        Column("Change", "change", "l", shared=True),
-        Column.estimator(labels),
-        *(Column(name.capitalize(), name, "r") for name in _VERDICTS),
-        *(Column(head, rounded(name, n), "r") for name, (head, n) in shown.items()),
+        PlainColumn("Change", "change", "l", shared=True),
+        PlainColumn.estimator(labels),
+        *(PlainColumn(name.capitalize(), name, "r") for name in _VERDICTS),
+        *(PlainColumn(head, rounded(name, n), "r") for name, (head, n) in shown.items()),
     ]
     caption = (
         "Thresholds that reach a precision on the earlier checkpoint of each change, by the "
@@ -421,13 +421,13 @@ def thresholds(
         return "–".join(f"{n:.0f}" for n in dict.fromkeys([min(counts), max(counts)]))
 
     columns = [
-        Column.pair(checkpoints),
-        Column.estimator(labels),
-        Column("Threshold", of_finding(lambda found: threshold_range(found, "threshold"))),
-        Column("Precision", of_finding(lambda found: escape(reached(found)))),
-        Column("Coverage", of_finding(coverages)),
-        Column("Verdict", of_finding(phrase_word, "no threshold")),
-        Column("Lost", of_finding(lost), "r"),
+        PlainColumn.pair(checkpoints),
+        PlainColumn.estimator(labels),
+        PlainColumn("Threshold", of_finding(lambda found: threshold_range(found, "threshold"))),
+        PlainColumn("Precision", of_finding(lambda found: escape(reached(found)))),
+        PlainColumn("Coverage", of_finding(coverages)),
+        PlainColumn("Verdict", of_finding(phrase_word, "no threshold")),
+        PlainColumn("Lost", of_finding(lost), "r"),
     ]
     target = exact_percent(rows["target"].iloc[0]) if len(rows) else "the target"
     caption = (

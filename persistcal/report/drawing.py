@@ -259,7 +259,6 @@ def draw_panels(
     width: float,
     height: float | Sequence[float],
     handles: Sequence[Any] = (),
-    legend_columns: int = 4,
     share_x: bool | Literal["col"] = False,
     share_y: bool | Literal["row"] = True,
     reason: str = "",
@@ -268,7 +267,7 @@ def draw_panels(
     """Return a figure of panels of `width` by `height` inches in one style, and a legend below.
 
     Rows can differ in length and height. `reason` is the text of a figure without panels, and
-    `handles` are the legend's entries, in at most so many columns. `colours` is the heading and
+    `handles` are the legend's entries. `colours` is the heading and
     the scale of a bar of colours.
     """
     import matplotlib as mpl
@@ -299,6 +298,7 @@ def draw_panels(
             figure.colorbar(scale, ax=figure.axes, label=heading, **look)
         if handles:
             labels = [str(handle.get_label()) for handle in handles]
-            n_columns = min(len(handles), legend_columns)
+            room = 0.55 + 0.067 * max(map(len, labels))  # inches of an entry
+            n_columns = min(len(handles), max(2, int(size[0] / room)))
             figure.legend(handles, labels, loc="outside lower center", ncols=n_columns)
     return figure

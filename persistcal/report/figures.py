@@ -176,7 +176,6 @@ def full_vs_contrast_figure(
         height=2.4,
         share_x=True,
         handles=drawing.legend_handles(styles, estimators, markersize=5, linestyle=""),
-        legend_columns=2 * len(columns),
     )
 
 
@@ -233,7 +232,6 @@ def distance_figure(pairs: pd.DataFrame, *, models: Names, estimators: Names) ->
         height=2.5,
         share_y=False,
         handles=drawing.legend_handles(styles, estimators, markersize=4, linewidth=0.9),
-        legend_columns=3,
         reason="No contrast set is kept of what was trained on the evaluated dataset.",
     )
 

@@ -106,7 +106,7 @@ def title(text: str, span: int, *, ruled: bool = False) -> list[str]:
 Row = dict[Hashable, Any]
 
 
-class Column(NamedTuple):
+class PlainColumn(NamedTuple):
     """A column of a plain table: its heading in LaTeX, what it prints of a line, and its side.
 
     `cell` names a value, or is a function of the line. The first line alone of some that share
@@ -119,12 +119,12 @@ class Column(NamedTuple):
     shared: bool = False
 
     @classmethod
-    def estimator(cls, labels: DisplayNames) -> "Column":
+    def estimator(cls, labels: DisplayNames) -> "PlainColumn":
         """Return the column of the names of estimators."""
         return cls("Estimator", lambda row: escape(trained_name(row, labels)), "l")
 
     @classmethod
-    def pair(cls, checkpoints: DisplayNames) -> "Column":
+    def pair(cls, checkpoints: DisplayNames) -> "PlainColumn":
         """Return the column of the two checkpoints of a line, which several lines can share."""
         return cls("Checkpoints", lambda row: escape(pair_title(row, checkpoints)), "l", True)
 
@@ -138,7 +138,7 @@ class Column(NamedTuple):
 
 def plain_table(
     rows: pd.DataFrame,
-    columns: Sequence[Column],
+    columns: Sequence[PlainColumn],
     caption: str,
     label: str,
     labels: DisplayNames,

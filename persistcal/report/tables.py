@@ -14,7 +14,7 @@ from persistcal.report.latex import (
     ENDS,
     MISSING,
     PAIR,
-    Column,
+    PlainColumn,
     Printed,
     Row,
     escape,
@@ -47,8 +47,8 @@ def calibration(intervals: pd.DataFrame, *, labels: DisplayNames) -> Printed:
     )
     rows = full.merge(contrast, how="left", on=key)
 
-    columns = [Column.estimator(labels)]
-    columns += map(Column, ["ECE", "Floor", "$p$"] * 2, rows.columns[len(key) :], "rrrrrr")
+    columns = [PlainColumn.estimator(labels)]
+    columns += map(PlainColumn, ["ECE", "Floor", "$p$"] * 2, rows.columns[len(key) :], "rrrrrr")
     scopes = "All questions", "Contrast sets"
     above = latex.line(["", *(rf"\multicolumn{{3}}{{c}}{{{scope}}}" for scope in scopes)])
     caption = (
@@ -137,9 +137,9 @@ def states(
     rows = mean_rows(compared)
     heads = ["Accuracy", *map(latex.metric_head, names("full"))]
     columns = [
-        Column.pair(checkpoints),
-        Column.estimator(labels),
-        *map(Column, heads, map(difference, STATES_METRICS)),
+        PlainColumn.pair(checkpoints),
+        PlainColumn.estimator(labels),
+        *map(PlainColumn, heads, map(difference, STATES_METRICS)),
     ]
     caption = (
         "Differences between two checkpoints on the questions that both answered, the later "
@@ -158,10 +158,10 @@ def unsaid(counts: pd.DataFrame, *, checkpoints: DisplayNames, labels: DisplayNa
         return escape(checkpoints[row["model"]].get(row["checkpoint"], row["checkpoint"]))
 
     columns = [
-        Column.estimator(labels),
-        Column("Checkpoint", checkpoint, "l"),
-        Column("Answers", lambda row: f"{row['answers']:,}", "r"),
-        Column("Without", lambda row: f"{row['unsaid']:,}", "r"),
+        PlainColumn.estimator(labels),
+        PlainColumn("Checkpoint", checkpoint, "l"),
+        PlainColumn("Answers", lambda row: f"{row['answers']:,}", "r"),
+        PlainColumn("Without", lambda row: f"{row['unsaid']:,}", "r"),
     ]
     caption = (
         "Test answers, and how many of them have no readable stated confidence; these count as "

@@ -102,7 +102,6 @@ def _draw_by_estimator(
         width=2.4,
         height=2.3,
         handles=handles if rows else (),
-        legend_columns=2,
         share_x=True,
         share_y="row",
         reason=_ONE,
@@ -265,7 +264,6 @@ def label_curve_figure(
         width=3.0,
         height=2.3,
         handles=drawing.legend_handles(styles, labels["estimators"], markersize=4),
-        legend_columns=3,
         reason=_ONE,
     )
 
@@ -308,6 +306,5 @@ def risk_coverage_figure(
         width=2.9,
         height=2.5,
         handles=[*handles, *_end_handles(places)] if places else (),
-        legend_columns=2 * min(3, len(panels)),
         reason=_ONE,
     )

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from make_table import make_table
 from printed_tables import LABELS, checkpoints_of_m, questions_of_quiz, sizes_of_d
 
-from persistcal.report.latex import Column, escape, line, number, plain_table
+from persistcal.report.latex import PlainColumn, escape, line, number, plain_table
 from persistcal.store import artifacts
 
 TABLE = {
@@ -156,7 +156,7 @@ def test_a_row_never_begins_with_an_argument_of_the_previous_line_break():
 def test_rows_are_grouped_below_model_and_dataset():
     rows = pd.DataFrame({"model": ["m", "n", "m"], "dataset": "d", "value": [1, 2, 3]})
     labels = {"models": {"m": "Model"}, "datasets": {"d": "R&D"}}
-    tex = plain_table(rows, [Column("Value", "value")], "Values.", "values", labels).tex
+    tex = plain_table(rows, [PlainColumn("Value", "value")], "Values.", "values", labels).tex
     assert tex.split("\\midrule\n")[1:] == [
         "\\multicolumn{1}{c}{\\textit{Model, R\\&D}} \\\\\n1 \\\\\n3 \\\\\n",
         "\\multicolumn{1}{c}{\\textit{n, R\\&D}} \\\\\n2 \\\\\n"
