@@ -114,7 +114,7 @@ def test_a_release_with_a_hole_gives_the_tables_of_the_rest(tmp_path, monkeypatc
     """The candidates of a model for one dataset are missing: `--` cells and a list."""
     adapters = {name: release_archive.ADAPTERS[name] for name in ("non_oracle", "oracle")}
     monkeypatch.setattr(release_archive, "ADAPTERS", adapters)
-    monkeypatch.setattr(release_archive, "SEEDS", [17, 18])
+    monkeypatch.setattr(release_archive, "SEEDS", [17])
     entry, datasets = MODELS["b"], {name: DATASETS[name] for name in ("triv", "jeop")}
     release = Release(tmp_path / "tree", {"b": entry}, datasets)
     folder = entry["repo"].split("/")[-1]
@@ -136,7 +136,7 @@ def test_a_release_with_a_hole_gives_the_tables_of_the_rest(tmp_path, monkeypatc
         "models": {"b": described},
         "datasets": {name: {"min_contrast": 2, **d} for name, d in datasets.items()},
         "study": {"source": "release", "archive": str(archive), **chosen},
-        "training": {"seeds": [17, 18]},
+        "training": {"seeds": [17]},
         "evaluation": {"replicates": 200},
     }
     (tmp_path / "release.yaml").write_text(yaml.safe_dump(config))
