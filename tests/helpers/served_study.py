@@ -12,7 +12,7 @@ STUDY = {
     "datasets": {"quiz": {"min_contrast": 1}},
     "equivalence": {"backend": "lexical"},
     "judge": {"backend": "lexical"},
-    "evaluation": {"replicates": 200},
+    "evaluation": {"replicates": 200, "conditioning": ["odds"]},
 }
 METRICS = ["out/metrics.csv", "--cores", "1"]
 ESTIMATORS = ["self_consistency", "perplexity"]

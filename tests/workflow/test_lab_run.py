@@ -35,7 +35,7 @@ models:
       edited_tuning: {change: {epochs: 40, learning_rate: 1.0e-2, max_change: 1.0}}
 datasets: {atlas: {n_train: 12, n_test: 80, min_contrast: 1, min_city_population: 5000000}}
 decoding: {n_beams: 2, max_new_tokens: 6}
-evaluation: {replicates: 200}
+evaluation: {replicates: 200, conditioning: [odds]}
 """
 
 

@@ -137,7 +137,7 @@ def test_a_release_with_a_hole_gives_the_tables_of_the_rest(tmp_path, monkeypatc
         "datasets": {name: {"min_contrast": 2, **d} for name, d in datasets.items()},
         "study": {"source": "release", "archive": str(archive), **chosen},
         "training": {"seeds": [17]},
-        "evaluation": {"replicates": 200},
+        "evaluation": {"replicates": 200, "conditioning": ["odds"]},
     }
     (tmp_path / "release.yaml").write_text(yaml.safe_dump(config))
     made = ["tables/oracle_vs_methods.tex", "figures/full_vs_contrast.png", "report/index.html"]
