@@ -17,7 +17,6 @@ from persistcal.readers.rules import (
     check_asks,
     check_copies,
     check_one_row,
-    check_table,
     content_of,
     number_asks,
     read_column,
@@ -62,7 +61,6 @@ def collect_rows(
     confidences and labels can be missing (NaN). On a `scale`, the refusal of other confidences
     names the scale that reads them.
     """
-    check_table(rows, PREDICTIONS)
     tidy = pd.DataFrame({"row": np.arange(1, len(rows) + 1)})
     words, numbers = (
         [c for c in PREDICTIONS.columns if (c.kind == "word") is is_word]

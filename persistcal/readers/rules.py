@@ -19,8 +19,6 @@ from persistcal.store.user_files import (
     TRUTHS,
     UserTableError,
     check_columns,
-    check_rows,
-    cut,
     first_rows,
     list_of_texts,
     plain_text,
@@ -79,10 +77,6 @@ class ValueKind(NamedTuple):
     takes_lists: bool = False
 
 
-def _word(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
 def _number(least: float, greatest: float) -> Callable[[Any], float | None]:
     def read(value: object) -> float | None:
         number = number_of(value)
@@ -115,10 +109,6 @@ def _label(value: object) -> str | None:
     return as_label(text) or parse_label(text)
 
 
-def _truth(value: object) -> float | None:
-    return TRUTHS.get(str(value).strip().lower())
-
-
 def _split(value: object) -> str | None:
     word = plain_text(value).lower() or "test"
     return word if word in ("train", "test") else None
@@ -127,7 +117,9 @@ def _split(value: object) -> str | None:
 _text = partial(plain_text, one_line=False)
 _logprob = _number(-np.inf, ROUNDING)
 KINDS = {
-    "word": ValueKind(_word, "fill it in", ""),
+    "word": ValueKind(
+        lambda value: f"{value:g}" if isinstance(value, float) else str(value), "fill it in", ""
+    ),
     "name": ValueKind(plain_text, "fill it in", ""),
     "name or nothing": ValueKind(plain_text, missing=""),
     "text": ValueKind(_text, "fill it in", ""),
@@ -142,19 +134,12 @@ KINDS = {
     "label": ValueKind(_label, f"it can be 1, 0 or {', '.join(LABELS)}", "", is_missing),
     "split": ValueKind(_split, "it can be train, test", "test"),
     "truth": ValueKind(
-        _truth,
+        lambda value: TRUTHS.get(str(value).strip().lower()),
         "give 0 or 1, or nothing if it was not attempted, and --missing drop",
         np.nan,
         is_missing,
     ),
-    "truth or nothing": ValueKind(_truth, "give 1 or 0, or nothing", np.nan, is_missing),
     "share": ValueKind(PROBABILITIES.read, "give a number in [0, 1]", np.nan, is_missing),
-    "share or nothing": ValueKind(
-        PROBABILITIES.read,
-        "give a number in [0, 1], or nothing if none was stated",
-        np.nan,
-        is_missing,
-    ),
     "whole": ValueKind(_whole, "give a whole number of up to 18 digits, such as 0, 1, 2"),
     "ask": ValueKind(_whole, "number the asks 1 and 2, or leave the column out"),
     "place": ValueKind(_place, "give the place of the right option, counted from 0"),
@@ -170,6 +155,13 @@ KINDS = {
     "options": ValueKind(
         _list(_text, least=2), "give a list of at least two texts", takes_lists=True
     ),
+}
+KINDS |= {
+    f"{kind} or nothing": KINDS[kind]._replace(remedy=remedy)
+    for kind, remedy in (
+        ("truth", "give 1 or 0, or nothing"),
+        ("share", "give a number in [0, 1], or nothing if none was stated"),
+    )
 }
 SHARES = ("share", "share or nothing")
 _DTYPES = {"texts": object, "logprobs": object}
@@ -216,7 +208,7 @@ def read_column(
     the rows.
     """
     kind, name = KINDS[column.kind], column.name
-    values = rows[name] if name in rows else constant(None, len(rows))
+    values = rows[name] if name in rows else pd.Series([None]).repeat(len(rows))
     confidences = scale or PROBABILITIES
     is_share = column.kind in SHARES
     numbers = as_floats(values) if is_share and not confidences.words else None
@@ -228,14 +220,12 @@ def read_column(
         codes, distinct = _distinct(values)
         if is_share:
             kind = kind._replace(read=confidences.read)
-
-        def read_value(value: object) -> object:
-            if isinstance(value, list | dict | np.ndarray) and not kind.takes_lists:
-                raise UserTableError(f"holds {cut(value)}; give one value")
-            return kind.missing if kind.is_missing(value) else kind.read(value)
-
         found = read_each(
-            read_value, distinct, name, lambda code: first_rows(tidy[codes == code].head(1))
+            lambda value: kind.missing if kind.is_missing(value) else kind.read(value),
+            distinct,
+            name,
+            lambda code: first_rows(tidy[codes == code].head(1)),
+            takes_lists=kind.takes_lists,
         )
         is_there = np.array([not kind.is_missing(value) for value in distinct], bool)
         is_wrong = np.array([value is None for value in found], bool)
@@ -250,27 +240,19 @@ def read_column(
         shown = tidy.assign(**{name: pd.Series(values.tolist(), dtype=object)})
         error = refuse(f"{name} is not valid", shown[wrong], name, remedy)
         raise UserTableError(error.problem, Hint(scale=hint) if hint else None)
-    if column.needed and not can_lack:
-        check_rows(tidy, lacks, f"{name} is empty", None, kind.remedy)
-    elif column.all_or_none and not lacks.all():
+    if column.needed and not can_lack and lacks.any():
+        raise refuse(f"{name} is empty", tidy[lacks], None, kind.remedy)
+    if column.all_or_none and lacks.any() and not lacks.all():
         problem = f"{name} is missing, but not in every row"
-        check_rows(tidy, lacks, problem, None, "give all or none")
+        raise refuse(problem, tidy[lacks], None, "give all or none")
     if column.kind == "word":  # texts are stored once
         words = pd.Categorical(found, categories=list(dict.fromkeys(found)))
         return pd.Series(words[codes].remove_unused_categories())
     return pd.Series(read, dtype=_DTYPES.get(column.kind))
 
 
-def constant(value: str | None, n: int) -> pd.Series:
-    """Return a column of `n` equal texts, or of missing values."""
-    words = pd.Categorical([value], categories=[value or ""])
-    return pd.Series(words[np.zeros(n, np.int8)])
-
-
 def _distinct(values: pd.Series) -> tuple[NDArray[Any], list[Any]]:
     """Return the place of each value among the distinct ones; lists are all distinct."""
-    if isinstance(values.dtype, pd.CategoricalDtype):
-        return values.cat.codes.to_numpy(), [*values.cat.categories, None]
     is_text = pd.api.types.infer_dtype(values) in ("string", "empty")
     if is_text or pd.api.types.is_numeric_dtype(values):
         codes, distinct = pd.factorize(values)

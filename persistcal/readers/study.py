@@ -45,7 +45,7 @@ from persistcal.readers.inputs import (
 )
 from persistcal.readers.predictions import DEFAULTS, LABELS_ONLY, imported_answers
 from persistcal.readers.reading import ANSWERS, OPTIONS, PREDICTIONS, USUAL, Reading
-from persistcal.readers.rules import SEVERAL_IDS, RepeatedError, as_label, constant, content_of
+from persistcal.readers.rules import SEVERAL_IDS, RepeatedError, as_label, content_of
 from persistcal.readers.scales import (
     PROBABILITIES,
     is_missing,
@@ -606,8 +606,7 @@ def _prediction_rows(
 
     columns_known = {*tables.PREDICTIONS.names, *reading.columns.values()}
     rows = read_file(source.file, known_names=columns_known, choose=choose)
-    lacking = {n: constant(v, len(rows)) for n, v in defaults.items() if n not in rows}
-    return rows.assign(**lacking)
+    return rows.assign(**{n: value for n, value in defaults.items() if n not in rows})
 
 
 def _read_answers(

@@ -229,14 +229,10 @@ def delimiter_of(text: str, known_names: Collection[str]) -> str:
     if line := _DELIMITER_LINE.match(text):
         return line[1]
     heading = re.split(r"[\r\n]", text.lstrip("\r\n")[:10_000], maxsplit=1)[0]
-
-    def count(delimiter: str) -> int:
-        names = next(csv.reader([heading], delimiter=delimiter), [])
-        return len({*map(plain_name, names)} & expected) if len(names) > 1 else 0
-
+    names = {d: next(csv.reader([heading], delimiter=d), []) for d in DELIMITERS}
     expected = {*map(plain_name, known_names)}
-
-    return max(DELIMITERS, key=count)
+    counts = {d: len({*map(plain_name, row)} & expected) for d, row in names.items()}
+    return max(DELIMITERS, key=lambda d: counts[d] if len(names[d]) > 1 else 0)
 
 
 def _csv(
@@ -549,11 +545,15 @@ def read_each(
     values: Iterable[Any],
     name: str,
     place: Callable[[int], str] = lambda n: f"row {n + 1}",
+    *,
+    takes_lists: bool = True,
 ) -> list[Any]:
     """Read each value of a column; a refusal names the column and the place of the value."""
     made = []
     for n, value in enumerate(values):
         try:
+            if not takes_lists and isinstance(value, list | dict | np.ndarray):
+                raise UserTableError(f"holds {cut(value)}; give one value")
             made.append(read(value))
         except UserTableError as error:
             raise UserTableError(f"column {name!r} of {place(n)} {error}") from error
