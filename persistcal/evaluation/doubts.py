@@ -79,12 +79,14 @@ def doubts(answers: AnswerArrays, sets: Sequence[ContrastSet]) -> Iterator[str]:
     unrelated = []
     for pair in sets:
         ends_of_pair = [pair.earlier, pair.later]
-        correlations = [
-            _correlation(*stated[member][ends_of_pair][:, pair.every])
+        informed = [
+            stated[member][ends_of_pair][:, pair.every]
             for member, ends in areas.items()
             if min(ends[k][0] if k in ends else 0.0 for k in ends_of_pair) > INFORMED
         ]
-        if correlations and max(correlations) < UNRELATED and not _are_alike(pair):
+        sizes = [abs(float(np.corrcoef(both)[0, 1])) for both in informed if both.size]
+        reach = Z / np.sqrt(max(1, len(pair.every)))
+        if sizes and max(sizes) + reach < UNRELATED and not _are_alike(pair):
             unrelated.append(" and ".join(names[k] for k in ends_of_pair))
     if unrelated:
         others = f" (and {len(unrelated) - 1} further pairs)" if unrelated[1:] else ""
@@ -107,14 +109,6 @@ def _areas(confidence: Array, answers: AnswerArrays) -> dict[int, tuple[float, f
             area, reach = float(auc(values, right)), Z * float(np.sqrt(np.sum(by_group**2)))
             areas[k] = area - reach, area, area + reach
     return areas
-
-
-def _correlation(earlier: Array, later: Array) -> float:
-    """Return the upper end of the interval of the size of a correlation."""
-    if not earlier.size or 0 in (np.ptp(earlier), np.ptp(later)):
-        return 1.0
-    size = abs(float(np.corrcoef(earlier, later)[0, 1]))
-    return size + Z / np.sqrt(len(earlier))
 
 
 def _are_alike(pair: ContrastSet) -> bool:

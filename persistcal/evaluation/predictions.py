@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from itertools import combinations, compress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,7 @@ Mask = NDArray[np.bool_]
 
 ABSENT = -1  # in `AnswerArrays.correct`: the checkpoint gave no answer
 ROUNDING = 1e-12  # far above the error of a few operations on [0, 1], far below any opinion
-_DIGITS = re.compile(r"\d+")
+_DIGITS = re.compile(r"(\d+)")
 _LEADING_ZEROS = re.compile(r"(?<![\d.])0+(?=\d)")
 _WHOLE = re.compile(r"([+-]?\d+)\.0*")
 _INVISIBLE = dict.fromkeys([0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF, 0x00AD])
@@ -34,14 +34,15 @@ def fold(question_id: str) -> str:
     return whole[1] if whole else text
 
 
-def natural_key(name: str) -> tuple[str, str]:
-    """Return a key that sorts names by the numbers in them: q9 before q10."""
+def natural_key(name: str) -> tuple[list[Any], str]:
+    """Return a key that sorts names by the numbers in them.
 
-    def padded(match: re.Match[str]) -> str:
-        digits = match[0].lstrip("0")  # then the number with more digits is larger
-        return f"\0{len(digits):07}{digits}"
-
-    return _DIGITS.sub(padded, str(name)), str(name)
+    >>> sorted(["q10", "q9"], key=natural_key)
+    ['q9', 'q10']
+    """
+    parts: list[Any] = _DIGITS.split(str(name))  # text and numbers by turns
+    parts[1::2] = map(int, parts[1::2])
+    return parts, str(name)
 
 
 def spelling_error(predictions: pd.DataFrame) -> str:
