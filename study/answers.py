@@ -116,14 +116,14 @@ class StudyAnswers(StudyCheckpoints):
         """The study's datasets, and further datasets of complete tables about transfer."""
         if self.has_own_answers or not self.chosen["complete_tables"]:
             return list(self.chosen["datasets"])
-        named = [
+        names = [
             dataset
             for table in (self.config["tables"][name] for name in self.chosen["tables"])
             for dataset in table.get("datasets", [])
             if table.get("transfer")
             and set(self.train_elsewhere(dataset)) & set(self.chosen["datasets"])
         ]
-        return list(dict.fromkeys([*self.chosen["datasets"], *named]))
+        return list(dict.fromkeys([*self.chosen["datasets"], *names]))
 
     def source(self, dataset: str) -> QuestionSource:
         """Return the facts about the source of a dataset's questions."""

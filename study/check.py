@@ -61,8 +61,8 @@ def _check_study(config: dict[str, Any]) -> None:
     for key, pair in listed_pairs(config):
         check_names(key, pair, names)
     if control := study["control"]:
-        named = [control] if isinstance(control, str) else [*control, *control.values()]
-        check_names("study.control", named, study["pairs"])
+        kinds = [control] if isinstance(control, str) else [*control, *control.values()]
+        check_names("study.control", kinds, study["pairs"])
     for table in study["tables"]:
         entry = config["tables"][table]
         check_names(f"tables.{table}.datasets", entry.get("datasets", []), config["datasets"])
@@ -164,14 +164,14 @@ def _check_agreement(study: Study) -> None:
                 "config: analyses.agreement names models, but this study brings confidences "
                 "without the answers that could agree; set its models to []."
             )
-        named = [entry["reference"], *(name for pair in entry["pairs"] for name in pair)]
-        check_names("analyses.agreement", named, study.evaluation(model))
+        names = [entry["reference"], *(name for pair in entry["pairs"] for name in pair)]
+        check_names("analyses.agreement", names, study.evaluation(model))
 
 
 def _check_similarity(study: Study) -> None:
-    named = study.config["analyses"]["weight_similarity"]["models"] if study.runs_models else []
+    names = study.config["analyses"]["weight_similarity"]["models"] if study.runs_models else []
     for model in study.chosen["models"]:
-        if model in named and len(study.checkpoints_in_files(model)) < 2:
+        if model in names and len(study.checkpoints_in_files(model)) < 2:
             raise ConfigError(
                 f"config: analyses.weight_similarity names {model}, but fewer than two "
                 "checkpoints of the model have weights in files (without merge, adapter and "
@@ -207,12 +207,12 @@ def _check_model(study: Study, name: str) -> None:
     check_names(f"models.{name}.evaluation", evaluation, described)
     if not study.runs_models:
         return
-    named, starts = [*earlier, *evaluation], set()
-    for checkpoint in named:  # origins are appended during the loop
+    names, starts = [*earlier, *evaluation], set()
+    for checkpoint in names:  # origins are appended during the loop
         made_from = [start for start in study.made_from(name, checkpoint) if start in described]
-        named += [start for start in made_from if start not in named]
+        names += [start for start in made_from if start not in names]
         starts.update(made_from)
-    for checkpoint in named:
+    for checkpoint in names:
         served = "api" in described[checkpoint] and "pretraining" not in model
         if not served or checkpoint in starts:
             check_states.check_state(study, name, checkpoint)
@@ -275,13 +275,13 @@ def _check_dataset(study: Study, name: str) -> None:
             f"config: datasets.{name} lacks the key source; set it to {' or '.join(SOURCES)}."
         )
     kept = SOURCES[dataset["source"]].kept_for_prompts
-    asked = study.examples_needed
+    n_needed = study.examples_needed
     available = dataset.get("n_few_shot", kept)
-    if available is not None and available < asked:
+    if available is not None and available < n_needed:
         more = "raise its n_few_shot" if kept is None else "drop it from study.datasets"
         raise ConfigError(
             f"config: prompts.few_shot, the checkpoints' examples and study.again ask for "
-            f"{asked} questions before others, but datasets.{name} keeps {available} for "
+            f"{n_needed} questions before others, but datasets.{name} keeps {available} for "
             f"prompts; {more} or lower prompts.few_shot."
         )
 

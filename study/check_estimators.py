@@ -118,9 +118,9 @@ def check_estimator_of_served(study: Study, estimator: str) -> None:
                 "study.estimators."
             )
         for name in names:
-            given = study.api(model, name).get("logprobs", False)
+            has_logprobs = study.api(model, name).get("logprobs", False)
             lacking = [n for n in ("logprob", "n_tokens", *registry.OF_TOKENS) if n in needs]
-            lacking = [n for n in lacking if n in registry.OF_TOKENS or not given]
+            lacking = [n for n in lacking if n in registry.OF_TOKENS or not has_logprobs]
             if lacking:
                 api = f"models.{model}.checkpoints.{name}.api"
                 remedy = f"set {api}.logprobs to true if the server has them, or "

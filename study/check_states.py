@@ -141,8 +141,8 @@ def check_served(study: Study) -> None:
         first: dict[str, str] = {}
         for name in names:
             _check_api(study, model, name)
-            asked = [study.decides_answers(model, name), study.beside_weights(model, name)]
-            same = first.setdefault(str(asked), name)
+            uses = [study.decides_answers(model, name), study.beside_weights(model, name)]
+            same = first.setdefault(str(uses), name)
             if same != name and not any(study.allows_identical(model, [same, name]).values()):
                 raise ConfigError(
                     f"config: models.{model}.checkpoints.{same} and {name} ask one model at "

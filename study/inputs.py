@@ -96,9 +96,9 @@ class Inputs:
 
     def questions_of_each(self, model: str, checkpoints: Files, dataset: str) -> Files:
         """Return the plain questions, and the questions with context of each checkpoint."""
-        asked = [self.questions_asked(model, c, dataset) for c in checkpoints]
+        files = [self.questions_asked(model, c, dataset) for c in checkpoints]
         plain = self.paths.questions.format(dataset=dataset)
-        return list(dict.fromkeys([plain, *asked]))
+        return list(dict.fromkeys([plain, *files]))
 
     def source_settings(self, dataset: str) -> Config:
         """Return the keys of a dataset that decide its questions."""
@@ -140,11 +140,11 @@ class Inputs:
     def made_by(self, made: str) -> str:
         """Return a regular expression of models, each before a checkpoint that is `made` so."""
         study = self.study
-        named = {
+        names = {
             m: [c for c in study.known_checkpoints(m) if study.made_by(m, c) == made]
             for m in study.models_made
         }
-        patterns = (f"{re.escape(m)}(?=/(?:{one_of(c)})[./])" for m, c in named.items() if c)
+        patterns = (f"{re.escape(m)}(?=/(?:{one_of(c)})[./])" for m, c in names.items() if c)
         return "|".join(patterns) or "(?!)"
 
     def made_files(self, model: str, checkpoint: str) -> Files:
@@ -204,8 +204,8 @@ class Inputs:
     def questions_of_change(self, model: str, checkpoint: str) -> Files:
         """Return the training questions of a change."""
         change = self.study.state(model, checkpoint)["change"]
-        named = change.get("datasets", self.study.chosen["datasets"])
-        return expand(self.paths.questions, dataset=named)
+        datasets = change.get("datasets", self.study.chosen["datasets"])
+        return expand(self.paths.questions, dataset=datasets)
 
     def first_tokenizer(self, model: str) -> str:
         """Return the tokenizer of the first checkpoint, which the whole pre-training uses."""
@@ -276,9 +276,9 @@ class Inputs:
         except JudgeError as error:
             sentence = str(error).replace("The judge's prompt", f"prompts.{name} ({path})")
             raise WorkflowError(f"config: {sentence}") from None
-        chosen = {key: judge[key] for key in ("endpoint", "labels") if key in judge}
+        settings = {key: judge[key] for key in ("endpoint", "labels") if key in judge}
         request = judge.get("request", {})
-        return {"model": judge["model"], "prompt": prompt, "request": request, **chosen}
+        return {"model": judge["model"], "prompt": prompt, "request": request, **settings}
 
     def judge_settings(self) -> Config:
         """Return all settings of the judge, such as a server's address and limits."""

@@ -102,21 +102,21 @@ class Account(NamedTuple):
 
         `less` says how to ask for less.
         """
-        own = "a file my.yaml and `--configfile my.yaml` to the command"
+        place = "a file my.yaml and `--configfile my.yaml` to the command"
         if any(argument.startswith("--configfile") for argument in arguments):
-            own = "your config"
+            place = "your config"
         ceiling, requests = limits["max_cost"], self.paid + self.requests
         if requests > limits["max_requests"]:
             yield Refusal(
                 f"the requests are above {self.section}.max_requests "
                 f"{limits['max_requests']:,}; add the line "
-                f"`{self.section}: {{max_requests: {requests}}}` to {own}."
+                f"`{self.section}: {{max_requests: {requests}}}` to {place}."
             )
         if ceiling is not None and not self.spent + bound <= ceiling:
             enough = -(-int(self.spent + bound + 1) // 10) * 10
             yield Refusal(
                 f"the cost can be above {self.section}.max_cost, the ceiling; to allow it, add "
-                f"the line `{self.section}: {{max_cost: {enough}}}` to {own}{less}."
+                f"the line `{self.section}: {{max_cost: {enough}}}` to {place}{less}."
             )
 
 
@@ -186,19 +186,19 @@ def api_lines(
     )
     if not planned:
         return
-    asked = ", ".join(sorted({f"{job['model']}/{job['checkpoint']}" for _, job in planned}))
+    names = ", ".join(sorted({f"{job['model']}/{job['checkpoint']}" for _, job in planned}))
     wanted, done = (
         [resources.server_use(*job) for job in jobs] for jobs in (planned, finished)
     )
     total = sum(use.requests for use in wanted)
     if not total:  # a file of questions
-        yield f"API: requests to {asked}, as many as the questions need."
+        yield f"API: requests to {names}, as many as the questions need."
         return
     account = Account.of(inputs, "api", total, sum(use.requests for use in done))
     cost = sum(use.cost for use in wanted) * account.requests / total
     limit = "none" if api["max_cost"] is None else f"{api['max_cost']:,.0f}"
     yield (
-        f"API: {account.requests:,} requests to {asked}, at most about {cost:,.2f} in the "
+        f"API: {account.requests:,} requests to {names}, at most about {cost:,.2f} in the "
         f"currency of the prices; {account.spent:,.2f} spent so far; ceiling {limit} "
         "(api.max_cost)."
     )
@@ -252,12 +252,12 @@ def download_lines(study: Study, planned: Jobs) -> Iterator[str]:
 
 def profile_lines(arguments: Sequence[str]) -> Iterator[str]:
     """Yield the line on account and partitions of the SLURM profile in the `arguments`."""
-    named = [b for a, b in pairwise(arguments) if a == "--profile"]
-    named += [a.partition("=")[2] for a in arguments if a.startswith("--profile=")]
+    profiles = [b for a, b in pairwise(arguments) if a == "--profile"]
+    profiles += [a.partition("=")[2] for a in arguments if a.startswith("--profile=")]
     folders = [Path(), Path("~/.config/snakemake").expanduser(), Path("/etc/xdg/snakemake")]
     files = [
         folder / name / file
-        for name in named
+        for name in profiles
         for folder in folders
         for file in ("profile.yaml", "config.yaml")
     ]
@@ -276,9 +276,9 @@ def profile_lines(arguments: Sequence[str]) -> Iterator[str]:
         yaml.safe_load(partitions.read_text(encoding="utf-8")) if partitions.is_file() else {}
     )
     names = list((resources or {}).get("partitions", {}))
-    shown = "no account (slurm_account is none)" if account == "none" else f"account {account}"
+    text = "no account (slurm_account is none)" if account == "none" else f"account {account}"
     listed = f"partitions {', '.join(names)}" if names else "SLURM's default partition"
-    yield f"SLURM: {shown if account else 'no account'}; {listed} ({file})."
+    yield f"SLURM: {text if account else 'no account'}; {listed} ({file})."
     command, known = ["sinfo", "--noheader", "--format=%R"], set(names)
     with suppress(OSError, subprocess.SubprocessError):  # then names cannot be checked
         sinfo = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
@@ -299,13 +299,13 @@ def python_lines(
     A real run `imports` the packages of the job there. A dry run only finds them.
     """
     decoding = inputs.config["decoding"]
-    chosen, backend = decoding.get("python"), decoding["backend"]
+    path, backend = decoding.get("python"), decoding["backend"]
     is_needed = any(rule == "generate_beams" for rule, _ in planned)
-    if not is_needed or (not chosen and (backend == "transformers" or by_conda)):
+    if not is_needed or (not path and (backend == "transformers" or by_conda)):
         return
-    python = chosen or sys.executable
+    python = path or sys.executable
     script = inputs.root / "workflow" / "scripts" / "answers" / "generate_beams.py"
-    program = IMPORT if imports and chosen else FIND
+    program = IMPORT if imports and path else FIND
     environment = {**os.environ, "PYTHONPATH": str(inputs.root)}
     try:
         done = subprocess.run(
@@ -329,7 +329,7 @@ def python_lines(
         return
     remedy = (
         "install it there"
-        if chosen
+        if path
         else "run with --sdm conda, or set the line `decoding: {python: .venv-vllm/bin/python}`"
     )
     yield Refusal(

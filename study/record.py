@@ -86,7 +86,7 @@ def read_pins(project: Path) -> dict[str, dict[str, str]]:
 def pin_revisions(results: Path, project: Path) -> None:
     """Add the commits of the paper's models that have none yet to the project's pins."""
     paper = load_configfile(project / "config" / FILES[0])
-    named = {
+    pairs = {
         (model["repo"], checkpoint["revision"])
         for model in paper["models"].values()
         for checkpoint in model["checkpoints"].values()
@@ -96,7 +96,7 @@ def pin_revisions(results: Path, project: Path) -> None:
     }
     pins, earlier = read_pins(project), read_pins(project)
     for _, record in _resolved(results):
-        if record["commit"] and (record["repo"], record["revision"]) in named:
+        if record["commit"] and (record["repo"], record["revision"]) in pairs:
             pins.setdefault(record["repo"], {}).setdefault(record["revision"], record["commit"])
     if pins != earlier:
         with suppress(PermissionError):  # a module's project can be read-only

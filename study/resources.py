@@ -221,12 +221,12 @@ class JobResources:
         """
 
         def value(wildcards: Wildcards, rulename: str, attempt: int) -> int | str | None:
-            asked = self.request(rulename, wildcards, attempt)
-            values: Config = {**asked._asdict(), "cpus_per_task": asked.ranks}
-            if asked.nodes > 1:
-                gres = f"gpu:{asked.gpu // asked.nodes}"
+            request = self.request(rulename, wildcards, attempt)
+            values: Config = {**request._asdict(), "cpus_per_task": request.ranks}
+            if request.nodes > 1:
+                gres = f"gpu:{request.gpu // request.nodes}"
                 values |= {"gpu": None, "gres": gres, "cpus_per_task": 1}
-                values |= {"tasks": asked.ranks, "tasks_per_gpu": 0, "mpi": "srun"}
+                values |= {"tasks": request.ranks, "tasks_per_gpu": 0, "mpi": "srun"}
             return values.get(name)
 
         return value

@@ -33,11 +33,11 @@ def _nearest(word: str, names: Iterable[str]) -> str:
     )
 
 
-def check_names(key: str, named: Iterable[str], known: Iterable[str]) -> None:
+def check_names(key: str, names: Iterable[str], choices: Iterable[str]) -> None:
     """Refuse a name under `key` that is not a known one."""
-    for name in named:
-        if name not in set(known):
-            raise ConfigError(f"config: {key} names '{name}'; {_nearest(name, known)}")
+    for name in names:
+        if name not in set(choices):
+            raise ConfigError(f"config: {key} names '{name}'; {_nearest(name, choices)}")
 
 
 @functools.cache
@@ -112,8 +112,8 @@ def _drop_defaults(value: Any, schema: Any) -> Any:  # noqa: ANN401
         return [_drop_defaults(item, schema.get("items")) for item in value]
     if not isinstance(value, dict):
         return value
-    others = schema.get("additionalProperties")
-    below = {key: schema.get("properties", {}).get(key, others) for key in value}
+    further = schema.get("additionalProperties")
+    below = {key: schema.get("properties", {}).get(key, further) for key in value}
     defaults = {
         k: s["default"] for k, s in below.items() if isinstance(s, dict) and "default" in s
     }

@@ -88,8 +88,8 @@ class Study(StudyConfidences):
 
     def datasets_shown(self, table: Config) -> dict[str, list[str]]:
         """Return the datasets that `table` can show, with their training datasets."""
-        named = table.get("datasets", self.chosen["datasets"])
-        return {d: self.train_elsewhere(d) for d in self.datasets if d in named}
+        names = table.get("datasets", self.chosen["datasets"])
+        return {d: self.train_elsewhere(d) for d in self.datasets if d in names}
 
     def model_datasets_shown(self, table: Config) -> set[tuple[str, str]]:
         """Return model and dataset of each section of `table`."""
@@ -127,9 +127,9 @@ class Study(StudyConfidences):
             ("models", self.chosen["models"]),
             ("datasets", self.datasets),
         ):
-            named = table.get(section, available)
-            if not set(named) & set(available):
-                return section, f"the {section} {', '.join(named)}"
+            names = table.get(section, available)
+            if not set(names) & set(available):
+                return section, f"the {section} {', '.join(names)}"
         kind = "with" if table.get("transfer") else "without"
         return "datasets", f"datasets {kind} train_datasets"
 
@@ -138,18 +138,18 @@ class Study(StudyConfidences):
         if not self.estimates:
             return self.evaluated
         description = self.tables[table]
-        named = estimators_in_rows(description)
+        names = estimators_in_rows(description)
         if self.has_own_answers or not self.chosen["complete_tables"]:
-            named = [name for name in named if name in (EVERY, *self.chosen["estimators"])]
-        if EVERY in named:
-            named = self.chosen["estimators"]
+            names = [name for name in names if name in (EVERY, *self.chosen["estimators"])]
+        if EVERY in names:
+            names = self.chosen["estimators"]
         pairs = self.model_datasets_shown(description)
         return [
             Evaluated(model, dataset, estimator)
             for model in self.chosen["models"]
             for dataset in self.datasets
             if (model, dataset) in pairs
-            for estimator in dict.fromkeys(named)
+            for estimator in dict.fromkeys(names)
             if self.is_evaluated(model, dataset, estimator)
         ]
 
@@ -159,14 +159,14 @@ class Study(StudyConfidences):
         pairs = [(m, d) for m in self.chosen["models"] for d in self.chosen["datasets"]]
         if not self.estimates:
             return [Evaluated(*pair, IMPORTED) for pair in pairs]
-        chosen = [
+        rows = [
             Evaluated(*pair, estimator)
             for pair in pairs
             for estimator in self.chosen["estimators"]
             if self.is_evaluated(*pair, estimator)
         ]
         added = [row for name in self.tables for row in self.shown(name)]
-        return list(dict.fromkeys([*chosen, *added]))
+        return list(dict.fromkeys([*rows, *added]))
 
     @cached_property
     def model_datasets(self) -> list[ModelDataset]:
@@ -237,5 +237,5 @@ class Study(StudyConfidences):
 
     def models_analysed(self, analysis: str) -> list[str]:
         """Return the study's models that an analysis is about."""
-        named = self.config["analyses"][analysis]["models"]
-        return [model for model in self.chosen["models"] if model in named]
+        names = self.config["analyses"][analysis]["models"]
+        return [model for model in self.chosen["models"] if model in names]

@@ -166,8 +166,8 @@ def _values(
                 "of study/views.py has no such entry; add it there."
             )
         values[name] = settings[name](subject) if name != "caption" else ""
-    shown = subject.study.labels["datasets"].get(subject.dataset, subject.dataset)
-    caption = view.caption.format(**{**values, "dataset": shown})
+    label = subject.study.labels["datasets"].get(subject.dataset, subject.dataset)
+    caption = view.caption.format(**{**values, "dataset": label})
     if "caption" in values:
         values["caption"] = caption
     return {"settings": values, "caption": caption}

@@ -27,15 +27,15 @@ OMITTED = re.compile(r"^…\n", flags=re.MULTILINE)
 
 def blocks(page: str, language: str) -> list[str]:
     """Return the code blocks of a page, except blocks that load a model."""
-    found = BLOCK.findall((ROOT / page).read_text(encoding="utf-8"))
-    return [code for kind, code in found if kind == language and "persistcal.load(" not in code]
+    texts = BLOCK.findall((ROOT / page).read_text(encoding="utf-8"))
+    return [code for kind, code in texts if kind == language and "persistcal.load(" not in code]
 
 
 def commands(code: str) -> list[tuple[str, str]]:
     """Return each command of a block with the output shown below it."""
     parts = re.split(r"^\$ ", code, flags=re.MULTILINE)[1:]
     split = (part.replace("\\\n", " ").partition("\n") for part in parts)
-    return [(command, shown) for command, _, shown in split]
+    return [(command, output) for command, _, output in split]
 
 
 @contextlib.contextmanager
@@ -61,8 +61,8 @@ def output_of(command: str) -> str:
     return output.getvalue()
 
 
-def is_printed(shown: str, output: str) -> bool:
-    r"""Return whether all parts of `shown` are in the output, in this order.
+def is_printed(text: str, output: str) -> bool:
+    r"""Return whether all parts of `text` are in the output, in this order.
 
     Only the ends of lines can differ, because pages have shorter lines.
 
@@ -72,7 +72,7 @@ def is_printed(shown: str, output: str) -> bool:
     False
     """
     rest = " ".join(["", *output.split(), ""])
-    for part in OMITTED.split(shown):
+    for part in OMITTED.split(text):
         words = " ".join(["", *part.split(), ""])
         if words not in rest:
             return False
@@ -98,10 +98,10 @@ def renew(shown: str, output: str) -> str:
                 for k in range(i + 1, len(lines) + 1)
             }
             first, start = max(likeness, key=lambda window: likeness[window])
-            chosen = "\n".join(
+            kept = "\n".join(
                 fill(x, WIDTH) if len(x) > WIDTH else x for x in lines[first:start]
             )
-            part = part.replace(text, chosen)
+            part = part.replace(text, kept)
         parts.append(part)
     return "…\n".join(parts)
 

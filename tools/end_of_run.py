@@ -24,8 +24,8 @@ def is_new(path: Path, since: float) -> bool:
 
 def jobs_text(logs: Path, since: float) -> str:
     """Return how many jobs there were, and how long each kind took."""
-    named = [p for p in logs.rglob("*.log") if is_new(p, since)]
-    jobs = Counter(path.relative_to(logs).with_suffix("").parts[0] for path in named)
+    paths = [p for p in logs.rglob("*.log") if is_new(p, since)]
+    jobs = Counter(path.relative_to(logs).with_suffix("").parts[0] for path in paths)
     seconds: dict[str, list[float]] = defaultdict(list)
     for path in sorted(logs.rglob("*.tsv")):
         if is_new(path, since):

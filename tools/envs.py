@@ -58,10 +58,10 @@ def packages(environment: str) -> list[str]:
     if environment == "vllm":
         return [VLLM, *listed("vllm.txt")]
     pinned = constraints()
-    chosen = [pinned[name] for name in closure(listed("requirements.txt"), pinned)]
+    pins = [pinned[name] for name in closure(listed("requirements.txt"), pinned)]
     if environment == "gpu":
-        return chosen
-    on_cpu = [f"{r}+cpu" if r.startswith("torch==") else r for r in chosen]
+        return pins
+    on_cpu = [f"{r}+cpu" if r.startswith("torch==") else r for r in pins]
     return [f"--extra-index-url {CPU_INDEX}", *on_cpu]
 
 

@@ -190,8 +190,8 @@ def main(arguments: list[str]) -> None:
     jobs = _dry_run(arguments)
     print(as_table(total_costs(config, jobs)))
     print("", *notes(config, jobs), sep="\n")
-    if asked := api_table(config, jobs):
-        print(asked)
+    if table := api_table(config, jobs):
+        print(table)
 
 
 if __name__ == "__main__":

@@ -80,12 +80,12 @@ def default_of(key: str, defaults: dict[str, Any]) -> str:
 def needs(node: dict[str, Any]) -> Iterator[str]:
     """Yield a sentence for each condition under which `node` needs further keys."""
     for rule in node.get("allOf", []):
-        [(key, asked)] = rule["if"]["properties"].items()
-        named = ", ".join(f"`{name}`" for name in rule["then"]["required"])
+        [(key, needed_value)] = rule["if"]["properties"].items()
+        listed = ", ".join(f"`{name}`" for name in rule["then"]["required"])
         names = rule["then"].get("propertyNames", {}).get("enum", [])
         further = [n for n in names if n not in (*rule["then"]["required"], *SHARED_KEYS)]
         read = f" and can have {', '.join(f'`{name}`' for name in further)}" if further else ""
-        yield f"With `{key}: {asked['const']}` it needs {named}{read}."
+        yield f"With `{key}: {needed_value['const']}` it needs {listed}{read}."
 
 
 def section(name: str, schema: dict[str, Any], defaults: dict[str, Any]) -> str:
@@ -121,8 +121,8 @@ def needs_of(name: str, entry: dict[str, Any]) -> str:
 def definition(name: str, entry: dict[str, Any]) -> str:
     """Return the definition of an estimator: its docstring, or its settings."""
     if "recipe" in entry:
-        given = {key: value for key, value in entry.items() if key != "label"}
-        text = yaml.safe_dump(given, default_flow_style=True, width=1000).strip()
+        values = {key: value for key, value in entry.items() if key != "label"}
+        text = yaml.safe_dump(values, default_flow_style=True, width=1000).strip()
         return f"an adapter's mean digit over nine: `{text}`. Needs weights and a train split."
     function = entry["function"]
     if function != name and function in ("self_consistency", "entropy_probe", "verifier"):

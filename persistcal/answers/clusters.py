@@ -131,11 +131,13 @@ def cluster_answers(
     """
     ranked = [_rank(beams, weighting) for beams in answered]
     distinct = [list(dict.fromkeys(beam.text for beam in beams)) for beams in ranked]
-    asked = [(beams.question, texts) for beams, texts in zip(answered, distinct, strict=True)]
+    texts_of = [
+        (beams.question, texts) for beams, texts in zip(answered, distinct, strict=True)
+    ]
     return [
         _gather(beams, dict(zip(texts, groups, strict=True)))
         for beams, texts, groups in zip(
-            ranked, distinct, group_answers(asked, equivalent), strict=True
+            ranked, distinct, group_answers(texts_of, equivalent), strict=True
         )
     ]
 
@@ -211,10 +213,10 @@ def take_predictions(
     questions: pd.DataFrame, clusters: pd.DataFrame, *, split: str = "test"
 ) -> pd.DataFrame:
     """Return the first cluster of each question of a split that has one and is not excluded."""
-    chosen = (questions["split"] == split_of_questions(split)) & ~questions["excluded"]
-    asked = questions.loc[chosen, ["question_id", "question"]]
+    mask = (questions["split"] == split_of_questions(split)) & ~questions["excluded"]
+    rows = questions.loc[mask, ["question_id", "question"]]
     first = clusters.loc[clusters["cluster"] == 0, ["question_id", "answer", "probability"]]
-    return asked.merge(first, on="question_id", validate="one_to_one")
+    return rows.merge(first, on="question_id", validate="one_to_one")
 
 
 def take_answers(questions: pd.DataFrame, clusters: pd.DataFrame) -> pd.DataFrame:

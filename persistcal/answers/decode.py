@@ -76,10 +76,10 @@ def ignored_settings(config: Any, *, is_drawn: bool) -> dict[str, Any]:  # noqa:
     Likelihoods of answers are the model's own, which can be compared over checkpoints.
     """
     inactive: Mapping[str, Any] = {**PROCESSORS, **(WARPERS if is_drawn else {})}
-    given = {name: getattr(config, name, None) for name in inactive}
+    values = {name: getattr(config, name, None) for name in inactive}
     return {
         name: value
-        for name, value in given.items()
+        for name, value in values.items()
         if not (value is None or value is False or value in ([], inactive[name]))
     }
 
@@ -219,8 +219,8 @@ def generate_beams(
     eos = eos_tokens(model)
     ends = ending_tokens(model, tokenizer, eos, one_line=search.one_line)
     if ignored := ignored_settings(model.generation_config, is_drawn=search.draw is not None):
-        shown = ", ".join(f"{name}: {value!s:.80}" for name, value in ignored.items())
-        _say_ignored(getattr(model, "name_or_path", "") or "the model", shown)
+        listed = ", ".join(f"{name}: {value!s:.80}" for name, value in ignored.items())
+        _say_ignored(getattr(model, "name_or_path", "") or "the model", listed)
 
     def begin(questions: Sequence[int]) -> Continuations:
         settings: dict[str, Any] = {"max_new_tokens": search.max_new_tokens, "ends": ends}
@@ -235,11 +235,11 @@ def generate_beams(
     with _answering(model, prompts, search, begin) as (answer, size):
 
         def decode(part: list[int]) -> list[list[list]]:
-            found: dict[int, list[Beam]] = {}
+            by_number: dict[int, list[Beam]] = {}
             for numbers, finished in answer(part):
                 beams = beams_of(finished, tokenizer, eos, one_line=search.one_line)
-                found |= dict(zip(numbers, beams, strict=True))
-            return [[*map(list, found[number])] for number in range(len(part))]
+                by_number |= dict(zip(numbers, beams, strict=True))
+            return [[*map(list, by_number[number])] for number in range(len(part))]
 
         answers = in_batches(decode, by_length, batch_size=size, work=work, progress=progress)
     return [[Beam(*beam) for beam in answers.get(i, [])] for i in range(len(prompts))]
@@ -355,15 +355,15 @@ def encode_choice(
     has. White space at the end of the context belongs to the options. A prompt of a `chat`
     contains the special tokens, and its answer has no space in front.
     """
-    asked = context.rstrip()
-    between = context[len(asked) :] + ("" if chat else " ")
-    texts = [asked, *(asked + between + option for option in options)]
+    prompt = context.rstrip()
+    between = context[len(prompt) :] + ("" if chat else " ")
+    texts = [prompt, *(prompt + between + option for option in options)]
     context_tokens, *wholes = tokenizer(texts, add_special_tokens=not chat)["input_ids"]
     choice = Choice(context_tokens, [whole[len(context_tokens) :] for whole in wholes])
     if not context_tokens or not all(choice.options):
         empty = options[choice.options.index([])] if context_tokens else ""
         raise ValueError(
-            f"option {empty!r} of the question that ends in {asked[-60:]!r} adds no token to "
+            f"option {empty!r} of the question that ends in {prompt[-60:]!r} adds no token to "
             "it, so that it has no log-probability; reword it or the question"
         )
     return choice

@@ -142,8 +142,8 @@ def open_cache(
     """Return the entailment model of a record, with the cache of answers next to the record."""
     checkpoint = Checkpoint.read(record)
     model = EntailmentModel(fetch_checked(checkpoint), batch_size=batch_size, dtype=dtype)
-    asked = [checkpoint.weights, PREMISE, HYPOTHESIS, dtype]
-    name = digest([json.dumps(asked, sort_keys=True)])[:16]
+    key = [checkpoint.weights, PREMISE, HYPOTHESIS, dtype]
+    name = digest([json.dumps(key, sort_keys=True)])[:16]
     folder = Path(record).parent / name / dataset
     return EntailmentCache(folder, model, questions=questions, answers=answers)
 
@@ -189,8 +189,8 @@ class EntailmentCache(AbstractContextManager["EntailmentCache"]):
         if unknown:
             log.info("Asking about %d of %d pairs", len(unknown), len(pairs))
         for begin in range(0, len(unknown), PART_ROWS):
-            asked = unknown[begin : begin + PART_ROWS]
-            for pair, entailed in zip(asked, self._entails(asked), strict=True):
+            batch = unknown[begin : begin + PART_ROWS]
+            for pair, entailed in zip(batch, self._entails(batch), strict=True):
                 self._known[pair] = bool(entailed)
                 self._new.append((*pair, bool(entailed)))
             if len(self._new) >= PART_ROWS:

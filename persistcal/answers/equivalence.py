@@ -49,7 +49,7 @@ class MutualEntailment:
         forward = [Pair(p.question, *sorted((p.one, p.other))) for p in pairs]
         back = [Pair(p.question, p.other, p.one) for p in forward]
         mutual = _ask_some(self.entails, back, _ask_some(self.entails, forward, different))
-        return [yes or not asked for yes, asked in zip(mutual, different, strict=True)]
+        return [yes or not differ for yes, differ in zip(mutual, different, strict=True)]
 
 
 def form_of(equivalent: PairTest) -> Form:
@@ -64,7 +64,7 @@ def _ask_some(compare: PairTest, pairs: list[Pair], wanted: list[bool]) -> list[
 
 
 def group_answers(
-    asked: Sequence[tuple[str, Sequence[str]]], equivalent: PairTest
+    texts: Sequence[tuple[str, Sequence[str]]], equivalent: PairTest
 ) -> list[list[int]]:
     """Group each question's distinct answers: the connected components of `equivalent`.
 
@@ -74,18 +74,18 @@ def group_answers(
     that matches two different ones.
     """
     if equivalent is identical:
-        return [labels.group_same_answers(answers) for _, answers in asked]
+        return [labels.group_same_answers(answers) for _, answers in texts]
     groups, form = [], form_of(equivalent)
-    for _, answers in asked:
+    for _, answers in texts:
         first: dict[str, int] = {}
         groups.append([first.setdefault(form(text), i) for i, text in enumerate(answers)])
-    compared: list[set[tuple[int, int]]] = [set() for _ in asked]
+    compared: list[set[tuple[int, int]]] = [set() for _ in texts]
     while open_pairs := [
         (number, i, j)
         for number, group in enumerate(groups)
         for i, j in _next_pairs(group, compared[number])
     ]:
-        pairs = [Pair(asked[n][0], asked[n][1][i], asked[n][1][j]) for n, i, j in open_pairs]
+        pairs = [Pair(texts[n][0], texts[n][1][i], texts[n][1][j]) for n, i, j in open_pairs]
         for (n, i, j), same in zip(open_pairs, equivalent(pairs), strict=True):
             compared[n].add((i, j))
             if same:

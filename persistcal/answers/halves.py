@@ -72,13 +72,13 @@ def halve_samples(
     answers = pd.factorize(texts.mask(texts.eq("")))[0]  # -1 for an empty answer
     taken: list[NDArray[np.intp]] = []
     numbers, rows = [], []
-    for name, found in ordered.groupby(place, sort=False).indices.items():
+    for name, places in ordered.groupby(place, sort=False).indices.items():
         label = dict(zip(place, name if isinstance(name, tuple) else (name,), strict=True))
         position = positions if isinstance(positions, int) else positions[label["checkpoint"]]
         digest = hashlib.sha256(str(label["question_id"]).encode()).digest()
         rng = np.random.default_rng([seed, position, *digest[:16]])
-        size = len(found) // 2
-        shuffled = rng.permuted(np.tile(np.sort(found), (n_halvings, 1)), axis=1)
+        size = len(places) // 2
+        shuffled = rng.permuted(np.tile(np.sort(places), (n_halvings, 1)), axis=1)
         both = _in_order(shuffled[:, : 2 * size].reshape(-1, size), answers)
         known: dict[tuple[int, ...], int] = {}
         for number, (half, key) in enumerate(zip(both, contents[both].tolist(), strict=True)):
@@ -95,9 +95,9 @@ def halve_samples(
 
 def _in_order(halves: NDArray[np.intp], answers: NDArray[np.intp]) -> NDArray[np.intp]:
     """Return each row with a sample of the most frequent answer first, the others sorted."""
-    given = answers[halves]
-    counts = (given[:, :, None] == given[:, None, :]).sum(axis=2)
-    first = np.where(given >= 0, counts, 0).argmax(axis=1)
-    chosen = halves[np.arange(len(halves)), first]
-    others = halves[np.arange(halves.shape[1]) != first[:, None]].reshape(len(halves), -1)
-    return np.column_stack([chosen, np.sort(others, axis=1)])
+    texts = answers[halves]
+    counts = (texts[:, :, None] == texts[:, None, :]).sum(axis=2)
+    first = np.where(texts >= 0, counts, 0).argmax(axis=1)
+    best = halves[np.arange(len(halves)), first]
+    rest = halves[np.arange(halves.shape[1]) != first[:, None]].reshape(len(halves), -1)
+    return np.column_stack([best, np.sort(rest, axis=1)])

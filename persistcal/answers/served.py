@@ -198,8 +198,8 @@ def _logprob(listed: Any, cut: str | None) -> tuple[float | None, int | None]:  
     tokens = listed.get("content")
     values = listed.get("token_logprobs") if tokens is None else [t["logprob"] for t in tokens]
     if values and cut is not None:
-        named = listed.get("tokens") or []
-        pieces = [t.encode() for t in named] if tokens is None else list(map(_spelled, tokens))
+        words = listed.get("tokens") or []
+        pieces = [t.encode() for t in words] if tokens is None else list(map(_spelled, tokens))
         ends = list(itertools.accumulate(map(len, pieces)))
         is_spelled = b"".join(pieces).startswith(f"{cut}\n".encode())
         is_known = bool(cut) and is_spelled and len(pieces) == len(values)
@@ -261,9 +261,9 @@ class SampleReplies:
         """Write the reply to a request; refuse a reply of another model than before."""
         with self._lock:
             self._note_model(reply)
-        asked = messages_of(body)[-1]["content"]
+        prompt = messages_of(body)[-1]["content"]
         samples = [sample._asdict() for sample in reply.samples]
-        self._cache.put(key, {**reply._asdict(), "samples": samples, "asked": asked})
+        self._cache.put(key, {**reply._asdict(), "samples": samples, "asked": prompt})
 
     def _note_model(self, reply: SampleReply) -> None:
         """List the model that answered, if it is new."""

@@ -92,8 +92,8 @@ class Slots(Cache):
         self._of_pass.clear()
         self._at, self._position = slot * self.capacity + place, position
         self.positions.view(-1).index_copy_(0, self._at, position)
-        own = (number * n_slots + slot) * self.capacity + place
-        self.seen.view(-1).index_fill_(0, own, True)
+        rows = (number * n_slots + slot) * self.capacity + place
+        self.seen.view(-1).index_fill_(0, rows, True)
         output = model(
             input_ids=tokens[None],
             position_ids=position[None],
@@ -122,9 +122,9 @@ class Slots(Cache):
                 for new in (key_states, value_states)
             )
             self.trees.append((keys, values))
-        at = self._at.to(key_states.device)
+        places = self._at.to(key_states.device)
         for stored, new in zip(self.trees[layer_idx], (key_states, value_states), strict=True):
-            stored.flatten(1, 2).index_copy_(1, at, new[0])
+            stored.flatten(1, 2).index_copy_(1, places, new[0])
         return key_states, value_states
 
     def get_seq_length(self, layer_idx: int = 0) -> int:

@@ -164,8 +164,8 @@ def _reading(columns: Sequence[str], uncertainty: str | None, **options: Any) ->
     """Return the options of `READS` as `Reading`."""
     from persistcal.readers.scales import PROBABILITIES, parse_scale
 
-    named = _named_values("--columns", columns, "confidence=conf")
-    if uncertainty and named.setdefault("confidence", uncertainty) != uncertainty:
+    names = _named_values("--columns", columns, "confidence=conf")
+    if uncertainty and names.setdefault("confidence", uncertainty) != uncertainty:
         raise click.BadParameter("--uncertainty and --columns name two columns; keep one.")
     try:
         scale = parse_scale(
@@ -183,7 +183,7 @@ def _reading(columns: Sequence[str], uncertainty: str | None, **options: Any) ->
                 f"--missing is {missing!r}; give 'drop', or a number to 1."
             )
         options["missing"] = f"{share:.15g}"
-    return Reading(columns=named, scale=None if scale == PROBABILITIES else scale, **options)
+    return Reading(columns=names, scale=None if scale == PROBABILITIES else scale, **options)
 
 
 def _settings(options: dict[str, Any]) -> EvaluationSettings:
@@ -226,13 +226,13 @@ def _pairs(words: Sequence[str]) -> Any:  # noqa: ANN401
     """
     if not words or (len(words) == 1 and words[0] in ("all", "adjacent", "first")):
         return words[0] if words else "all"
-    named = [tuple(word.split(":")) for word in words]
-    for word, pair in zip(words, named, strict=True):
+    pairs = [tuple(word.split(":")) for word in words]
+    for word, pair in zip(words, pairs, strict=True):
         if len(pair) != 2 or not all(pair):
             raise click.BadParameter(
                 f"--pairs is {word!r}; give all, adjacent, first, or pairs such as v1:v2."
             )
-    return named
+    return pairs
 
 
 @click.group(
@@ -507,9 +507,9 @@ def threshold(
     _check_out(out, [*files, *options["again"]])
     if filled or sheet:
         reading = replace(reading, labels=None if filled else reading.labels)
-        shown = read_texts(texts) if texts else None
+        table = read_texts(texts) if texts else None
         inputs = _read(files, replace(reading, is_unlabelled=True))
-        later = Relabelling(inputs, reading.estimators, shown)
+        later = Relabelling(inputs, reading.estimators, table)
     if sheet:
         click.echo(later.write_sheet(str(Path(out, "sheet.csv")), sheet))
         return
@@ -536,9 +536,9 @@ def threshold(
         from persistcal.api.gate import versions_alone
         from persistcal.evaluation.gate import THRESHOLD, close_gate, findings_of_thresholds
 
-        found = findings_of_thresholds(checked.tables["thresholds"], inputs.all_predictions)
+        findings = findings_of_thresholds(checked.tables["thresholds"], inputs.all_predictions)
         rules = {THRESHOLD: settings.precision}
-        closed = close_gate(found, rules, unpaired=versions_alone(inputs))
+        closed = close_gate(findings, rules, unpaired=versions_alone(inputs))
         click.echo(fold_line(gate_line(closed), indent=2))
         _end(closed, fail_if)
 
@@ -565,8 +565,8 @@ def label_curve(files: Sequence[str], out: str, **options: Any) -> None:  # noqa
     with _bar(len(curve_sizes(len(later.ids)))) as step:
         curve = later.label_curve(settings, step)
     [path] = _write_tables({"label_curve": curve}, out)
-    shown = curve.set_index("n_labels")[["certified", "threshold", "precision", "coverage"]]
-    text = shown.rename_axis("labels").to_string(float_format="{:.2f}".format, na_rep="-")
+    table = curve.set_index("n_labels")[["certified", "threshold", "precision", "coverage"]]
+    text = table.rename_axis("labels").to_string(float_format="{:.2f}".format, na_rep="-")
     click.echo(f"{text}\nTable: {path}")
 
 
@@ -593,11 +593,11 @@ def _rules(
 def _given() -> tuple[str, str]:
     """Return words of this command for `threshold`: all, and those that read other answers."""
     context = click.get_current_context()
-    known = {param.name for param in threshold.params} - {"out", "fail_if", "precision", "by"}
+    names = {param.name for param in threshold.params} - {"out", "fail_if", "precision", "by"}
     words: dict[str, list[str]] = {"files": []}
     for param in context.command.params:
         value = context.params[name := str(param.name)]
-        if name in known and context.get_parameter_source(name) == ParameterSource.COMMANDLINE:
+        if name in names and context.get_parameter_source(name) == ParameterSource.COMMANDLINE:
             if isinstance(param, click.Argument):
                 words[name] = [*value]
             elif isinstance(param, Words):
@@ -659,7 +659,7 @@ def _plan_from_guess(guess: "power.Guess", difference: float | None) -> Iterator
 
 
 def _plan_from_results(
-    folder: str, asked: int, questions: int, difference: float | None
+    folder: str, guess: int, questions: int, difference: float | None
 ) -> Iterator[str]:
     """Yield a line per test of the study in `folder`, as if it had asked `questions`."""
     from scipy.special import ndtri
@@ -669,28 +669,28 @@ def _plan_from_results(
     from persistcal.evaluation.proportions import Z
     from persistcal.store import artifacts
 
-    power.check_count("the number of questions that the study asked", asked)
+    power.check_count("the number of questions that the study asked", guess)
     if difference is not None:
         power.check_share("difference", difference)
     path = Path(folder, "significance.csv")
     if not path.exists():
         raise ValueError(f"{path}: there is no such file; give the folder --out of compare.")
     tests = artifacts.read_csv(path, artifacts.SIGNIFICANCE)
-    shown = tests[(tests["conditioning"] == "odds") & tests["lower_2_5pct"].notna()]
-    if shown.empty:
+    rows = tests[(tests["conditioning"] == "odds") & tests["lower_2_5pct"].notna()]
+    if rows.empty:
         raise ValueError(f"{path}: compares no two estimators; leave --results out.")
-    width = shown["upper_97_5pct"] - shown["lower_2_5pct"]
+    width = rows["upper_97_5pct"] - rows["lower_2_5pct"]
     errors = width / (2 * Z)  # from 95 % intervals
-    for row, error in zip(shown.to_dict("records"), errors, strict=True):
+    for row, error in zip(rows.to_dict("records"), errors, strict=True):
         # Errors of a claim: of the simultaneous interval, and of a power of 80 %
         reach = (row["simultaneous_upper"] - row["simultaneous_lower"]) / 2
         multiple = (reach / error if reach > 0 else Z) + float(ndtri(power.POWER))
-        scaled = error * (asked / questions) ** 0.5
+        scaled = error * (guess / questions) ** 0.5
         name = f"{row['scope']} {METRICS[str(row['metric'])].heading}"
         line = f"{row['model']} {row['dataset']} {name}, {row['best']} − {row['other']}: "
         line += f"{multiple * scaled:.3f}"
         if difference and error > 0:
-            needed = power.questions_needed(difference, error, asked, multiple)
+            needed = power.questions_needed(difference, error, guess, multiple)
             line += f"; questions for {difference:g}: {needed:,}"
         yield line
 
@@ -738,8 +738,8 @@ def _read(
     if reading.labels not in (None, "log"):
         raise click.BadParameter(f"--labels is {reading.labels!r}, and can be 'log'.")
     with _standard_input([*files, *reading.again]) as names:
-        again = names[len(files) :]
-        inputs = read_study(names[: len(files)], replace(reading, again=again))
+        files_again = names[len(files) :]
+        inputs = read_study(names[: len(files)], replace(reading, again=files_again))
     if not labels_only:
         inputs.check_rated()
     return inputs

@@ -28,7 +28,7 @@ from persistcal.report.layout import Description
 from persistcal.report.page.compose import Origin, about, compose, summary
 from persistcal.report.page.contents import Contents, Shown, Stage, StudyTables, gather
 from persistcal.report.page.verdict import (
-    Given,
+    CommandWords,
     Verdict,
     gate_record,
     verdict_record,
@@ -110,7 +110,7 @@ class Comparison:
 
         `given` are the words of a command that reads the same files, and its options.
         """
-        texts = [verdict_text(verdict, Given(*given)) for verdict in self._verdicts]
+        texts = [verdict_text(verdict, CommandWords(*given)) for verdict in self._verdicts]
         notes = "\n".join(self.inputs.assumptions(self.settings))
         return "\n\n".join([*texts, notes])
 
@@ -129,7 +129,9 @@ class Comparison:
             "inputs": self.inputs.digests,
             "left_out": self.inputs.left_out,
             "gate": gate and gate_record(gate),
-            "verdicts": [verdict_record(one, Given(*given)) for one in self._verdicts],
+            "verdicts": [
+                verdict_record(verdict, CommandWords(*given)) for verdict in self._verdicts
+            ],
         }
 
     def gate(
@@ -181,7 +183,7 @@ class Comparison:
         settings = {"checkpoints": self.inputs.checkpoints, **chosen}
         text = json.dumps(settings, indent=2, ensure_ascii=False)
         line = gate_line(gate) if gate else ""
-        return compose(self._contents, Origin(terms, [], text, line, Given(*given)))
+        return compose(self._contents, Origin(terms, [], text, line, CommandWords(*given)))
 
     def figure(self, name: str = "full_vs_contrast") -> "Figure":
         """Draw a figure of the workflow.
@@ -210,8 +212,8 @@ class Comparison:
         }
         rows = self.tables.get(view.artifact, self.inputs.all_predictions)
         draw = getattr(import_module(f"persistcal.report.{module}"), function)
-        chosen = {key: settings[key] for key in settings if key in signature(draw).parameters}
-        return draw(rows, **chosen)
+        options = {key: settings[key] for key in settings if key in signature(draw).parameters}
+        return draw(rows, **options)
 
     def table(self, *, conditioning: str = "odds") -> "Styler":
         """Lay the metrics of all estimators out as the paper's tables do.

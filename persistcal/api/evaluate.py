@@ -277,13 +277,13 @@ def compare_inputs(
     for name, table in compared._asdict().items():
         if name != "changes":  # kinds of change have names in a study only
             add(name, stack([(table, {})], getattr(artifacts, name.upper())))
-    found = make_findings(
+    findings = make_findings(
         aligned, tables["claims"], tables["states"], tables["thresholds"], by_dataset
     )
     if slices:
         sliced = make_slices(aligned, slices, tables["thresholds"], by_dataset)
-        found = pd.concat([found, sliced], ignore_index=True)
-    add("findings", found)
+        findings = pd.concat([findings, sliced], ignore_index=True)
+    add("findings", findings)
     return Comparison(inputs, settings, tables, drawn, aligned)
 
 

@@ -47,13 +47,13 @@ def rules_of_words(words: Sequence[str], precision: float) -> Rules:
     >>> rules_of_words(["accuracy=-0.02", "threshold"], 0.9).policy
     {'accuracy': -0.02, 'threshold': 0.9}
     """
-    given: dict[str, Any] = {}
+    limits: dict[str, Any] = {}
     for word in words:
         key, has_limit, limit = word.partition("=")
-        if key in given:
+        if key in limits:
             raise PolicyError(f"The gate has {key} twice; keep one.")
-        given[key] = precision if key == THRESHOLD and not has_limit else limit
-    return Rules(check_policy(given))
+        limits[key] = precision if key == THRESHOLD and not has_limit else limit
+    return Rules(check_policy(limits))
 
 
 def read_rules(path: str) -> Rules:
@@ -61,19 +61,19 @@ def read_rules(path: str) -> Rules:
     import yaml
 
     try:
-        given = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         line = " ".join(str(error).split())
         raise PolicyError(f"{path}: is no YAML file ({line}); write accuracy: -0.02.") from None
-    if not isinstance(given, dict):
+    if not isinstance(content, dict):
         raise PolicyError(f"{path}: has no keys; write accuracy: -0.02.")
-    datasets = given.pop(DATASETS, None) or {}
+    datasets = content.pop(DATASETS, None) or {}
     of_datasets = datasets.values() if isinstance(datasets, dict) else [datasets]
     if not all(isinstance(limits, dict) for limits in of_datasets):
         raise PolicyError(f"{path}: datasets must name a dataset and its limits.")
     try:
         by_dataset = {str(name): check_policy(limits) for name, limits in datasets.items()}
-        policy = check_policy(given) if given or not by_dataset else {}
+        policy = check_policy(content) if content or not by_dataset else {}
     except PolicyError as error:
         raise PolicyError(f"{path}: {error}") from None
     if any(THRESHOLD in limits for limits in by_dataset.values()):
@@ -84,14 +84,14 @@ def read_rules(path: str) -> Rules:
 def check_rules(rules: Rules, estimators: Sequence[str], inputs: PredictionTables) -> str:
     """Say why a gate has nothing to check, or return ""; refuse unknown estimators."""
     rows = inputs.all_predictions
-    known = sorted({*map(str, rows["estimator"].unique())} - {NO_CONFIDENCE})
-    if unknown := [name for name in estimators if name not in known]:
+    names = sorted({*map(str, rows["estimator"].unique())} - {NO_CONFIDENCE})
+    if unknown := [name for name in estimators if name not in names]:
         raise PolicyError(
-            f"The gate names the estimator {unknown[0]!r}; choose from {', '.join(known)}."
+            f"The gate names the estimator {unknown[0]!r}; choose from {', '.join(names)}."
         )
     limits = (rules.policy, *rules.by_dataset.values())
     keys = list(dict.fromkeys(key for policy in limits for key in policy if key != ACCURACY))
-    if keys and not known:
+    if keys and not names:
         return (
             f"The gate has {keys[0]}, and the answers have no confidence; add the column, or "
             f"leave {keys[0]} out."
@@ -115,7 +115,8 @@ def as_markdown(verdict: str, gate: Gate | None) -> str:
     lines = ["```", verdict, "```", ""]
     if gate:
         rows = [
-            f"| {SIGNS[one.result]} {one.result} | {ruling_text(one)} |" for one in gate.rulings
+            f"| {SIGNS[ruling.result]} {ruling.result} | {ruling_text(ruling)} |"
+            for ruling in gate.rulings
         ]
         lines += [f"**Gate: {gate.result}**", "", "| result | rule |", "|---|---|", *rows, ""]
     return "\n".join(lines)

@@ -75,9 +75,9 @@ def _answers_to(
     answers: AnswerArrays, place: int, series: Series, seed: int
 ) -> tuple[Array, Mask, str]:
     """Return confidences, correctness and their digest, at one checkpoint."""
-    chosen = labelled_questions(answers, [place], seed=seed)
-    stated = drop_noise(answers.confidence[series][place, chosen])
-    right = answers.correct[place, chosen] == 1
+    rows = labelled_questions(answers, [place], seed=seed)
+    stated = drop_noise(answers.confidence[series][place, rows])
+    right = answers.correct[place, rows] == 1
     return stated, right, _digest([stated.tolist(), right.tolist()])
 
 
@@ -104,24 +104,26 @@ def write_lock(
         constant = find_constant(answers, (last, last))
         for series in (one for one in answers.confidence if not constant[one.member]):
             row = old.get((model, dataset, *series, first, later), {})
-            chosen, place, how = row.get("threshold"), 0, row.get("verdict", "")
-            if how != KEPT and not 0 < row.get("labels_to_decide", np.nan) < np.inf:
-                place, how = last, "selected"
+            cut, place, origin = row.get("threshold"), 0, row.get("verdict", "")
+            if origin != KEPT and not 0 < row.get("labels_to_decide", np.nan) < np.inf:
+                place, origin = last, "selected"
             stated, right, source = _answers_to(answers, place, series, settings.seed)
             if place == last:
-                found = select_threshold(stated, right, precision=target, delta=settings.delta)
-                chosen = found and found.threshold
+                selected = select_threshold(
+                    stated, right, precision=target, delta=settings.delta
+                )
+                cut = selected and selected.threshold
             checkpoint = answers.checkpoints[place]
-            on = f" (seed {series.seed})" if answers.n_seeds(series.member) > 1 else ""
-            on += f" on {model} · {dataset}" if len(checked.subjects) > 1 else ""
-            if chosen is None:
-                texts.append(f"{series.estimator}{on}: no threshold is sure on {later}")
+            place_text = f" (seed {series.seed})" if answers.n_seeds(series.member) > 1 else ""
+            place_text += f" on {model} · {dataset}" if len(checked.subjects) > 1 else ""
+            if cut is None:
+                texts.append(f"{series.estimator}{place_text}: no threshold is sure on {later}")
                 continue
-            shown = f"{shown_threshold(chosen)} of {checkpoint} ({how} on {later})"
-            texts.append(f"{series.estimator}{on}: {shown}")
+            shown = f"{shown_threshold(cut)} of {checkpoint} ({origin} on {later})"
+            texts.append(f"{series.estimator}{place_text}: {shown}")
             entry: dict[str, Any] = {"model": model, "dataset": dataset, **series._asdict()}
-            entry |= {"threshold": chosen, "checkpoint": checkpoint, "answers": source}
-            thresholds.append(entry | {"verdict": how})
+            entry |= {"threshold": cut, "checkpoint": checkpoint, "answers": source}
+            thresholds.append(entry | {"verdict": origin})
     if not thresholds:
         why = "; ".join(texts) or "each estimator has one confidence for all questions"
         text = f"Nothing is locked for {exact_percent(target)}: {why}."
@@ -176,14 +178,14 @@ def check_lock(
                         f"{path}: {checkpoint} selected the threshold, or is a copy, so its "
                         "answers cannot check it; give later ones."
                     )
-                found = check_threshold(
+                check = check_threshold(
                     row["threshold"], stated, right, precision=lock["target"]
                 )
-                word, n = found.verdict, found.n_to_decide
+                word, n = check.verdict, check.n_to_decide
                 result = {KEPT: PASS, BROKEN: FAIL}.get(word, UNDECIDED)
                 if 0 < n < np.inf:
                     word += f"; {n:,.0f} answers above {row['threshold']:.3g} would decide"
-                numbers = found.answered.precision, found.lower, found.upper
+                numbers = check.answered.precision, check.lower, check.upper
                 name = model, dataset, row["checkpoint"], checkpoint, series.estimator
                 rulings += [Ruling(*name, THRESHOLD, lock["target"], result, word, *numbers)]
     return Gate(rulings)

@@ -245,25 +245,25 @@ class Relabelling:
         answers = select_rows(inputs.answers, self.subject).pivot(
             index="question_id", columns="checkpoint", values="answer"
         )
-        asked = select_rows(inputs.questions, {"dataset": self.subject["dataset"]})
-        by_question = asked.set_index("question_id")
-        shown = pd.DataFrame(index=self.ids, columns=SHOWN, dtype=object)
-        shown["question"] = by_question["question"].reindex(self.ids)
-        self._asked = shown["question"].dropna().tolist()  # without those of `texts`
-        shown["references"] = by_question["references"].reindex(self.ids)
+        questions = select_rows(inputs.questions, {"dataset": self.subject["dataset"]})
+        by_question = questions.set_index("question_id")
+        table = pd.DataFrame(index=self.ids, columns=SHOWN, dtype=object)
+        table["question"] = by_question["question"].reindex(self.ids)
+        self._asked = table["question"].dropna().tolist()  # without those of `texts`
+        table["references"] = by_question["references"].reindex(self.ids)
         for column, name in zip(("earlier_answer", "later_answer"), self.names, strict=True):
-            shown[column] = answers[name].reindex(self.ids)
+            table[column] = answers[name].reindex(self.ids)
         self._without_text: set[str] = set()  # questions that a file of texts lacks
-        self._has_answers = bool(shown["later_answer"].notna().any())
+        self._has_answers = bool(table["later_answer"].notna().any())
         if texts is not None:
             self._without_text = {*self.ids} - {*texts["question_id"]}
-            given = texts.rename(columns=TEXTS).set_index("question_id").reindex(self.ids)
-            given = given[given.columns.intersection(SHOWN)]
-            shown[given.columns] = given
-        shown["references"] = shown["references"].map(
+            rows = texts.rename(columns=TEXTS).set_index("question_id").reindex(self.ids)
+            rows = rows[rows.columns.intersection(SHOWN)]
+            table[rows.columns] = rows
+        table["references"] = table["references"].map(
             lambda of: " | ".join(map(str, of)) if isinstance(of, list | np.ndarray) else of
         )
-        return shown
+        return table
 
     def source(self) -> str:
         """Return a digest of the questions, answers and confidences that a sheet is drawn from.
@@ -271,10 +271,10 @@ class Relabelling:
         Predictions lack answers, so the name of the checkpoint replaces them.
         """
         answers = self._texts["later_answer"] if self._has_answers else [self.names[1]]
-        shown = [*self._asked, *answers]
+        content = [*self._asked, *answers]
         confidence = np.round(np.concatenate([*self.confidence.values()]), 12).tolist()
         names = ", ".join(self.confidence)
-        return digest_of(SEED, names, self.ids.tolist(), shown, confidence)
+        return digest_of(SEED, names, self.ids.tolist(), content, confidence)
 
     def write_sheet(self, path: str, sizes: Sequence[int]) -> str:
         """Write the answers to label next, or add them to a sheet; return a sentence.

@@ -94,11 +94,11 @@ def ask_about_answers(
     optional = ["answer", "scale"] if settings.scale else ["answer"]
     check_fields(settings.prompt, "The estimator's prompt", ["question"], optional)
     template = settings.prompt.replace("{scale}", ", ".join(settings.scale))
-    asked = take_predictions(questions.sort_values("index"), clusters, split=split)
-    said = asks(confidence_prompts(template, asked), settings)
+    answers = take_predictions(questions.sort_values("index"), clusters, split=split)
+    said = asks(confidence_prompts(template, answers), settings)
     rows = [
         (question_id, sample, text)
-        for question_id, replies in zip(asked["question_id"], said, strict=True)
+        for question_id, replies in zip(answers["question_id"], said, strict=True)
         for sample, text in enumerate(replies)
     ]
     return pd.DataFrame(rows, columns=["question_id", "sample", "text"])

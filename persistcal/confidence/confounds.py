@@ -39,15 +39,15 @@ def attributes(questions: pd.DataFrame, facts: pd.DataFrame | None = None) -> pd
     train and test split. Deciles are computed over the asked questions; the deciles of
     popularity, a fact's weight, within its relation.
     """
-    asked = questions[questions["split"].isin(["train", "test"]) & ~questions["excluded"]]
-    asked = asked.set_index("question_id")
+    rows = questions[questions["split"].isin(["train", "test"]) & ~questions["excluded"]]
+    rows = rows.set_index("question_id")
     grouping = {
-        "category": asked["category"],
-        "first_letter": asked["question"].map(first_letter),
-        "length": _decile(asked["question"].str.len().rank(pct=True)),
+        "category": rows["category"],
+        "first_letter": rows["question"].map(first_letter),
+        "length": _decile(rows["question"].str.len().rank(pct=True)),
     }
     if facts is not None:
-        subjects = facts.set_index("question_id").loc[asked.index]
+        subjects = facts.set_index("question_id").loc[rows.index]
         grouping["group"] = subjects["group"]
         grouping["popularity"] = _decile(subjects.groupby("relation")["weight"].rank(pct=True))
     table = pd.DataFrame(grouping, columns=[name for name in ATTRIBUTES if name in grouping])
@@ -75,8 +75,8 @@ def group_means(train: pd.DataFrame, test: pd.DataFrame, groups: pd.Series) -> p
     learnt = train.assign(group=train["question_id"].map(groups))
     of_group = learnt.groupby(["checkpoint", "group"])["correct"].mean()
     of_all = learnt.groupby("checkpoint")["correct"].mean()
-    asked = zip(test["checkpoint"], test["question_id"].map(groups), strict=True)
-    confidence = [of_group.get(key, of_all[key[0]]) for key in asked]
+    keys = zip(test["checkpoint"], test["question_id"].map(groups), strict=True)
+    confidence = [of_group.get(key, of_all[key[0]]) for key in keys]
     return test.assign(confidence=np.array(confidence, dtype=float))
 
 
@@ -105,8 +105,8 @@ def measure_confounds(
     for name in ANSWER_BASELINES:
         if name in test:
             rated[name], groups[name] = test.assign(confidence=test[name]), test[name].nunique()
-    named = [rows.assign(estimator=name) for name, rows in rated.items()]
-    predictions = pd.concat(named).assign(train_dataset="", seed=0)
+    tables = [rows.assign(estimator=name) for name, rows in rated.items()]
+    predictions = pd.concat(tables).assign(train_dataset="", seed=0)
     by_odds = replace(settings, conditionings=["odds"])
     replicates = replicate(align(predictions, checkpoints, by_odds), by_odds)
     bounds = intervals(replicates)

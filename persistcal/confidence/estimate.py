@@ -134,7 +134,7 @@ def estimate(settings: Estimation, tables: AnswerTables, *, threads: int = 1) ->
         for table in (tables.beams, tables.clusters)
     )
     check_needs(settings.estimator, settings.needs, beams)
-    asked = tables.predictions(settings.evaluation, settings.split)
+    answers = tables.predictions(settings.evaluation, settings.split)
     labelled = tables.labelled(settings.earlier)
     fitted_at = settings.evaluation if settings.fit_at == "each" else []
     train = tables.predictions(fitted_at, "train")
@@ -169,15 +169,17 @@ def estimate(settings: Estimation, tables: AnswerTables, *, threads: int = 1) ->
         may_lack = settings.may_lack or tables.replies is not None
 
         def rated(predictions: pd.DataFrame) -> pd.DataFrame:
-            given = predictions.drop(columns="correct", errors="ignore")
-            confidence = rate(function, given, evidence, settings.estimator, may_lack=may_lack)
+            unlabelled = predictions.drop(columns="correct", errors="ignore")
+            confidence = rate(
+                function, unlabelled, evidence, settings.estimator, may_lack=may_lack
+            )
             unsaid = np.isnan(confidence)
             _check_said(settings.estimator, predictions["checkpoint"], unsaid)
             confidence[unsaid] = NEITHER
             rows = predictions.assign(train_dataset=settings.dataset, seed=0, unsaid=unsaid)
             return rows.assign(split=settings.split, confidence=confidence)
 
-        confidences = rated(asked)
+        confidences = rated(answers)
         if settings.posthoc:
             fitted_on = rated(labelled)
             confidences = calibrate_runs(
@@ -185,7 +187,7 @@ def estimate(settings: Estimation, tables: AnswerTables, *, threads: int = 1) ->
             )
             log.info("%s fitted on %d answers", settings.posthoc, len(labelled))
     mean = confidences["confidence"].mean()
-    log.info("%d predictions, mean confidence %.3f", len(asked), mean)
+    log.info("%d predictions, mean confidence %.3f", len(answers), mean)
     return confidences
 
 

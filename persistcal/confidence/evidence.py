@@ -113,13 +113,13 @@ def rate(
     """
     n = len(answers)
     index = pd.RangeIndex(n, 2 * n)
-    given = answers.set_axis(index).copy()
-    rated = estimate(given, replace(evidence, labelled=evidence.labelled.copy()))
+    copy = answers.set_axis(index).copy()
+    rated = estimate(copy, replace(evidence, labelled=evidence.labelled.copy()))
     unsaid = np.zeros(n, bool)
     if may_lack and isinstance(rated, pd.Series) and rated.dtype == "Float64":
-        unsaid = _in_order(rated.isna(), given.index, index, name) > 0
+        unsaid = _in_order(rated.isna(), copy.index, index, name) > 0
         rated = rated.fillna(0.0)
-    confidence = np.where(unsaid, np.nan, _in_order(rated, given.index, index, name))
+    confidence = np.where(unsaid, np.nan, _in_order(rated, copy.index, index, name))
     if not (valid := unsaid | (confidence >= 0) & (confidence <= 1)).all():
         first = int(np.argmin(valid))
         checkpoint, question_id = answers[KEY].iloc[first]

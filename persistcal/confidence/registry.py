@@ -53,10 +53,10 @@ class Registration:
         """Refuse unknown needs and keys."""
         allowed = {"needs": KNOWN_NEEDS, "required": tuple(KEYS), "optional": tuple(KEYS)}
         for name, values in allowed.items():
-            given = getattr(self, name)
-            if not isinstance(given, tuple) or not set(given) <= set(values):
+            value = getattr(self, name)
+            if not isinstance(value, tuple) or not set(value) <= set(values):
                 raise ValueError(
-                    f"{name} is {given!r}; give a tuple of {', '.join(map(repr, values))}"
+                    f"{name} is {value!r}; give a tuple of {', '.join(map(repr, values))}"
                 )
 
     @property
@@ -100,13 +100,13 @@ def registrations(source: str) -> dict[str, Registration]:
 def _registration(call: ast.Call) -> Registration:
     try:
         values = [ast.literal_eval(value) for value in call.args]
-        named = {str(word.arg): ast.literal_eval(word.value) for word in call.keywords}
+        keywords = {str(word.arg): ast.literal_eval(word.value) for word in call.keywords}
     except ValueError:
         raise ValueError(
             f"@{ast.unparse(call)} has an argument that is no literal; write literals such as "
             "('logprob',)"
         ) from None
     try:
-        return Registration("", *values, **named)
+        return Registration("", *values, **keywords)
     except (TypeError, ValueError) as error:
         raise ValueError(f"@{ast.unparse(call)}: {error}") from error

@@ -17,12 +17,12 @@ def accuracies(questions: pd.DataFrame, labels: pd.DataFrame) -> pd.DataFrame:
     training questions count.
     """
     rows = []
-    asked = questions[~questions["excluded"]]
+    included = questions[~questions["excluded"]]
     places = labels.groupby(["model", "checkpoint", "dataset"], sort=False)
     for (model, checkpoint, dataset), labelled in places:
         best = labelled[labelled["cluster"] == 0]
         for split in ("test", "train"):
-            chosen = asked[(asked["dataset"] == dataset) & (asked["split"] == split)]
+            chosen = included[(included["dataset"] == dataset) & (included["split"] == split)]
             answered = best[best["question_id"].isin(chosen["question_id"])]
             if len(answered):
                 share = float((answered["label"] == "correct").sum() / len(chosen))

@@ -166,14 +166,14 @@ def _search(server: ModelServer, token: str) -> ServerBatch | None:
         except (AttributeError, KeyError, TypeError):
             raise BadReplyError("not a list of batches") from None
 
-    asked: dict[str, object] = {"limit": 100}
+    query: dict[str, object] = {"limit": 100}
     for _ in range(SEARCHED_PAGES):
-        options = {"params": asked}
+        options = {"params": query}
         batches, more = server.send("get", "/batches", in_json(read_page), options=options)
         found = next((batch for batch in batches if batch.token == token), None)
         if found or not (batches and more):
             return found
-        asked["after"] = batches[-1].id
+        query["after"] = batches[-1].id
     return None
 
 

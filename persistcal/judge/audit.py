@@ -48,8 +48,8 @@ def draw_sheet(
     """
     joined = _both(questions, earlier, later)
     order = _draw(joined, draws, seed)
-    shown = joined.set_index("question_id").loc[order].reset_index()
-    return shown[GIVEN].assign(**dict.fromkeys(TO_FILL, ""))
+    rows = joined.set_index("question_id").loc[order].reset_index()
+    return rows[GIVEN].assign(**dict.fromkeys(TO_FILL, ""))
 
 
 def summarise_sheet(
@@ -111,17 +111,17 @@ def states_of_sheet(
 
 def _both(questions: pd.DataFrame, earlier: pd.DataFrame, later: pd.DataFrame) -> pd.DataFrame:
     """Return the questions that both checkpoints answered, with the columns of a sheet."""
-    both = earlier.merge(later, on="question_id", suffixes=("_earlier", "_later"))
-    asked = questions.set_index("question_id").loc[both["question_id"]]
+    pairs = earlier.merge(later, on="question_id", suffixes=("_earlier", "_later"))
+    rows = questions.set_index("question_id").loc[pairs["question_id"]]
     truths, references = truths_of(questions), []
-    for question, usual in asked["references"].items():
+    for question, usual in rows["references"].items():
         of_states = truths.get(str(question), {}).items()  # which have references of their own
-        own = [f"{text} ({name})" for name, texts in of_states for text in texts]
-        references.append(" | ".join([*usual, *own]))
-    return both.assign(
-        question=asked["question"].to_numpy(),
+        lines = [f"{text} ({name})" for name, texts in of_states for text in texts]
+        references.append(" | ".join([*usual, *lines]))
+    return pairs.assign(
+        question=rows["question"].to_numpy(),
         references=references,
-        **{f"{side}_answer": both[f"answer_{side}"] for side in ANSWERS},
+        **{f"{side}_answer": pairs[f"answer_{side}"] for side in ANSWERS},
     )
 
 
@@ -129,7 +129,7 @@ def _draw(joined: pd.DataFrame, draws: Draws, seed: int) -> list[str]:
     """Return the questions of a sheet, in its order."""
     right = joined["correct_earlier"].astype(int) + joined["correct_later"]
     generator = np.random.default_rng(seed)
-    chosen: list[str] = []
+    drawn: list[str] = []
     for kind, n_right, n in zip(KINDS, (1, 2, 0), draws, strict=True):
         ids = joined.loc[right == n_right, "question_id"].to_numpy()
         if len(ids) < n:
@@ -137,8 +137,8 @@ def _draw(joined: pd.DataFrame, draws: Draws, seed: int) -> list[str]:
                 f"An audit needs {n} {kind} questions, and these checkpoints have {len(ids)}; "
                 f"lower n_{kind}, or take other checkpoints."
             )
-        chosen += generator.choice(ids, n, replace=False).tolist()
-    order: list[str] = generator.permutation(chosen).tolist()
+        drawn += generator.choice(ids, n, replace=False).tolist()
+    order: list[str] = generator.permutation(drawn).tolist()
     return order
 
 
@@ -166,9 +166,9 @@ def _measures(filled: pd.DataFrame, judged: pd.DataFrame) -> Iterator[dict[str, 
     """Yield measure, count, n and kappa of some questions of the sheet."""
     complete = (filled["reference_incomplete"] != 1).to_numpy()
     counted = {"agreement": complete | ~complete, "agreement_complete": complete}
-    for name, chosen in counted.items():
-        person = np.concatenate([filled.loc[chosen, f"{side}_correct"] for side in ANSWERS])
-        judge = np.concatenate([judged.loc[chosen, f"correct_{side}"] for side in ANSWERS])
+    for name, rows in counted.items():
+        person = np.concatenate([filled.loc[rows, f"{side}_correct"] for side in ANSWERS])
+        judge = np.concatenate([judged.loc[rows, f"correct_{side}"] for side in ANSWERS])
         answered = ~np.isnan(person)
         person, judge = person[answered] == 1, judge[answered].astype(bool)
         yield {

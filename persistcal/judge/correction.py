@@ -85,13 +85,13 @@ def correct_results(
     chosen = predictions[predictions["checkpoint"].isin(checkpoints)]
     if len(chosen):
         answers = align(chosen, checkpoints).answers
-        asked = states["question_id"]
-        places = pd.Index(answers.questions).get_indexer(pd.Index(asked))
+        ids = states["question_id"]
+        places = pd.Index(answers.questions).get_indexer(pd.Index(ids))
         lacking = (places < 0) | (answers.correct[:, places] == ABSENT).any(axis=0)
         if lacking.any():
             raise AuditError(
-                f"{lacking.sum()} of {len(asked)} questions that {' and '.join(checkpoints)} "
-                f"answered have no prediction of both (first: {asked[lacking].iloc[0]!r}); "
+                f"{lacking.sum()} of {len(ids)} questions that {' and '.join(checkpoints)} "
+                f"answered have no prediction of both (first: {ids[lacking].iloc[0]!r}); "
                 "evaluate the same answers again, then correct them."
             )
         for member, runs in answers.estimators.items():

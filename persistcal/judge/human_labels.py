@@ -135,11 +135,11 @@ def human_labels_digest(path: str, noted: str, *, stop: bool = False) -> str:
     noted_before, decided = _noted(noted), _decided(noted)
     if not noted_before and not decided:
         return ""
-    given = {row.cells["id"]: row.cells["label"].strip() for row in _read(path).rows}
-    corrected = (number for number, label in given.items() if label and number in decided)
+    labels = {row.cells["id"]: row.cells["label"].strip() for row in _read(path).rows}
+    corrected = (number for number, label in labels.items() if label and number in decided)
     noted_before = dict.fromkeys(corrected, "") | noted_before
     current = {
-        number: parse_label(given.get(number, "")) or given.get(number, "")
+        number: parse_label(labels.get(number, "")) or labels.get(number, "")
         for number in noted_before
     }
     changed = sorted(

@@ -109,8 +109,8 @@ def requests_about(
     """
     groups: dict[tuple, list[Candidate]] = {}
     for candidate in candidates:
-        asked = candidate[:2] if settings.together else candidate
-        groups.setdefault(asked, []).append(candidate)
+        key = candidate[:2] if settings.together else candidate
+        groups.setdefault(key, []).append(candidate)
     requests = {}
     for group in groups.values():
         body = request_body(group, settings)
@@ -146,9 +146,9 @@ def request_body(candidates: Sequence[Candidate], settings: JudgeSettings) -> Bo
     filled = places.sub(lambda match: values[match[0]], user)
     limits = reply_limits(fields, len(candidates), together=settings.together)
     messages = [{"role": "system", "content": system}, {"role": "user", "content": filled}]
-    asked = messages if system else messages[1:]
+    content = messages if system else messages[1:]
     name = "input" if settings.endpoint == "responses" else "messages"
-    return {name: asked, **fields, **limits}
+    return {name: content, **fields, **limits}
 
 
 def reply_limits(request: Mapping[str, Any], n: int, *, together: bool) -> dict[str, int]:
@@ -157,10 +157,12 @@ def reply_limits(request: Mapping[str, Any], n: int, *, together: bool) -> dict[
     A list's limit is at least 16 tokens. For the interface for responses it is 2 tokens above
     the sum over candidates, as in the paper's code: 4n - 1 + 3 with 4 per candidate.
     """
-    given = {name: request[name] for name in LIMITS if request.get(name) is not None}
+    limits = {name: request[name] for name in LIMITS if request.get(name) is not None}
     if not together:
-        return given
-    return {key: max(each * n + SPARE.get(key, 0), LEAST_REPLY) for key, each in given.items()}
+        return limits
+    return {
+        key: max(limit * n + SPARE.get(key, 0), LEAST_REPLY) for key, limit in limits.items()
+    }
 
 
 def split_prompt(prompt: str, place: str = ONE) -> tuple[str, str]:
@@ -364,8 +366,8 @@ class Replies:
             labels = {"labels": reply.labels} if several else {"label": reply.labels[0]}
             content = {"reason": reply.reason, "reply": reply.text}
             try:
-                asked = {"asked": messages_of(bodies[key])[-1]["content"]}
-                self._cache.put(key, {**labels, **content, **asked})
+                prompt = {"asked": messages_of(bodies[key])[-1]["content"]}
+                self._cache.put(key, {**labels, **content, **prompt})
             except Exception as error:
                 failures.append(error)
         if failures and isinstance(failures[0], OSError):

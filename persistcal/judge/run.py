@@ -130,8 +130,8 @@ def label_answers(
     again for answers `in_halves`.
     """
     table = questions.set_index("question_id")
-    asked = table.loc[clusters["question_id"], ["question", "references"]]
-    rows = list(zip(asked["question"], asked["references"], clusters["answer"], strict=True))
+    texts = table.loc[clusters["question_id"], ["question", "references"]]
+    rows = list(zip(texts["question"], texts["references"], clusters["answer"], strict=True))
     if has_options(questions):
         sourced = option_labels(questions, clusters)
     else:

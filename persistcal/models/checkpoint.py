@@ -352,9 +352,9 @@ def first(names: Collection[str]) -> str:
     >>> first({"e", "a", "d", "c", "b"})
     'a, b, c and 2 more'
     """
-    shown = sorted(names)[:3]
+    listed = sorted(names)[:3]
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return f"{', '.join(shown)}{more}"
+    return f"{', '.join(listed)}{more}"
 
 
 def check_finite(tensors: "Iterable[tuple[str, Tensor]]", source: str) -> None:

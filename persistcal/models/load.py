@@ -76,7 +76,7 @@ def default_dtype(device: torch.device) -> str:
 @contextmanager
 def without_progress_bars() -> Iterator[None]:
     """Hide transformers' progress bars and its table of missing weights."""
-    shown = transformers_logging.is_progress_bar_enabled()
+    enabled = transformers_logging.is_progress_bar_enabled()
     verbosity = transformers_logging.get_verbosity()
     transformers_logging.disable_progress_bar()
     transformers_logging.set_verbosity_error()
@@ -84,7 +84,7 @@ def without_progress_bars() -> Iterator[None]:
         yield
     finally:
         transformers_logging.set_verbosity(verbosity)
-        if shown:
+        if enabled:
             transformers_logging.enable_progress_bar()
 
 
@@ -390,8 +390,8 @@ def check_same_shapes(empty: Mapping[str, PreTrainedModel], key: str) -> None:
         model: {name: tuple(p.shape) for name, p in module.named_parameters()}
         for model, module in empty.items()
     }
-    first, *others = empty
-    for more in others:
+    first, *rest = empty
+    for more in rest:
         for name in shapes[first] | shapes[more]:
             shape, expected = (shapes[model].get(name, "missing") for model in (first, more))
             if shape != expected:

@@ -225,20 +225,20 @@ def over_prompts(
 def check_logits(
     model: PreTrainedModel | PeftModel,
     prompts: Sequence[Sequence[int]],
-    ours: Tensor,
+    packed: Tensor,
     tokens: Sequence[int] | slice = slice(None),
 ) -> None:
     """Refuse a model if packed prompts and separate forward passes give different logits.
 
     Architectures that scale or cap logits or change attention masks would otherwise train and
-    score other numbers. `ours` are the logits of some `tokens`.
+    score other numbers. `packed` are the logits of some `tokens`.
     """
     separate = [
         model(torch.tensor([prompt], device=model.device), use_cache=False).logits[0, -1]
         for prompt in prompts
     ]
-    expected = torch.stack(separate)[:, tokens].float().to(ours.device)
-    difference = (ours.float() - expected).abs().max().item()
+    expected = torch.stack(separate)[:, tokens].float().to(packed.device)
+    difference = (packed.float() - expected).abs().max().item()
     largest = expected.abs().max().item()
     rounding = max(8 * torch.finfo(model.dtype).eps, 1e-4)
     if not difference <= rounding * (1 + largest):

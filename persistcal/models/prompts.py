@@ -24,10 +24,10 @@ def few_shot_message(examples: Sequence[tuple[str, str]], question: str) -> str:
     The paper's released code can ask in this form. Whether its headroom was measured so is not
     recorded, and the words are this project's.
     """
-    shown = f"Here are {len(examples)} examples of a prompt and its answer:\n\n"
-    shown += few_shot_prefix(examples)
-    asked = "---\n\nNow answer this prompt with a concise phrase, as the examples do.\n\n"
-    return shown + asked + question_suffix(question)
+    text = f"Here are {len(examples)} examples of a prompt and its answer:\n\n"
+    text += few_shot_prefix(examples)
+    request = "---\n\nNow answer this prompt with a concise phrase, as the examples do.\n\n"
+    return text + request + question_suffix(question)
 
 
 def question_suffix(question: str) -> str:
@@ -106,18 +106,18 @@ Group = tuple[list[tuple[str, str]], pd.DataFrame]  # examples, and the rows tha
 
 
 def few_shot_groups(
-    questions: pd.DataFrame, asked: pd.DataFrame, few_shot: FewShot
+    questions: pd.DataFrame, ids: pd.DataFrame, few_shot: FewShot
 ) -> list[Group]:
-    """Split `asked` into groups with the same examples, each with its first reference.
+    """Split `ids` into groups with the same examples, each with its first reference.
 
     Too few examples are refused.
     """
     examples = questions[questions["split"] == "few_shot"]
-    groups = [("any", examples, asked)]
+    groups = [("any", examples, ids)]
     if few_shot.by_category:
         groups = [
             (repr(category), examples[examples["category"] == category], group)
-            for category, group in asked.groupby("category")
+            for category, group in ids.groupby("category")
         ]
     start = few_shot.example_set * few_shot.n_examples
     stop = start + few_shot.n_examples
@@ -137,29 +137,31 @@ def few_shot_groups(
 
 
 def _chat(
-    shown: list[tuple[str, str]], text: str, few_shot: FewShot
+    examples: list[tuple[str, str]], text: str, few_shot: FewShot
 ) -> tuple[str, list[tuple[str, str]]]:
     """Return the user's message that asks `text`, and the examples in turns before it."""
     return (
-        (few_shot_message(shown, text), []) if few_shot.chat == "one_message" else (text, shown)
+        (few_shot_message(examples, text), [])
+        if few_shot.chat == "one_message"
+        else (text, examples)
     )
 
 
 def few_shot_prompts(
     tokenizer: "PreTrainedTokenizerBase",
     questions: pd.DataFrame,
-    asked: pd.DataFrame,
+    ids: pd.DataFrame,
     few_shot: FewShot,
 ) -> list[tuple[str, list[str], list[str]]]:
-    """Return prefix, suffixes and ids of questions `asked` that are shown the same examples.
+    """Return prefix, suffixes and ids of questions `ids` that are shown the same examples.
 
     A prompt is ``prefix + suffix``.
     """
     prompts = []
-    for shown, group in few_shot_groups(questions, asked, few_shot):
-        prefix, suffixes = few_shot_prefix(shown), [*map(question_suffix, group["question"])]
+    for examples, group in few_shot_groups(questions, ids, few_shot):
+        prefix, suffixes = few_shot_prefix(examples), [*map(question_suffix, group["question"])]
         if few_shot.chat:
-            chats = [_chat(shown, text, few_shot) for text in group["question"]]
+            chats = [_chat(examples, text, few_shot) for text in group["question"]]
             key = "the model's chat"
             prefix, suffixes = "", [chat_prompt(tokenizer, *chat, key=key) for chat in chats]
         prompts.append((prefix, suffixes, group["question_id"].tolist()))
@@ -167,16 +169,16 @@ def few_shot_prompts(
 
 
 def few_shot_bodies(
-    questions: pd.DataFrame, asked: pd.DataFrame, few_shot: FewShot
+    questions: pd.DataFrame, ids: pd.DataFrame, few_shot: FewShot
 ) -> dict[str, dict[str, Any]]:
     """Return the texts and turns of `few_shot_prompts` as a server is asked them, by question.
 
     A chat's template is put around them by the server.
     """
     bodies: dict[str, dict[str, Any]] = {}
-    for shown, group in few_shot_groups(questions, asked, few_shot):
+    for examples, group in few_shot_groups(questions, ids, few_shot):
         for question_id, text in zip(group["question_id"], group["question"], strict=True):
-            plain = {"prompt": few_shot_prefix(shown) + question_suffix(text)}
-            turns = {"messages": chat_turns(*_chat(shown, text, few_shot))}
+            plain = {"prompt": few_shot_prefix(examples) + question_suffix(text)}
+            turns = {"messages": chat_turns(*_chat(examples, text, few_shot))}
             bodies[question_id] = turns if few_shot.chat else plain
     return bodies

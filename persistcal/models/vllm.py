@@ -112,8 +112,8 @@ def _read_sample(sample: Any) -> Drawn:  # noqa: ANN401
         sorted((entry.logprob for entry in p.values()), reverse=True) for p in sample.logprobs
     ]
     margin = sum(math.exp(best) - math.exp(second) for best, second, *_ in ranked)
-    chosen = [p[token].logprob for p, token in zip(sample.logprobs, tokens, strict=True)]
-    return Drawn(tokens, chosen, margin)
+    logprobs = [p[token].logprob for p, token in zip(sample.logprobs, tokens, strict=True)]
+    return Drawn(tokens, logprobs, margin)
 
 
 def open_vllm(checkpoint: Checkpoint) -> VllmModel:

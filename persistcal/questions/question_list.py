@@ -71,9 +71,9 @@ def number_questions(
             return "train"
         return "test" if test[0] <= index < test[1] else "unused"
 
-    rows = [(f"{name}-{i}", i, split_of(i), *asked) for i, asked in enumerate(canonical)]
+    rows = [(f"{name}-{i}", i, split_of(i), *content) for i, content in enumerate(canonical)]
     rows += [
-        (f"{name}-few-shot-{i}", i, "few_shot", *asked) for i, asked in enumerate(few_shot)
+        (f"{name}-few-shot-{i}", i, "few_shot", *content) for i, content in enumerate(few_shot)
     ]
     columns = ["question_id", "index", "split", *Question._fields]
     return QUESTIONS.fill(pd.DataFrame(rows, columns=columns))[QUESTIONS.schema.names]
@@ -124,8 +124,8 @@ def check_counts(questions: pd.DataFrame, expected: Mapping[str, int]) -> None:
 def truths_of(questions: pd.DataFrame) -> dict[str, dict[str, list[str]]]:
     """Return the references of single states, by question and checkpoint."""
     has_truths = questions["truths"].notna()
-    given = questions.loc[has_truths, ["question_id", "truths"]]
-    return {question: json.loads(truths) for question, truths in given.itertuples(index=False)}
+    rows = questions.loc[has_truths, ["question_id", "truths"]]
+    return {question: json.loads(truths) for question, truths in rows.itertuples(index=False)}
 
 
 def true_at(questions: pd.DataFrame, checkpoint: str) -> pd.DataFrame:
@@ -163,8 +163,8 @@ def with_passages(
         given = given[given["dataset"].isin(questions["dataset"])]
     text_of = dict(zip(questions["question_id"], questions["question"], strict=True))
     passages = dict(zip(given["question_id"], given["passage"], strict=True))
-    asked = questions["split"].isin(splits) & ~questions["excluded"].astype(bool)
-    ids, needed = given["question_id"], questions.loc[asked, "question_id"]
+    mask = questions["split"].isin(splits) & ~questions["excluded"].astype(bool)
+    ids, needed = given["question_id"], questions.loc[mask, "question_id"]
     lacking = [question for question in needed if not passages.get(question)]
     problems: dict[str, Sequence[str]] = {
         "is there twice; keep one passage of it": list(ids[ids.duplicated()]),
@@ -194,8 +194,8 @@ def limit_questions(questions: pd.DataFrame, n: int | None) -> pd.DataFrame:
     if n is None:
         return questions
     ordered = questions.sort_values("index")
-    asked = ordered[~ordered["excluded"].astype(bool)]
-    place = asked.groupby("split").cumcount().reindex(questions.index, fill_value=0)
+    included = ordered[~ordered["excluded"].astype(bool)]
+    place = included.groupby("split").cumcount().reindex(questions.index, fill_value=0)
     is_over = (place >= n) & questions["split"].isin(["train", "test"])
     return questions.assign(split=questions["split"].mask(is_over, "unused"))
 
@@ -239,9 +239,9 @@ def edit_answers(
     rng = np.random.default_rng([seed, 3])
     table = facts.assign(references=references, truths=None).sort_values("question_id")
     for _, of_relation in table.groupby("relation"):
-        answers = {given[0]: given for given in of_relation["references"]}
+        answers = {names[0]: names for names in of_relation["references"]}
         normalised = {
-            name: set(map(normalise_answer, given)) for name, given in answers.items()
+            name: set(map(normalise_answer, names)) for name, names in answers.items()
         }
         for row, fact in of_relation[of_relation["category"] == EDITED].iterrows():
             own_references = set(map(normalise_answer, fact["references"]))

@@ -163,9 +163,9 @@ def jeopardy_questions(
     rows = rows.select_columns(["question", "continuation", "ee-category"])
     clues = factual_clues(rows.shuffle(seed=SHUFFLE_SEED).to_list())
     check_categories((clue.category for clue in clues), categories)
-    asked = [clue._replace(question=f"[{clue.category}] {clue.question}") for clue in clues]
+    prefixed = [clue._replace(question=f"[{clue.category}] {clue.question}") for clue in clues]
     return number_questions(
-        "jeopardy", asked[N_FEW_SHOT:], asked[:N_FEW_SHOT], train=train, test=test
+        "jeopardy", prefixed[N_FEW_SHOT:], prefixed[:N_FEW_SHOT], train=train, test=test
     )
 
 
@@ -241,8 +241,8 @@ def bioasq_questions(entries: Sequence[dict[str, Any]]) -> pd.DataFrame:
         for category in ("factoid", "list")
         for example in [q for q in questions if q.category == category][:N_EXAMPLES]
     ]
-    asked = [question for question in questions if question not in examples]
-    return number_questions("bioasq", asked, examples, train=[0, 0], test=[0, len(asked)])
+    rest = [question for question in questions if question not in examples]
+    return number_questions("bioasq", rest, examples, train=[0, 0], test=[0, len(rest)])
 
 
 SPLITS = ("train", "test", "few_shot", "unused")

@@ -104,11 +104,11 @@ def _named(
     """Return `rows` with the names that their entry sets for all of them, and the defaults."""
     for key in sorted(LOG_KEYS & set(entry) - used):
         raise UserTableError(f"is not a log with {key}; leave {key} out")
-    given = {name: entry[name] for name in NAMES if name in entry}
-    for name in sorted(given):
+    keys = {name: entry[name] for name in NAMES if name in entry}
+    for name in sorted(keys):
         if name in rows.columns:
             raise UserTableError(
                 f"has a column {name!r}, and study.answers sets {name!r} too; keep one"
             )
     lacking = {name: value for name, value in defaults.items() if name not in rows.columns}
-    return rows.assign(**(lacking | given))
+    return rows.assign(**(lacking | keys))

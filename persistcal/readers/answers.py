@@ -121,11 +121,11 @@ def read_replies(rows: pd.DataFrame, *, are_stated: bool) -> pd.DataFrame:
     is whether most replies have the second, and none is read.
     """
     replies = rows["reply" if "reply" in rows else "answer"].map(str)
-    found = pd.to_numeric(replies.map(lambda text: (_SAYS.findall(text) or [None])[-1])) / 100
+    numbers = pd.to_numeric(replies.map(lambda text: (_SAYS.findall(text) or [None])[-1])) / 100
     has_own = "confidence" in rows
     answers = rows.drop(columns="reply", errors="ignore")
     if are_stated:
-        if has_own or found.isna().all():
+        if has_own or numbers.isna().all():
             problem = (
                 "there is a column confidence" if has_own else "no reply says Confidence: 85%"
             )
@@ -133,9 +133,9 @@ def read_replies(rows: pd.DataFrame, *, are_stated: bool) -> pd.DataFrame:
         lines = replies.map(lambda text: (_ANSWERS.findall(text) or [text])[-1])
         is_reply = answers["answer"].map(str) == replies
         answers = answers.assign(
-            answer=answers["answer"].where(~is_reply, lines), confidence=found.astype(object)
+            answer=answers["answer"].where(~is_reply, lines), confidence=numbers.astype(object)
         )
-    says = not are_stated and not has_own and bool(found.notna().mean() > MOST_SAY)
+    says = not are_stated and not has_own and bool(numbers.notna().mean() > MOST_SAY)
     answers.attrs |= rows.attrs | {"says": says}
     return answers
 
@@ -188,20 +188,20 @@ def check_stated(
     rows: pd.DataFrame, computed: Collection[str], needed: Collection[str] = ()
 ) -> None:
     """Refuse stated confidences named like a computed estimator, and missing `needed` ones."""
-    named = set(stated_names(rows))
-    if clash := sorted(named & set(computed)):
+    names = set(stated_names(rows))
+    if clash := sorted(names & set(computed)):
         raise UserTableError(
             f"column 'confidence_{clash[0]}' is named like estimators.{clash[0]}, which is "
             "computed from answers; give it another name"
         )
-    if lost := sorted(set(needed) - named):
+    if lost := sorted(set(needed) - names):
         column = "confidence" if lost[0] == "stated" else f"confidence_{lost[0]}"
         raise UserTableError(
             f"study.estimators names {lost[0]!r}, which the config does not compute, and no "
             f"answer has a value in a column {column!r}; add the column, or correct the name"
         )
-    if named:
-        log.info("Confidences are stated for %s", ", ".join(sorted(named)))
+    if names:
+        log.info("Confidences are stated for %s", ", ".join(sorted(names)))
 
 
 def label_table(rows: pd.DataFrame) -> pd.DataFrame:
@@ -209,12 +209,12 @@ def label_table(rows: pd.DataFrame) -> pd.DataFrame:
 
     Answers that differ only in case and full stops share one label; 3.5 and 35 differ.
     """
-    given = rows[rows["label"] != ""]
-    given = given.assign(answer=given["answer"].map(normalise))
-    empty = given["answer"] == ""
+    labelled = rows[rows["label"] != ""]
+    labelled = labelled.assign(answer=labelled["answer"].map(normalise))
+    empty = labelled["answer"] == ""
     check_rows(
-        given,
-        empty & (given["label"] == "correct"),
+        labelled,
+        empty & (labelled["label"] == "correct"),
         "an empty answer is labelled correct",
         None,
         "empty answers are not evaluated; correct the answer or its label",
@@ -225,12 +225,12 @@ def label_table(rows: pd.DataFrame) -> pd.DataFrame:
             "right nor as wrong",
             empty.sum(),
         )
-    given = given[~empty]
+    labelled = labelled[~empty]
     key = ["dataset", "question_id", "answer"]
-    kinds = given.groupby(key)["label"].transform("nunique")
+    kinds = labelled.groupby(key)["label"].transform("nunique")
     if (kinds > 1).any():
-        example = given[kinds > 1].iloc[0]
-        same = given[(given[key] == example[key]).all(axis=1)].drop_duplicates("label")
+        example = labelled[kinds > 1].iloc[0]
+        same = labelled[(labelled[key] == example[key]).all(axis=1)].drop_duplicates("label")
         raise refuse(
             f"labels of the answer {example['answer']!r} to question "
             f"{example['question_id']!r} disagree",
@@ -238,7 +238,9 @@ def label_table(rows: pd.DataFrame) -> pd.DataFrame:
             "label",
             "give one label to each answer",
         )
-    return given.drop_duplicates(key)[[*GIVEN_LABELS.file_columns, *GIVEN_LABELS.schema.names]]
+    return labelled.drop_duplicates(key)[
+        [*GIVEN_LABELS.file_columns, *GIVEN_LABELS.schema.names]
+    ]
 
 
 @dataclass(frozen=True)
@@ -315,13 +317,13 @@ def check_answers(
     check_one_row(numbered, [*ANSWER_SET, "question_id", "sample"], "number the samples")
     for dataset, group in rows.groupby("dataset", sort=False):
         check_groups(group["group"], group["question_id"])
-        asked = group.drop_duplicates("question_id")
-        check_ids(asked, ["question"])
+        questions = group.drop_duplicates("question_id")
+        check_ids(questions, ["question"])
         contents = []
         for (model, checkpoint), part in group.groupby(CHECKPOINT, sort=False):
             splits = set(part["split"])
-            is_lacking = ~asked["question_id"].isin(part["question_id"])
-            lacking = asked[is_lacking & asked["split"].isin(splits)]
+            is_lacking = ~questions["question_id"].isin(part["question_id"])
+            lacking = questions[is_lacking & questions["split"].isin(splits)]
             check_asked(lacking, str(model), str(checkpoint), str(dataset))
             if (part["answer"] == "").all():
                 raise UserTableError(

@@ -180,8 +180,8 @@ class Hint(NamedTuple):
     def with_text_as_id(self) -> "Hint":
         """Return the options with the question's text as the id, if an id was guessed."""
         text = self.columns.get("question", "question")
-        given = {"question_id": text} if "question_id" in self.columns else {}
-        return self._replace(columns={**self.columns, **given})
+        ids = {"question_id": text} if "question_id" in self.columns else {}
+        return self._replace(columns={**self.columns, **ids})
 
     def join(self, further: "Hint") -> "Hint":
         """Return the options of both, where the first ones stay."""
@@ -239,19 +239,19 @@ def choose_columns(
             raise UserTableError(
                 f"{option}: it has a column {column!r}, too; rename one of them"
             )
-    chosen = match_columns(present, {*needed, *optional}, given)
-    spare = [name for name in present if name not in chosen]
-    lacking = [name for name in needed if name not in chosen.values()]
+    columns = match_columns(present, {*needed, *optional}, given)
+    spare = [name for name in present if name not in columns]
+    lacking = [name for name in needed if name not in columns.values()]
     if lacking:
-        hint = guess_columns(lacking, spare, chosen, fits)
+        hint = guess_columns(lacking, spare, columns, fits)
         raise lacking_error(f"column {lacking[0]!r} is missing", lacking[0], hint)
     for name in spare:
-        if close := get_close_matches(name, set(optional) - set(chosen.values()), 1, 0.85):
+        if close := get_close_matches(name, set(optional) - set(columns.values()), 1, 0.85):
             raise UserTableError(
                 f"column {name!r} looks like {close[0]!r}; give {Hint({close[0]: name})}, or "
                 "rename it"
             )
-    return chosen
+    return columns
 
 
 def lacking_error(problem: str, name: str, hint: Hint) -> UserTableError:

@@ -75,11 +75,11 @@ def lm_eval_rows(
             )
         answers = _filtered(line) if filtered else _responses(line)
         label = _label(line, len(answers)) if labelled else ""
-        asked = (line["doc_id"], line["doc"]["question"], _references(line))
+        key = (line["doc_id"], line["doc"]["question"], _references(line))
         replies = line["resps"][0] if filtered and len(line["resps"]) == 1 else answers
         replies = replies if len(replies) == len(answers) else answers
         texts = enumerate(zip(answers, replies, strict=True))
-        rows += [(*asked, *pair, sample, label) for sample, pair in texts]
+        rows += [(*key, *pair, sample, label) for sample, pair in texts]
     names = ["question_id", "question", "references", "answer", "reply", "sample", "label"]
     made = pd.DataFrame(rows, columns=names, dtype=object)
     made.attrs["greedy"] = all(_is_greedy(_requests(line)[0][1]) for line in lines)

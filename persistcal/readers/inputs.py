@@ -119,13 +119,11 @@ class PredictionTables:
             check_asks(select_rows(joined, subject), greedy=greedy)
         for key in self.predictions:
             model, dataset, name = key
-            chosen = select_rows(joined, {"model": model, "dataset": dataset})
+            rows = select_rows(joined, {"model": model, "dataset": dataset})
             if name != IMPORTED:
-                chosen = chosen[chosen["estimator"] == name]
-            usual = chosen["ask"] != SECOND
-            self.predictions[key] = pd.concat(
-                [chosen[usual], chosen[~usual]], ignore_index=True
-            )
+                rows = rows[rows["estimator"] == name]
+            usual = rows["ask"] != SECOND
+            self.predictions[key] = pd.concat([rows[usual], rows[~usual]], ignore_index=True)
         self.notes += [*notes, f"Asked again in {', '.join(files)}."]
 
     def check_rated(self) -> None:
@@ -158,8 +156,8 @@ class PredictionTables:
     @property
     def left_out(self) -> dict[str, int]:
         """Numbers of rows or questions that the notes report as left out, by kind."""
-        found = (_LEFT_OUT.fullmatch(note) for note in self.notes)
-        return {one["what"]: int(one["n"].replace(",", "")) for one in found if one}
+        matches = (_LEFT_OUT.fullmatch(note) for note in self.notes)
+        return {match["what"]: int(match["n"].replace(",", "")) for match in matches if match}
 
     def subjects(self) -> list[dict[str, str]]:
         """Return each model and dataset."""

@@ -94,8 +94,10 @@ def inspect_rows(
 def is_greedy(log: "EvalLog") -> bool:
     """Return whether the answers of a log were generated at temperature 0."""
     configs = [log.plan.config, log.eval.model_generate_config]
-    given = [c.temperature for c in configs if c is not None and c.temperature is not None]
-    return bool(given) and given[0] == 0
+    temperatures = [
+        c.temperature for c in configs if c is not None and c.temperature is not None
+    ]
+    return bool(temperatures) and temperatures[0] == 0
 
 
 def _refuse_failed(sample: "EvalSample") -> None:
@@ -187,10 +189,10 @@ def _options(sample: "EvalSample", letters: str | Sequence[str]) -> str:
 def _question(sample: "EvalSample") -> str:
     if isinstance(sample.input, str):
         return sample.input
-    asked = [message.text for message in sample.input if message.role == "user"]
-    if not asked:
+    texts = [message.text for message in sample.input if message.role == "user"]
+    if not texts:
         raise UserTableError(f"sample {sample.id!r} has no message of a user, so no question")
-    return asked[-1]
+    return texts[-1]
 
 
 def _label(sample: "EvalSample", scorer: str | None) -> str:
@@ -202,8 +204,8 @@ def _label(sample: "EvalSample", scorer: str | None) -> str:
             f"sample {sample.id!r}, epoch {sample.epoch} has no score of {scorer}; its scorers "
             f"are {listed}"
         )
-    named = [scorer] if scorer else [name for name in scores if name != STATED]
-    values = [scores[name].value for name in named]
+    scorers = [scorer] if scorer else [name for name in scores if name != STATED]
+    values = [scores[name].value for name in scorers]
     if len(values) == 1 and isinstance(values[0], str | int | float) and values[0] in SCORES:
         return SCORES[values[0]]
     raise UserTableError(

@@ -157,8 +157,8 @@ class ScoredOptions:
         """Add the wanted rows; return the number of skipped rows."""
         check_known(rows, by_model=self._checkpoints, datasets=self._datasets)
         skipped = 0
-        for named, group in rows.groupby(ANSWER_SET, sort=False):
-            answer_set = tuple(map(str, named))
+        for keys, group in rows.groupby(ANSWER_SET, sort=False):
+            answer_set = tuple(map(str, keys))
             if answer_set not in self._scored:
                 skipped += len(group)
                 continue
@@ -189,8 +189,8 @@ class ScoredOptions:
         earlier = self._asked.get(dataset, group.iloc[:0])
         of_model = self._of_model.get((model, dataset), group.iloc[:0])
         check_equal(pd.concat([earlier, of_model, group], ignore_index=True), OPTIONS)
-        both = pd.concat([of_model, group], ignore_index=True)
-        self._of_model[model, dataset] = both.drop_duplicates("question_id")
+        rows = pd.concat([of_model, group], ignore_index=True)
+        self._of_model[model, dataset] = rows.drop_duplicates("question_id")
         new = group[~group["question_id"].isin(earlier["question_id"])]
         asked = pd.concat([earlier, new], ignore_index=True) if len(new) else earlier
         self._asked[dataset] = asked
@@ -200,14 +200,14 @@ class ScoredOptions:
         """Refuse missing or repeated scores after the last file is added."""
         refuse_missing([names for names, scored in self._scored.items() if not scored])
         contents: dict[str, list[tuple[str, str, object, str]]] = {}
-        for asked in self._asked.values():
-            check_ids(asked, ["question", "options", "version"])
+        for questions in self._asked.values():
+            check_ids(questions, ["question", "options", "version"])
         for (model, checkpoint, dataset), scored in self._scored.items():
-            asked = self._asked[dataset]
-            is_scored = np.zeros(len(asked), bool)
+            questions = self._asked[dataset]
+            is_scored = np.zeros(len(questions), bool)
             is_scored[np.concatenate([group.questions for group in scored])] = True
-            splits = set(asked.loc[is_scored, "split"])
-            lacking = asked[~is_scored & asked["split"].isin(splits)]
+            splits = set(questions.loc[is_scored, "split"])
+            lacking = questions[~is_scored & questions["split"].isin(splits)]
             check_asked(lacking, model, checkpoint, dataset)
             subject = f"scores of model {model}, checkpoint {checkpoint} on"
             check_splits(splits, needed[model][checkpoint], subject, dataset)
@@ -252,8 +252,8 @@ class ScoredOptions:
             )
             questions[dataset] = QUESTIONS.fill(table)[QUESTIONS.schema.names]
             yield QUESTIONS, {"dataset": dataset}, questions[dataset]
-        for named, scored in self._scored.items():
-            keys = dict(zip(ANSWER_SET, named, strict=True))
+        for key, scored in self._scored.items():
+            keys = dict(zip(ANSWER_SET, key, strict=True))
             asked = questions[keys["dataset"]]
             beams, scores = self._beams(keys["dataset"], scored)
             clusters = scored_clusters(beams, scores)
@@ -269,15 +269,15 @@ class ScoredOptions:
         self, dataset: str, scored: list[Scored]
     ) -> tuple[pd.DataFrame, NDArray[np.float64]]:
         """Return the table BEAMS of one checkpoint, and the scores of the options."""
-        asked = self._asked[dataset]
+        rows = self._asked[dataset]
         questions = np.concatenate([group.questions for group in scored])
-        options = asked["options"].iloc[questions]
+        options = rows["options"].iloc[questions]
         n_options = options.map(len).to_numpy()
         numbers = np.hstack([group.numbers for group in scored])
         scores, logprob, n_tokens, unconditional = numbers
         table = pd.DataFrame(
             {
-                "question_id": asked["question_id"].iloc[questions.repeat(n_options)],
+                "question_id": rows["question_id"].iloc[questions.repeat(n_options)],
                 "beam": np.concatenate([np.arange(n) for n in n_options]),
                 "text": [text for row_options in options for text in row_options],
                 "logprob": logprob,
@@ -290,7 +290,7 @@ class ScoredOptions:
 
 def log_ties(scored: ScoredOptions) -> list[Ties]:
     """Return the ties of all checkpoints, and warn of frequent ones."""
-    found = list(scored.ties())
-    for ties in found:
+    counts = list(scored.ties())
+    for ties in counts:
         (log.warning if ties.n_tied > MOST_TIES * ties.n else log.info)("%s", ties)
-    return found
+    return counts

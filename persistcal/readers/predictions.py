@@ -234,18 +234,18 @@ def _find_slip(rows: pd.DataFrame) -> str:
         key = [other for other in whole if other != column]
         run = [other for other in key if other != "question_id"]
         for name in rare if len(rare) <= MOST_SLIPS else ():
-            few = rows[rows[column] == name]
+            rare_rows = rows[rows[column] == name]
             usual = {str(n): n for n in counts.index if counts[n] > counts[name]}
             n, likeness = (len(usual) or 1, 0.0) if has_any_name else (1, 0.8)
             for near in get_close_matches(str(name), list(usual), n, likeness):
-                many = rows[rows[column] == usual[near]]
-                runs = many[run].drop_duplicates()
-                is_other = has_any_name and len(few.merge(runs, on=run)) < len(few)
-                if not is_other and few.merge(many, on=key).empty:
+                usual_rows = rows[rows[column] == usual[near]]
+                runs = usual_rows[run].drop_duplicates()
+                is_other = has_any_name and len(rare_rows.merge(runs, on=run)) < len(rare_rows)
+                if not is_other and rare_rows.merge(usual_rows, on=key).empty:
                     return (
-                        f"a new {column} {str(name)!r} ({len(few):,} rows, first "
-                        f"{first_rows(few.head(1))}); is it a slip of {near!r} ({len(many):,} "
-                        "rows)? Correct it, or name it differently"
+                        f"a new {column} {str(name)!r} ({len(rare_rows):,} rows, first "
+                        f"{first_rows(rare_rows.head(1))}); is it a slip of {near!r} "
+                        f"({len(usual_rows):,} rows)? Correct it, or name it differently"
                     )
     return ""
 

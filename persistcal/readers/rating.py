@@ -84,7 +84,7 @@ def rate_answers(
     weighting, beam_rows = _weighting(rows, beams), beam_table(rows)
     distinct, needed = _requirements(checkpoints)
     check_answers(rows, checkpoints=distinct, needed=needed)
-    questions, given = question_table(rows), label_table(rows)
+    questions, labels = question_table(rows), label_table(rows)
     check_stated(rows, OF_ANSWERS)
     stated = stated_names(rows)
     if is_deployed:
@@ -95,7 +95,7 @@ def rate_answers(
         functions, beam_rows, must=bool(asked), is_deployed=is_deployed
     )
     candidates = _by_file(beam_rows)
-    tables = _label(candidates, questions, given, weighting, is_deployed)
+    tables = _label(candidates, questions, labels, weighting, is_deployed)
     lexical = int((tables["labels"]["source"] == "lexical").sum())
     notes = [
         _NOTES[weighting],
@@ -113,7 +113,7 @@ def rate_answers(
     texts = beam_rows.groupby([*BEAMS.file_columns, "question_id"], sort=False)["text"]
     inputs.samples_differ = weighting == "equal" and int(texts.nunique().max()) > 1
     if halvings and weighting == "equal" and not is_deployed:
-        tables_of_texts = beam_rows, questions, given
+        tables_of_texts = beam_rows, questions, labels
         inputs.notes += _cross_ask(inputs, functions, tables_of_texts, missing, halvings)
     return inputs
 
@@ -130,7 +130,7 @@ def _cross_ask(
     `texts` are the answers, questions and given labels. Answers of a half without a confidence
     are left out, or count as the number in `missing`.
     """
-    beams, questions, given = texts
+    beams, questions, labels = texts
     sizes = beams.groupby([*BEAMS.file_columns, "question_id"], sort=False).size()
     if not can_be_halved(beams):
         if sizes.max() == 1:
@@ -144,7 +144,7 @@ def _cross_ask(
     tables = _label(
         _by_file(_name_halves(samples)),
         _name_halves(questions.merge(pairs)),
-        _name_halves(given.merge(pairs)),
+        _name_halves(labels.merge(pairs)),
         "equal",
         is_deployed=False,
         in_halves=True,
@@ -288,7 +288,7 @@ def _can_rate(
     functions: Mapping[str, str], beams: pd.DataFrame, *, must: bool, is_deployed: bool = False
 ) -> tuple[dict[str, str], list[str]]:
     """Return the estimators that can rate the answers, as all of them `must`, and notes."""
-    chosen, left_out = {}, []
+    usable, left_out = {}, []
     for name, function in functions.items():
         needs = registration_of(function).needs
         try:
@@ -298,12 +298,12 @@ def _can_rate(
                 )
             for _, answers in beams.groupby(list(BEAMS.file_columns), sort=False):
                 check_needs(name, needs, answers)
-            chosen[name] = function
+            usable[name] = function
         except ValueError as error:
             if must:
                 raise
             left_out.append(f"Left out: {str(error).partition(';')[0]}.")
-    return chosen, left_out
+    return usable, left_out
 
 
 def _is_first(beams: pd.DataFrame) -> pd.Series:

@@ -307,15 +307,15 @@ def check_equal(rows: pd.DataFrame, table: FileTable) -> None:
             )
 
 
-def check_ids(asked: pd.DataFrame, same: Sequence[str]) -> None:
+def check_ids(rows: pd.DataFrame, same: Sequence[str]) -> None:
     """Refuse questions with equal columns `same` but different ids."""
     key = ["dataset", *same]
-    if (is_repeated := asked.duplicated(key)).any():
-        row = asked[is_repeated].iloc[0]
+    if (is_repeated := rows.duplicated(key)).any():
+        row = rows[is_repeated].iloc[0]
         raise refuse(
             f"{is_repeated.sum()} questions of {row['dataset']} {SEVERAL_IDS}, so that they "
             f"would count several times, the first is {row['question']!r}",
-            asked[(asked[key] == row[key]).all(axis=1)],
+            rows[(rows[key] == row[key]).all(axis=1)],
             "question_id",
             "keep one id, or word the questions differently",
         )
@@ -369,10 +369,10 @@ def number_asks(asks: pd.Series) -> NDArray[np.int64]:
     >>> number_asks(pd.Series([0, 101, 102])).tolist()
     [0, 101, 102]
     """
-    given = sorted(asks.unique())
-    if given[-1] >= BY_A_STUDY:
+    numbers = sorted(asks.unique())
+    if numbers[-1] >= BY_A_STUDY:
         return asks.to_numpy(np.int64)
-    return np.searchsorted(given, asks).astype(np.int64)
+    return np.searchsorted(numbers, asks).astype(np.int64)
 
 
 def check_asks(rows: pd.DataFrame, *, greedy: bool = False) -> None:
@@ -387,8 +387,8 @@ def check_asks(rows: pd.DataFrame, *, greedy: bool = False) -> None:
     answers = [set(map(tuple, part[ANSWER].astype(str).to_numpy().tolist())) for part in asks]
     whole = [
         part
-        for part, given in zip(asks, answers, strict=True)
-        if not (given < answers[0] and 2 * len(given) <= len(answers[0]))
+        for part, ids in zip(asks, answers, strict=True)
+        if not (ids < answers[0] and 2 * len(ids) <= len(answers[0]))
     ]
     for first, second in combinations(whole, 2):
         _check_two(first, second, greedy=greedy)
@@ -461,8 +461,8 @@ def _without_halves(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of the only ask of some files; refuse files that have two."""
     if "ask" not in rows:
         return rows
-    given = set(rows["ask"].unique())
-    if any(FIRST < ask < BY_A_STUDY for ask in given):
+    asks = set(rows["ask"].unique())
+    if any(FIRST < ask < BY_A_STUDY for ask in asks):
         raise UserTableError(
             "a file has two asks in its column ask, and --again gives another one; leave "
             "--again out, or the rows of the file's second ask"

@@ -218,10 +218,10 @@ def explain_scale(values: Sequence[object]) -> tuple[str, str]:
     numbers = np.array([PROBABILITIES.number(value) for value in present])
     words = [str(v) for v, number in zip(present, numbers, strict=True) if np.isnan(number)]
     if words:
-        shown = ", ".join(sorted(words)[:MOST_WORDS]) + ", …" * (len(words) > MOST_WORDS)
+        listed = ", ".join(sorted(words)[:MOST_WORDS]) + ", …" * (len(words) > MOST_WORDS)
         return (
             "give --words FILE, a CSV file with the columns word and confidence and a row for "
-            f"each of: {shown}"
+            f"each of: {listed}"
         ), ""
     span = f"the values go from {numbers.min():.9g} to {numbers.max():.9g}"
     if scale := _scale_of(values, numbers):

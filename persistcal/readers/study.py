@@ -340,8 +340,8 @@ def _guess_kind(
         if needed == ("correct",):
             spare = [name for name in present if matched.get(name, "label") == "label"]
         hint = guess_columns(lacking, spare, matched, fits)
-        found = {*columns, *hint.columns, *(["confidence"] if hint.uncertainty else [])}
-        if found >= {*needed}:
+        names = {*columns, *hint.columns, *(["confidence"] if hint.uncertainty else [])}
+        if names >= {*needed}:
             return hint
     return Hint()
 
@@ -399,8 +399,8 @@ def _check_files(files: Sequence[str], reading: Reading) -> None:
             raise ValueError(f"{file}: is a folder or a pipe; give a file, or - for stdin.")
     if len({*map(os.path.realpath, files)}) < len(files):
         raise ValueError(f"{', '.join(files)}: a file is given twice; name each once.")
-    given = {" ".join(name.split()) for name in reading.names} - {""}
-    if reading.names and len(given) != len(files):
+    names = {" ".join(name.split()) for name in reading.names} - {""}
+    if reading.names and len(names) != len(files):
         raise ValueError(
             f"--names gives {', '.join(reading.names)} for {len(files)} files; give a "
             "different name to each file."
@@ -411,7 +411,7 @@ def _note_columns(matched: Mapping[str, str], ignored: Sequence[str] = ()) -> li
     """Return notes on columns that were matched by a similar name, or ignored."""
     notes = []
     if matched:
-        names = ", ".join(f"{given!r} is {name}" for given, name in matched.items())
+        names = ", ".join(f"{column!r} is {name}" for column, name in matched.items())
         notes.append(f"Columns that differ only in case or spaces: {names}.")
     if ignored:
         notes.append(f"Ignored columns: {list_names(ignored)}.")
@@ -541,10 +541,10 @@ def read_predictions(
         study = _prediction_tables(rows, may_be_equal=True, greedy=greedy)
         if by:
             check_by(by, [str(name) for name in predictions if name not in USED])
-            named = predictions.assign(
+            table = predictions.assign(
                 **{n: v for n, v in DEFAULTS.items() if n == "dataset" and n not in predictions}
             )
-            study.slices = slice_names(named, by)
+            study.slices = slice_names(table, by)
     for model, present in study.checkpoints.items():
         study.checkpoints[model] = list(dict.fromkeys([*names, *present]))
         check_pairs(settings.pairs, study.checkpoints[model])
@@ -575,12 +575,12 @@ def _complete(rows: pd.DataFrame, missing: str | None) -> tuple[pd.DataFrame, li
 
 def _select_estimators(rows: pd.DataFrame, estimators: Sequence[str]) -> pd.DataFrame:
     """Return the rows of the chosen estimators, or all rows if none is chosen."""
-    given = rows["estimator"].astype(str)
-    if missing := [name for name in estimators if name not in set(given)]:
-        known = ", ".join(sorted({*given} - {NO_CONFIDENCE}))
-        remedy = f"choose from {known}" if known else "add the column confidence"
+    names = rows["estimator"].astype(str)
+    if missing := [name for name in estimators if name not in set(names)]:
+        listed = ", ".join(sorted({*names} - {NO_CONFIDENCE}))
+        remedy = f"choose from {listed}" if listed else "add the column confidence"
         raise ValueError(f"there is no estimator {missing[0]!r}; {remedy}")
-    return rows[given.isin(estimators)].reset_index(drop=True) if estimators else rows
+    return rows[names.isin(estimators)].reset_index(drop=True) if estimators else rows
 
 
 def _prediction_rows(
@@ -695,8 +695,8 @@ def _labelled(rows: pd.DataFrame, missing: str | None) -> tuple[pd.DataFrame, li
     questions = pd.MultiIndex.from_frame(rows[["dataset", "question_id"]])
     left_out = questions.isin(questions[lacking])
     n = len(questions[left_out].unique())
-    what = f"questions with {lacking.sum():,} answers without a label"
-    note = describe_left_out(n, what)
+    text = f"questions with {lacking.sum():,} answers without a label"
+    note = describe_left_out(n, text)
     return rows[~left_out].reset_index(drop=True), [note]
 
 
@@ -767,8 +767,8 @@ def _test_rows(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     if not is_test.any():
         raise UserTableError("no row has the split test; only these are evaluated")
     n_skipped = int((~is_test).sum())
-    what = "answers of the split train, which is not evaluated"
-    skipped = describe_left_out(n_skipped, what)
+    text = "answers of the split train, which is not evaluated"
+    skipped = describe_left_out(n_skipped, text)
     return rows[is_test], [skipped] if n_skipped else []
 
 
@@ -800,9 +800,9 @@ def _prepare_answers(
     if not is_labelled or {"correct", "label"} & {*present}:
         needed.remove("references")  # labels are in the file or in a sheet
         optional.append("references")
-    chosen = choose_columns([*map(str, rows)], needed, optional, columns, _fits(source.file))
-    ignored.extend(str(name) for name in rows if name not in {*chosen, *reading.by})
+    names = choose_columns([*map(str, rows)], needed, optional, columns, _fits(source.file))
+    ignored.extend(str(name) for name in rows if name not in {*names, *reading.by})
     given = columns.values()
-    matched.update({g: n for g, n in chosen.items() if g != n and g not in given})
-    renamed = one_per_sample(rows[list(chosen)].rename(columns=chosen))
+    matched.update({g: n for g, n in names.items() if g != n and g not in given})
+    renamed = one_per_sample(rows[list(names)].rename(columns=names))
     return renamed if "references" in renamed else renamed.assign(references=GIVEN)

@@ -197,17 +197,17 @@ def explain_tasks(files: Sequence[str]) -> str:
 def read_slices(sources: Sequence[VersionFile], reading: Reading) -> pd.DataFrame:
     """Return dataset, question_id and the columns `reading.by` of all questions of files."""
     frames = []
-    given = {name: column for name, column in reading.columns.items() if name in KEY}
+    keys = {name: column for name, column in reading.columns.items() if name in KEY}
     for source in sources:
 
         def choose(present: Sequence[str]) -> Mapping[str, str]:
-            matched = match_columns(present, KEY, given)
+            matched = match_columns(present, KEY, keys)
             used = USED | {*matched, *reading.columns.values()}
             check_by(reading.by, [name for name in present if name not in used])
             return matched | {name: name for name in reading.by}
 
         with name_files_in_errors(source.file):
-            rows = read_file(source.file, known_names={*KEY, *given.values()}, choose=choose)
+            rows = read_file(source.file, known_names={*KEY, *keys.values()}, choose=choose)
         if "dataset" not in rows:
             rows["dataset"] = source.dataset
         if source.category:
@@ -230,12 +230,12 @@ def check_by(by: Iterable[str], present: Sequence[str]) -> None:
 def slice_names(rows: pd.DataFrame, by: Sequence[str]) -> pd.DataFrame:
     """Return a row per question; refuse a question with two values."""
     texts = rows[[*KEY, *by]].astype("string").fillna("").astype(str).drop_duplicates()
-    if (again := texts.duplicated(KEY)).any():
-        one = texts[again].iloc[0]
-        same = texts[(texts[KEY] == one[KEY]).all(axis=1)]
+    if (repeated := texts.duplicated(KEY)).any():
+        row = texts[repeated].iloc[0]
+        same = texts[(texts[KEY] == row[KEY]).all(axis=1)]
         name = next(name for name in by if same[name].nunique() > 1)
         raise UserTableError(
-            f"question {one['question_id']!r} has the values "
+            f"question {row['question_id']!r} has the values "
             f"{' and '.join(sorted(set(same[name])))} in the column {name!r}; give a question "
             "one value in all rows"
         )

@@ -99,8 +99,8 @@ def agreement_table(
 
 def chosen_rows(measured: pd.DataFrame, only: Sequence[str]) -> pd.DataFrame:
     """Return the rows of the estimators `only`, or all rows if none of them occurs."""
-    chosen = measured["estimator"].isin(only)
-    return measured[chosen] if chosen.any() else measured
+    mask = measured["estimator"].isin(only)
+    return measured[mask] if mask.any() else measured
 
 
 def by_part(
@@ -350,12 +350,12 @@ def thresholds_by_change(
         .reset_index()
     )
     counted.insert(3, "control", counted["change"].map(controls).fillna(""))
-    shown = {"precision": ("Precision", 3)}
+    heads = {"precision": ("Precision", 3)}
     for name, (head, digits) in _AT_THRESHOLD.items():
         counted[f"{name}_above_control"] = counted[name] - _of_controls(counted, name)
-        shown[name] = head, digits
+        heads[name] = head, digits
         if counted["control"].ne("").any():
-            shown[f"{name}_above_control"] = f"{head} above control", digits
+            heads[f"{name}_above_control"] = f"{head} above control", digits
 
     def rounded(name: str, digits: int) -> Callable[[Row], str]:
         return lambda row: number(row[name], digits)
@@ -364,7 +364,7 @@ def thresholds_by_change(
         PlainColumn("Change", "change", "l", shared=True),
         PlainColumn.estimator(labels),
         *(PlainColumn(name.capitalize(), name, "r") for name in _VERDICTS),
-        *(PlainColumn(head, rounded(name, n), "r") for name, (head, n) in shown.items()),
+        *(PlainColumn(head, rounded(name, n), "r") for name, (head, n) in heads.items()),
     ]
     caption = (
         "Thresholds that reach a precision on the earlier checkpoint of each change, by the "

@@ -59,9 +59,9 @@ def fill_cells(
             name = block_name(compared, section.dataset)
             tested = tests.get((section.model, section.dataset, name))
             _check_tested(tested, compared, name, section)
-            shown = members(block, section) if "rows" in block else compared
+            names = members(block, section) if "rows" in block else compared
             for column in columns(table):
-                by_member = {member: values.get((*member, *column), NAN) for member in shown}
+                by_member = {member: values.get((*member, *column), NAN) for member in names}
                 marks = table.get("marks", PAPER)
                 best, underlined = _marks(by_member, tested, column, marks)
                 cells += [
@@ -95,8 +95,8 @@ def _check_tested(
             f"The significance table has no block {name!r} for model {section.model!r} and "
             f"dataset {section.dataset!r}; test it again with the blocks of this table."
         )
-    named = set() if tests is None else {*tests["best"], *tests["other"]}
-    if not named <= {estimator for _, estimator in compared}:
+    tested = set() if tests is None else {*tests["best"], *tests["other"]}
+    if not tested <= {estimator for _, estimator in compared}:
         raise ValueError(f"The test of block {name!r} names other estimators than the block.")
 
 
@@ -288,5 +288,5 @@ def _cell(
     ends = bounds.get(first, bounds.get(second, (NAN, NAN)))
     # Empty in the CSV, and missing where a paper's cells are laid out
     pairs = row.get("pairs")
-    shown = pairs if isinstance(pairs, str) else ""
-    return Cell(row["value"], row["bold"], row["underline"], shown, *ends)
+    text = pairs if isinstance(pairs, str) else ""
+    return Cell(row["value"], row["bold"], row["underline"], text, *ends)

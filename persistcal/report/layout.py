@@ -74,8 +74,8 @@ def sections(
                 sections += [Section(model, dataset, train) for train in trained_on]
             elif not trained_on:
                 sections.append(Section(model, dataset, dataset))
-    chosen = table.get("models", models)
-    return [section for section in sections if section.model in chosen]
+    names = table.get("models", models)
+    return [section for section in sections if section.model in names]
 
 
 def members(block: Mapping[str, Any], section: Section) -> list[Member]:
@@ -121,8 +121,8 @@ def columns(table: Description) -> Iterator[tuple[str, str, str]]:
 def place_title(place: Iterable[Hashable], labels: DisplayNames, separator: str = ", ") -> str:
     """Return the display names of a model, or two, and of a dataset."""
     *models, dataset = map(str, place)
-    named = [labels["models"].get(name, name) for name in models if name]
-    return separator.join([" → ".join(named), labels["datasets"].get(dataset, dataset)])
+    names = [labels["models"].get(name, name) for name in models if name]
+    return separator.join([" → ".join(names), labels["datasets"].get(dataset, dataset)])
 
 
 def trained_name(row: Mapping[Hashable, Any], labels: DisplayNames) -> str:

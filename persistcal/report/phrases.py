@@ -169,85 +169,88 @@ def joined(parts: Sequence[str]) -> str:
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
-def phrase_word(found: Finding) -> str:
+def phrase_word(finding: Finding) -> str:
     """Return the word of a finding, with its basis or the number of equal seeds."""
-    if found.question == findings.FOLLOWING and found.mark == findings.YES:
-        return found.word + BASES.get(found.basis, Basis()).word
-    n_same, n_seeds = (found.evidence.get(name, 1) for name in ("n_same", "n_seeds"))
-    if found.question == THRESHOLD and n_seeds > 1 and "n_same" in found.evidence:
-        return f"{found.word} ({n_same} of {n_seeds} seeds)"
-    return found.word
+    if finding.question == findings.FOLLOWING and finding.mark == findings.YES:
+        return finding.word + BASES.get(finding.basis, Basis()).word
+    n_same, n_seeds = (finding.evidence.get(name, 1) for name in ("n_same", "n_seeds"))
+    if finding.question == THRESHOLD and n_seeds > 1 and "n_same" in finding.evidence:
+        return f"{finding.word} ({n_same} of {n_seeds} seeds)"
+    return finding.word
 
 
-def phrase_clause(found: Finding) -> str:
+def phrase_clause(finding: Finding) -> str:
     """Return a finding about following as a clause of the headline."""
-    is_shown = found.mark == findings.YES
-    basis = BASES.get(found.basis, Basis()).clause if is_shown else ""
-    return f"{PHRASES[found.word].clause}{basis} for"
+    is_shown = finding.mark == findings.YES
+    basis = BASES.get(finding.basis, Basis()).clause if is_shown else ""
+    return f"{PHRASES[finding.word].clause}{basis} for"
 
 
-def phrase_reason(found: Finding) -> str:
+def phrase_reason(finding: Finding) -> str:
     """Return the reason for the next step, if there is one."""
-    is_control = found.mark == findings.YES and found.basis == words.CONTROL
-    if found.next == findings.ASK_AFRESH or (is_control and found.evidence["repeated"]):
-        return _repeats(found)
-    return _REASONS.get(found.word, "")
+    is_control = finding.mark == findings.YES and finding.basis == words.CONTROL
+    if finding.next == findings.ASK_AFRESH or (is_control and finding.evidence["repeated"]):
+        return _repeats(finding)
+    return _REASONS.get(finding.word, "")
 
 
-def phrase_numbers(found: Finding, *, brief: bool = False) -> str:
+def phrase_numbers(finding: Finding, *, brief: bool = False) -> str:
     """Return the numbers of a finding; `brief` is for the cell of a table."""
-    return _LINES[found.question](found)[brief]
+    return _LINES[finding.question](finding)[brief]
 
 
-def _accuracy_line(found: Finding) -> tuple[str, str]:
-    if found.mark == findings.NONE:
+def _accuracy_line(finding: Finding) -> tuple[str, str]:
+    if finding.mark == findings.NONE:
         return "", ""
-    ends = f"{short(found.evidence['earlier'])} → {short(found.evidence['later'])}"
-    return f"{ends}, by {short(found.value)} {short_interval(found.lower, found.upper)}", ""
+    ends = f"{short(finding.evidence['earlier'])} → {short(finding.evidence['later'])}"
+    return (
+        f"{ends}, by {short(finding.value)} {short_interval(finding.lower, finding.upper)}",
+        "",
+    )
 
 
-def _following_line(found: Finding) -> tuple[str, str]:
-    if found.value != found.value:
+def _following_line(finding: Finding) -> tuple[str, str]:
+    if finding.value != finding.value:
         return "", ""
-    if "statistics" not in found.evidence:
+    if "statistics" not in finding.evidence:
         return "", ""
-    name = found.evidence["lacking"]
+    name = finding.evidence["lacking"]
     name = name if name in STATISTICS else "moved"
-    brief = f"{STATISTICS[name].heading.lower()} {_statistic(found, name)}"
-    return "" if found.word == words.TOO_FEW else f"{brief}; .5 is chance", brief
+    brief = f"{STATISTICS[name].heading.lower()} {_statistic(finding, name)}"
+    return "" if finding.word == words.TOO_FEW else f"{brief}; .5 is chance", brief
 
 
-def _statistic(found: Finding, name: str) -> str:
+def _statistic(finding: Finding, name: str) -> str:
     """Return a statistic of knowledge with its interval."""
-    value, low, high = found.evidence["statistics"][name]
+    value, low, high = finding.evidence["statistics"][name]
     return short(value) + (f" {short_interval(low, high)}" if low == low else "")
 
 
-def _calibration_line(found: Finding) -> tuple[str, str]:
-    tested = found.evidence
+def _calibration_line(finding: Finding) -> tuple[str, str]:
+    tested = finding.evidence
     gap = findings.deciding_gap(tested, tested["margin"])
-    where = "says" if list(gap) == list(tested["gaps"][0]) else "at"
-    brief = f"{where} {short(gap.confidence)}, right {short(gap.accuracy)}"
+    verb = "says" if list(gap) == list(tested["gaps"][0]) else "at"
+    brief = f"{verb} {short(gap.confidence)}, right {short(gap.accuracy)}"
     ends = short_interval(gap.lower, gap.upper)
     smece = f"SmoothECE {short(tested['value'])}, noise floor {short(tested['noise_floor'])}"
     return f"{brief}, off by {short(gap.value)} {ends} ({smece})", brief
 
 
-def _threshold_line(found: Finding) -> tuple[str, str]:
-    numbers = found.evidence
+def _threshold_line(finding: Finding) -> tuple[str, str]:
+    numbers = finding.evidence
     if not numbers["verdict"]:
         text = f"no threshold is sure to give {exact_percent(numbers['target'])}"
         least = numbers["least_abstention"]
         if not np.isnan(least):
             part = percent(1 - least)
             text += f"; the most confident {part} of answers reach it here, which can be chance"
-        return text, found.word
-    broke = _n_regressions(found)
+        return text, finding.word
+    broke = _n_regressions(finding)
     means = numbers["means"]
     earlier, later = (percent(means[f"{end}_coverage"]) for end in ("earlier", "later"))
-    right, earlier = percent(found.value), earlier.removesuffix(" %")
+    right, earlier = percent(finding.value), earlier.removesuffix(" %")
     text = (
-        f"{right} right {_percents(found)}; answers "
+        f"{right} right {_percents(finding)}; answers "
         f"{earlier} → {later} of questions; {broke} confident "
         f"{'answer' if broke == '1' else 'answers'} broke"
     )
@@ -262,14 +265,14 @@ _LINES: Mapping[str, Callable[[Finding], tuple[str, str]]] = {
 }
 
 
-def _percents(found: Finding) -> str:
-    return f"[{100 * found.lower:.0f}, {100 * found.upper:.0f}]"
+def _percents(finding: Finding) -> str:
+    return f"[{100 * finding.lower:.0f}, {100 * finding.upper:.0f}]"
 
 
-def accuracy_sentence(found: Finding, earlier: str, later: str) -> str:
+def accuracy_sentence(finding: Finding, earlier: str, later: str) -> str:
     """Return how many questions were gained and lost, and the accuracies."""
-    numbers = found.evidence
-    if found.mark == findings.NONE:
+    numbers = finding.evidence
+    if finding.mark == findings.NONE:
         return f"{earlier} and {later} share no answered question."
     gained, lost = numbers["gained"], numbers["lost"]
     text = (
@@ -278,14 +281,14 @@ def accuracy_sentence(found: Finding, earlier: str, later: str) -> str:
         f"question{'' if gained == 1 else 's'} gained, {lost:,} lost. "
     )
     values = f"from {short(numbers['earlier'])} to {short(numbers['later'])}"
-    ends = short_interval(found.lower, found.upper)
-    if found.word != findings.CAN_BE_CHANCE:
-        size = short(abs(found.value) if found.word != findings.HOLDS else found.value)
-        return f"{text}Accuracy {found.word} {values}, by {size} {ends}."
+    ends = short_interval(finding.lower, finding.upper)
+    if finding.word != findings.CAN_BE_CHANCE:
+        size = short(abs(finding.value) if finding.word != findings.HOLDS else finding.value)
+        return f"{text}Accuracy {finding.word} {values}, by {size} {ends}."
     name = "bootstrap of groups" if numbers["has_groups"] else "McNemar's test"
     return (
-        f"{text}Accuracy goes {values}; the difference of {short(found.value)} "
-        f"{ends} {found.word} ({name}, p = {short(numbers['p_value'])})."
+        f"{text}Accuracy goes {values}; the difference of {short(finding.value)} "
+        f"{ends} {finding.word} ({name}, p = {short(numbers['p_value'])})."
     )
 
 
@@ -303,28 +306,28 @@ def name_recipe(label: str, n_seeds: int, given: str) -> tuple[str, bool]:
 
 
 def following_sentence(
-    found: Finding, label: str, given: str, names: Sequence[str], flips: Sequence[int]
+    finding: Finding, label: str, given: str, names: Sequence[str], flips: Sequence[int]
 ) -> str:
     """Return the sentence about one estimator.
 
     `names` are the two checkpoints' and `flips` the numbers of gained and lost questions.
     """
-    word, basis, numbers = found.word, found.basis, found.evidence
+    word, basis, numbers = finding.word, finding.basis, finding.evidence
     n_seeds = numbers["n_seeds"]
     name, is_plural = name_recipe(label, n_seeds, given)
     claim = f"{name} {PHRASES[word][1 + is_plural]}"
-    if found.mark == findings.YES:
+    if finding.mark == findings.YES:
         claim += BASES.get(basis, Basis()).sentence
-    if found.mark in (findings.YES, findings.WITH_LABELS):
-        statistics = found.evidence["statistics"]
+    if finding.mark in (findings.YES, findings.WITH_LABELS):
+        statistics = finding.evidence["statistics"]
         moved = [k for k in ("gained", "lost") if statistics[f"moved_{k}"][1] > CHANCE]
         claim += f", in {moved[0]} answers only" if len(moved) == 1 else ""
     n_pairs = numbers["n_pairs"]
     pairs_note = f", over {n_pairs} pairs of checkpoints" if n_pairs > 1 else ""
     text = claim
     if word != words.TOO_FEW:
-        text = f"{claim}: {_reasons(found)} (.5 is chance{pairs_note}); " + _count_moves(
-            found, names, flips
+        text = f"{claim}: {_reasons(finding)} (.5 is chance{pairs_note}); " + _count_moves(
+            finding, names, flips
         )
     notes = []
     if basis in (words.CROSS, words.EXAMPLES) and word != words.TOO_FEW:
@@ -339,8 +342,8 @@ def following_sentence(
             f"{first}; {second}), the other one has the confidence{times}"
         )
     if numbers["repeated"]:
-        notes.append(_repeats(found))
-    if shift := _common_shift(found):
+        notes.append(_repeats(finding))
+    if shift := _common_shift(finding):
         notes.append(shift)
     if word == words.MOVED and basis != words.COPIES:
         notes.append(
@@ -355,7 +358,7 @@ def following_sentence(
     if word == words.AGAINST:
         notes.append("A later confidence that only became noisier does so, too")
     if word == words.TOO_FEW:
-        notes.append(_too_few(found))
+        notes.append(_too_few(finding))
     if n_seeds > 1:
         notes.append(f"The interval is over {n_seeds} seeds and the questions")
     if left_out := numbers["left_out"]:
@@ -363,22 +366,22 @@ def following_sentence(
     return ". ".join([text, *notes]) + "."
 
 
-def _too_few(found: Finding) -> str:
-    gained, lost = (found.evidence[name] for name in ("improvement", "regression"))
+def _too_few(finding: Finding) -> str:
+    gained, lost = (finding.evidence[name] for name in ("improvement", "regression"))
     if pd.isna(gained):
         return "No pair of checkpoints gains and loses questions"
+    least = finding.evidence["min_direction"]
     return (
-        f"An interval needs {found.evidence['min_direction']} questions, in different groups, "
-        f"of each kind in each pair: gained ({gained:,} in all), lost ({lost:,}), still wrong "
-        "and still right"
+        f"An interval needs {least} questions, in different groups, of each kind in each pair: "
+        f"gained ({gained:,} in all), lost ({lost:,}), still wrong and still right"
     )
 
 
-def _repeats(found: Finding) -> str:
+def _repeats(finding: Finding) -> str:
     """Describe the answers that a version gave twice."""
-    numbers = found.evidence
+    numbers = finding.evidence
     answers = f"{numbers['repeated']:,} answers"
-    if found.basis == words.CONTROL:
+    if finding.basis == words.CONTROL:
         text = f"Of {answers} that were asked again, {numbers['flipped']:,} changed their label"
         text += f"; such flips alone could make {short(numbers['by_chance'])} of *moved*"
         return text if numbers["flipped"] else f"{text}, and a copied file looks the same"
@@ -386,7 +389,7 @@ def _repeats(found: Finding) -> str:
         f"Equal in label and confidence: {percent(numbers['alike'])} of {answers} in two asks "
         f"of a version, {percent(numbers['alike_between'])} in asks of two versions"
     )
-    if found.basis != words.COPIES:
+    if finding.basis != words.COPIES:
         return text
     return (
         f"{text}. Other right answers have other digits, so a part seems copied (a cache, a "
@@ -394,9 +397,9 @@ def _repeats(found: Finding) -> str:
     )
 
 
-def _common_shift(found: Finding) -> str:
+def _common_shift(finding: Finding) -> str:
     """Describe a shift of most confidences from the earlier to the later checkpoint."""
-    numbers = found.evidence
+    numbers = finding.evidence
     share, (before, after) = numbers.get("share", 0), numbers.get("means", (0, 0))
     if share <= MOST or abs(after - before) < SHIFT:
         return ""
@@ -408,25 +411,25 @@ def _common_shift(found: Finding) -> str:
     )
 
 
-def _reasons(found: Finding) -> str:
+def _reasons(finding: Finding) -> str:
     """Return the statistics that a word rests on: the test that failed first, or all."""
-    lacking = found.evidence["lacking"]
-    moved = f"moved {_statistic(found, 'moved')}"
+    lacking = finding.evidence["lacking"]
+    moved = f"moved {_statistic(finding, 'moved')}"
     if lacking.startswith(words.PLACEBO):
         name = lacking.removeprefix(f"{words.PLACEBO}: ")
         return f"a placebo ({name}) earns the word, too; {moved}"
     if lacking in STATISTICS:
-        failed = f"{STATISTICS[lacking].heading.lower()} {_statistic(found, lacking)}"
+        failed = f"{STATISTICS[lacking].heading.lower()} {_statistic(finding, lacking)}"
         return failed if lacking == "moved" else f"{failed}, {moved}"
     before, after = (
-        " and ".join(_statistic(found, name) for name in names) for names in (KNEW, KNOWS)
+        " and ".join(_statistic(finding, name) for name in names) for names in (KNEW, KNOWS)
     )
     return f"{moved}, knew {before}, knows {after}"
 
 
-def _count_moves(found: Finding, names: Sequence[str], flips: Sequence[int]) -> str:
+def _count_moves(finding: Finding, names: Sequence[str], flips: Sequence[int]) -> str:
     """Return in how many gains and losses the confidence moved the right way."""
-    numbers, (gained, lost) = found.evidence, flips
+    numbers, (gained, lost) = finding.evidence, flips
     shares = f"{numbers['gained_up']:,.0f} of {gained:,} gains and {numbers['lost_down']:,.0f}"
     equal, n_runs = numbers["equal"], numbers["n_runs"]
     return (
@@ -437,17 +440,17 @@ def _count_moves(found: Finding, names: Sequence[str], flips: Sequence[int]) -> 
     )
 
 
-def calibration_sentence(found: Finding, label: str, given: str, names: Sequence[str]) -> str:
+def calibration_sentence(finding: Finding, label: str, given: str, names: Sequence[str]) -> str:
     """Describe an estimator that is not calibrated at the later checkpoint.
 
     The test of calibration is about the given adapters only.
     """
-    tested, n_seeds = found.evidence, found.evidence["n_seeds"]
+    tested, n_seeds = finding.evidence, finding.evidence["n_seeds"]
     subject, is_plural = name_recipe(label, n_seeds, given)
     if n_seeds > 1:
         subject, is_plural = f"The {n_seeds} seeds of {label}", True
-    text = f"{subject} {'are' if is_plural else 'is'} {found.word}"
-    if found.word == findings.UNCALIBRATED:
+    text = f"{subject} {'are' if is_plural else 'is'} {finding.word}"
+    if finding.word == findings.UNCALIBRATED:
         text += ", with no shown bias on average,"
     return (
         f"{text} at {names[1]}: mean confidence "
@@ -472,9 +475,9 @@ def threshold_sentences(thresholds: pd.DataFrame, labels: Names) -> list[str]:
     ]
 
 
-def threshold_sentence(found: Finding, name: str, names: Sequence[str]) -> str:
+def threshold_sentence(finding: Finding, name: str, names: Sequence[str]) -> str:
     """Return the sentence for the seeds of one estimator on one pair of checkpoints."""
-    numbers, (earlier, later) = found.evidence, names
+    numbers, (earlier, later) = finding.evidence, names
     target = exact_percent(numbers["target"])
     sure = f"({exact_percent(1 - numbers['delta'])} sure)"
     n_selected = len(numbers["verdict"])
@@ -496,51 +499,52 @@ def threshold_sentence(found: Finding, name: str, names: Sequence[str]) -> str:
             f"{numbers['n_questions']:,} answers of {earlier} {sure}; {reach}."
         )
     promise = (
-        f"{name}: the threshold {threshold_range(found, 'threshold')} promised {target} "
+        f"{name}: the threshold {threshold_range(finding, 'threshold')} promised {target} "
         f"precision on {earlier} {sure}; on {later} it "
-        f"reaches {reached(found)} at a coverage of {threshold_range(found, 'later_coverage')} "
-        f"(before: {threshold_range(found, 'earlier_coverage')}): {found.word}"
+        f"reaches {reached(finding)} at a coverage of "
+        f"{threshold_range(finding, 'later_coverage')} "
+        f"(before: {threshold_range(finding, 'earlier_coverage')}): {finding.word}"
     )
     if (n_seeds := numbers["n_seeds"]) > 1:
         promise += f" with {numbers['n_same']} of {n_selected} seeds"
         if missing := n_seeds - n_selected:
             promise += f"; {missing} of {n_seeds} seeds have no threshold"
-    broke = _n_regressions(found)
+    broke = _n_regressions(finding)
     plural = "answer that was right is" if broke == "1" else "answers that were right are"
     text = f"{broke} confident {plural} wrong now. "
     if broke == "0":
         text = "No confident answer that was right is wrong now. "
-    return f"{promise}. {text}{_labels_to_decide(found)}".strip()
+    return f"{promise}. {text}{_labels_to_decide(finding)}".strip()
 
 
-def reached(found: Finding) -> str:
+def reached(finding: Finding) -> str:
     """Return the later precision: with its interval for one seed, else the range over seeds."""
-    values = found.evidence["later_precision"]
+    values = finding.evidence["later_precision"]
     if len(values) == 1:
         if np.isnan(values[0]):
             return "no answer"
-        return f"{percent(values[0])} {_percents(found)}"
+        return f"{percent(values[0])} {_percents(finding)}"
     low, high = percent(np.nanmin(values)), percent(np.nanmax(values))
     return low if low == high else f"{low.removesuffix(' %')} to {high}"
 
 
-def threshold_range(found: Finding, column: str) -> str:
+def threshold_range(finding: Finding, column: str) -> str:
     """Return a number of the thresholds, with its range over seeds."""
-    values = found.evidence[column]
+    values = finding.evidence[column]
     low, high = map(shown_threshold, (min(values), max(values)))
     return low if low == high else f"{low} to {high}"
 
 
-def _n_regressions(found: Finding) -> str:
-    counts = found.evidence["confident_regressions"]
+def _n_regressions(finding: Finding) -> str:
+    counts = finding.evidence["confident_regressions"]
     return " to ".join(f"{n:,.0f}" for n in dict.fromkeys([min(counts), max(counts)]))
 
 
-def _labels_to_decide(found: Finding) -> str:
+def _labels_to_decide(finding: Finding) -> str:
     """Return how many labels would decide an undecided verdict of a single seed."""
-    if found.word != UNDECIDED or len(found.evidence["verdict"]) > 1:
+    if finding.word != UNDECIDED or len(finding.evidence["verdict"]) > 1:
         return ""
-    needed = found.evidence["labels_to_decide"]
+    needed = finding.evidence["labels_to_decide"]
     if np.isinf(needed):
         return "No number of labels would decide this at the observed precision."
     return (
@@ -551,34 +555,39 @@ def _labels_to_decide(found: Finding) -> str:
 
 def slice_label(row: Mapping[Any, Any]) -> str:
     """Return the name of a slice with the accuracies in it, from a row of FINDINGS."""
-    found = findings.read_finding(row)
-    text = "" if found.mark == findings.NONE else f" {_accuracy_line(found)[0].split(', ')[0]}"
-    return f"{row['slice']}{text} {MARKS[found.mark].sign}"
+    finding = findings.read_finding(row)
+    text = (
+        "" if finding.mark == findings.NONE else f" {_accuracy_line(finding)[0].split(', ')[0]}"
+    )
+    return f"{row['slice']}{text} {MARKS[finding.mark].sign}"
 
 
-def slice_numbers(found: Finding) -> str:
+def slice_numbers(finding: Finding) -> str:
     """Return the numbers of a finding about a slice."""
-    if found.value != found.value:
+    if finding.value != finding.value:
         return ""
-    if found.question == THRESHOLD:
-        return f"{percent(found.value)} right {_percents(found)}"
-    return phrase_numbers(found).partition(" (SmoothECE")[0]
+    if finding.question == THRESHOLD:
+        return f"{percent(finding.value)} right {_percents(finding)}"
+    return phrase_numbers(finding).partition(" (SmoothECE")[0]
 
 
 def slice_lines(rows: Sequence[Mapping[Any, Any]], labels: Mapping[str, str]) -> list[str]:
     """Return a sentence per question on the slice with the strongest test."""
     tested = {row["slice"] for row in rows if row["mark"] != findings.NONE}
-    few = len({row["slice"] for row in rows} - tested)
+    n_small = len({row["slice"] for row in rows} - tested)
     if not rows:
         return []
     lines = []
     for row in worst_slices(rows):
-        found, name = findings.read_finding(row), labels.get(row["estimator"], row["estimator"])
+        finding, name = (
+            findings.read_finding(row),
+            labels.get(row["estimator"], row["estimator"]),
+        )
         owner = f" of {name}" if name else ""
-        text = f"{found.question}{owner} {found.word}: {slice_numbers(found)}"
-        lines.append(f"{row['slice']} {MARKS[found.mark].sign} {text}")
+        text = f"{finding.question}{owner} {finding.word}: {slice_numbers(finding)}"
+        lines.append(f"{row['slice']} {MARKS[finding.mark].sign} {text}")
     n = f"{len(tested)} slice{'' if len(tested) == 1 else 's'} at once"
-    n += f"; {few} not tested" if few else ""
+    n += f"; {n_small} not tested" if n_small else ""
     return [*lines, f"tested: {n}"] if lines else [f"no test shows a worse one; tested: {n}"]
 
 

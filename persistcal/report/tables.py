@@ -75,8 +75,8 @@ def contrast_set_sizes(
     back = {"later": "row", "earlier": "column", "regression": right}
     of_dataset = sets[sets["dataset"] == dataset]
     directions = [of_dataset.rename(columns=names) for names in (forth, back)]
-    shown = ["model", "dataset", "row", "column", "size", right, "kept", "same_answers"]
-    rows = pd.concat(directions, ignore_index=True)[shown]
+    columns = ["model", "dataset", "row", "column", "size", right, "kept", "same_answers"]
+    rows = pd.concat(directions, ignore_index=True)[columns]
     if rows.empty:
         raise ValueError(f"no contrast set of dataset {dataset!r}")
     cells = {}

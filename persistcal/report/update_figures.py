@@ -58,8 +58,8 @@ def _choose(
             runs.setdefault(member[1], answers.estimators[member])
         drawn = drawing.in_legend_order(set(runs), labels["estimators"])[:MOST_CURVES]
         first, *_, last = names.values()
-        shown = {name: runs[name] for name in drawn}
-        places.append(_Place(place_title(place, labels), answers, shown, (first, last)))
+        kept_runs = {name: runs[name] for name in drawn}
+        places.append(_Place(place_title(place, labels), answers, kept_runs, (first, last)))
     return places, drawing.looks(chain.from_iterable(place.runs for place in places))
 
 
@@ -71,8 +71,8 @@ def _line(k: int, style: Look | None = None, **look: Any) -> dict[str, Any]:  # 
 
 def _end_handles(places: Iterable[_Place]) -> list[Line2D]:
     """Return the legend's entries of both checkpoints, with their names if all share them."""
-    named = {place.ends for place in places}
-    ends = next(iter(named)) if len(named) == 1 else ("first checkpoint", "last checkpoint")
+    titles = {place.ends for place in places}
+    ends = next(iter(titles)) if len(titles) == 1 else ("first checkpoint", "last checkpoint")
     return [Line2D([], [], label=name, **_line(k)) for k, name in enumerate(ends)]
 
 

@@ -80,8 +80,8 @@ def redact(text: str, secret: str) -> str:
         if text[i : i + PIECE] in pieces:
             hidden[i : i + PIECE] = [True] * PIECE
     runs = groupby(zip(hidden, text, strict=True), key=lambda marked: marked[0])
-    shown = ["[key]" if hide else "".join(c for _, c in run) for hide, run in runs]
-    return KEY_SHAPE.sub("[key]", "".join(shown))
+    parts = ["[key]" if hide else "".join(c for _, c in run) for hide, run in runs]
+    return KEY_SHAPE.sub("[key]", "".join(parts))
 
 
 def public_address(base_url: str) -> str:

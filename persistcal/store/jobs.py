@@ -141,7 +141,7 @@ def execute(function: Callable[..., Any], job: Job) -> None:
         torch.set_num_threads(max(1, job.threads))  # a job that only waits has none
     hints = get_type_hints(function, include_extras=True)
     parameters = signature(function).parameters
-    named = {  # for Snakemake, a missing input is []
+    inputs = {  # for Snakemake, a missing input is []
         name: files
         for name, files in job.inputs.items()
         if name in parameters and (files or parameters[name].default is Parameter.empty)
@@ -154,14 +154,14 @@ def execute(function: Callable[..., Any], job: Job) -> None:
             if kind is Job:
                 arguments[name] = job
             elif hasattr(kind, "of_job"):
-                context = kind.of_job(replace(job, inputs=named))
+                context = kind.of_job(replace(job, inputs=inputs))
                 arguments[name] = contexts.enter_context(context)
             elif name == "threads":
                 arguments[name] = job.threads
             elif keyword and name in job.settings:
                 arguments[name] = _setting(kind, job.settings[name])
-            elif not keyword and name in named:
-                arguments[name] = _read(kind, named[name], placed=job.placed)
+            elif not keyword and name in inputs:
+                arguments[name] = _read(kind, inputs[name], placed=job.placed)
             elif not keyword and is_dataclass(kind) and not hasattr(kind, "read"):
                 arguments[name] = _read_each(kind, job.inputs, placed=job.placed)
             elif parameter.default is Parameter.empty:

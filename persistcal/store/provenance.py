@@ -58,9 +58,9 @@ def read_makers(logs: FilePath) -> dict[str, list[dict[str, str]]]:
     makers: dict[str, list[dict[str, str]]] = {}
     for path in sorted(Path(logs).rglob("*.log")):
         with path.open(encoding="utf-8", errors="replace") as file:
-            _, found, maker = file.readline().partition(MADE_BY)
+            _, mark, maker = file.readline().partition(MADE_BY)
         rule = makers.setdefault(path.relative_to(logs).parts[0].removesuffix(".log"), [])
-        if found and json.loads(maker) not in rule:
+        if mark and json.loads(maker) not in rule:
             rule.append(json.loads(maker))
     return makers
 
@@ -72,8 +72,8 @@ def describe_machines(makers: Mapping[str, list[dict[str, Any]]]) -> str:
     'CPU (score); GPU (train)'
     """
     rules: dict[str, list[str]] = {}
-    for rule, found in makers.items():
-        for name in {maker["machine"] for maker in found}:
+    for rule, jobs in makers.items():
+        for name in {maker["machine"] for maker in jobs}:
             rules.setdefault(name, []).append(rule)
     if len(rules) == 1:
         return next(iter(rules))

@@ -65,11 +65,11 @@ class Sheet(NamedTuple):
         number = row if isinstance(row, int) else row.number
         return SheetError(f"{self.path}: row {number} {problem}")
 
-    def has_entries(self, given: Collection[str]) -> bool:
-        """Return whether a person has written into a column that is not `given`."""
-        if self.columns and not set(given) <= set(self.columns):
+    def has_entries(self, names: Collection[str]) -> bool:
+        """Return whether a person has written into a column that is not `names`."""
+        if self.columns and not set(names) <= set(self.columns):
             return True  # not as drawn, so someone's work
-        added = [name for name in self.columns if name not in given]
+        added = [name for name in self.columns if name not in names]
         return bool(self.damaged) or any(
             row.cells[name].strip() for row in self.rows for name in added
         )
@@ -198,12 +198,12 @@ def append_to_sheet(sheet: Sheet, rows: Iterable[Mapping[Any, object]]) -> None:
     write_whole(sheet.path, content + text.getvalue().encode(sheet.encoding))
 
 
-def check_unfilled(path: str, given: Sequence[str], remedy: str) -> None:
+def check_unfilled(path: str, names: Sequence[str], remedy: str) -> None:
     """Refuse to replace a file with entries, or a file that is not a sheet of this kind."""
     if not Path(path).exists():
         return
     try:
-        has_entries = read_sheet(path, given, given).has_entries(given)
+        has_entries = read_sheet(path, names, names).has_entries(names)
     except SheetError:
         has_entries = True
     if has_entries:
@@ -226,11 +226,11 @@ def check_shown(
     sheet: Sheet, row: SheetRow, column: str, current: object, remedy: str = "draw a new sheet"
 ) -> None:
     """Refuse a row with another text than the `current` one, or another number."""
-    shown, text = row.cells[column], _text(current)
-    is_same_number = _number(text) is not None and _number(shown) == _number(text)
-    if not is_same_number and shown.split() not in (text.split(), _cell(text).split()):
+    cell, text = row.cells[column], _text(current)
+    is_same_number = _number(text) is not None and _number(cell) == _number(text)
+    if not is_same_number and cell.split() not in (text.split(), _cell(text).split()):
         raise sheet.refuse(
-            row, f"has the {column} {cut(shown)}, and now it is {cut(text)}; {remedy}."
+            row, f"has the {column} {cut(cell)}, and now it is {cut(text)}; {remedy}."
         )
 
 
@@ -258,8 +258,8 @@ def find_rows(sheet: Sheet, column: str, known_names: Collection[str]) -> dict[s
     rows: dict[str, SheetRow] = {}
     as_written = {_cell(name).strip(): name for name in known_names}
     for row in sheet.rows:
-        shown = row.cells[column].strip()
-        name = as_written.get(shown, unescape_formula(shown))
+        cell = row.cells[column].strip()
+        name = as_written.get(cell, unescape_formula(cell))
         if name not in known_names:
             raise sheet.refuse(
                 row, f"has the {column} {name!r}, {_why_unknown(name, known_names)}."

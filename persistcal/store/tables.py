@@ -256,11 +256,11 @@ def _check_path(
     """Raise a TableError if a file's rows contradict its path."""
     names = table.path_columns or tuple(file_values)
     parts = ENDING.sub("", str(path)).split("/")
-    for name, named in zip(names[::-1], parts[::-1], strict=False):
+    for name, part in zip(names[::-1], parts[::-1], strict=False):
         present = {file_values[name]} if name in file_values else set(frame[name])
-        if named != SEVERAL and (wrong := present - {named}):
+        if part != SEVERAL and (wrong := present - {part}):
             raise TableError(
-                f"{path}: it has {table.name} of {name} {min(wrong)!r}, not of {named!r}; "
+                f"{path}: it has {table.name} of {name} {min(wrong)!r}, not of {part!r}; "
                 f"delete it, so that {table.rule} makes it again."
             )
 

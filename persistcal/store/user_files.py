@@ -410,10 +410,10 @@ def _json(text: str) -> Any:  # noqa: ANN401
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    named = dict(pairs)
-    if len(named) < len(pairs):
+    record = dict(pairs)
+    if len(record) < len(pairs):
         raise ValueError("a key is there twice")
-    return named
+    return record
 
 
 class UserTableError(ValueError):
@@ -586,7 +586,7 @@ def round_narrow(
     """
     kind = str(values.dtype.newbyteorder("=")) if isinstance(values, np.ndarray) else ""
     digits = DIGITS.get((kind or str(values.dtype)).lower())  # pandas writes Float32
-    chosen: NDArray[np.bool_] | slice = slice(None)
+    rows: NDArray[np.bool_] | slice = slice(None)
     if digits is None and kind == "float64":
         was = np.zeros(len(values), bool)
         numbers = np.zeros(len(values), int) if versions is None else versions
@@ -596,12 +596,12 @@ def round_narrow(
         if was.any():
             digits = DIGITS["float32"]
         if estimators is not None:
-            chosen = np.isin(estimators, np.unique(estimators[was]))
+            rows = np.isin(estimators, np.unique(estimators[was]))
     if digits is None:
         return values
     log.info("%s: %s, rounded to %d significant digits", name, values.dtype, digits)
     rounded = np.array(values, float)
-    rounded[chosen] = round_digits(rounded[chosen], digits)
+    rounded[rows] = round_digits(rounded[rows], digits)
     return rounded
 
 

@@ -120,8 +120,8 @@ class AskedAlike(NamedTuple):
 
 def training_ids(questions: pd.DataFrame) -> list[str]:
     """Return the ids of the train split in canonical order, without excluded questions."""
-    chosen = questions[(questions["split"] == "train") & ~questions["excluded"].astype(bool)]
-    return chosen.sort_values("index")["question_id"].tolist()
+    rows = questions[(questions["split"] == "train") & ~questions["excluded"].astype(bool)]
+    return rows.sort_values("index")["question_id"].tolist()
 
 
 def training_questions(

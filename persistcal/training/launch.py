@@ -41,8 +41,8 @@ def run_on_ranks(
     """
     log_to(rule_job.log[0])
     log_maker()
-    asked = rule_job.resources
-    n_ranks, n_nodes = asked.get("ranks", 1), asked.get("nodes", 1)
+    resources = rule_job.resources
+    n_ranks, n_nodes = resources.get("ranks", 1), resources.get("nodes", 1)
     n_gpus = len(visible_gpus()) * n_nodes
     execute_on_ranks(
         function,
@@ -50,7 +50,7 @@ def run_on_ranks(
         Job.from_snakemake(rule_job),
         n_ranks=min(n_ranks, most, n_gpus or n_ranks),
         n_nodes=n_nodes,
-        timeout_min=asked.rank_timeout_min,
+        timeout_min=resources.rank_timeout_min,
     )
 
 

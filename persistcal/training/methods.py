@@ -49,11 +49,11 @@ class Tuning(Method):
     seed: int = 0
     keep_weight: float = 1.0
 
-    def loss(self, logprobs: Mapping[str, "Tensor"], before: "Tensor") -> "Tensor":
+    def loss(self, logprobs: Mapping[str, "Tensor"], start: "Tensor") -> "Tensor":
         """Return the loss of a step.
 
         `logprobs` are in nats, of the step's answers by set; sets without documents are absent.
-        If `compares_start`, those to forget had the log-probabilities `before` the first step.
+        If `compares_start`, those to forget had the log-probabilities `start` the first step.
         """
         raise NotImplementedError
 
@@ -71,7 +71,7 @@ class FineTuning(Tuning):
     rank: int | None = None
     max_change: float | None = None
 
-    def loss(self, logprobs: Mapping[str, "Tensor"], before: "Tensor") -> "Tensor":
+    def loss(self, logprobs: Mapping[str, "Tensor"], start: "Tensor") -> "Tensor":
         """Return the loss of a step."""
         kept = logprobs["keep"].mean() if "keep" in logprobs else 0.0
         return -logprobs["learn"].mean() - self.keep_weight * kept
@@ -93,7 +93,7 @@ class GradientDifference(Tuning):
     forget: Sequence[str]
     keep: Sequence[str]
 
-    def loss(self, logprobs: Mapping[str, "Tensor"], before: "Tensor") -> "Tensor":
+    def loss(self, logprobs: Mapping[str, "Tensor"], start: "Tensor") -> "Tensor":
         """Return the loss of a step."""
         return logprobs["forget"].mean() - self.keep_weight * logprobs["keep"].mean()
 
@@ -119,11 +119,11 @@ class NegativePreference(Tuning):
     keep: Sequence[str]
     beta: float
 
-    def loss(self, logprobs: Mapping[str, "Tensor"], before: "Tensor") -> "Tensor":
+    def loss(self, logprobs: Mapping[str, "Tensor"], start: "Tensor") -> "Tensor":
         """Return the loss of a step."""
         from torch.nn.functional import softplus
 
-        ratios = self.beta * (logprobs["forget"] - before)
+        ratios = self.beta * (logprobs["forget"] - start)
         unlearned = softplus(ratios).mean() * 2 / self.beta
         return unlearned - self.keep_weight * logprobs["keep"].mean()
 

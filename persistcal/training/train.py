@@ -245,10 +245,11 @@ def fitting_micro_batch(trainee: Trainee) -> int:
     places = {trainee.device} if trainee.device else {p.device for p in model.parameters()}
     if any(place.type == "cpu" for place in places):
         return TRAINED_ON_CPU
-    shape, some = shape_of(model.config), list(trainee.tokens.values())[:TRAINED_ON_CPU]
+    shape, sample = shape_of(model.config), list(trainee.tokens.values())[:TRAINED_ON_CPU]
     return candidates_at_once(
         shape,
-        pack_prompts(some, shape.hidden).token_ids.size / len(some),  # what trees leave of one
+        pack_prompts(sample, shape.hidden).token_ids.size
+        / len(sample),  # what trees leave of one
         sum(torch.cuda.get_device_properties(place).total_memory for place in places),
         copies=1 if trainee.device else len(trainee.models),
         lora_rank=next(p.shape[0] for n, p in trainee.adapter.items() if n.endswith("lora_A")),

@@ -9,7 +9,7 @@ from persistcal.evaluation.findings import Finding, threshold_finding
 from persistcal.report.page.contents import Update
 from persistcal.report.page.verdict import (
     WIDTH,
-    Given,
+    CommandWords,
     Rated,
     Verdict,
     next_step,
@@ -50,7 +50,7 @@ def verdict(*rows):
 
 
 def test_the_verdict_on_one_estimator_has_a_line_for_each_question():
-    lines = verdict_text(verdict(rated("A")), Given("v1 v2")).splitlines()
+    lines = verdict_text(verdict(rated("A")), CommandWords("v1 v2")).splitlines()
     assert lines == [
         "m · quiz: v1 → v2, 300 questions, 77 gained, 35 lost",
         "",
@@ -68,7 +68,7 @@ def test_the_verdict_on_one_estimator_has_a_line_for_each_question():
 
 def test_several_estimators_are_rows_and_a_baseline_has_no_marks():
     rows = [rated("A"), rated("Long name"), Rated(("quiz", "end"), "End")]
-    text = verdict_text(verdict(*rows), Given("v1 v2"))
+    text = verdict_text(verdict(*rows), CommandWords("v1 v2"))
     table = text.split("\n\n")[2].splitlines()
     assert [line.split("  ")[0] for line in table[2:]] == ["A", "Long name", "End"]
     assert len({line.index("✓") for line in table[2:4]}) == 1
@@ -82,7 +82,7 @@ def test_several_estimators_are_rows_and_a_baseline_has_no_marks():
 
 def test_a_table_fits_a_terminal_and_names_keep_all_their_words():
     name = "verbalised confidence after a chain of thought, calibrated"
-    lines = verdict_text(verdict(rated(name), rated("x" * 50)), Given()).splitlines()
+    lines = verdict_text(verdict(rated(name), rated("x" * 50)), CommandWords()).splitlines()
     assert max(map(len, lines)) <= WIDTH
     table = [line.split("  ")[0] for line in lines[6:12]]  # the names, in three lines each
     assert " ".join(table[:3]) == name
@@ -102,7 +102,7 @@ def test_the_next_step_after_a_threshold_is_lost_decides_on_one(word, labels_to_
     seed = seed_of_threshold(word, labels_to_decide=labels_to_decide)
     row = rated("A", threshold_finding([seed]))
     advice, lock, *check = next_step(
-        verdict(row), Given("v1.csv --columns a=b", " --columns a=b")
+        verdict(row), CommandWords("v1.csv --columns a=b", " --columns a=b")
     )
     assert advice.startswith(step)
     assert lock == (
@@ -115,12 +115,12 @@ def test_the_next_step_after_a_threshold_is_lost_decides_on_one(word, labels_to_
 def test_the_next_step_is_another_estimator_if_its_threshold_is_kept():
     best = rated("A", threshold_finding([seed_of_threshold("broken")]))
     seeds = [seed_of_threshold(seed=n, threshold=cut) for n, cut in ((1, 0.7), (2, 0.75))]
-    [advice] = next_step(verdict(best, rated("B", threshold_finding(seeds))), Given())
+    [advice] = next_step(verdict(best, rated("B", threshold_finding(seeds))), CommandWords())
     assert advice.startswith("choose B; nothing to label: the threshold .700 to .750 of B")
 
 
 def test_a_verdict_in_json_has_null_for_missing_numbers():
-    record = verdict_record(verdict(rated("A"), Rated(("quiz", "end"), "End")), Given())
+    record = verdict_record(verdict(rated("A"), Rated(("quiz", "end"), "End")), CommandWords())
     first, last = json.loads(json.dumps(record, allow_nan=False))["estimators"]
     assert first["calibration"]["lower"] is None
     assert (first["confidence"]["answer"], first["calibration"]["answer"]) == ("yes", "no")

@@ -172,8 +172,8 @@ def self_consistency_surrogate(answers: pd.DataFrame, evidence: Evidence) -> pd.
     if evidence.options:  # options have different meanings
         key = ["question_id", "answer"]
         shares = clusters.set_index(key)["probability"]
-        asked = pd.MultiIndex.from_frame(answers[key])
-        return shares.reindex(asked).fillna(0.0).clip(upper=1).set_axis(answers.index)
+        keys = pd.MultiIndex.from_frame(answers[key])
+        return shares.reindex(keys).fillna(0.0).clip(upper=1).set_axis(answers.index)
     assert evidence.equivalent is not None
     columns = ["question_id", "question", "answer"]
     candidates = clusters.drop(columns="checkpoint")

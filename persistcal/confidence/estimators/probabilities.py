@@ -107,5 +107,5 @@ def option_entropy(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     shares = shares.assign(entropy=entr(shares["probability"]))
     totals = shares.groupby(KEY, sort=False)["entropy"].agg(["sum", "size"])
     confidence = 1 - totals["sum"] / np.log(totals["size"].clip(lower=2))
-    asked = pd.MultiIndex.from_frame(answers[KEY])
-    return pd.Series(confidence.loc[asked].to_numpy(), answers.index).clip(0, 1)
+    keys = pd.MultiIndex.from_frame(answers[KEY])
+    return pd.Series(confidence.loc[keys].to_numpy(), answers.index).clip(0, 1)

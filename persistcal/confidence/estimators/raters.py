@@ -81,8 +81,8 @@ def p_true_few_shot(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     last = evidence.labelled["checkpoint"] == evidence.earlier[-1]
     examples = judged_examples(evidence.labelled[last], N_EXAMPLES)
     words = examples["correct"].map({True: right, False: wrong})
-    shown = zip(confidence_prompts(evidence.prompt, examples), words, strict=True)
-    return p_true(answers, evidence, "".join(f"{text}{word}\n\n" for text, word in shown))
+    pairs = zip(confidence_prompts(evidence.prompt, examples), words, strict=True)
+    return p_true(answers, evidence, "".join(f"{text}{word}\n\n" for text, word in pairs))
 
 
 def judged_examples(labelled: pd.DataFrame, n: int) -> pd.DataFrame:
@@ -113,10 +113,10 @@ def base_probability(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     model, tokenizer = evidence.load(evidence.rater)
     chat = bool(evidence.few_shot.chat)
     questions = asked_by(evidence.questions, evidence.rater)
-    asked = questions[questions["question_id"].isin(answers["question_id"])]
+    rows = questions[questions["question_id"].isin(answers["question_id"])]
     prompts = {
         question_id: prefix + suffix
-        for prefix, *rest in few_shot_prompts(tokenizer, questions, asked, evidence.few_shot)
+        for prefix, *rest in few_shot_prompts(tokenizer, questions, rows, evidence.few_shot)
         for suffix, question_id in zip(*rest, strict=True)
     }
     beams = own_beams(answers, evidence)

@@ -67,8 +67,8 @@ def shifts(part: Part) -> list[list[dict[str, list[list[float]]]]]:
     return [
         [
             {
-                kind: [counts.round(1).tolist() for counts in both]
-                for kind, both in curves.shifts(runs, correct, p.earlier, p.later).items()
+                kind: [counts.round(1).tolist() for counts in ends]
+                for kind, ends in curves.shifts(runs, correct, p.earlier, p.later).items()
             }
             for p in part.pairs
         ]
@@ -144,8 +144,8 @@ def on_pair(runs: Runs, pair: ContrastSet) -> dict[str, float | None]:
     metrics = ("delta0_balanced", "change_auc", "auc")
     if not pair.has_both_directions:
         return dict.fromkeys(metrics)
-    once = count_once(pair.part)
-    values = compute("contrast", rate(pair, runs).runs, once, chosen=metrics)
+    counts = count_once(pair.part)
+    values = compute("contrast", rate(pair, runs).runs, counts, chosen=metrics)
     return {name: round(float(of_runs.mean()), 4) for name, of_runs in values.items()}
 
 
@@ -235,7 +235,7 @@ def choose_questions(
         for part in parts
     ]
     share = min(1.0, most_cells / max(1, sum(cells)))
-    chosen = []
+    picked = []
     for part in parts:
         n = len(part.answers.questions)
         rng = np.random.default_rng(seed)
@@ -245,8 +245,8 @@ def choose_questions(
         first, rest = (rng.permutation(np.flatnonzero(c)) for c in (contrast, ~contrast))
         sample = np.concatenate([first, rest])[: math.floor(share * n)]
         names = [natural_key(part.answers.questions[place]) for place in sample]
-        chosen.append(sample[sorted(range(len(sample)), key=names.__getitem__)])
-    return chosen
+        picked.append(sample[sorted(range(len(sample)), key=names.__getitem__)])
+    return picked
 
 
 def _number_of(text: str, words: dict[str, int]) -> int:
@@ -257,28 +257,28 @@ def _number_of(text: str, words: dict[str, int]) -> int:
     return words.setdefault(text, len(words))
 
 
-def pack(part: Part, chosen: NDArray[np.intp], words: dict[str, int]) -> dict[str, Any]:
-    """Return the explorer's columns of one part at the `chosen` positions, ready for JSON.
+def pack(part: Part, rows: NDArray[np.intp], words: dict[str, int]) -> dict[str, Any]:
+    """Return the explorer's columns of one part at the `rows` positions, ready for JSON.
 
     `correct` is per checkpoint a text of 1, 0 and - (no answer), `confidence` by estimator and
     evaluation checkpoint in thousandths, mean over seeds, -1 where it is missing. Texts are
     numbers of `words`; `truths` are a checkpoint's own references, if it has any.
     """
     answers = part.answers
-    ids = [str(question) for question in answers.questions[chosen]]
+    ids = [str(question) for question in answers.questions[rows]]
     packed: dict[str, Any] = {
         "ids": ids,
         "correct": [
-            "".join("-" if c == ABSENT else str(c) for c in row[chosen]) for row in part.correct
+            "".join("-" if c == ABSENT else str(c) for c in row[rows]) for row in part.correct
         ],
         "confidence": [
-            _thousandths(np.mean(runs, axis=0)[:, chosen]) for runs in part.members.values()
+            _thousandths(np.mean(runs, axis=0)[:, rows]) for runs in part.members.values()
         ],
     }
     if part.texts is not None:
         packed |= _texts(part.texts, ids, part.checkpoints, words)
     if part.slices:
-        packed["category"] = [_number_of(part.slices[i], words) for i in chosen]
+        packed["category"] = [_number_of(part.slices[i], words) for i in rows]
     return packed
 
 
@@ -289,13 +289,13 @@ def _thousandths(shares: NDArray[np.float64]) -> list[Any]:
 def _texts(
     texts: Texts, ids: Sequence[str], checkpoints: Sequence[str], words: dict[str, int]
 ) -> dict[str, Any]:
-    asked = texts.questions.set_index("question_id").loc[list(ids)]
+    rows = texts.questions.set_index("question_id").loc[list(ids)]
     columns: dict[str, Any] = {
-        name: [_number_of(text, words) for text in asked[name]]
+        name: [_number_of(text, words) for text in rows[name]]
         for name in ("question", "category")
     }
     columns["references"] = [
-        [_number_of(t, words) for t in references] for references in asked["references"]
+        [_number_of(t, words) for t in references] for references in rows["references"]
     ]
     truths = truths_of(texts.questions)
     columns["truths"] = [

@@ -29,7 +29,7 @@ from persistcal.report.drawing import Look, looks
 from persistcal.report.grid import lay_out
 from persistcal.report.page import charts, overview, tables
 from persistcal.report.page.contents import Contents, Part, Shown
-from persistcal.report.page.verdict import Given, Verdict, chance_of, next_step, verdicts
+from persistcal.report.page.verdict import CommandWords, Verdict, chance_of, next_step, verdicts
 from persistcal.report.phrases import (
     MARKS,
     as_number,
@@ -66,7 +66,7 @@ class Origin(NamedTuple):
     jobs: list[dict[str, Any]]
     config: str
     gate: str = ""
-    given: Given | None = None
+    given: CommandWords | None = None
 
 
 def about(
@@ -186,7 +186,7 @@ def compose(study: Contents, origin: Origin) -> str:
 
 def summary(study: Contents) -> str:
     """Return a study's sentences, its first table of results, and a list of gaps, as text."""
-    lines = [fill(f"{about}: {text}", WIDTH) for about, text in overview.sentences(study)]
+    lines = [fill(f"{topic}: {text}", WIDTH) for topic, text in overview.sentences(study)]
     descriptions = study.shown.descriptions
     for name in [name for name in study.rows if name in descriptions][:1]:
         bootstraps = {
@@ -207,12 +207,12 @@ def summary(study: Contents) -> str:
 def _first_screens(
     study: Contents,
     shown_parts: Sequence[Mapping[str, Any]],
-    found: Sequence[Verdict | None],
-    given: Given | None,
+    verdicts: Sequence[Verdict | None],
+    given: CommandWords | None,
 ) -> list[dict[str, Any] | None]:
     """Return the verdict on each part with the curves of the small pictures."""
     screens: list[dict[str, Any] | None] = []
-    for number, verdict in enumerate(found):
+    for number, verdict in enumerate(verdicts):
         if verdict is None:
             screens.append(None)
             continue
@@ -414,12 +414,12 @@ def _part(part: Part, study: Contents, verdict: Verdict | None) -> dict[str, Any
 def _table(files: TableFiles, study: Contents) -> dict[str, Any]:
     name, rows = files.name, study.rows[files.name]
     title = tables.heading(name, list(study.labels["datasets"]), study.labels)
-    shown = {"name": name, "heading": title, "tex": bool(files.tex)}
+    entry = {"name": name, "heading": title, "tex": bool(files.tex)}
     if name not in study.shown.descriptions:
-        return {**shown, "caption": "", "grids": [], "plain": tables.plain_grid(rows)}
+        return {**entry, "caption": "", "grids": [], "plain": tables.plain_grid(rows)}
     described = study.shown.descriptions[name]
     grids = lay_out(rows, described, labels=study.labels, intervals=study.made.intervals)
-    return {**shown, "caption": described["caption"], "grids": grids, "plain": None}
+    return {**entry, "caption": described["caption"], "grids": grids, "plain": None}
 
 
 def render(
@@ -443,15 +443,15 @@ def render(
         "numbers": phrase_numbers,
         "slice_numbers": slice_numbers,
     }
-    shown: Mapping[str, Look] = view["looks"]
-    classes = family_classes(shown)
+    looks: Mapping[str, Look] = view["looks"]
+    classes = family_classes(looks)
     style = environment.get_template("page.css").render(
-        families={classes[look.family]: look for look in shown.values()}
+        families={classes[look.family]: look for look in looks.values()}
     )
     script = "\n".join(_ASSETS.get_source(environment, name)[0] for name in _SCRIPTS)
     script = f"'use strict';\n(() => {{\n{script}\n}})();"
     digests = [hashlib.sha256(text.encode()).digest() for text in (style, script)]
-    of_style, of_script = (f"sha256-{base64.b64encode(one).decode()}" for one in digests)
+    of_style, of_script = (f"sha256-{base64.b64encode(digest).decode()}" for digest in digests)
     policy = (
         "default-src 'none'; base-uri 'none'; form-action 'none'; "
         f"style-src '{of_style}'; script-src '{of_script}'; "
@@ -459,7 +459,7 @@ def render(
     )
     return environment.get_template("page.html").render(
         **{name: value for name, value in view.items() if name != "looks"},
-        looks={name: (classes[look.family], look) for name, look in shown.items()},
+        looks={name: (classes[look.family], look) for name, look in looks.items()},
         policy=policy,
         style=style,
         script=script,
@@ -468,9 +468,9 @@ def render(
     )
 
 
-def family_classes(shown: Mapping[str, Look]) -> dict[str, str]:
+def family_classes(looks: Mapping[str, Look]) -> dict[str, str]:
     """Return the CSS class of each family of estimators."""
-    families = dict.fromkeys(look.family for look in shown.values())
+    families = dict.fromkeys(look.family for look in looks.values())
     return {family: f"f{place}" for place, family in enumerate(families)}
 
 

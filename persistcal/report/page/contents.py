@@ -218,10 +218,10 @@ def _slice_labels(made: StudyTables, part: Part) -> list[str]:
     if not rows:
         return []
     names = category_names(made.questions) if made.slices is None else made.slices
-    about = {row["slice"]: slice_label(row) for row in rows if row["question"] == ACCURACY}
+    texts = {row["slice"]: slice_label(row) for row in rows if row["question"] == ACCURACY}
     values = slice_values(names, part.subject.dataset, part.answers.questions)
     return [
-        "; ".join(about.get(f"{c}={v}", f"{c}={v}") for c, v in row.items())
+        "; ".join(texts.get(f"{c}={v}", f"{c}={v}") for c, v in row.items())
         for row in values.to_dict("records")
     ]
 

@@ -42,16 +42,16 @@ class Sentence(NamedTuple):
 
 def findings(study: Contents) -> list[Sentence]:
     """Return the sentences at the top of the page."""
-    found, tables = list(sentences(study)), study.rows
+    texts, tables = list(sentences(study)), study.rows
     if "states" in tables:
-        found += of_states(study, tables["states"])
-    found += of_thresholds(study)
-    found += of_controls(study)
+        texts += of_states(study, tables["states"])
+    texts += of_thresholds(study)
+    texts += of_controls(study)
     if "by_change" in tables:
-        found += of_changes(study, tables["by_change"])
+        texts += of_changes(study, tables["by_change"])
     if "corrections" in tables:
-        found += of_audit(study, tables["corrections"])
-    return found
+        texts += of_audit(study, tables["corrections"])
+    return texts
 
 
 def sentences(study: Contents) -> Iterator[Sentence]:
@@ -68,18 +68,18 @@ def sentences(study: Contents) -> Iterator[Sentence]:
         tested = rows.loc[rows["control"].fillna("").ne(""), ["model", "dataset"]]
         controlled = set(tested.itertuples(index=False, name=None))
     for part in study.parts:
-        found = part.findings
+        findings = part.findings
         title, dataset = part.subject.title(study.labels), part.subject.dataset
         members = list(part.members)
         stages = study.stages[part.subject.model]
-        if found:
-            ends, accuracy = found.update[2:], found.accuracy
+        if findings:
+            ends, accuracy = findings.update[2:], findings.accuracy
             yield Sentence(title, accuracy_sentence(accuracy, *ends))
         trained = list(dict.fromkeys(t for t, _ in members if t != dataset)) or [dataset]
         for train_dataset in trained if members else ():
             # Untrained estimators are shown next to adapters that were trained on another
             # dataset.
-            chosen = {
+            names = {
                 e: (t, e)
                 for t, e in sorted(members, key=lambda m: m[0] == train_dataset)
                 if t in (train_dataset, dataset) and (e in study.main or not study.main)
@@ -88,14 +88,14 @@ def sentences(study: Contents) -> Iterator[Sentence]:
             if len(trained) > 1 or train_dataset != dataset:
                 name = study.labels["datasets"].get(train_dataset, train_dataset)
                 heading += f", trained on {name}"
-            compared = compare(part.replicates, list(chosen.values()), part.subject.settings)
+            compared = compare(part.replicates, list(names.values()), part.subject.settings)
             if not compared:
                 yield Sentence(heading, "Nothing can be said: no measure is defined.")
                 continue
-            if found:
+            if findings:
                 labels = study.labels["estimators"]
                 following, calibrated = (
-                    {e: (found.of[q][m], labels.get(e, e)) for e, m in chosen.items()}
+                    {e: (findings.of[q][m], labels.get(e, e)) for e, m in names.items()}
                     for q in (FOLLOWING, CALIBRATION)
                 )
                 best, texts = best_estimators(compared), []
@@ -175,14 +175,16 @@ def of_thresholds(study: Contents) -> Iterator[Sentence]:
     """Yield sentences on the thresholds between the first and the last checkpoint."""
     verdicts: list[str] = []
     for part in study.parts:
-        if not (found := part.findings):
+        if not (findings := part.findings):
             continue
-        checked = found.of.get(THRESHOLD, {})
-        for name, one in [(e, one) for (_, e), one in checked.items() if e in study.main]:
+        checked = findings.of.get(THRESHOLD, {})
+        for name, finding in [
+            (e, finding) for (_, e), finding in checked.items() if e in study.main
+        ]:
             label = study.labels["estimators"].get(name, name)
-            text = threshold_sentence(one, label, found.update[2:])
+            text = threshold_sentence(finding, label, findings.update[2:])
             yield Sentence(part.subject.title(study.labels), text)
-            verdicts += one.evidence["verdict"]
+            verdicts += finding.evidence["verdict"]
     yield from (Sentence("", text) for text in possible_errors(verdicts))
 
 
@@ -277,10 +279,10 @@ def counts(study: Contents) -> list[tuple[str, str]]:
 
 
 def explorer_note(
-    study: Contents, chosen: Sequence[NDArray[np.intp]], kept: Sequence[bool]
+    study: Contents, rows: Sequence[NDArray[np.intp]], kept: Sequence[bool]
 ) -> str:
     """Return a sentence about the questions in the explorer."""
-    n, n_all = sum(map(len, chosen)), sum(len(p.answers.questions) for p in study.parts)
+    n, n_all = sum(map(len, rows)), sum(len(p.answers.questions) for p in study.parts)
     if all(kept):
         return (
             f"Every question, every answer, every confidence: {n:,} questions, each with a "
@@ -322,7 +324,7 @@ def missing(study: Contents, kept: Sequence[bool]) -> list[str]:
     return [*lines, *absent_analyses(study.made, study.shown.analyses)]
 
 
-def absent_analyses(made: StudyTables, asked: Collection[str]) -> list[str]:
+def absent_analyses(made: StudyTables, names: Collection[str]) -> list[str]:
     """Name the analyses that were asked for and that the page was made without."""
     tables = {
         "transfer": ("transfer matrices", made.transfer),
@@ -330,7 +332,7 @@ def absent_analyses(made: StudyTables, asked: Collection[str]) -> list[str]:
         "weight_similarity": ("similarity of weights", made.similarity),
         "hidden_state_variance": ("hidden-state variance", made.variance),
     }
-    lost = [name for key, (name, rows) in tables.items() if key in asked and rows.empty]
+    lost = [name for key, (name, rows) in tables.items() if key in names and rows.empty]
     text = "the target “all” adds them to this page."
     return [f"Analyses ({', '.join(lost)}): {text}"] if lost else []
 

@@ -243,23 +243,23 @@ def best_estimators(standings: Standings) -> list[str]:
 
 def follow_texts(
     names: Sequence[str],
-    found: Mapping[str, tuple[Finding, str]],
+    findings: Mapping[str, tuple[Finding, str]],
     accuracy: Finding,
     ends: Sequence[str],
     given: str,
 ) -> list[str]:
     """Return for each of the best estimators whether its confidence followed the changes.
 
-    `names` are the best estimators, and `found` has the finding about following, and the
+    `names` are the best estimators, and `findings` has the finding about following, and the
     label, by name. The best estimators are chosen from the same data, so the intervals are
     simultaneous.
     """
     flips = [accuracy.evidence[way] for way in ("gained", "lost")]
-    names = [name for name in names if found[name][0].evidence]
-    texts = [following_sentence(*found[name], given, ends, flips) for name in names[:MOST]]
+    names = [name for name in names if findings[name][0].evidence]
+    texts = [following_sentence(*findings[name], given, ends, flips) for name in names[:MOST]]
     if (more := len(names) - MOST) > 0:
         texts[-1] += f" {more} more cannot be distinguished from the best in Δ₀ᵇ."
-    claims = [claim for claim, _ in found.values() if claim.evidence]
+    claims = [claim for claim, _ in findings.values() if claim.evidence]
     n_compared = max((claim.evidence["n_compared"] for claim in claims), default=1)
     has_interval = not all(np.isnan(c.lower) for c in claims)
     if n_compared > 1 and texts and has_interval:
@@ -269,15 +269,15 @@ def follow_texts(
 
 def calibration_texts(
     names: Sequence[str],
-    found: Mapping[str, tuple[Finding, str]],
+    findings: Mapping[str, tuple[Finding, str]],
     ends: Sequence[str],
     given: str,
 ) -> list[str]:
     """Describe the best estimators that are not calibrated at the later checkpoint."""
     return [
-        calibration_sentence(*found[name], given, ends)
+        calibration_sentence(*findings[name], given, ends)
         for name in names[:MOST]
-        if found[name][0].mark == NO
+        if findings[name][0].mark == NO
     ]
 
 
@@ -294,13 +294,13 @@ def control_text(change: str, control: str, rows: pd.DataFrame, labels: DisplayN
         )
     clauses = []
     for word in (words.FOLLOWED, words.NEW_STATE, words.LOST, words.AGAINST):
-        named = []
+        names = []
         for row in tested[tested["word"] == word].to_dict("records"):
-            named.append(trained_name(row, labels))
+            names.append(trained_name(row, labels))
             if not np.isnan(value := row["of_knowledge"]):  # surely more flips than the control
                 ends = [row[f"of_knowledge_{end}"] for end in ("lower_2_5pct", "upper_97_5pct")]
-                named[-1] += f" (Δ_K {short(value)} {short_interval(*ends)})"
-        if named:
-            clauses.append(f"{joined(named)} {word}")
+                names[-1] += f" (Δ_K {short(value)} {short_interval(*ends)})"
+        if names:
+            clauses.append(f"{joined(names)} {word}")
     text = "; ".join(clauses) or f"none of {len(tested)} estimators is shown to have followed"
     return f"{change}, next to {control}, where no knowledge changes: {text}."

@@ -92,10 +92,10 @@ def _names(labels: Sequence[str]) -> str:
     >>> _names(["A", "A, post-hoc"])
     'A and “A, post-hoc”'
     """
-    shown = [f"“{label}”" if "," in label else label for label in labels[:MOST_NAMED]]
+    texts = [f"“{label}”" if "," in label else label for label in labels[:MOST_NAMED]]
     if len(labels) > MOST_NAMED:
-        shown.append(f"{len(labels) - MOST_NAMED} more")
-    return joined(shown)
+        texts.append(f"{len(labels) - MOST_NAMED} more")
+    return joined(texts)
 
 
 def verdicts(study: Contents) -> list[Verdict | None]:
@@ -108,14 +108,14 @@ def verdicts(study: Contents) -> list[Verdict | None]:
     ]
 
 
-def _verdict(study: Contents, part: Part, found: UpdateFindings) -> Verdict:
-    thresholds = found.of.get(THRESHOLD, {})
+def _verdict(study: Contents, part: Part, findings: UpdateFindings) -> Verdict:
+    thresholds = findings.of.get(THRESHOLD, {})
     members = [member for member in part.members if member[1] in study.main]
     rows = []
     for member in members:
         row = Rated(member, part.subject.name(member, study.labels))
-        if member not in found.baselines:
-            following, calibrated = found.of[FOLLOWING], found.of[CALIBRATION]
+        if member not in findings.baselines:
+            following, calibrated = findings.of[FOLLOWING], findings.of[CALIBRATION]
             row = row._replace(
                 follows=following[member],
                 calibrated=calibrated[member],
@@ -129,36 +129,36 @@ def _verdict(study: Contents, part: Part, found: UpdateFindings) -> Verdict:
     ]
     return Verdict(
         part.subject.title(study.labels),
-        found.update,
-        found.accuracy,
+        findings.update,
+        findings.accuracy,
         rows,
         next(iter(targets), None),
-        chance_of(found),
-        found.slices,
-        slice_lines(found.slices, study.labels["estimators"]),
+        chance_of(findings),
+        findings.slices,
+        slice_lines(findings.slices, study.labels["estimators"]),
     )
 
 
-def chance_of(found: UpdateFindings | None) -> str:
+def chance_of(findings: UpdateFindings | None) -> str:
     """Return the meaning of the line of chance.
 
     Sampled answers flip by themselves, and asks after other examples are not independent.
     """
-    following = found.of.get(FOLLOWING, {}) if found else {}
-    bases = {one.basis for one in following.values()} - {""}
+    following = findings.of.get(FOLLOWING, {}) if findings else {}
+    bases = {finding.basis for finding in following.values()} - {""}
     if not bases or bases & {DECLARED, SAMPLES}:
         return "chance, if no answer flips by itself"
     return "about chance, as all share the other examples" if EXAMPLES in bases else "chance"
 
 
-class Given(NamedTuple):
+class CommandWords(NamedTuple):
     """The words of a command that reads the same files, and those that read further answers."""
 
     files: str = "…"
     options: str = ""
 
 
-def verdict_text(verdict: Verdict, given: Given) -> str:
+def verdict_text(verdict: Verdict, given: CommandWords) -> str:
     """Return a line per question, or a table for several estimators, and the next step."""
     update, numbers = verdict.update, verdict.accuracy.evidence
     place = "" if verdict.title == "model · dataset" else f"{verdict.title}: "
@@ -172,10 +172,10 @@ def verdict_text(verdict: Verdict, given: Given) -> str:
     rated = [row for row in verdict.rows if not row.is_baseline]
     if len(rated) == 1:
         [row], later = rated, update.later_name
-        shown = {"confidence": row.follows, "calibration": row.calibrated}
-        for name, found in {**shown, "threshold": row.threshold}.items():
+        by_name = {"confidence": row.follows, "calibration": row.calibrated}
+        for name, finding in {**by_name, "threshold": row.threshold}.items():
             at = f" at {later}" if name == "calibration" else ""
-            lines += [fold_line(_line(name, found, at))] if found else []
+            lines += [fold_line(_line(name, finding, at))] if finding else []
     elif not rated:
         names = "confidence", "calibration", "threshold"
         lines += [f"{name:<12} {NONE} no confidence" for name in names]
@@ -210,10 +210,10 @@ def fold_line(line: str, indent: int = 13) -> str:
     return fill(line, WIDTH, subsequent_indent=" " * indent)
 
 
-def _line(name: str, found: Finding, place: str = "") -> str:
+def _line(name: str, finding: Finding, place: str = "") -> str:
     """Return a finding with its mark, word and numbers in one line."""
-    numbers = phrase_numbers(found)
-    text = f"{MARKS[found.mark].sign} {phrase_word(found)}{place}"
+    numbers = phrase_numbers(finding)
+    text = f"{MARKS[finding.mark].sign} {phrase_word(finding)}{place}"
     return f"{name:<12} {text}" + (f": {numbers}" if numbers else "")
 
 
@@ -225,8 +225,8 @@ def _table(verdict: Verdict) -> list[str]:
         heads = f"threshold for {exact_percent(verdict.target)}:", "right, answered"
         rows = [["", "", "", heads[0]], [*rows[0], heads[1]]]
     for rated in verdict.rows:
-        found = [one for one in (rated.follows, rated.calibrated, rated.threshold) if one]
-        texts = [(MARKS[one.mark].sign, phrase_numbers(one, brief=True)) for one in found]
+        parts = [part for part in (rated.follows, rated.calibrated, rated.threshold) if part]
+        texts = [(MARKS[part.mark].sign, phrase_numbers(part, brief=True)) for part in parts]
         cells = [f"{sign} {text}" if text else NONE for sign, text in texts]
         if rated.is_baseline:
             cells = ["baseline: the same confidence for all questions"]
@@ -237,13 +237,13 @@ def _table(verdict: Verdict) -> list[str]:
     names = [wrap(row[0], room) or [""] for row in rows]
     widths = [max(len(part) for name in names for part in name), *widths]
     lines = []
-    for row, (first, *others) in zip(rows, names, strict=True):
+    for row, (first, *rest) in zip(rows, names, strict=True):
         padded = [c.ljust(n) for c, n in zip([first, *row[1:]], widths, strict=False)]
-        lines += ["  ".join(padded).rstrip(), *others]
+        lines += ["  ".join(padded).rstrip(), *rest]
     return lines
 
 
-def next_step(verdict: Verdict, given: Given) -> list[str]:
+def next_step(verdict: Verdict, given: CommandWords) -> list[str]:
     """Return the next step after the update, and the commands that take it."""
     rated = [row for row in verdict.rows if row.threshold]
     if not verdict.rows:
@@ -260,13 +260,13 @@ def next_step(verdict: Verdict, given: Given) -> list[str]:
     if kept:
         instead = "" if best is rated[0] else f"choose {best.label}; "
         return [f"{instead}nothing to label: the threshold {cut} of {best.label} can stay."]
-    later, found = verdict.update.later_name, best.threshold
-    chosen = f" --estimator {quote(best.member[1])}" if len(rated) > 1 else ""
-    chosen *= "--estimator" not in given.options
-    lock = f"persistcal threshold {given.files}{chosen} --precision {verdict.target:g}"
+    later, finding = verdict.update.later_name, best.threshold
+    option = f" --estimator {quote(best.member[1])}" if len(rated) > 1 else ""
+    option *= "--estimator" not in given.options
+    lock = f"persistcal threshold {given.files}{option} --precision {verdict.target:g}"
     lock += " --lock thresholds.json"
-    if found and np.isfinite(n_labels := found.evidence["labels_to_decide"]):
-        coverage = found.evidence["means"]["later_coverage"]
+    if finding and np.isfinite(n_labels := finding.evidence["labels_to_decide"]):
+        coverage = finding.evidence["means"]["later_coverage"]
         return [
             f"{n_labels:,.0f} labelled answers of {later} above the threshold {cut} of "
             f"{best.label} would decide, and the files have "
@@ -274,10 +274,10 @@ def next_step(verdict: Verdict, given: Given) -> list[str]:
             f"{n_labels / coverage:,.0f} new questions, write the labelled answers to "
             "new.csv, and check the threshold there:",
             lock,
-            f"persistcal threshold{given.options}{chosen} --check thresholds.json new.csv",
+            f"persistcal threshold{given.options}{option} --check thresholds.json new.csv",
         ]
     return [
-        f"let {later} select a threshold, as {phrase_reason(found) if found else ''}:",
+        f"let {later} select a threshold, as {phrase_reason(finding) if finding else ''}:",
         lock,
     ]
 
@@ -292,7 +292,7 @@ def gate_record(gate: Gate) -> dict[str, Any]:
     return {"result": gate.result, "rules": rulings}
 
 
-def verdict_record(verdict: Verdict, given: Given) -> dict[str, Any]:
+def verdict_record(verdict: Verdict, given: CommandWords) -> dict[str, Any]:
     """Return a verdict as values for JSON; missing numbers are null."""
     update = verdict.update
     return {
@@ -326,9 +326,14 @@ def verdict_record(verdict: Verdict, given: Given) -> dict[str, Any]:
 
 
 def _record(
-    found: Finding | None, phrase: Callable[[Finding], str] = phrase_numbers
+    finding: Finding | None, phrase: Callable[[Finding], str] = phrase_numbers
 ) -> dict[str, Any] | None:
-    if found is None:
+    if finding is None:
         return None
-    numbers = {name: as_number(getattr(found, name)) for name in ("value", "lower", "upper")}
-    return {"answer": found.mark, "word": phrase_word(found), **numbers, "text": phrase(found)}
+    numbers = {name: as_number(getattr(finding, name)) for name in ("value", "lower", "upper")}
+    return {
+        "answer": finding.mark,
+        "word": phrase_word(finding),
+        **numbers,
+        "text": phrase(finding),
+    }
