@@ -23,7 +23,7 @@ def ask_of_half(halving: Any, side: Any) -> Any:  # noqa: ANN401 - numbers, or c
 # The column `ask` of predictions
 ASKS = {
     "test": 0,
-    **{half: ask_of_half(*divmod(number, 2)) + 1 for number, half in enumerate(HALVES)},
+    **{half: 100 * (n // 2 + 1) + n % 2 + 1 for n, half in enumerate(HALVES)},  # ask_of_half
     AGAIN: 90,
 }
 

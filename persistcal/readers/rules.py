@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -39,11 +40,6 @@ FIRST, SECOND = 0, 1  # asks
 BY_A_STUDY = 90  # least number of a half, or of an ask after other examples
 
 
-def is_empty(value: object) -> bool:
-    """Return whether a value of a file is missing."""
-    return value is None or value != value or value == ""
-
-
 def number_of(value: object) -> float:
     """Return a number that is given as a number or as text; NaN for anything else.
 
@@ -73,7 +69,7 @@ class ValueKind(NamedTuple):
     read: Callable[[Any], Any]  # raises a UserTableError if it knows what is wrong
     remedy: str = ""
     missing: Any = None
-    is_missing: Callable[[Any], bool] = is_empty
+    is_missing: Callable[[Any], bool] = lambda x: x is None or x != x or x == ""
     takes_lists: bool = False
 
 
@@ -211,7 +207,14 @@ def read_column(
     values = rows[name] if name in rows else pd.Series([None]).repeat(len(rows))
     confidences = scale or PROBABILITIES
     is_share = column.kind in SHARES
-    numbers = as_floats(values) if is_share and not confidences.words else None
+    numbers: NDArray[np.float64] | None = None
+    if is_share and not confidences.words:
+        with suppress(pa.ArrowException, TypeError):  # other values than numbers
+            array = pa.array(values, from_pandas=True)
+            array = array if pa.types.is_floating(array.type) else array.cast(pa.float64())
+            stored = array.to_numpy(zero_copy_only=False)
+            is_narrow = stored.itemsize < WIDE  # then rounded
+            numbers = round_narrow(stored, str(values.name)) if is_narrow else stored
     if numbers is not None:
         read: Any = numbers
         lacks = np.isnan(numbers)
@@ -258,17 +261,6 @@ def _distinct(values: pd.Series) -> tuple[NDArray[Any], list[Any]]:
         codes, distinct = pd.factorize(values)
         return codes, [*distinct.tolist(), None if is_text else np.nan]  # the place -1
     return np.arange(len(values)), values.tolist()
-
-
-def as_floats(values: pd.Series) -> NDArray[np.float64] | None:
-    """Return a column of numbers, rounded if they have fewer bits, or None for other values."""
-    try:
-        column = pa.array(values, from_pandas=True)
-        numbers = column if pa.types.is_floating(column.type) else column.cast(pa.float64())
-    except (pa.ArrowException, TypeError):
-        return None
-    stored = numbers.to_numpy(zero_copy_only=False)
-    return round_narrow(stored, str(values.name)) if stored.itemsize < WIDE else stored
 
 
 class RepeatedError(UserTableError):

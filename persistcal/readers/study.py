@@ -463,10 +463,16 @@ def _read_predictions(
                 scale=reading.scale or PROBABILITIES,
                 lenient=True,
             )
-            frame = _select_estimators(rows, reading.estimators)
+            names = rows["estimator"].astype(str)
+            if missing := [name for name in reading.estimators if name not in set(names)]:
+                listed = ", ".join(sorted({*names} - {NO_CONFIDENCE}))
+                remedy = f"choose from {listed}" if listed else "add the column confidence"
+                raise ValueError(f"there is no estimator {missing[0]!r}; {remedy}")
+            if reading.estimators:
+                rows = rows[names.isin(reading.estimators)].reset_index(drop=True)
         if len(files) > 1:
-            frame["file"] = source.file
-        frames.append(_pooled(frame, source).astype({"question_id": "category"}))
+            rows["file"] = source.file
+        frames.append(_pooled(rows, source).astype({"question_id": "category"}))
     _check_names(sources, unnamed, frames)
     _check_datasets(sources, frames)
     lacking = [bool((frame["estimator"] == NO_CONFIDENCE).all()) for frame in frames]
@@ -571,16 +577,6 @@ def _complete(rows: pd.DataFrame, missing: str | None) -> tuple[pd.DataFrame, li
     n_answers = len(answers[left_out].unique())
     note = describe_left_out(n_answers, "answers without a confidence or a label")
     return rows[~left_out].reset_index(drop=True).astype({"correct": bool}), [note]
-
-
-def _select_estimators(rows: pd.DataFrame, estimators: Sequence[str]) -> pd.DataFrame:
-    """Return the rows of the chosen estimators, or all rows if none is chosen."""
-    names = rows["estimator"].astype(str)
-    if missing := [name for name in estimators if name not in set(names)]:
-        listed = ", ".join(sorted({*names} - {NO_CONFIDENCE}))
-        remedy = f"choose from {listed}" if listed else "add the column confidence"
-        raise ValueError(f"there is no estimator {missing[0]!r}; {remedy}")
-    return rows[names.isin(estimators)].reset_index(drop=True) if estimators else rows
 
 
 def _prediction_rows(

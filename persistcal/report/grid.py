@@ -48,7 +48,15 @@ def fill_cells(
         )
         for place, rows in means.groupby(["model", "dataset"])
     }
-    partly = _partly_defined(metrics)
+    key = ["model", "dataset", "scope", "metric"]
+    partly: dict[tuple[str, ...], str] = {}  # how many pairs define a metric, if not all do
+    if "pairs" in metrics:  # not in metrics that a paper prints
+        counts = metrics[[*key, "pairs"]].drop_duplicates().itertuples(index=False, name=None)
+        partly = {
+            tuple(names): pairs
+            for *names, pairs in counts
+            if pairs and len(set(pairs.split(" of "))) > 1 and not pairs.startswith("0 ")
+        }
     tests = {key: rows for key, rows in significance.groupby(["model", "dataset", "block"])}
     cells: list[dict[str, Any]] = []
     for section in sections(table, models, datasets):
@@ -98,18 +106,6 @@ def _check_tested(
     tested = set() if tests is None else {*tests["best"], *tests["other"]}
     if not tested <= {estimator for _, estimator in compared}:
         raise ValueError(f"The test of block {name!r} names other estimators than the block.")
-
-
-def _partly_defined(metrics: pd.DataFrame) -> dict[tuple[str, ...], str]:
-    """Return how many pairs define a metric where not all do, by model, dataset and metric."""
-    if "pairs" not in metrics:  # metrics that a paper prints
-        return {}
-    rows = metrics[["model", "dataset", "scope", "metric", "pairs"]].drop_duplicates()
-    return {
-        tuple(place): pairs
-        for *place, pairs in rows.itertuples(index=False, name=None)
-        if pairs and len(set(pairs.split(" of "))) > 1 and not pairs.startswith("0 ")
-    }
 
 
 def _marks(

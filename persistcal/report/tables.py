@@ -1,7 +1,8 @@
 """Tables that compare no estimators: each a function from rows to LaTeX and a CSV's rows."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -123,23 +124,20 @@ def states(
 ) -> Printed:
     """Differences between two checkpoints, or two models, with their intervals."""
 
-    def difference(metric: str) -> Callable[[Row], str]:
-        def cell(line: Row) -> str:
-            values = [row for row in line["rows"] if row["metric"] == metric]
-            if not values:
-                return ""
-            style = r"\textbf{{{}}}" if values[0]["p_holm"] < LEVEL else "{}"
-            low, high = (values[0][end] for end in ENDS)
-            return latex.with_interval(values[0]["difference"], low, high, style)
-
-        return cell
+    def difference(metric: str, line: Row) -> str:
+        values = [row for row in line["rows"] if row["metric"] == metric]
+        if not values:
+            return ""
+        style = r"\textbf{{{}}}" if values[0]["p_holm"] < LEVEL else "{}"
+        low, high = (values[0][end] for end in ENDS)
+        return latex.with_interval(values[0]["difference"], low, high, style)
 
     rows = mean_rows(compared)
     heads = ["Accuracy", *map(latex.metric_head, names("full"))]
     columns = [
         PlainColumn.pair(checkpoints),
         PlainColumn.estimator(labels),
-        *map(PlainColumn, heads, map(difference, STATES_METRICS)),
+        *map(PlainColumn, heads, [partial(difference, metric) for metric in STATES_METRICS]),
     ]
     caption = (
         "Differences between two checkpoints on the questions that both answered, the later "

@@ -212,20 +212,6 @@ def _read_findings(
     return UpdateFindings(update, by_question, baselines, slices)
 
 
-def _slice_labels(made: StudyTables, part: Part) -> list[str]:
-    """Return the slices of each question, with the accuracies in them."""
-    rows = part.findings.slices if part.findings else ()
-    if not rows:
-        return []
-    names = category_names(made.questions) if made.slices is None else made.slices
-    texts = {row["slice"]: slice_label(row) for row in rows if row["question"] == ACCURACY}
-    values = slice_values(names, part.subject.dataset, part.answers.questions)
-    return [
-        "; ".join(texts.get(f"{c}={v}", f"{c}={v}") for c, v in row.items())
-        for row in values.to_dict("records")
-    ]
-
-
 class Contents(NamedTuple):
     """The contents of the page.
 
@@ -271,7 +257,18 @@ def gather(
             findings=_read_findings(rows, part, shown.checkpoints[model]),
             replicates=from_table(select_rows(made.replicates, place)),
         )
-        parts.append(part._replace(slices=_slice_labels(made, part)))
+        if sliced := part.findings.slices if part.findings else ():
+            names = category_names(made.questions) if made.slices is None else made.slices
+            values = slice_values(names, subject.dataset, part.answers.questions)
+            text_of = {
+                row["slice"]: slice_label(row) for row in sliced if row["question"] == ACCURACY
+            }
+            by_question = [
+                "; ".join(text_of.get(f"{c}={v}", f"{c}={v}") for c, v in row.items())
+                for row in values.to_dict("records")
+            ]
+            part = part._replace(slices=by_question)
+        parts.append(part)
     estimators = list(dict.fromkeys(e for part in parts for _, e in part.members))
     main = [name for name in shown.main if name in estimators] or estimators
     stages = {part.subject.model: shown.checkpoints[part.subject.model] for part in parts}
