@@ -18,7 +18,8 @@ def test_hooks_before_a_commit_are_the_linters_of_make_check():
     makefile = (ROOT / "Makefile").read_text()
     recipes = dict(re.findall(r"^(\w+):.*\n((?:\t.*\n)+)", makefile, flags=re.MULTILINE))
     assert " types lint\n" in recipes["check"]
-    recipes_of_linters = recipes["types"] + recipes["lint"]
+    types = recipes["types"].replace("$(MYPY)", "$(RUN)/mypy")
+    recipes_of_linters = types + recipes["lint"]
     linters = {line.removeprefix("\t@$(RUN)/") for line in recipes_of_linters.splitlines()}
     [local] = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"]
     entries = {hook["entry"].removeprefix(".venv/bin/") for hook in local["hooks"]}
