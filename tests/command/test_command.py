@@ -516,7 +516,7 @@ def test_a_file_named_like_a_checkpoint_of_another_file_is_refused(tmp_path, cap
         ("compare a.csv ./a.csv", 1, "given twice"),
         ("compare a.csv --labels log", 1, "labels has no meaning"),
         ("compare answers.csv --estimator perplexity", 1, "needs the logprob"),
-        ("compare nested.jsonl", 1, "column 'seed' holds [\"0\"] in a row; give one"),
+        ("compare nested.jsonl", 1, "column 'seed' of row 1 holds ['0']; give one"),
         ("compare x/a.csv x/a.csv.gz", 1, "rename the files, give --names, or add a column"),
         ("compare", 2, "Missing argument"),
         ("compare a.csv --labels mine", 2, "--labels is 'mine'"),
