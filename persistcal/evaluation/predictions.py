@@ -41,7 +41,8 @@ def natural_key(name: str) -> tuple[list[Any], str]:
     ['q9', 'q10']
     """
     parts: list[Any] = _DIGITS.split(str(name))  # text and numbers by turns
-    parts[1::2] = map(int, parts[1::2])
+    digits = [part.lstrip("0") for part in parts[1::2]]
+    parts[1::2] = zip(map(len, digits), digits, strict=True)  # an int has at most 4,300 digits
     return parts, str(name)
 
 
