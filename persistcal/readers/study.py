@@ -563,12 +563,14 @@ def _complete(rows: pd.DataFrame, missing: str | None) -> tuple[pd.DataFrame, li
     lacking = rows[[*own_predictions.CAN_BE_MISSING]].isna()
     counts = {str(name): int(n) for name, n in lacking.sum().items()}
     is_lacking = lacking.any(axis="columns")
-    if is_lacking.any() and (missing is None or (missing != "drop" and counts["correct"])):
+    if not is_lacking.any():
+        return rows.astype({"correct": bool}), []
+    if missing is None or (missing != "drop" and counts["correct"]):
         raise missing_error(counts, first=first_rows(rows[is_lacking].head(1)))
-    if not is_lacking.any() or missing != "drop":
-        rows["confidence"] = rows["confidence"].fillna(float(missing or "nan"))
+    if missing != "drop":
+        rows["confidence"] = rows["confidence"].fillna(float(missing))
         note = f"{counts['confidence']:,} missing confidences count as {missing}."
-        return rows.astype({"correct": bool}), [note] * bool(is_lacking.any())
+        return rows.astype({"correct": bool}), [note]
     key = [*SUBJECT, "checkpoint", "question_id"]
     answers = pd.MultiIndex.from_frame(rows[key].astype(str))
     left_out = answers.isin(answers[is_lacking])

@@ -238,6 +238,14 @@ def test_a_few_large_numbers_make_no_scale_of_probabilities(predictions, tmp_pat
         read_confidences(path, scale=Scale(0, 100))
 
 
+@pytest.mark.parametrize("missing", ["drop", "0.5"])
+def test_an_option_for_missing_values_changes_nothing_if_none_is_missing(
+    predictions, tmp_path, missing
+):
+    path = write(tmp_path, predictions, "csv")
+    assert read_confidences(path, missing=missing)[0] == read_confidences(path)[0]
+
+
 def test_a_pair_of_unknown_checkpoints_is_refused(predictions, tmp_path, capsys):
     path = write(tmp_path, predictions, "csv")
     options = ["--out", tmp_path / "out", "--replicates", "200", "--pairs"]
