@@ -96,7 +96,7 @@ class ContrastSet:
         self.has_both_directions = bool(gained and lost)
 
     def among(self, mask: Mask) -> "ContrastSet":
-        """Return the contrast set of `mask` questions, a mask of all."""
+        """Return the contrast set of the questions in a mask of all."""
         return replace(self, kinds=[rows[mask[rows]] for rows in self.kinds])
 
 

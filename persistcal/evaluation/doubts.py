@@ -6,7 +6,7 @@ from itertools import combinations
 import numpy as np
 
 from persistcal.evaluation.contrast import ContrastSet
-from persistcal.evaluation.influence import auc_influence
+from persistcal.evaluation.influence import area_influence
 from persistcal.evaluation.predictions import (
     ABSENT,
     AnswerArrays,
@@ -15,7 +15,7 @@ from persistcal.evaluation.predictions import (
     natural_key,
 )
 from persistcal.evaluation.proportions import Z, binomial_cdf
-from persistcal.evaluation.weighted import auc
+from persistcal.evaluation.samples import LEVEL
 
 SWAPPED = 1e-6  # the largest probability of an order of asks that is refused
 TURNED, INFORMED = 0.4, 0.6  # AUC that a confidence is surely below, or above
@@ -67,8 +67,8 @@ def doubts(answers: AnswerArrays, sets: Sequence[ContrastSet]) -> Iterator[str]:
         if turned:
             yield (
                 f"{estimator} is lower in right answers than in wrong ones at "
-                f"{', '.join(turned)} (AUC at most {max(turned.values()):.2f}); give 1 minus "
-                "an uncertainty (--uncertainty), and check that the label of right answers is 1"
+                f"{', '.join(turned)} (AUC at most {max(turned.values()):.2f}); if it is an "
+                "uncertainty there, write 1 minus it, and check that 1 labels right answers"
             )
         n_answers = int((answers.correct[list(ends)] != ABSENT).sum())
         if n_answers >= LEAST_GRADES and min(area for _, area, _ in ends.values()) > GRADE:
@@ -103,11 +103,16 @@ def _areas(confidence: Array, answers: AnswerArrays) -> dict[int, tuple[float, f
     for k, labels in enumerate(answers.correct):
         rows = np.flatnonzero(labels != ABSENT)
         rows = rows[:: max(1, len(rows) // MOST)]
-        right, values = labels[rows] == 1, confidence[k, rows]
-        if 0 < right.sum() < len(right):
-            by_group = np.bincount(answers.groups[rows], auc_influence(values, right))
-            area, reach = float(auc(values, right)), Z * float(np.sqrt(np.sum(by_group**2)))
-            areas[k] = area - reach, area, area + reach
+        right, wrong = rows[labels[rows] == 1], rows[labels[rows] == 0]
+        n_right, n_wrong = (len(np.unique(answers.groups[of])) for of in (right, wrong))
+        if min(n_right, n_wrong) > 1:  # a single group is no evidence
+            stated = confidence[k, right], confidence[k, wrong]
+            parts = area_influence(*stated, n_groups=(n_right, n_wrong))
+            questions = np.concatenate([part.questions for part in parts])
+            pseudo = np.concatenate([part.pseudo for part in parts])
+            area = parts[0]._replace(questions=questions, pseudo=pseudo)
+            lower = area.lower(answers.groups[np.concatenate([right, wrong])], LEVEL)
+            areas[k] = lower, area.value, 2 * area.centre - lower
     return areas
 
 

@@ -234,14 +234,7 @@ def placebo_shares(
         by_mean = knew and is_earned(
             runs, NEW, lambda _, a, b: (a, ranks(a).middle + ranks(b).middle)
         )
-        by_scale = knew and is_earned(  # the later confidences in the order of the earlier ones
-            runs,
-            NEW,
-            lambda _, a, b: (
-                a,
-                np.sort(b)[np.ceil(ranks(a).highest * len(b) - 0.5).astype(int) - 1],
-            ),
-        )
+        by_scale = knew and is_earned(runs, NEW, lambda _, a, b: (a, _on_scale(a, b)))
         by_later = [
             knew and is_earned(runs, NEW, partial(_shuffle, LATER, order)) for order in orders
         ]
@@ -256,6 +249,12 @@ def placebo_shares(
             EARLIER: sum(by_earlier) / N_SHUFFLES,
         }
     return shares_by_member
+
+
+def _on_scale(earlier: Array, later: Array) -> Array:
+    """Return the later confidences in the order of the earlier ones."""
+    positions = np.ceil(ranks(earlier).highest * len(later) - 0.5).astype(int) - 1
+    return np.sort(later)[positions]
 
 
 def _shuffle(

@@ -158,15 +158,11 @@ def label_answers(
 
 def _warn_of_form(clusters: pd.DataFrame, references: pd.Series, labels: pd.DataFrame) -> None:
     """Log a warning if many answers contain a reference, but do not match it."""
-    first = clusters[(clusters["cluster"] == 0).to_numpy()]
-    labelled = labels[(labels["cluster"] == 0).to_numpy()]
-    is_wrong = labelled["label"].ne(CORRECT) & labelled["source"].isin(
-        ["lexical", "exact_match"]
-    )
-    pairs = first.loc[is_wrong.to_numpy(), ["question_id", "answer"]]
+    first = clusters.assign(**labels[["label", "source"]])[clusters["cluster"] == 0]
+    wrong = first[first["label"].ne(CORRECT) & first["source"].isin(["lexical", "exact_match"])]
     longer = [
         (answer, reference)
-        for question, answer in pairs.itertuples(index=False)
+        for question, answer in zip(wrong["question_id"], wrong["answer"], strict=True)
         for reference in references[question]
         if f" {normalise_answer(reference)} " in f" {normalise_answer(answer)} "
     ]

@@ -20,14 +20,6 @@ def ask_of_half(halving: Any, side: Any) -> Any:  # noqa: ANN401 - numbers, or c
     return 100 * (halving + 1) + side
 
 
-# The column `ask` of predictions
-ASKS = {
-    "test": 0,
-    **{half: 100 * (n // 2 + 1) + n % 2 + 1 for n, half in enumerate(HALVES)},  # ask_of_half
-    AGAIN: 90,
-}
-
-
 def split_of_questions(split: str) -> str:
     """Return the split of the questions that the answers of a split belong to.
 

@@ -517,9 +517,8 @@ def _prediction_tables(
         subject = {"model": model, "dataset": dataset}
         parts = [(select_rows(rows, subject), subject)]
         predictions[model, dataset, IMPORTED] = stack(parts, artifacts.PREDICTIONS)
-    has_labels_only = (rows["estimator"] == NO_CONFIDENCE).all()
     text = "Labels only: accuracies are compared, and nothing is said on confidence."
-    notes = [text] if has_labels_only else []
+    notes = [text] if (rows["estimator"] == NO_CONFIDENCE).all() else []
     return PredictionTables(checkpoints, predictions, imported_answers(rows), notes=notes)
 
 

@@ -239,9 +239,7 @@ def test_a_few_large_numbers_make_no_scale_of_probabilities(predictions, tmp_pat
 
 
 @pytest.mark.parametrize("missing", ["drop", "0.5"])
-def test_an_option_for_missing_values_changes_nothing_if_none_is_missing(
-    predictions, tmp_path, missing
-):
+def test_nothing_changes_if_no_value_is_missing(predictions, tmp_path, missing):
     path = write(tmp_path, predictions, "csv")
     assert read_confidences(path, missing=missing)[0] == read_confidences(path)[0]
 

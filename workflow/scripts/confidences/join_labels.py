@@ -3,9 +3,16 @@
 import pandas as pd
 
 from persistcal.answers.clusters import RATED, join_predictions, with_groups
-from persistcal.questions.splits import ASKS
+from persistcal.questions.splits import AGAIN, HALVES, ask_of_half
 from persistcal.store.artifacts import Answers, Confidences, Predictions, Questions
 from persistcal.store.jobs import log, run
+
+# The column `ask` of predictions
+ASKS = {
+    "test": 0,
+    **{half: ask_of_half(*divmod(n, 2)) + 1 for n, half in enumerate(HALVES)},
+    AGAIN: 90,
+}
 
 
 def join_labels(
