@@ -176,8 +176,7 @@ class Comparison:
 
         The page repeats the result of a release gate, `gate`. `given` is as for `verdict`.
         """
-        seeds = self.inputs.all_predictions["seed"].unique()
-        terms = about(self._contents.shown, commit="", weights={}, seeds=seeds)
+        terms = about(self._contents, commit="", weights={})
         terms += [("Assumed", note) for note in self.inputs.notes]
         chosen = {name: getattr(self.settings, name) for name in GIVEN}
         settings = {"checkpoints": self.inputs.checkpoints, **chosen}

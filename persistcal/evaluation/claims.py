@@ -40,7 +40,7 @@ from persistcal.evaluation.knowledge import (
     sample_knowledge,
 )
 from persistcal.evaluation.metrics.registry import METRICS, MetricKey, statistics_of_change
-from persistcal.evaluation.predictions import Ask
+from persistcal.evaluation.predictions import Ask, training_seeds
 from persistcal.evaluation.replicates import Replicates
 from persistcal.evaluation.samples import LEVEL, Bounds, Sample
 from persistcal.evaluation.settings import EvaluationSettings
@@ -253,7 +253,7 @@ def make_claims(
             placebos += [[*row.member, name, share] for name, share in shares.items()]
         n_halvings = 1 + len(data.crossed.further) if data.crossed and row.asks == CROSS else 1
         for name, sample in samples.items():
-            n_seeds = len(set(sample.by_seed) - {0})
+            n_seeds = len(training_seeds(sample.by_seed))
             ends = bounds_of(name, sample, LEVEL / len(members))[1:]
             numbers = [*bounds_of(name, sample), *ends, len(members), n_seeds, n_halvings]
             claim = [

@@ -1,9 +1,10 @@
-"""Doubts about predictions that no single row raises: grades, a turned scale, mixed-up ids."""
+"""Doubts about predictions that no single row raises: grades, a turned scale, copies, ids."""
 
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 import numpy as np
+import pandas as pd
 
 from persistcal.evaluation.contrast import ContrastSet
 from persistcal.evaluation.influence import area_influence
@@ -17,11 +18,13 @@ from persistcal.evaluation.predictions import (
 from persistcal.evaluation.proportions import Z, binomial_cdf
 from persistcal.evaluation.samples import LEVEL
 
-SWAPPED = 1e-6  # the largest probability of an order of asks that is refused
+SURE = 1e-6  # the largest probability of a chance that looks like a mistake
 TURNED, INFORMED = 0.4, 0.6  # AUC that a confidence is surely below, or above
 GRADE, LEAST_GRADES = 0.99, 40  # AUC of a grade, and answers of all checkpoints
 UNRELATED = 0.15  # correlation of two checkpoints' confidences; real models have .3 and more
 MOST = 20_000  # answers of a checkpoint that an AUC is computed from
+SHARED = 0.05  # share of the questions that have one confidence without being copies
+DIFFERENT = 0.1  # of the different labels that copies would have by chance, the most they have
 
 
 def check_order(first: AnswerArrays, second: AnswerArrays) -> None:
@@ -37,7 +40,7 @@ def check_order(first: AnswerArrays, second: AnswerArrays) -> None:
         _, rows = np.unique(first.groups[changed], return_index=True)
         opposite = np.not_equal(*change[:, changed][:, rows])
         n, n_opposite = len(opposite), int(opposite.sum())
-        if binomial_cdf(n - n_opposite, n, 0.5) < SWAPPED:
+        if binomial_cdf(n - n_opposite, n, 0.5) < SURE:
             earlier, later = (first.checkpoints[k] for k in ends)
             raise PredictionsError(
                 f"The second ask seems to have {earlier} and {later} in the reverse order: of "
@@ -47,7 +50,7 @@ def check_order(first: AnswerArrays, second: AnswerArrays) -> None:
 
 
 def doubts(answers: AnswerArrays, sets: Sequence[ContrastSet]) -> Iterator[str]:
-    """Yield a sentence for each sign of a mistake: order, scale, grades and unrelated pairs.
+    """Yield a sentence for each mistake: order, copies, scale, grades, unrelated pairs.
 
     A scale seems turned if the confidence is surely lower in right answers. Two checkpoints
     seem to have other questions under equal ids if an estimator separates right from wrong
@@ -60,6 +63,18 @@ def doubts(answers: AnswerArrays, sets: Sequence[ContrastSet]) -> Iterator[str]:
             f"the checkpoints are in alphabetical order ({', '.join(names)}); if they are "
             f"versions, give them in the order of time (perhaps {', '.join(by_number)})"
         )
+    if n_copies := _count_copies(answers):
+        yield (
+            f"{n_copies:,} of {len(answers.questions):,} questions have the confidences and "
+            "labels of another one at every checkpoint, as if each were there under several "
+            "ids; keep one of them, or give them one `group`"
+        )
+    for (_, estimator), runs in answers.estimators.items():
+        if any(np.array_equal(*of, equal_nan=True) for of in combinations(runs, 2)):
+            yield (
+                f"two seeds of {estimator} have equal confidences in all answers, as of one "
+                "training that is there twice; keep one, or claims count a seed too many"
+            )
     stated = {member: np.mean(runs, axis=0) for member, runs in answers.estimators.items()}
     areas = {member: _areas(mean, answers) for member, mean in stated.items()}
     for (_, estimator), ends in areas.items():
@@ -95,6 +110,32 @@ def doubts(answers: AnswerArrays, sets: Sequence[ContrastSet]) -> Iterator[str]:
             "confidences, as if equal ids named different questions; look up the questions of "
             "some ids, and number them in one way"
         )
+
+
+def _count_copies(answers: AnswerArrays) -> int:
+    """Return how many questions are surely copies of another one, 0 if none are.
+
+    Questions with equal confidences everywhere have different labels as often as any two have,
+    or somewhat less often. Copies have equal labels. A confidence of many questions, such as 1,
+    and a group say nothing.
+    """
+    stated = pd.DataFrame(np.concatenate([*answers.confidence.values()]).T)
+    rows = np.flatnonzero(stated.duplicated(keep=False))
+    equal = stated.loc[rows].groupby([*stated], sort=False, dropna=False)
+    most = max(2, SHARED * len(stated))
+    place = equal.ngroup()[equal[0].transform("size") <= most]
+    labels = answers.correct[:, place.index]
+    _, kind = np.unique(labels, axis=1, return_inverse=True)
+    groups = answers.groups[place.index]
+    one = pd.DataFrame({"place": place, "kind": kind, "group": groups})
+    one = one.drop_duplicates(["place", "group"])
+    by_place = one.groupby("place")["kind"]
+    n_different = int((by_place.transform("first") != one["kind"]).sum())
+    n_pairs = len(one) - by_place.ngroups
+    different = 1 - float((one["kind"].value_counts(normalize=True) ** 2).sum())
+    if n_different > DIFFERENT * different * n_pairs:
+        return 0
+    return n_pairs if binomial_cdf(n_different, n_pairs, different) < SURE else 0
 
 
 def _areas(confidence: Array, answers: AnswerArrays) -> dict[int, tuple[float, float, float]]:

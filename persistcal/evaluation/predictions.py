@@ -282,7 +282,13 @@ class AnswerArrays(NamedTuple):
 
     def n_seeds(self, member: tuple[str, str]) -> int:
         """Return the number of an estimator's training seeds, 0 if it is not trained."""
-        return len({s.seed for s in self.confidence if s.member == member} - {0})
+        return len(training_seeds(s.seed for s in self.confidence if s.member == member))
+
+
+def training_seeds(seeds: Iterable[int]) -> set[int]:
+    """Return the seeds of one estimator's training; 0 alone stands for no training."""
+    numbers = set(seeds)
+    return set() if numbers == {0} else numbers
 
 
 def _refuse(rows: pd.DataFrame, problem: str, remedy: str) -> PredictionsError:

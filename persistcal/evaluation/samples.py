@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import expit, logit, ndtri, stdtr, stdtrit
 
-from persistcal.evaluation.predictions import Array
+from persistcal.evaluation.predictions import Array, training_seeds
 from persistcal.evaluation.proportions import DECIMALS, two_sided_p
 
 BySeed = Mapping[int, float]  # the metric of each seed on the data
@@ -155,7 +155,7 @@ def recipe_interval(
     >>> interval.n_seeds, round(float(interval.lower), 3), round(float(interval.upper), 3)
     (3, 0.252, 0.748)
     """
-    trained = [side for side in sides if set(side) != {0}]  # only seed 0: without training
+    trained = [side for side in sides if training_seeds(side)]
     n_seeds = min(map(len, trained), default=0)
     if np.isnan(value) or np.isnan(replicates).any() or n_seeds == 1:
         return RecipeInterval(n_seeds, np.nan, np.nan, np.nan)

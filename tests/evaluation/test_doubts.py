@@ -86,6 +86,39 @@ def test_checkpoints_in_alphabetical_order_are_named(names, is_named, caplog):
     assert ("in the order of time (perhaps s1, s2, s10)" in caplog.text) == is_named
 
 
+@pytest.mark.parametrize(("share", "has_groups"), [(0, False), (0.2, False), (0.2, True)])
+def test_questions_that_are_there_under_two_ids_are_named(share, has_groups, caplog):
+    rows = pd.concat(two_versions(np.random.default_rng(9)))
+    rows = rows.assign(group=rows["question_id"])
+    copies = rows[rows["question_id"].str[1:].astype(int) < share * N]
+    copies = copies.assign(question_id="again " + copies["question_id"])
+    table = pd.concat([rows, copies])
+    align(table if has_groups else table.drop(columns="group"), ["v1", "v2"])
+    said = "300 of 1,800 questions have the confidences and labels of another one"
+    assert (said in caplog.text) == (share > 0 and not has_groups)
+
+
+@pytest.mark.parametrize("labels", ["equal", "new"])
+def test_equal_confidences_are_copies_only_with_equal_labels(labels, caplog):
+    rng = np.random.default_rng(10)
+    of_three = np.tile(rng.permutation(N) // 3 / N, 2)
+    rows = pd.concat(two_versions(rng)).assign(confidence=of_three)
+    if labels == "equal":
+        of_equal = rows.groupby(["checkpoint", "confidence"])["correct"]
+        rows["correct"] = of_equal.transform("first")
+    align(rows, ["v1", "v2"])
+    assert ("1,000 of 1,500 questions" in caplog.text) == (labels == "equal")
+
+
+@pytest.mark.parametrize("spread", [0, 0.01])
+def test_a_seed_that_is_there_twice_is_named(spread, caplog):
+    rng = np.random.default_rng(11)
+    rows = pd.concat(two_versions(rng))
+    other = rows["confidence"] * (1 - spread * rng.random(2 * N))
+    align(pd.concat([rows, rows.assign(seed=1, confidence=other)]), ["v1", "v2"])
+    assert ("two seeds of e have equal confidences" in caplog.text) == (spread == 0)
+
+
 def test_a_second_ask_in_the_reverse_order_is_refused():
     parts = two_versions(np.random.default_rng(4), asks=(0, 1))
     assert align(pd.concat(parts), ["v1", "v2"]).crossed

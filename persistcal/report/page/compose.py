@@ -11,9 +11,9 @@ import base64
 import gzip
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import groupby
+from itertools import chain, groupby
 from textwrap import fill
 from typing import Any, NamedTuple
 
@@ -22,13 +22,14 @@ import numpy as np
 import pandas as pd
 
 from persistcal.evaluation.findings import is_constant, read_finding
+from persistcal.evaluation.predictions import training_seeds
 from persistcal.evaluation.settings import Member
 from persistcal.models.checkpoint import Checkpoint
 from persistcal.report.curves import TINY
 from persistcal.report.drawing import Look, looks
 from persistcal.report.grid import lay_out
 from persistcal.report.page import charts, overview, tables
-from persistcal.report.page.contents import Contents, Part, Shown
+from persistcal.report.page.contents import Contents, Part
 from persistcal.report.page.verdict import CommandWords, Verdict, chance_of, next_step, verdicts
 from persistcal.report.phrases import (
     MARKS,
@@ -70,21 +71,17 @@ class Origin(NamedTuple):
 
 
 def about(
-    shown: Shown,
-    *,
-    commit: str,
-    weights: Mapping[str, Checkpoint],
-    seeds: Iterable[int],
-    machines: str = "",
+    study: Contents, *, commit: str, weights: Mapping[str, Checkpoint], machines: str = ""
 ) -> list[tuple[str, str]]:
     """Return terms and their texts, for a list of definitions.
 
     `commit` is the code's commit, or empty outside a checkout. `weights` contains records by
-    "model/checkpoint", and `seeds` the seeds of estimators, 0 for untrained ones. `machines`
-    are the machines of a study's jobs.
+    "model/checkpoint", and `machines` are the machines of a study's jobs.
     """
+    shown = study.shown
     settings = next(iter(shown.settings.values()))
-    trained = sorted({int(seed) for seed in seeds if seed})
+    estimators = study.made.predictions.groupby(["train_dataset", "estimator"])["seed"]
+    trained = sorted({*chain.from_iterable(training_seeds(of) for _, of in estimators)})
     lines = [
         ("Page made", datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")),
         *([("Results", shown.results)] if shown.results != "." else []),

@@ -18,10 +18,9 @@ def make_page(
     study = gather(made, shown)
     origin = Origin(
         about(
-            shown,
+            study,
             commit=commit(),
             weights=dict(zip(weights, made.checkpoints, strict=True)),
-            seeds=made.predictions["seed"].unique(),
             machines=describe_machines(read_makers(logs)),
         ),
         jobs_of(read_benchmarks(logs)),
