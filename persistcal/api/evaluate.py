@@ -192,7 +192,7 @@ def compute_metrics(
     """Return the table METRICS of all predictions, without a bootstrap."""
     parts = []
     for (model, dataset, name), rows in inputs.predictions.items():
-        data = align(rows, inputs.checkpoints[model], settings)
+        data = align(rows, inputs.checkpoints[model], settings).warned()
         parts.append((evaluate_all(data, settings), {"model": model, "dataset": dataset}))
         step(name or dataset)
     return stack(parts, artifacts.METRICS)

@@ -154,7 +154,7 @@ def check_lock(
         )
     rulings = []
     for (model, dataset), data in align_inputs(inputs, settings).items():
-        answers = data.answers
+        answers = data.warned().answers
         locked = [row for row in lock["thresholds"] if row["dataset"] == dataset]
         locked = [row for row in locked if row["model"] == model] or locked
         if not locked:

@@ -148,6 +148,8 @@ def check_inputs(inputs: PredictionTables, settings: EvaluationSettings) -> Thre
                 "which its threshold is checked."
             )
     subjects = align_inputs(inputs, settings)
+    for data in subjects.values():
+        data.warned()
     checked = check_thresholds(subjects, inputs.answers, settings)
     return ThresholdCheck(checked._asdict(), subjects)
 
@@ -213,7 +215,7 @@ class Relabelling:
             raise ValueError(
                 f"a sheet is for two checkpoints, and the files have {', '.join(self.names)}."
             )
-        answers = align(inputs.all_predictions, self.names).answers
+        answers = align(inputs.all_predictions, self.names).warned().answers
         series_of: dict[str, Series] = {}  # the first seed of each estimator
         for series in sorted(answers.confidence, key=lambda series: series.estimator):
             if not estimators or series.estimator in estimators:

@@ -132,6 +132,17 @@ class Aligned:
     _rated: dict[str, list[RatedSet]] = field(default_factory=dict, repr=False)
 
     @cached_property
+    def doubts(self) -> list[str]:
+        """Sentences on signs of a mistake in the answers."""
+        return [f"{doubt}." for doubt in doubts(self.answers, self.sets)]
+
+    def warned(self) -> "Aligned":
+        """Log the doubts, where no verdict states them."""
+        for doubt in self.doubts:
+            log.warning("%s", doubt)
+        return self
+
+    @cached_property
     def kept(self) -> list[ContrastSet]:
         """The contrast sets that are large enough."""
         return [pair for pair in self.sets if pair.kept]
@@ -222,8 +233,6 @@ def align(
         sets = contrast_sets(answers.correct, checkpoints, settings)
     else:
         sets = read_sets(members, answers, settings)
-    for sentence in doubts(answers, sets):
-        log.warning("%s.", sentence)
     group_names = None
     if "group" in predictions and predictions["group"].ne("").any():
         names = predictions.drop_duplicates("question_id").set_index("question_id")["group"]

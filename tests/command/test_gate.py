@@ -186,6 +186,25 @@ def test_the_gate_is_the_last_line_and_in_the_json_and_on_the_page(update, tmp_p
     assert record["verdicts"][0]["next"].startswith("let v2 select a threshold")
 
 
+def test_a_doubt_about_the_files_is_in_all_that_a_pipeline_reads(
+    update, tmp_path, capsys, caplog
+):
+    paths, page = [tmp_path / "v1.csv", tmp_path / "v2.csv"], tmp_path / "out/report/index.html"
+    for given, path in zip(update, paths, strict=True):
+        rows = pd.read_csv(given).drop_duplicates("confidence").head(300)
+        again = rows.assign(question_id=rows["question_id"] + 2_000)
+        pd.concat([rows, again]).to_csv(path, index=False)
+    words = ("compare", *paths, "--out", tmp_path / "out", *QUICK, "--gate", "accuracy=-0.9")
+    assert run(*words, "--json", "--markdown", tmp_path / "gate.md") == 0
+    output = capsys.readouterr().out
+    [doubt] = json.loads(output)["verdicts"][0]["doubts"]
+    assert doubt.startswith("300 of 600 questions have the confidences and labels of another")
+    for text in ((tmp_path / "gate.md").read_text(), page.read_text()):
+        assert "300 of 600 questions have the confidences and labels of" in text
+    assert run("threshold", *paths, "--out", tmp_path / "out", "--precision", "0.6") == 0
+    assert doubt in caplog.text
+
+
 def test_pipelines_get_the_gate_as_markdown_and_junit(update, tmp_path, monkeypatch, capsys):
     summary = tmp_path / "summary.md"
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))

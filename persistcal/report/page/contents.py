@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from persistcal.answers.clusters import label_predictions, take_predictions
 from persistcal.evaluation.aligned import Aligned, align_subjects
 from persistcal.evaluation.contrast import ContrastSet
-from persistcal.evaluation.findings import ACCURACY, Finding, read_finding
+from persistcal.evaluation.findings import ACCURACY, NONE, Finding, read_finding
 from persistcal.evaluation.predictions import ABSENT, AnswerArrays
 from persistcal.evaluation.replicates import Replicates, from_table
 from persistcal.evaluation.settings import EvaluationSettings, Member
@@ -153,6 +153,13 @@ class Part(NamedTuple):
     replicates: Replicates  # the bootstrap
     slices: Sequence[str] = ()  # a text per question, for the page's filter
     findings: UpdateFindings | None = None
+    doubts: Sequence[str] = ()  # sentences on signs of a mistake
+
+    @property
+    def compared(self) -> UpdateFindings | None:
+        """The findings, if two checkpoints are compared."""
+        is_compared = self.findings and self.findings.accuracy.mark != NONE
+        return self.findings if is_compared else None
 
     @property
     def members(self) -> dict[Member, list[NDArray[np.float64]]]:
@@ -256,6 +263,7 @@ def gather(
         part = part._replace(
             findings=_read_findings(rows, part, shown.checkpoints[model]),
             replicates=from_table(select_rows(made.replicates, place)),
+            doubts=data.doubts,
         )
         if sliced := part.findings.slices if part.findings else ():
             names = category_names(made.questions) if made.slices is None else made.slices

@@ -9,7 +9,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from persistcal.evaluation.contrast import ContrastSet
-from persistcal.evaluation.doubts import doubts
 from persistcal.evaluation.findings import CALIBRATION, FOLLOWING, THRESHOLD
 from persistcal.evaluation.predictions import ABSENT, partly_shared, shared_by_models
 from persistcal.evaluation.samples import LEVEL
@@ -347,7 +346,8 @@ def _missing_of(part: Part) -> list[str]:
     ids = [questions[mask] for mask in part.answers.correct != ABSENT]
     if partly := partly_shared(dict(zip(checkpoints, ids, strict=True))):
         lines.append(f"{partly}.")
-    lines += [f"{doubt}." for doubt in doubts(part.answers, part.pairs)]
+    if not part.compared:  # a verdict begins with them
+        lines += part.doubts
     if small := [f"{named(p)} ({len(p.questions):,})" for p in part.pairs if not p.kept]:
         lines.append(
             f"contrast sets of fewer than {part.subject.settings.min_contrast:,} questions are "

@@ -71,6 +71,7 @@ class Verdict(NamedTuple):
     chance: str  # meaning of the line of chance
     slices: Sequence[Mapping[Hashable, Any]] = ()  # rows of FINDINGS
     worst: Sequence[str] = ()  # sentences on slices
+    doubts: Sequence[str] = ()  # sentences on signs of a mistake in the answers
 
     @property
     def headline(self) -> str:
@@ -100,12 +101,7 @@ def _names(labels: Sequence[str]) -> str:
 
 def verdicts(study: Contents) -> list[Verdict | None]:
     """Return the verdict on each part of a study, None without two compared checkpoints."""
-    return [
-        _verdict(study, part, part.findings)
-        if part.findings and part.findings.accuracy.mark != findings.NONE
-        else None
-        for part in study.parts
-    ]
+    return [part.compared and _verdict(study, part, part.compared) for part in study.parts]
 
 
 def _verdict(study: Contents, part: Part, findings: UpdateFindings) -> Verdict:
@@ -136,6 +132,7 @@ def _verdict(study: Contents, part: Part, findings: UpdateFindings) -> Verdict:
         chance_of(findings),
         findings.slices,
         slice_lines(findings.slices, study.labels["estimators"]),
+        part.doubts,
     )
 
 
@@ -163,6 +160,7 @@ def verdict_text(verdict: Verdict, given: CommandWords) -> str:
     update, numbers = verdict.update, verdict.accuracy.evidence
     place = "" if verdict.title == "model · dataset" else f"{verdict.title}: "
     lines = [
+        *(fill(f"Doubt: {doubt}", WIDTH) for doubt in verdict.doubts),
         f"{place}{update.earlier_name} → {update.later_name}, "
         f"{numbers['n_questions']:,} questions, {numbers['gained']:,} gained, "
         f"{numbers['lost']:,} lost",
@@ -299,6 +297,7 @@ def verdict_record(verdict: Verdict, given: CommandWords) -> dict[str, Any]:
         "place": verdict.title,
         "earlier": update.earlier_name,
         "later": update.later_name,
+        "doubts": [*verdict.doubts],
         "questions": verdict.accuracy.evidence["n_questions"],
         **{name: verdict.accuracy.evidence[name] for name in ("gained", "lost")},
         "accuracy": _record(verdict.accuracy),
