@@ -17,12 +17,13 @@ from persistcal.answers.equivalence import (
     identical,
     nothing,
 )
-from persistcal.questions.labels import CORRECT, normalise
+from persistcal.questions.labels import CORRECT, normalise, normalise_answer
 from persistcal.questions.splits import split_of_questions
 from persistcal.store import artifacts
 
 log = logging.getLogger(__name__)
 
+LEAST_LONGER, SHARE_LONGER = 5, 0.1  # longer answers of a checkpoint that are named
 RUN = ["train_dataset", "seed"]  # an estimator's adapters, apart
 RATED = ["checkpoint", "question_id", *RUN, "confidence"]
 
@@ -242,6 +243,31 @@ def warn_if_none_is_correct(correct: pd.Series, name: str) -> None:
             "None of %d %s is correct; see whether answers and references have the same form",
             len(correct),
             name,
+        )
+
+
+def doubts_of_form(
+    references: pd.Series, clusters: pd.DataFrame, labels: pd.DataFrame
+) -> Iterator[str]:
+    """Yield a sentence if many answers contain a reference, but do not match it."""
+    key = ["question_id", "cluster"]
+    of_best = clusters[clusters["cluster"] == 0]
+    first = of_best.merge(labels[[*key, "label", "source"]], on=key)
+    wrong = first[first["label"].ne(CORRECT) & first["source"].isin(["lexical", "exact_match"])]
+    longer = [
+        (answer, reference)
+        for question, answer in zip(wrong["question_id"], wrong["answer"], strict=True)
+        for reference in references[question]
+        if f" {normalise_answer(reference)} " in f" {normalise_answer(answer)} "
+    ]
+    if len(longer) >= max(LEAST_LONGER, SHARE_LONGER * len(first)):
+        place = first.filter(["model", "checkpoint", "dataset"]).iloc[0]
+        yield (
+            f"{', '.join(place) or 'Labels'}: {len(longer)} of {len(first)} answers contain a "
+            "reference without being equal to it (such as {!r} for {!r}) and count as wrong; "
+            "shorten answers to the form of the references, or have them judged.".format(
+                *longer[0]
+            )
         )
 
 

@@ -5,7 +5,12 @@ from collections.abc import Callable, Sequence
 
 import pandas as pd
 
-from persistcal.answers.clusters import label_predictions, take_answers, warn_if_none_is_correct
+from persistcal.answers.clusters import (
+    doubts_of_form,
+    label_predictions,
+    take_answers,
+    warn_if_none_is_correct,
+)
 from persistcal.answers.options import has_options, option_labels
 from persistcal.judge import human_labels
 from persistcal.judge.messages import (
@@ -19,11 +24,9 @@ from persistcal.judge.messages import (
     requests_about,
 )
 from persistcal.questions.labels import (
-    CORRECT,
     NOT_ATTEMPTED,
     JudgeError,
     normalise,
-    normalise_answer,
 )
 from persistcal.server.spending import Body, ServerError
 from persistcal.store.artifacts import ANSWERS
@@ -31,7 +34,6 @@ from persistcal.store.artifacts import ANSWERS
 log = logging.getLogger(__name__)
 
 # Answers of a checkpoint that show another form than the references': at least, and as a share
-LEAST_LONGER, SHARE_LONGER = 5, 0.1
 
 Judge = Callable[[Sequence[Asked]], Sequence[Label]]
 
@@ -152,28 +154,9 @@ def label_answers(
         log.info("%.0f %% of %d answers are correct", percent, len(answers))
     if not in_halves:
         warn_if_none_is_correct(answers["correct"], "answers")
-        _warn_of_form(clusters, table["references"], labels)
+        for doubt in doubts_of_form(table["references"], clusters, labels):
+            log.warning("%s", doubt)
     return labels, answers
-
-
-def _warn_of_form(clusters: pd.DataFrame, references: pd.Series, labels: pd.DataFrame) -> None:
-    """Log a warning if many answers contain a reference, but do not match it."""
-    first = clusters.assign(**labels[["label", "source"]])[clusters["cluster"] == 0]
-    wrong = first[first["label"].ne(CORRECT) & first["source"].isin(["lexical", "exact_match"])]
-    longer = [
-        (answer, reference)
-        for question, answer in zip(wrong["question_id"], wrong["answer"], strict=True)
-        for reference in references[question]
-        if f" {normalise_answer(reference)} " in f" {normalise_answer(answer)} "
-    ]
-    if len(longer) >= max(LEAST_LONGER, SHARE_LONGER * len(first)):
-        place = first.filter(["model", "checkpoint", "dataset"]).iloc[0]
-        log.warning(
-            "%s: %d of %d answers contain a reference without being equal to it (such as %r "
-            "for %r) and count as wrong; shorten answers to the form of the references, or "
-            "have them judged",
-            *(", ".join(place) or "Labels", len(longer), len(first), *longer[0]),
-        )
 
 
 def _say_who_waits(n: int, queue: str, settings: JudgeSettings) -> None:

@@ -1,6 +1,6 @@
 """Everything that the page shows of a study, gathered from its tables."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from persistcal.answers.clusters import label_predictions, take_predictions
+from persistcal.answers.clusters import doubts_of_form, label_predictions, take_predictions
 from persistcal.evaluation.aligned import Aligned, align_subjects
 from persistcal.evaluation.contrast import ContrastSet
 from persistcal.evaluation.findings import ACCURACY, NONE, Finding, read_finding
@@ -17,6 +17,7 @@ from persistcal.evaluation.replicates import Replicates, from_table
 from persistcal.evaluation.settings import EvaluationSettings, Member
 from persistcal.evaluation.slices import category_names, slice_values
 from persistcal.models.checkpoint import Checkpoint
+from persistcal.questions.question_list import asked_by, true_at
 from persistcal.report.layout import Description, DisplayNames, Names, place_title
 from persistcal.report.phrases import slice_label
 from persistcal.store import artifacts
@@ -76,6 +77,13 @@ class Texts(NamedTuple):
     questions: pd.DataFrame
     clusters: Mapping[str, pd.DataFrame]
     labels: Mapping[str, pd.DataFrame]
+
+    def doubts(self, checkpoints: Iterable[str]) -> Iterator[str]:
+        """Yield a sentence for each checkpoint whose answers have another form."""
+        for name in checkpoints:
+            asked = asked_by(true_at(self.questions, name), name).set_index("question_id")
+            tables = self.clusters[name], self.labels[name]
+            yield from doubts_of_form(asked["references"], *tables)
 
 
 @dataclass(frozen=True)
@@ -263,7 +271,7 @@ def gather(
         part = part._replace(
             findings=_read_findings(rows, part, shown.checkpoints[model]),
             replicates=from_table(select_rows(made.replicates, place)),
-            doubts=data.doubts,
+            doubts=[*data.doubts, *(texts.doubts(evaluation[model]) if texts else [])],
         )
         if sliced := part.findings.slices if part.findings else ():
             names = category_names(made.questions) if made.slices is None else made.slices
