@@ -1,13 +1,13 @@
 """Check imported predictions, row by row and across rows."""
 
 import logging
-from collections.abc import Collection, Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from itertools import product
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from persistcal.evaluation.predictions import NO_CONFIDENCE, partly_shared, spelling_error
 from persistcal.readers.columns import PREDICTIONS
@@ -17,6 +17,7 @@ from persistcal.readers.rules import (
     check_asks,
     check_copies,
     check_one_row,
+    check_table,
     content_of,
     number_asks,
     read_column,
@@ -24,10 +25,12 @@ from persistcal.readers.rules import (
 from persistcal.readers.scales import PROBABILITIES, Scale, settle
 from persistcal.store.artifacts import ANSWERS
 from persistcal.store.user_files import (
+    Keep,
     UserTableError,
     check_columns,
     check_groups,
     first_rows,
+    read_file,
 )
 
 log = logging.getLogger(__name__)
@@ -48,41 +51,22 @@ CAN_BE_MISSING = ("confidence", "correct")  # columns with missing values if a c
 
 
 def collect_rows(
-    rows: pd.DataFrame,
-    *,
-    checkpoints: Mapping[str, Collection[str]] | None = None,
-    datasets: Collection[str] = (),
-    scale: Scale | None = None,
-    lenient: bool = False,
+    rows: pd.DataFrame, *, scale: Scale | None = None, lenient: bool = False
 ) -> pd.DataFrame:
-    """Return the rows of a file that a study reads, or all rows without `checkpoints`.
+    """Return rows of predictions after checking each row.
 
-    `row` is the row number in the file, from 1. A row takes about 50 bytes. If `lenient`,
-    confidences and labels can be missing (NaN). On a `scale`, the refusal of other confidences
-    names the scale that reads them.
+    `row` is the row number in the file, from 1, and the index of `rows` numbers them from 0. A
+    row takes about 50 bytes. If `lenient`, confidences and labels can be missing (NaN). On a
+    `scale`, the refusal of other confidences names the scale that reads them.
     """
-    tidy = pd.DataFrame({"row": np.arange(1, len(rows) + 1)})
-    words, numbers = (
-        [c for c in PREDICTIONS.columns if (c.kind == "word") is is_word]
-        for is_word in (True, False)
-    )
-    for column in words:
-        tidy[column.name] = read_column(rows, tidy, column)
-    if "train_dataset" not in rows:
-        tidy["train_dataset"] = tidy["dataset"]
-    if checkpoints is not None:
-        wanted = _are_wanted(tidy, checkpoints, datasets)
-        tidy, rows = (part[wanted].reset_index(drop=True) for part in (tidy, rows))
-    if tidy.empty and checkpoints is None:
+    if rows.empty:
         raise UserTableError(f"has no row; give one for each {PREDICTIONS.unit}")
-    if tidy.empty:
-        raise UserTableError(
-            f"no row belongs to the study's models ({', '.join(checkpoints or ())}), their "
-            f"evaluation checkpoints and its datasets ({', '.join(datasets)})"
-        )
-    for column in numbers:
+    tidy = pd.DataFrame({"row": np.array(rows.index) + 1})
+    for column in PREDICTIONS.columns:
         can_lack = lenient and column.name in CAN_BE_MISSING
         tidy[column.name] = read_column(rows, tidy, column, scale, can_lack=can_lack)
+    if "train_dataset" not in rows:
+        tidy["train_dataset"] = tidy["dataset"]
     tidy["ask"] = tidy["ask"].astype(np.int64) if "ask" in rows else np.int8(FIRST)
     if not lenient:
         tidy["correct"] = tidy["correct"].astype(bool)
@@ -95,26 +79,45 @@ def collect_rows(
     return tidy
 
 
-def _are_wanted(
-    tidy: pd.DataFrame, checkpoints: Mapping[str, Collection[str]], datasets: Collection[str]
-) -> NDArray[np.bool_]:
-    """Return which rows belong to the study, and log the rest."""
-    model, checkpoint = tidy["model"], tidy["checkpoint"]
-    pairs = [(model == m) & checkpoint.isin([*names]) for m, names in checkpoints.items()]
-    wanted = np.ones(len(tidy), dtype=bool)
-    for name, belongs in (
-        ("model", model.isin([*checkpoints])),
-        ("dataset", tidy["dataset"].isin([*datasets])),
-        ("checkpoint", np.any(pairs, axis=0)),
-    ):
-        skipped = tidy.loc[wanted & ~belongs, name]
-        for word, count in skipped.value_counts(sort=False).items():
-            if count:
-                log.warning(
-                    "Skipped %d rows of %s %r, which is not in the study", count, name, word
-                )
-        wanted &= belongs
-    return wanted
+def read_study_rows(
+    file: str, checkpoints: Mapping[str, Collection[str]], datasets: Collection[str]
+) -> pd.DataFrame:
+    """Return the rows of a file that a study reads; log how many rows are skipped.
+
+    Skipped rows are not checked, and need no memory.
+    """
+    skipped: dict[str, Counter[str]] = {"model": Counter(), "dataset": Counter()}
+    skipped["checkpoint"] = Counter()
+
+    def is_kept(*key: object) -> bool:
+        model, dataset, checkpoint = map(str, key)
+        if None in key or "" in key:
+            return True  # and refused
+        if model not in checkpoints:
+            skipped["model"][model] += 1
+        elif dataset not in datasets:
+            skipped["dataset"][dataset] += 1
+        elif checkpoint not in checkpoints[model]:
+            skipped["checkpoint"][checkpoint] += 1
+        else:
+            return True
+        return False
+
+    def choose(names: Sequence[str]) -> dict[str, str]:
+        check_table(names, PREDICTIONS)
+        return {name: name for name in names}
+
+    keep = Keep([*skipped], is_kept)
+    rows = read_file(file, known_names=PREDICTIONS.names, choose=choose, keep=keep)
+    for column, counts in skipped.items():
+        for word, n in counts.items():
+            log.warning("Skipped %d rows of %s %r, which is not in the study", n, column, word)
+    if rows.empty:
+        raise UserTableError(
+            f"no row belongs to the study's models ({', '.join(checkpoints)}), their "
+            f"evaluation checkpoints and its datasets ({', '.join(datasets)})"
+        )
+    return collect_rows(rows)
 
 
 def settle_rows(
@@ -141,6 +144,7 @@ def frame_rows(
     if indexed := [name for name in predictions.index.names if name in PREDICTIONS.names]:
         raise UserTableError(f"{indexed[0]!r} is in the index; call reset_index() first")
     rows = predictions[[name for name in predictions if name in PREDICTIONS.names]]
+    rows = rows.reset_index(drop=True)
     if labels_only and not {"confidence", "estimator"} & set(rows):
         rows = rows.assign(**LABELS_ONLY)
     check_columns(list(rows), FRAME, PREDICTIONS.names, unknown="")

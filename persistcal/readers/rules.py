@@ -160,6 +160,7 @@ KINDS |= {
     )
 }
 SHARES = ("share", "share or nothing")
+LACKS = object()  # in place of a missing value, until its column is checked
 _DTYPES = {"texts": object, "logprobs": object}
 _DTYPES |= dict.fromkeys(["logprob", "truth", "truth or nothing", *SHARES], float)
 
@@ -172,7 +173,7 @@ def read_rows(
     `row` is the number of a row and `file` its file, for errors. Shares are on the `scale`, and
     the refusal of others names the scale that reads them.
     """
-    check_table(rows, table)
+    check_table([*rows], table)
     if rows.empty:
         raise UserTableError(f"has no row; give one for each {table.unit}")
     tidy = pd.DataFrame({"row": np.array(rows.index) + 1})  # several samples can be of one row
@@ -183,11 +184,11 @@ def read_rows(
     return tidy
 
 
-def check_table(rows: pd.DataFrame, table: FileTable) -> None:
+def check_table(present: Sequence[object], table: FileTable) -> None:
     """Refuse unknown, missing and repeated columns."""
     names = ", ".join(filter(None, [*table.names, table.further]))
     unknown = f"known are {names}; remove or rename it"
-    check_columns(list(rows.columns), table.needed, table.optional, unknown=unknown)
+    check_columns(present, table.needed, table.optional, unknown=unknown)
 
 
 def read_column(
@@ -198,7 +199,7 @@ def read_column(
     *,
     can_lack: bool = False,
 ) -> pd.Series:
-    """Return a column as its kind has it, where each distinct value is read once.
+    """Return a column as its kind has it, after reading each distinct value once.
 
     Refuse wrong values, and missing ones unless it `can_lack` them. `tidy` has the places of
     the rows.
@@ -224,17 +225,17 @@ def read_column(
         if is_share:
             kind = kind._replace(read=confidences.read)
         found = read_each(
-            lambda value: kind.missing if kind.is_missing(value) else kind.read(value),
+            lambda value: LACKS if kind.is_missing(value) else kind.read(value),
             distinct,
             name,
             lambda code: first_rows(tidy[codes == code].head(1)),
             takes_lists=kind.takes_lists,
         )
-        is_there = np.array([not kind.is_missing(value) for value in distinct], bool)
-        is_wrong = np.array([value is None for value in found], bool)
-        is_text = np.array([isinstance(value, str | tuple) for value in found], bool)
-        is_blank = is_text & np.array([value == kind.missing for value in found], bool)
-        wrong, lacks = (is_there & is_wrong)[codes], (~is_there | is_blank)[codes]
+        blank = kind.missing if isinstance(kind.missing, str | tuple) else LACKS
+        is_lacking = [value is LACKS or value == blank for value in found]
+        wrong = np.array([value is None for value in found], bool)[codes]
+        lacks = np.array(is_lacking, bool)[codes]
+        found = [kind.missing if value is LACKS else value for value in found]
         read = pd.Series(found, dtype=object).to_numpy()[codes].tolist()
     if wrong.any():
         remedy, hint = kind.remedy, ""

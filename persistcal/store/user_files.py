@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
@@ -51,6 +51,16 @@ _DELIMITER_LINE = re.compile(
 )  # Excel writes it
 # Lists of texts or numbers that were written as text: ["UK"], ['a' 'b'], [-2,7], []
 _LIST = re.compile(r"""\[\s*(?:(['"]).*\1\s*|[-+.,\s\d]*)\]""", re.DOTALL)
+
+
+Choose = Callable[[list[str]], Mapping[str, str]]
+
+
+class Keep(NamedTuple):
+    """The rows of a file that are read, by the values of some columns."""
+
+    names: Sequence[str]
+    is_kept: Callable[..., bool]
 
 
 @contextmanager
@@ -92,15 +102,17 @@ def read_file(
     *,
     known_names: Collection[str],
     lists: Collection[str] = (),
-    choose: Callable[[list[str]], Mapping[str, str]] | None = None,
+    choose: Choose | None = None,
+    keep: Keep | None = None,
 ) -> pd.DataFrame:
     """Return the rows of a CSV, JSON or parquet file, also in gzip.
 
     Numbers in CSV and JSON stay texts. The `known_names` of columns determine the delimiter of
     a CSV file. A field in its columns `lists` that begins with ``[`` is parsed as JSON.
     `choose` receives the names of columns, with paths of nested fields, before a table is read.
-    It raises an error if they are wrong, and returns the new name of each column to read. An
-    empty, damaged or ambiguous file raises a ValueError.
+    It raises an error if they are wrong, and returns the new name of each column to read.
+    Rows that `keep` leaves out need no memory; the index numbers all rows of the file from 0.
+    An empty, damaged or ambiguous file raises a ValueError.
     """
     kind, chosen = kind_of(path), None
     with _opened(path) as file:
@@ -108,15 +120,17 @@ def read_file(
             raise ValueError(EMPTY)
         file.seek(0)
         if kind == ".parquet":
-            rows, chosen = _parquet(file, known_names, choose)
+            rows, chosen = _parquet(file, known_names, choose, keep)
         elif kind in TABLES:
-            rows, chosen = _csv(file, known_names, lists, choose)
+            rows, chosen = _csv(file, known_names, lists, choose, keep)
         elif kind in JSON:
             objects = list(_json_objects(_decode(file.read())))
             if not objects:
                 raise ValueError(EMPTY)
             rows = pd.DataFrame(objects, dtype=object)
             chosen = choose(paths_of(rows)) if choose else None
+            if keep:
+                rows = rows[[keep.is_kept(*key) for key in rows[[*keep.names]].to_numpy()]]
         else:
             raise ValueError(f"files of kind {kind!r} are not read; {FORMATS}")
     if chosen is None:
@@ -239,12 +253,17 @@ def _csv(
     file: IO[bytes],
     known_names: Collection[str],
     lists: Collection[str],
-    choose: Callable[[list[str]], Mapping[str, str]] | None,
+    choose: Choose | None,
+    keep: Keep | None,
 ) -> tuple[pd.DataFrame, Mapping[str, str] | None]:
     """Return the rows of a CSV file, and the new names of its columns."""
     rows = _csv_rows(file, known_names, lists)
     names = next(rows)
     chosen = choose(names) if choose else None
+    index: list[int] | None = None
+    if keep:
+        index = []
+        rows = _kept(rows, keep, [names.index(name) for name in keep.names], index)
     read = [n for n, name in enumerate(names) if chosen is None or name in chosen]
     parts: list[list[Any]] = [[] for _ in read]
     while batch := list(islice(rows, BATCH)):
@@ -258,7 +277,19 @@ def _csv(
         else pd.Series([value for values in part for value in values], dtype=object)
         for place, part in zip(read, parts, strict=True)
     }
-    return pd.DataFrame(columns).set_axis([names[n] for n in read], axis="columns"), chosen
+    made = pd.DataFrame(columns)
+    made.index = made.index if index is None else pd.Index(index)
+    return made.set_axis([names[n] for n in read], axis="columns"), chosen
+
+
+def _kept(
+    rows: Iterable[list[Any]], keep: Keep, places: Sequence[int], index: list[int]
+) -> Iterator[list[Any]]:
+    """Yield the rows to keep, and add their numbers to `index`."""
+    for number, row in enumerate(rows):
+        if keep.is_kept(*[row[place] for place in places]):
+            index.append(number)
+            yield row
 
 
 def _csv_rows(
@@ -317,19 +348,33 @@ def _json_list(field: str, name: str, line: int) -> object:
 def _parquet(
     file: IO[bytes],
     known_names: Collection[str],
-    choose: Callable[[list[str]], Mapping[str, str]] | None,
+    choose: Choose | None,
+    keep: Keep | None,
 ) -> tuple[pd.DataFrame, Mapping[str, str] | None]:
     """Return the rows of a parquet file, and the new names of its columns."""
+    index: list[int] | None = None
     try:
         opened = pq.ParquetFile(file)
         names = _checked_names(opened.schema_arrow.names, known_names)
         chosen = choose(leaf_paths(_nested(opened.schema_arrow))) if choose else None
-        table = opened.read(columns=None if chosen is None else list(chosen))
+        columns = None if chosen is None else list(chosen)
+        if keep is None:
+            table = opened.read(columns=columns)
+        else:
+            index, batches, n_rows = [], [], 0
+            for batch in opened.iter_batches(columns=columns):
+                keys = zip(*(batch[name].to_pylist() for name in keep.names), strict=True)
+                kept = [number for number, key in enumerate(keys) if keep.is_kept(*key)]
+                index += [n_rows + number for number in kept]
+                n_rows += len(batch)
+                batches.append(batch.take(pa.array(kept, pa.int64())))
+            table = pa.Table.from_batches(batches, batches[0].schema if batches else None)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise ValueError(f"is not a whole parquet file ({error}); write it again") from error
     names = table.column_names
-    columns = dict(enumerate(map(_values, table.columns)))
-    return pd.DataFrame(columns).set_axis(names, axis="columns"), chosen
+    made = pd.DataFrame(dict(enumerate(map(_values, table.columns))))
+    made.index = made.index if index is None else pd.Index(index)
+    return made.set_axis(names, axis="columns"), chosen
 
 
 def _nested(fields: Iterable[pa.Field]) -> dict[str, object]:

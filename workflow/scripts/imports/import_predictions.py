@@ -2,11 +2,9 @@
 
 from persistcal.answers.clusters import warn_if_none_is_correct
 from persistcal.readers import predictions as reader
-from persistcal.readers.columns import PREDICTIONS as COLUMNS
-from persistcal.readers.rules import check_table
 from persistcal.store.artifacts import PREDICTIONS, Answers, Predictions
 from persistcal.store.jobs import log, run
-from persistcal.store.user_files import digests_of, name_files_in_errors, read_file
+from persistcal.store.user_files import digests_of, name_files_in_errors
 
 
 def import_predictions(
@@ -18,9 +16,7 @@ def import_predictions(
     """
     sources = digests_of(file)
     with name_files_in_errors(file):
-        given = read_file(file, known_names=COLUMNS.names)
-        check_table(given, COLUMNS)
-        collected = reader.collect_rows(given, checkpoints=checkpoints, datasets=datasets)
+        collected = reader.read_study_rows(file, checkpoints, datasets)
         rows = reader.settle_rows(collected, narrow=collected.attrs.get(reader.NARROW, ()))
         reader.check_spelling(rows)
         reader.check_predictions(rows, datasets, checkpoints)
