@@ -397,8 +397,8 @@ def lacks_checkpoint(
     """Return the error that an estimator has no prediction at a checkpoint."""
     return PredictionsError(
         f"Estimator {series.estimator!r} (trained on {series.train_dataset}, seed "
-        f"{series.seed}) has no prediction at checkpoint {checkpoint!r}: every estimator "
-        f"needs all of {', '.join(checkpoints)}."
+        f"{series.seed}) has no prediction at checkpoint {checkpoint!r}; rate the answers of "
+        f"{', '.join(checkpoints)}, or choose other estimators (--estimator, study.estimators)."
     )
 
 
