@@ -128,6 +128,7 @@ class Comparison:
             "version": persistcal.__version__,
             "inputs": self.inputs.digests,
             "left_out": self.inputs.left_out,
+            "notes": self.inputs.assumptions(self.settings),
             "gate": gate and gate_record(gate),
             "verdicts": [
                 verdict_record(verdict, CommandWords(*given)) for verdict in self._verdicts

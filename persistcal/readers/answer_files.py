@@ -63,10 +63,10 @@ def read_answers(
             rows = one_per_sample(rows) if "answer" in rows else rows
         if "answer" in rows:
             rows = read_replies(rows, are_stated=bool(entry.get("stated")))
-        read = {"failed": [], "greedy": False, "says": False, **rows.attrs}
+        read = {"failed": [], "greedy": False, "says": False, "asking": None, **rows.attrs}
         rows = _named(rows, entry, used, defaults or {})
         tidy = tidy_answers(rows, file=Path(file).name if several else "", scale=scale)
-        tidy.attrs |= {name: read[name] for name in ("failed", "greedy", "says")}
+        tidy.attrs |= {name: read[name] for name in ("failed", "greedy", "says", "asking")}
         return tidy
 
 

@@ -17,6 +17,7 @@ import pandas as pd
 
 from persistcal.questions.labels import CORRECT, INCORRECT
 from persistcal.readers.rules import number_of
+from persistcal.readers.versions import Asking, describe_settings
 from persistcal.store.sheets import cut
 from persistcal.store.user_files import UserTableError, read_file
 
@@ -82,7 +83,11 @@ def lm_eval_rows(
         rows += [(*key, *pair, sample, label) for sample, pair in texts]
     names = ["question_id", "question", "references", "answer", "reply", "sample", "label"]
     made = pd.DataFrame(rows, columns=names, dtype=object)
-    made.attrs["greedy"] = all(_is_greedy(_requests(line)[0][1]) for line in lines)
+    by_id = {str(line["doc_id"]): _requests(line)[0] for line in lines}
+    made.attrs["greedy"] = all(_is_greedy(settings) for _, settings, *_ in by_id.values())
+    prompts = {name: hash(str(prompt)) for name, (prompt, *_) in by_id.items()}
+    _, settings, *_ = next(iter(by_id.values()))
+    made.attrs["asking"] = Asking(prompts, describe_settings(settings))
     return made
 
 

@@ -1,6 +1,7 @@
 """Read logs of Inspect (`.eval`, `.json`) with inspect-ai, if it is installed."""
 
 from collections.abc import Sequence
+from itertools import takewhile
 from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile
@@ -8,6 +9,7 @@ from zipfile import BadZipFile
 import pandas as pd
 
 from persistcal.questions.labels import CORRECT, INCORRECT, NOT_ATTEMPTED
+from persistcal.readers.versions import Asking, describe_settings
 from persistcal.store.user_files import UserTableError
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ REMEDY = (
     ", or in the command give --errored drop, which leaves the question out at all versions, "
     "or --errored incorrect"
 )
+SETTINGS = ("temperature", "top_p", "top_k", "max_tokens", "stop_seqs")  # that change answers
 FAILED = "(ended with an error or a limit)"  # in place of an answer that counts as wrong
 CHOICE = "choice"  # Inspect's scorer of multiple choice, which records the chosen options
 SCORES = {"C": CORRECT, "I": INCORRECT, "N": NOT_ATTEMPTED, 1.0: CORRECT, 0.0: INCORRECT}
@@ -87,17 +90,29 @@ def inspect_rows(
     if not any(STATED in (sample.scores or {}) for sample in samples):
         rows = rows.drop(columns="confidence", errors="ignore")
     rows = rows if labelled else rows.drop(columns="label", errors="ignore")
-    rows.attrs |= {"failed": failures, "greedy": is_greedy(log)}
+    prompts = {str(sample.id): hash(_prompt(sample)) for sample in samples}
+    settings = settings_of(log)
+    asking = Asking(prompts, describe_settings(settings))
+    is_greedy = settings.get("temperature") == 0
+    rows.attrs |= {"failed": failures, "greedy": is_greedy, "asking": asking}
     return rows
 
 
-def is_greedy(log: "EvalLog") -> bool:
-    """Return whether the answers of a log were generated at temperature 0."""
-    configs = [log.plan.config, log.eval.model_generate_config]
-    temperatures = [
-        c.temperature for c in configs if c is not None and c.temperature is not None
-    ]
-    return bool(temperatures) and temperatures[0] == 0
+def settings_of(log: "EvalLog") -> dict[str, object]:
+    """Return the settings of a log that change answers; those of the plan come first."""
+    configs = [c for c in (log.eval.model_generate_config, log.plan.config) if c is not None]
+    return {
+        name: value
+        for config in configs
+        for name in SETTINGS
+        if (value := getattr(config, name, None)) is not None
+    }
+
+
+def _prompt(sample: "EvalSample") -> tuple[str, ...]:
+    """Return the texts that the model saw before its first reply."""
+    before = takewhile(lambda message: message.role != "assistant", sample.messages)
+    return tuple(message.text for message in before)
 
 
 def _refuse_failed(sample: "EvalSample") -> None:

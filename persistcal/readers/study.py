@@ -60,6 +60,7 @@ from persistcal.readers.versions import (
     files_of_version,
     list_sources,
     name_checkpoints,
+    name_other_asking,
     read_slices,
     slice_names,
 )
@@ -633,6 +634,7 @@ def _read_answers(
         says |= rows.attrs.pop("says")
         rows["no_label"] &= source.is_labelled
         parts.append(_pooled(rows, source))
+    other_asking = [*name_other_asking(parts)]
     _check_names(sources, unnamed, parts)
     if reading.is_unlabelled:
         _borrow_references(parts)
@@ -652,6 +654,7 @@ def _read_answers(
         inputs.is_greedy = True
         notes = ["Answers are greedy: the logs have the temperature 0.", *notes]
     inputs.notes += [
+        *other_asking,
         *["Most replies state a confidence (Confidence: 85%); --stated reads it."] * says,
         *notes,
         *left_out,

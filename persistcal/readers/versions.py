@@ -1,7 +1,7 @@
 """The files of each version: folders, logs, names of checkpoints, and slices by a column."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +20,7 @@ from persistcal.store.user_files import (
 )
 
 KEY = ["dataset", "question_id"]
+PLACE = ["checkpoint", "model", "dataset", "category"]
 # Known columns; only `category` and `group` can slice the questions
 USED = {*PREDICTIONS.names, *ANSWERS.names} - {"category", "group"}
 
@@ -41,6 +42,45 @@ class VersionFile(NamedTuple):
     dataset: str = DEFAULTS["dataset"]
     category: str = ""  # category of the questions, if several files are one dataset
     is_labelled: bool = True  # whether labels are read
+
+
+class Asking(NamedTuple):
+    """How a log's questions were asked: a hash of each prompt by id, and the settings."""
+
+    prompts: Mapping[str, int]
+    settings: str
+
+
+def describe_settings(settings: Mapping[str, object]) -> str:
+    """Return the settings of a generation as one text, in the order of their names."""
+    return ", ".join(f"{name} {settings[name]}" for name in sorted(settings)) or "none"
+
+
+def name_other_asking(logs: Iterable[pd.DataFrame]) -> Iterator[str]:
+    """Yield a sentence for each checkpoint that was asked in another way than the first one.
+
+    `logs` are answers whose attribute `asking`, which is taken, is an `Asking` or None.
+    """
+    by_place: dict[str, dict[str, Asking]] = {}
+    for rows in logs:
+        if (asking := rows.attrs.pop("asking", None)) and len(rows):
+            checkpoint, *place = rows.filter(PLACE).iloc[0]
+            asked = by_place.setdefault(", ".join(place), {})
+            before = asked.get(checkpoint, asking)
+            asked[checkpoint] = asking._replace(prompts={**before.prompts, **asking.prompts})
+    for name, asked in by_place.items():
+        (first, usual), *others = asked.items()
+        for checkpoint, asking in others:
+            shared = usual.prompts.keys() & asking.prompts.keys()
+            n = sum(usual.prompts[question] != asking.prompts[question] for question in shared)
+            ways = [f"other prompts in {n:,} of {len(shared):,} questions"] * bool(n)
+            if asking.settings != usual.settings:
+                ways.append(f"other settings ({asking.settings}, not {usual.settings})")
+            if ways:
+                yield (
+                    f"{name}: {checkpoint} was asked with {' and '.join(ways)} than {first}, "
+                    "which can change answers without new knowledge."
+                )
 
 
 def files_of_version(argument: str) -> list[str]:

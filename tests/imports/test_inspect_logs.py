@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from persistcal.readers.answer_files import read_answers
-from persistcal.readers.inspect_logs import inspect_rows, is_greedy
+from persistcal.readers.inspect_logs import inspect_rows, settings_of
 from persistcal.readers.reading import Reading
 from persistcal.readers.study import read_study
 from persistcal.store.user_files import UserTableError
@@ -85,7 +85,20 @@ def test_a_log_is_greedy_if_its_run_had_temperature_0(of_plan, of_model, greedy)
     log = SimpleNamespace(
         plan=SimpleNamespace(config=plan), eval=SimpleNamespace(model_generate_config=model)
     )
-    assert is_greedy(log) == greedy
+    assert (settings_of(log).get("temperature") == 0) == greedy
+
+
+def test_a_version_that_was_asked_in_another_way_is_named(tmp_path):
+    files = [write_log(tmp_path / "v1", texts=TEXTS[:2], epochs=1)]
+    from inspect_ai.model import GenerateConfig
+
+    warm, texts = GenerateConfig(temperature=0.7), ["Lyon", "Rome"]
+    files.append(write_log(tmp_path / "v2", texts=texts, epochs=1, config=warm))
+    notes = " ".join(read_study(files, Reading(names=("v1", "v2"))).notes)
+    assert "v2 was asked with other settings (temperature 0.7, not none) than v1" in notes
+    assert "other prompts" not in notes
+    asking = inspect_rows(files[0]).attrs["asking"]
+    assert asking.prompts["q1"] == hash(("Capital of France?",))
 
 
 def test_each_epoch_of_each_sample_is_read(tmp_path):

@@ -48,6 +48,34 @@ def test_each_response_is_read_once_for_any_number_of_filters(tmp_path):
     assert rows["sample"].tolist() == [0, 1] * 2
 
 
+@pytest.mark.parametrize(
+    ("prompt", "temperature", "ways"),
+    [
+        ("prompt", 0.0, ""),
+        ("Please: prompt", 0.0, "other prompts in 2 of 2 questions"),
+        ("prompt", 0.7, "other settings (temperature 0.7, not temperature 0.0)"),
+    ],
+)
+def test_a_version_that_was_asked_in_another_way_is_named(
+    tmp_path, caplog, prompt, temperature, ways
+):
+    files = []
+    for name, asked in (("a", ("prompt", 0.0)), ("b", (prompt, temperature))):
+        text, degree = asked
+        request = {"gen_args_0": {"arg_0": text, "arg_1": {"temperature": degree}}}
+        answers = {"a": ["Oslo", "Lima"], "b": ["Rome", "Oslo"]}[name]
+        lines = [line(i, arguments=request, resps=[[answers[i]]]) for i in range(2)]
+        (tmp_path / name).mkdir()
+        files.append(write_rows(tmp_path / name / "samples_quiz.jsonl", lines))
+    sentence = f"b was asked with {ways} than a"
+    study = read_study([str(tmp_path / name) for name in "ab"])
+    assert (sentence in " ".join(study.notes)) == bool(ways)
+    entries = [{"file": file, **NAMED, "checkpoint": Path(file).parent.name} for file in files]
+    known = {"m1": {"a": False, "b": False}}
+    import_answers(entries=entries, strategy="sample", known=known, wanted=wanted())
+    assert (sentence in caplog.text) == bool(ways)
+
+
 def test_a_log_of_the_harness_becomes_tables():
     questions, beams, _ = import_answers(
         entries=[{"file": str(REPEATED), **NAMED, "checkpoint": name} for name in "ab"],

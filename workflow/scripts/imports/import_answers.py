@@ -6,6 +6,7 @@ import pandas as pd
 
 from persistcal.readers import answers as reader
 from persistcal.readers.answer_files import read_answers
+from persistcal.readers.versions import name_other_asking
 from persistcal.store.artifacts import BEAMS, Beams, GivenLabels, Questions
 from persistcal.store.jobs import log, run
 from persistcal.store.user_files import digests_of, name_files_in_errors
@@ -27,6 +28,8 @@ def import_answers(
     files = [entry["file"] for entry in entries]
     sources = digests_of(*files)
     tables = [read_answers(entry, several=len(entries) > 1) for entry in entries]
+    for sentence in name_other_asking(tables):
+        log.warning("%s", sentence)
     with name_files_in_errors(*files):
         together = pd.concat(tables, ignore_index=True)
         rows = reader.settle_stated(
