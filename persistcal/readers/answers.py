@@ -153,19 +153,21 @@ def name_stated(column: str) -> str:
 def question_table(rows: pd.DataFrame) -> pd.DataFrame:
     """Return the table QUESTIONS of all datasets in tidy answers, in order of appearance."""
     first = rows.drop_duplicates(["dataset", "question_id"])
-    references = first["references"].map(list)
+    if "options" in first:
+        right = [(o[g],) for o, g in zip(first["options"], first["gold"], strict=True)]
+        first = first.assign(
+            references=pd.Series(right, first.index, dtype=object),
+            options=first["options"].map(list),
+        )
     questions = first.assign(
         index=first.groupby("dataset").cumcount(),
-        references=references,
-        any_of=references.map(len) > 1,
+        references=first["references"].map(list),
+        any_of=first["references"].map(len) > 1,
         category=first["category"] if "category" in first else "",
-        group=first["group"],
         excluded=False,
-        options=None,
-        gold=None,
-        truths=None,
+        **{name: None for name in ("options", "gold", "truths") if name not in first},
     )
-    return questions[[*QUESTIONS.file_columns, *QUESTIONS.schema.names]]
+    return QUESTIONS.fill(questions)[[*QUESTIONS.file_columns, *QUESTIONS.schema.names]]
 
 
 def beam_table(rows: pd.DataFrame) -> pd.DataFrame:
@@ -296,20 +298,10 @@ def refuse_missing(answer_sets: Sequence[Sequence[str]]) -> None:
         )
 
 
-def check_splits(
-    splits: Collection[str], needed: Mapping[str, str], subject: str, dataset: str
-) -> None:
-    """Refuse the lack of a split in `needed`, which maps splits to their users."""
-    for split, user in needed.items():
-        if split not in splits:
-            raise UserTableError(
-                f"{user} needs {subject} the {split} split of {dataset}, and no row has that "
-                f"split; add such rows, or remove {user}"
-            )
-
-
 def check_answers(
-    rows: pd.DataFrame, *, checkpoints: Mapping[str, Mapping[str, bool]], needed: Needed
+    rows: pd.DataFrame,
+    checkpoints: Mapping[str, Mapping[str, bool]] | None = None,
+    needed: Needed | None = None,
 ) -> None:
     """Refuse rows of a dataset that contradict each other or are incomplete."""
     check_equal(rows, ANSWERS)
@@ -317,26 +309,51 @@ def check_answers(
     check_one_row(numbered, [*ANSWER_SET, "question_id", "sample"], "number the samples")
     for dataset, group in rows.groupby("dataset", sort=False):
         check_groups(group["group"], group["question_id"])
-        questions = group.drop_duplicates("question_id")
-        check_ids(questions, ["question"])
-        contents = []
         for (model, checkpoint), part in group.groupby(CHECKPOINT, sort=False):
-            splits = set(part["split"])
-            is_lacking = ~questions["question_id"].isin(part["question_id"])
-            lacking = questions[is_lacking & questions["split"].isin(splits)]
-            check_asked(lacking, str(model), str(checkpoint), str(dataset))
             if (part["answer"] == "").all():
                 raise UserTableError(
                     f"all {len(part)} answers of model {model}, checkpoint {checkpoint} to "
                     f"{dataset} are empty, so nothing is evaluated; correct the column answer"
                 )
-            subject = f"answers of model {model}, checkpoint {checkpoint} to"
-            check_splits(splits, needed[str(model)][str(checkpoint)], subject, str(dataset))
-            content = part[["question_id", "answer", "logprob"]]
-            seen = f", as of a file that was given twice ({first_rows(part, 'answer')})"
-            contents.append((str(model), str(checkpoint), content_of(content), seen))
         _check_numbers(group, str(dataset))
-        check_copies(f"answers to {dataset}", contents, checkpoints)
+    content = rows[["question_id", "answer", "logprob"]]
+    check_sets(rows, "answers", "to", ["question"], content, checkpoints, needed)
+
+
+def check_sets(
+    rows: pd.DataFrame,
+    noun: str,
+    preposition: str,
+    same: Sequence[str],
+    content: pd.DataFrame,
+    checkpoints: Mapping[str, Mapping[str, bool]] | None = None,
+    needed: Needed | None = None,
+) -> None:
+    """Refuse questions with several ids, and checkpoints that lack questions or are copies.
+
+    Questions are equal if their columns `same` are. Two checkpoints are copies if they have the
+    same `content`.
+    """
+    for dataset, group in rows.groupby("dataset", sort=False):
+        questions = group.drop_duplicates("question_id")
+        check_ids(questions, same)
+        contents = []
+        for names, part in group.groupby(CHECKPOINT, sort=False):
+            model, checkpoint = map(str, names)
+            splits = set(part["split"])
+            is_lacking = ~questions["question_id"].isin(part["question_id"])
+            lacking = questions[is_lacking & questions["split"].isin(splits)]
+            check_asked(lacking, model, checkpoint, str(dataset))
+            for split, user in (needed[model][checkpoint] if needed else {}).items():
+                if split not in splits:
+                    raise UserTableError(
+                        f"{user} needs {noun} of model {model}, checkpoint {checkpoint} "
+                        f"{preposition} the {split} split of {dataset}, and no row has that "
+                        f"split; add such rows, or remove {user}"
+                    )
+            seen = f", as of a file that was given twice ({first_rows(part, 'question_id')})"
+            contents.append((model, checkpoint, content_of(content.loc[part.index]), seen))
+        check_copies(f"{noun} {preposition} {dataset}", contents, checkpoints or {})
 
 
 def _check_numbers(rows: pd.DataFrame, dataset: str) -> None:

@@ -1,11 +1,7 @@
-"""Check rows of imported scored options, and convert them to tables.
-
-Texts are stored once for each dataset, and only numbers for each checkpoint, so that memory
-suffices for hundreds of files.
-"""
+"""Check rows of imported scored options, and convert them to tables."""
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,25 +9,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from persistcal.answers.options import normalised, option_answers, scored_clusters
-from persistcal.readers.answers import (
-    ANSWER_SET,
-    Needed,
-    Wanted,
-    check_known,
-    check_splits,
-    refuse_missing,
-)
+from persistcal.readers.answers import ANSWER_SET, Needed, check_sets, question_table
 from persistcal.readers.columns import OPTIONS
-from persistcal.readers.rules import (
-    check_asked,
-    check_copies,
-    check_equal,
-    check_ids,
-    check_one_row,
-    read_rows,
-)
+from persistcal.readers.rules import check_equal, check_one_row, read_rows
 from persistcal.store.artifacts import ANSWERS, BEAMS, CLUSTERS, LABELS, QUESTIONS, Table
-from persistcal.store.files import digest
 from persistcal.store.user_files import UserTableError, check_rows
 
 log = logging.getLogger(__name__)
@@ -42,24 +23,24 @@ NEEDS = {
     "per_character": "option_characters",
     "unconditional": "option_logprobs_unconditional",
 }
-NUMBERS = ("scores", "logprob", "n_tokens", "unconditional")  # arrays over options
 
 
 def tidy_options(rows: pd.DataFrame, normalisation: str, *, file: str = "") -> pd.DataFrame:
     """Return scored options in a uniform format after checking each row.
 
-    `options` become tuples of distinct texts, and each of `NUMBERS` an array over the options,
-    with NaN for unknown numbers.
+    `options` become tuples of distinct texts, and `numbers` has an array with a column for each
+    option: its score, logprob, number of tokens and unconditional logprob, NaN if unknown.
     """
     tidy = read_rows(rows, OPTIONS, file=file)
     n_options = tidy["options"].map(len)
     problem = "gold is not the place of an option"
     remedy = "give the place of the right option, counted from 0"
     check_rows(tidy, tidy["gold"] >= n_options, problem, "gold", remedy)
-    _add_scores(tidy, n_options.tolist(), normalisation)
+    arrays: list[Any] = _numbers(tidy, n_options.tolist(), normalisation)
+    tidy["numbers"] = arrays
     tidy["options"] = tidy["options"].map(distinct)
     reported = tidy.pop("correct")
-    best = np.array([int(np.argmax(scores)) for scores in tidy["scores"]])
+    best = np.array([int(np.argmax(scores)) for scores, *_ in tidy["numbers"]])
     check_rows(
         tidy.assign(correct=reported),
         reported.notna() & (reported != (best == tidy["gold"])),
@@ -85,8 +66,10 @@ def distinct(options: Sequence[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _add_scores(tidy: pd.DataFrame, n_options: list[int], normalisation: str) -> None:
-    """Replace the lists of numbers by `NUMBERS`."""
+def _numbers(
+    tidy: pd.DataFrame, n_options: list[int], normalisation: str
+) -> list[NDArray[np.float64]]:
+    """Take the lists of numbers out of the rows, and return an array for each row."""
     names = ("option_logprobs", *NEEDS.values())
     columns = {name: tidy.pop(name) for name in names}
     present = {n: values for n, values in columns.items() if values.notna().any()}
@@ -109,16 +92,8 @@ def _add_scores(tidy: pd.DataFrame, n_options: list[int], normalisation: str) ->
         for name in names
     )
     scores = normalised(logprob, tokens, characters, unconditional, normalisation)
-    for name, array in zip(NUMBERS, (scores, logprob, tokens, unconditional), strict=True):
-        of_rows: list[Any] = np.split(array, np.cumsum(n_options)[:-1])
-        tidy[name] = of_rows
-
-
-class Scored(NamedTuple):
-    """The scores of a checkpoint's options, question by question; texts are elsewhere."""
-
-    questions: NDArray[np.int64]  # rows of the dataset's table
-    numbers: NDArray[np.float64]  # `NUMBERS`, a row each, of all options
+    table = np.stack([scores, logprob, tokens, unconditional])
+    return np.split(table, np.cumsum(n_options)[:-1], axis=1)
 
 
 class Ties(NamedTuple):
@@ -142,155 +117,84 @@ class Ties(NamedTuple):
 MOST_TIES = 0.01  # share of tied questions that is not worth a warning
 
 
-class ScoredOptions:
-    """Collect rows of `tidy_options` file by file, and check that the files are consistent."""
-
-    def __init__(self, checkpoints: Mapping[str, Mapping[str, bool]], wanted: Wanted) -> None:
-        self._checkpoints, self._datasets = checkpoints, wanted.datasets
-        self._scored: dict[tuple[str, ...], list[Scored]] = {
-            tuple(row[name] for name in ANSWER_SET): [] for row in wanted.answered
-        }
-        self._asked: dict[str, pd.DataFrame] = {}  # by dataset
-        self._of_model: dict[tuple[str, str], pd.DataFrame] = {}  # by model and dataset
-
-    def add(self, rows: pd.DataFrame) -> int:
-        """Add the wanted rows; return the number of skipped rows."""
-        check_known(rows, by_model=self._checkpoints, datasets=self._datasets)
-        skipped = 0
-        for keys, group in rows.groupby(ANSWER_SET, sort=False):
-            answer_set = tuple(map(str, keys))
-            if answer_set not in self._scored:
-                skipped += len(group)
-                continue
-            model, checkpoint, dataset = answer_set
-            check_one_row(
-                group,
-                [*ANSWER_SET, "question_id"],
-                "give each document once, and the log of each run as a separate file",
-            )
-            number = self._number(group, model, dataset)
-            group, number = group.iloc[np.argsort(number)], np.sort(number)
-            if any(
-                np.isin(number, earlier.questions).any() for earlier in self._scored[answer_set]
-            ):
-                raise UserTableError(
-                    f"{dataset} at checkpoint {checkpoint} of {model} is in an earlier file "
-                    "too, with the same questions; keep one of them"
-                )
-            numbers = np.stack([np.concatenate(group[name].tolist()) for name in NUMBERS])
-            self._scored[answer_set].append(Scored(number, numbers))
-        return skipped
-
-    def _number(self, group: pd.DataFrame, model: str, dataset: str) -> NDArray[np.int64]:
-        """Return the questions' row numbers in their dataset; append new questions to it."""
-        group = group.assign(category=group["category"] if "category" in group else "")
-        names = {"row", "file", "category", *OPTIONS.names}
-        group = group[[name for name in group if name in names]]
-        earlier = self._asked.get(dataset, group.iloc[:0])
-        of_model = self._of_model.get((model, dataset), group.iloc[:0])
-        check_equal(pd.concat([earlier, of_model, group], ignore_index=True), OPTIONS)
-        rows = pd.concat([of_model, group], ignore_index=True)
-        self._of_model[model, dataset] = rows.drop_duplicates("question_id")
-        new = group[~group["question_id"].isin(earlier["question_id"])]
-        asked = pd.concat([earlier, new], ignore_index=True) if len(new) else earlier
-        self._asked[dataset] = asked
-        return pd.Index(asked["question_id"]).get_indexer(group["question_id"])
-
-    def check(self, needed: Needed) -> None:
-        """Refuse missing or repeated scores after the last file is added."""
-        refuse_missing([names for names, scored in self._scored.items() if not scored])
-        contents: dict[str, list[tuple[str, str, object, str]]] = {}
-        for questions in self._asked.values():
-            check_ids(questions, ["question", "options", "version"])
-        for (model, checkpoint, dataset), scored in self._scored.items():
-            questions = self._asked[dataset]
-            is_scored = np.zeros(len(questions), bool)
-            is_scored[np.concatenate([group.questions for group in scored])] = True
-            splits = set(questions.loc[is_scored, "split"])
-            lacking = questions[~is_scored & questions["split"].isin(splits)]
-            check_asked(lacking, model, checkpoint, dataset)
-            subject = f"scores of model {model}, checkpoint {checkpoint} on"
-            check_splits(splits, needed[model][checkpoint], subject, dataset)
-            content = digest([array.tobytes() for group in scored for array in group])
-            seen = ", as of a file that was given twice"
-            contents.setdefault(dataset, []).append((model, checkpoint, content, seen))
-        for dataset, of_dataset in contents.items():
-            check_copies(f"scores on {dataset}", of_dataset, self._checkpoints)
-
-    def ties(self) -> Iterator[Ties]:
-        """Yield the ties of each model, checkpoint and dataset that has some."""
-        for names, scored in self._scored.items():
-            asked = self._asked[names[-1]]
-            counts = []
-            for group in scored:
-                questions = asked.iloc[group.questions]
-                ends = np.cumsum(questions["options"].map(len))[:-1]
-                for scores, gold in zip(
-                    np.split(group.numbers[0], ends), questions["gold"], strict=True
-                ):
-                    best = scores == scores.max()
-                    counts.append((best.sum(), best[gold], np.argmax(best) == gold))
-            n_best, holds_gold, first_is_gold = np.array(counts, float).T
-            if (n_tied := int((n_best > 1).sum())) > 0:
-                accuracies = float(first_is_gold.mean()), float((holds_gold / n_best).mean())
-                yield Ties(", ".join(names), n_tied, len(counts), *accuracies)
-
-    def tables(self) -> Iterator[tuple[Table, dict[str, str], pd.DataFrame]]:
-        """Yield tables with their keys: QUESTIONS by dataset, then tables by checkpoint."""
-        questions = {}
-        for dataset, asked in self._asked.items():
-            right = [
-                [texts[i]] for texts, i in zip(asked["options"], asked["gold"], strict=True)
-            ]
-            table = asked.assign(
-                index=np.arange(len(asked)),
-                references=pd.Series(right, dtype=object),
-                options=asked["options"].map(list),
-                any_of=False,
-                excluded=False,
-                truths=None,
-            )
-            questions[dataset] = QUESTIONS.fill(table)[QUESTIONS.schema.names]
-            yield QUESTIONS, {"dataset": dataset}, questions[dataset]
-        for key, scored in self._scored.items():
-            keys = dict(zip(ANSWER_SET, key, strict=True))
-            asked = questions[keys["dataset"]]
-            beams, scores = self._beams(keys["dataset"], scored)
-            clusters = scored_clusters(beams, scores)
-            labels, answers = option_answers(asked, clusters)
-            made = [(BEAMS, beams), (CLUSTERS, clusters), (LABELS, labels), (ANSWERS, answers)]
-            for split in ("train", "test"):
-                ids = asked.loc[asked["split"] == split, "question_id"]
-                for kind, rows in made:
-                    is_in_split = rows["question_id"].isin(ids)
-                    yield kind, {**keys, "split": split}, rows[is_in_split]
-
-    def _beams(
-        self, dataset: str, scored: list[Scored]
-    ) -> tuple[pd.DataFrame, NDArray[np.float64]]:
-        """Return the table BEAMS of one checkpoint, and the scores of the options."""
-        rows = self._asked[dataset]
-        questions = np.concatenate([group.questions for group in scored])
-        options = rows["options"].iloc[questions]
-        n_options = options.map(len).to_numpy()
-        numbers = np.hstack([group.numbers for group in scored])
-        scores, logprob, n_tokens, unconditional = numbers
-        table = pd.DataFrame(
-            {
-                "question_id": rows["question_id"].iloc[questions.repeat(n_options)],
-                "beam": np.concatenate([np.arange(n) for n in n_options]),
-                "text": [text for row_options in options for text in row_options],
-                "logprob": logprob,
-                "n_tokens": n_tokens,
-                "unconditional": unconditional,
+def join_options(tables: Iterable[pd.DataFrame]) -> pd.DataFrame:
+    """Return the rows of all files; equal texts are in memory once."""
+    texts: dict[Any, Any] = {}
+    parts = [
+        rows.assign(
+            **{
+                str(name): [texts.setdefault(x, x) for x in rows[name]]
+                for name in rows.select_dtypes(["object", "string"]).columns.drop("numbers")
             }
         )
-        return table.reindex(columns=BEAMS.schema.names).reset_index(drop=True), scores
+        for rows in tables
+    ]
+    return pd.concat(parts, ignore_index=True)
 
 
-def log_ties(scored: ScoredOptions) -> list[Ties]:
-    """Return the ties of all checkpoints, and warn of frequent ones."""
-    counts = list(scored.ties())
-    for ties in counts:
-        (log.warning if ties.n_tied > MOST_TIES * ties.n else log.info)("%s", ties)
-    return counts
+def check_options(
+    rows: pd.DataFrame,
+    checkpoints: Mapping[str, Mapping[str, bool]] | None = None,
+    needed: Needed | None = None,
+) -> None:
+    """Refuse scores that contradict each other, or are missing or repeated."""
+    remedy = "give each document once, and the log of each run as a separate file"
+    check_one_row(rows, [*ANSWER_SET, "question_id"], remedy)
+    check_equal(rows, OPTIONS)
+    content = rows[["question_id"]].assign(of=[array.tobytes() for array in rows["numbers"]])
+    check_sets(
+        rows, "scores", "on", ["question", "options", "version"], content, checkpoints, needed
+    )
+
+
+def log_ties(rows: pd.DataFrame) -> list[Ties]:
+    """Return the ties of each model, checkpoint and dataset; warn of frequent ones."""
+    found = []
+    for names, group in rows.groupby(ANSWER_SET, sort=False):
+        counts = []
+        for (scores, *_), gold in zip(group["numbers"], group["gold"], strict=True):
+            best = scores == scores.max()
+            counts.append((best.sum(), best[gold], np.argmax(best) == gold))
+        n_best, holds_gold, first_is_gold = np.array(counts, float).T
+        if (n_tied := int((n_best > 1).sum())) > 0:
+            accuracies = float(first_is_gold.mean()), float((holds_gold / n_best).mean())
+            ties = Ties(", ".join(map(str, names)), n_tied, len(counts), *accuracies)
+            (log.warning if n_tied > MOST_TIES * ties.n else log.info)("%s", ties)
+            found.append(ties)
+    return found
+
+
+def option_tables(rows: pd.DataFrame) -> Iterator[tuple[Table, dict[str, str], pd.DataFrame]]:
+    """Yield tables with their keys: QUESTIONS by dataset, then tables by checkpoint."""
+    questions = {}
+    for dataset, group in rows.groupby("dataset", sort=False):
+        table = question_table(group)[QUESTIONS.schema.names].reset_index(drop=True)
+        yield QUESTIONS, {"dataset": str(dataset)}, table
+        questions[dataset] = table
+    for names, group in rows.groupby(ANSWER_SET, sort=False):
+        keys = dict(zip(ANSWER_SET, map(str, names), strict=True))
+        asked = questions[keys["dataset"]]
+        beams, scores = _beams(group, asked["question_id"])
+        clusters = scored_clusters(beams, scores)
+        labels, answers = option_answers(asked, clusters)
+        made = [(BEAMS, beams), (CLUSTERS, clusters), (LABELS, labels), (ANSWERS, answers)]
+        for split in ("train", "test"):
+            ids = asked.loc[asked["split"] == split, "question_id"]
+            for kind, table in made:
+                yield kind, {**keys, "split": split}, table[table["question_id"].isin(ids)]
+
+
+def _beams(group: pd.DataFrame, ids: pd.Series) -> tuple[pd.DataFrame, NDArray[np.float64]]:
+    """Return the table BEAMS of one checkpoint in the order of `ids`, and the scores."""
+    group = group.iloc[np.argsort(pd.Index(ids).get_indexer(group["question_id"]))]
+    n_options = group["options"].map(len).to_numpy()
+    scores, *numbers = np.hstack(group["numbers"].tolist())
+    table = pd.DataFrame(
+        {
+            "question_id": group["question_id"].repeat(n_options.tolist()),
+            "beam": np.concatenate([np.arange(n) for n in n_options]),
+            "text": [text for options in group["options"] for text in options],
+            **dict(zip(("logprob", "n_tokens", "unconditional"), numbers, strict=True)),
+        }
+    )
+    return table.reindex(columns=BEAMS.schema.names).reset_index(drop=True), scores

@@ -21,7 +21,6 @@ from persistcal.judge.run import label_answers
 from persistcal.questions.labels import normalise
 from persistcal.questions.splits import LEAST_SAMPLES, ask_of_half
 from persistcal.readers.answers import (
-    Wanted,
     beam_table,
     can_be_beams,
     check_answers,
@@ -38,7 +37,7 @@ from persistcal.readers.inputs import (
     distinct_rows,
     stack,
 )
-from persistcal.readers.options import ScoredOptions, log_ties
+from persistcal.readers.options import check_options, log_ties, option_tables
 from persistcal.readers.scales import missing_error
 from persistcal.store.artifacts import ANSWERS, BEAMS, CLUSTERS, LABELS, PREDICTIONS, QUESTIONS
 from persistcal.store.tables import select_rows
@@ -82,8 +81,7 @@ def rate_answers(
     """
     checkpoints = checkpoints_by_model(rows)
     weighting, beam_rows = _weighting(rows, beams), beam_table(rows)
-    distinct, needed = _requirements(checkpoints)
-    check_answers(rows, checkpoints=distinct, needed=needed)
+    check_answers(rows)
     questions, labels = question_table(rows), label_table(rows)
     check_stated(rows, OF_ANSWERS)
     stated = stated_names(rows)
@@ -202,18 +200,10 @@ def rate_options(
 ) -> PredictionTables:
     """Rate the best option of each question, of rows from `tidy_options`."""
     checkpoints = checkpoints_by_model(rows)
-    distinct, needed = _requirements(checkpoints)
-    columns = BEAMS.file_columns
-    subjects = [
-        dict(zip(columns, subject, strict=True)) for subject in distinct_rows(rows, columns)
-    ]
-    datasets = [dataset for (dataset,) in distinct_rows(rows, ["dataset"])]
-    scored = ScoredOptions(distinct, Wanted(datasets, subjects, needed, {}))
-    scored.add(rows)
-    scored.check(needed)
-    ties = log_ties(scored)
+    check_options(rows)
+    ties = log_ties(rows)
     made: dict[str, Parts] = {}
-    for table, subject, part in scored.tables():
+    for table, subject, part in option_tables(rows):
         made.setdefault(table.name, []).append((part, subject))
     tables = {name: stack(parts, TABLES[name]) for name, parts in made.items()}
     beams = tables.pop("beams")
@@ -230,18 +220,6 @@ def rate_options(
     _rate(inputs, functions, beams, "softmax")
     inputs.is_greedy = True
     return inputs
-
-
-def _requirements(
-    checkpoints: Mapping[str, Sequence[str]],
-) -> tuple[dict[str, dict[str, bool]], dict[str, dict[str, dict[str, str]]]]:
-    """Return that no two checkpoints can be equal, and that each needs the split test."""
-    distinct = {model: dict.fromkeys(names, False) for model, names in checkpoints.items()}
-    needed = {
-        model: {name: {"test": "evaluation"} for name in names}
-        for model, names in checkpoints.items()
-    }
-    return distinct, needed
 
 
 def _weighting(rows: pd.DataFrame, beams: bool | None) -> str:

@@ -343,8 +343,9 @@ def check_copies(
     """
     first: dict[tuple[str, object], str] = {}
     for model, checkpoint, content, seen in contents:
-        other, allowed = first.setdefault((model, content), checkpoint), may_be_equal[model]
-        if other != checkpoint and not (allowed[checkpoint] or allowed[other]):
+        other = first.setdefault((model, content), checkpoint)
+        allowed = may_be_equal.get(model, {})
+        if other != checkpoint and not (allowed.get(checkpoint) or allowed.get(other)):
             raise UserTableError(
                 f"all {what} of checkpoint {checkpoint} of {model} are those of {other}{seen}; "
                 "give each checkpoint its own (for checkpoints that are meant to be equal, a "

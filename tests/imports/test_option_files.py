@@ -181,7 +181,10 @@ def test_each_split_can_be_in_a_separate_file(tmp_path):
     assert tables["b"]["questions"]["split"].tolist() == ["test"] * 3 + ["train"]
     assert sorted(tables["a"]["answers"]["split"]) == ["test"] * 3 + ["train"]
     assert sorted(tables["b"]["answers"]["split"]) == ["test"] * 3
-    with pytest.raises(UserTableError, match="quiz at checkpoint a of m1 is in an earlier"):
+    with pytest.raises(
+        UserTableError,
+        match=r"question_id t \(row 1 of a.jsonl, row 1 of a.jsonl\); give each document once",
+    ):
         run(tmp_path, [*files, files[1]])
 
 
@@ -341,7 +344,7 @@ def test_more_than_ten_options_are_ordered_by_number(tmp_path):
     line["resps"] = [[[str(-abs(k - 3)), "False"]] for k in range(12)]
     rows = read_log(tmp_path, [line | {"acc": 1.0}])
     assert rows["options"][0] == tuple(texts)
-    assert rows["gold"].tolist() == [3] == [int(np.argmax(rows["scores"][0]))]
+    assert rows["gold"].tolist() == [3] == [int(np.argmax(rows["numbers"][0][0]))]
 
 
 @pytest.mark.parametrize(
@@ -362,7 +365,7 @@ def test_the_delimiter_is_found_in_the_document(tmp_path, delimiter, choices, do
     line = {"doc": {"question": "Q", **document}, "target": choices[0], "arguments": arguments}
     line |= {"resps": [[["-4.0", "False"]], [["-9.0", "False"]]]}
     rows = read_log(tmp_path, [harness_line(**line)], "per_character")
-    assert rows["scores"][0].tolist() == [-4 / len(choices[0]), -9 / len(choices[1])]
+    assert rows["numbers"][0][0].tolist() == [-4 / len(choices[0]), -9 / len(choices[1])]
 
 
 def test_an_unknown_delimiter_is_refused_if_characters_count(tmp_path):

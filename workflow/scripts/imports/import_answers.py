@@ -40,7 +40,7 @@ def import_answers(
         beams = reader.beam_table(rows)
         for _, answers in beams.groupby(list(BEAMS.file_columns), sort=False):
             wanted.check_needs(answers)
-        reader.check_answers(rows, checkpoints=known, needed=wanted.needed)
+        reader.check_answers(rows, known, wanted.needed)
         questions, labels = reader.question_table(rows), reader.label_table(rows)
     for dataset, group in rows.groupby("dataset", sort=False):
         n_questions, n_judged = group["question_id"].nunique(), (group["label"] == "").sum()

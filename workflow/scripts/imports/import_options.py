@@ -1,8 +1,13 @@
 """Take scored options of multiple choice from elsewhere: as questions and labelled answers."""
 
 from persistcal.readers.answer_files import read_options
-from persistcal.readers.answers import Wanted
-from persistcal.readers.options import ScoredOptions, log_ties
+from persistcal.readers.answers import Wanted, rows_of_study
+from persistcal.readers.options import (
+    check_options,
+    join_options,
+    log_ties,
+    option_tables,
+)
 from persistcal.store.artifacts import ANSWERS, BEAMS, QUESTIONS
 from persistcal.store.jobs import Job, log, run
 from persistcal.store.user_files import digests_of, name_files_in_errors
@@ -24,17 +29,14 @@ def import_options(
     given = [entry[key] for entry in entries for key in ("file", "requests") if key in entry]
     files = list(dict.fromkeys(given))
     sources = digests_of(*files)
-    scored, skipped = ScoredOptions(known, wanted), 0
-    for entry in entries:
-        rows = read_options(entry, normalisation, several=len(entries) > 1)
-        with name_files_in_errors(entry["file"]):
-            skipped += scored.add(rows)
-    if skipped:
-        log.warning("Skipped %d rows, which the study does not read", skipped)
+    several = len(entries) > 1
+    read = (read_options(entry, normalisation, several=several) for entry in entries)
+    together = join_options(read)
     with name_files_in_errors(*files):
-        scored.check(wanted.needed)
-    log_ties(scored)
-    for table, keys, frame in scored.tables():
+        rows = rows_of_study(together, checkpoints=known, wanted=wanted)
+        check_options(rows, known, wanted.needed)
+    log_ties(rows)
+    for table, keys, frame in option_tables(rows):
         if table is BEAMS:
             with name_files_in_errors(*files):
                 wanted.check_needs(frame)
