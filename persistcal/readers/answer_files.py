@@ -1,17 +1,18 @@
 """Read a file of imported answers or scored options in any supported format."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
 
 from persistcal.readers import harness_logs
 from persistcal.readers.answers import one_per_sample, read_replies, tidy_answers
-from persistcal.readers.columns import ANSWERS, NAMES, OPTIONS
+from persistcal.readers.columns import ANSWERS, NAMES, OPTIONS, ColumnChoice, match_columns
 from persistcal.readers.inspect_logs import inspect_rows
 from persistcal.readers.options import tidy_options
 from persistcal.readers.scales import Scale
 from persistcal.store.user_files import (
+    Choose,
     UserTableError,
     is_inspect_log,
     name_files_in_errors,
@@ -27,14 +28,14 @@ def read_answers(
     *,
     several: bool = False,
     defaults: Mapping[str, str] | None = None,
-    prepare: Callable[[pd.DataFrame], pd.DataFrame] = lambda rows: rows,
+    choose: Choose | None = None,
     scale: Scale | None = None,
 ) -> pd.DataFrame:
     """Return the answers of one file after checking each row.
 
-    `entry` is an entry of `study.answers`. With `several` files, errors name the file too.
-    `prepare` changes the rows of a file that is not a log. Confidences are on the `scale` of
-    the command, which a study does not have.
+    `entry` is an entry of `study.answers`. With `several` files, errors name the file too. The
+    command has `defaults` of columns, and `choose` finds the columns of a file that is not a
+    log. Confidences are on the `scale` of the command, which a study does not have.
     """
     file, labelled = entry["file"], entry.get("labels") == "log"
     used: set[str] = set()
@@ -47,7 +48,9 @@ def read_answers(
             )
             used = {"labels", "scorer", "errored"}
         else:
-            rows = read_file(file, known_names=ANSWERS.names, lists=ANSWERS.lists)
+            rows = read_file(
+                file, known_names=ANSWERS.names, lists=ANSWERS.lists, choose=choose
+            )
         columns = set(rows.columns)
         if columns >= harness_logs.LM_EVAL_KEYS:
             filtered = entry.get("filter")
@@ -59,7 +62,9 @@ def read_answers(
                 "options"
             )
         elif not is_inspect:
-            rows = prepare(rows)
+            if choose and "question_id" not in rows:
+                texts = rows["question"].map(str).str.split().str.join(" ")
+                rows = rows.assign(question_id=texts)
             rows = one_per_sample(rows) if "answer" in rows else rows
         if "answer" in rows:
             rows = read_replies(rows, are_stated=bool(entry.get("stated")))
@@ -76,19 +81,23 @@ def read_options(
     *,
     several: bool = False,
     defaults: Mapping[str, str] | None = None,
-    prepare: Callable[[pd.DataFrame], pd.DataFrame] = lambda rows: rows,
+    columns: ColumnChoice | None = None,
 ) -> pd.DataFrame:
     """Return the scored options of one file after checking each row; see `read_answers`."""
     file, used = entry["file"], set()
     with name_files_in_errors(file):
-        rows = prepare(read_file(file, known_names=OPTIONS.names, lists=OPTIONS.lists))
-        columns = set(rows.columns)
-        if columns >= harness_logs.LM_EVAL_KEYS:
+        rows = read_file(file, known_names=OPTIONS.names, lists=OPTIONS.lists)
+        if columns:
+            names = match_columns([*map(str, rows)], OPTIONS.names, {})
+            columns.names |= names
+            rows = rows.rename(columns=names)
+        present = set(rows.columns)
+        if present >= harness_logs.LM_EVAL_KEYS:
             rows = harness_logs.lm_eval_options(rows, normalisation)
-        elif columns >= harness_logs.OLMES_KEYS:
+        elif present >= harness_logs.OLMES_KEYS:
             rows = harness_logs.olmes_options(rows, normalisation, entry.get("requests"))
             used = {"requests"}
-        elif "option_logprobs" not in columns:
+        elif "option_logprobs" not in present:
             raise UserTableError(
                 "has no scores of options (column 'option_logprobs'); add them, or in a study "
                 "set decoding.strategy to sample or beams"

@@ -1,5 +1,6 @@
 """The columns of each kind of input, found in a user's file by their names and other names."""
 
+import logging
 import re
 import shlex
 from collections import Counter
@@ -8,6 +9,8 @@ from difflib import get_close_matches
 from typing import NamedTuple
 
 from persistcal.store.user_files import UserTableError, list_names, plain_name
+
+log = logging.getLogger(__name__)
 
 QUESTION = ("dataset", "question_id")
 
@@ -213,45 +216,68 @@ def match_columns(
     return matched
 
 
-def choose_columns(
-    present: Sequence[str],
-    needed: Collection[str],
-    optional: Collection[str],
-    given: Mapping[str, str],
-    fits: Callable[[str, str], bool],
-) -> dict[str, str]:
-    """Return the columns to read by their names in a file; refuse unclear names.
+class ColumnChoice:
+    """The columns of all files of a study, and notes on those that are not read as named."""
 
-    A missing column is hinted at if another one has its meaning, and `fits` its values.
-    """
-    for column, given_column in given.items():
-        option = str(Hint({column: given_column}))
-        if column not in needed and column not in optional:
-            expected = ", ".join([*needed, *optional])
-            raise UserTableError(
-                f"{option}: there is no column {column!r} to give; give {expected}"
-            )
-        if given_column not in present:
-            raise UserTableError(
-                f"{option}: it has no {given_column!r}, but {list_names(present)}"
-            )
-        if column in present and column != given_column:
-            raise UserTableError(
-                f"{option}: it has a column {column!r}, too; rename one of them"
-            )
-    columns = match_columns(present, {*needed, *optional}, given)
-    spare = [name for name in present if name not in columns]
-    lacking = [name for name in needed if name not in columns.values()]
-    if lacking:
-        hint = guess_columns(lacking, spare, columns, fits)
-        raise lacking_error(f"column {lacking[0]!r} is missing", lacking[0], hint)
-    for name in spare:
-        if close := get_close_matches(name, set(optional) - set(columns.values()), 1, 0.85):
-            raise UserTableError(
-                f"column {name!r} looks like {close[0]!r}; give {Hint({close[0]: name})}, or "
-                "rename it"
-            )
-    return columns
+    def __init__(self, given: Mapping[str, str], by: Collection[str]) -> None:
+        self.given, self.by = given, by
+        self.names: dict[str, str] = {}
+        self.ignored: list[str] = []
+
+    def choose(
+        self,
+        present: Sequence[str],
+        needed: Collection[str],
+        optional: Collection[str],
+        given: Mapping[str, str],
+        fits: Callable[[str, str], bool],
+    ) -> dict[str, str]:
+        """Return the columns to read by their names in a file; refuse unclear names.
+
+        A missing column is hinted at if another one has its meaning, and `fits` its values.
+        """
+        for column, given_column in given.items():
+            option = str(Hint({column: given_column}))
+            if column not in needed and column not in optional:
+                expected = ", ".join([*needed, *optional])
+                raise UserTableError(
+                    f"{option}: there is no column {column!r} to give; give {expected}"
+                )
+            if given_column not in present:
+                raise UserTableError(
+                    f"{option}: it has no {given_column!r}, but {list_names(present)}"
+                )
+            if column in present and column != given_column:
+                raise UserTableError(
+                    f"{option}: it has a column {column!r}, too; rename one of them"
+                )
+        columns = match_columns(present, {*needed, *optional}, given)
+        spare = [name for name in present if name not in columns]
+        lacking = [name for name in needed if name not in columns.values()]
+        if lacking:
+            hint = guess_columns(lacking, spare, columns, fits)
+            raise lacking_error(f"column {lacking[0]!r} is missing", lacking[0], hint)
+        for name in spare:
+            if close := get_close_matches(name, set(optional) - set(columns.values()), 1, 0.85):
+                raise UserTableError(
+                    f"column {name!r} looks like {close[0]!r}; give {Hint({close[0]: name})}, "
+                    "or rename it"
+                )
+        self.names |= columns
+        self.ignored += [name for name in spare if name not in self.by]
+        return columns
+
+    def notes(self) -> list[str]:
+        """Return sentences on columns that are matched by a similar name, or ignored."""
+        notes, given = [], self.given.values()
+        similar = {c: name for c, name in self.names.items() if c != name and c not in given}
+        if similar:
+            names = ", ".join(f"{column!r} is {name}" for column, name in similar.items())
+            notes.append(f"Columns that differ only in case or spaces: {names}.")
+        if self.ignored:
+            notes.append(f"Ignored columns: {list_names(self.ignored)}.")
+            log.warning("Ignored columns: %s", list_names(self.ignored))
+        return notes
 
 
 def lacking_error(problem: str, name: str, hint: Hint) -> UserTableError:

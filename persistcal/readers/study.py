@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -21,12 +21,12 @@ from persistcal.readers import columns as tables
 from persistcal.readers import harness_logs
 from persistcal.readers import predictions as own_predictions
 from persistcal.readers.answer_files import read_answers, read_options
-from persistcal.readers.answers import GIVEN, name_stated, one_per_sample, settle_stated
+from persistcal.readers.answers import GIVEN, name_stated, settle_stated
 from persistcal.readers.columns import (
     KNOWN,
     NAMES,
+    ColumnChoice,
     Hint,
-    choose_columns,
     guess_columns,
     lacking_error,
     match_columns,
@@ -48,6 +48,7 @@ from persistcal.readers.reading import ANSWERS, OPTIONS, PREDICTIONS, USUAL, Rea
 from persistcal.readers.rules import SEVERAL_IDS, RepeatedError, as_label, content_of
 from persistcal.readers.scales import (
     PROBABILITIES,
+    Scale,
     is_missing,
     missing_error,
     parse_scale,
@@ -80,7 +81,6 @@ from persistcal.store.user_files import (
     paths_of,
     plain_name,
     read_file,
-    with_paths,
 )
 
 log = logging.getLogger(__name__)
@@ -197,12 +197,13 @@ def _read_asked(files: Sequence[str], reading: Reading) -> PredictionTables:
     _check_files(files, reading)
     versions = {name: files_of_version(name) for name in files}
     arguments, files = files, [file for listed in versions.values() for file in listed]
-    kinds, unnamed = [], []
+    kinds, unnamed, logs = [], [], []
     for file in files:
         kind, columns = _kind_and_columns(file, reading)
         kinds.append(kind)
-        is_log = not columns or any(keys <= columns for keys in LOGS)
-        _check_use(reading, kind, file, is_log=is_log)
+        if not columns or any(keys <= columns for keys in LOGS):
+            logs.append(file)
+        _check_use(reading, kind, file, is_log=file in logs)
         if "checkpoint" not in columns:
             unnamed.append(file)
         elif reading.names:
@@ -227,7 +228,9 @@ def _read_asked(files: Sequence[str], reading: Reading) -> PredictionTables:
         if reading.is_unlabelled:
             last = versions[arguments[-1]]
             sources = [s._replace(is_labelled=s.file not in last) for s in sources]
-        study = read[kind](sources, unnamed, reading)
+        asked = Ask(sources, unnamed, logs, reading, ColumnChoice(reading.columns, reading.by))
+        study = read[kind](asked)
+        study.notes += asked.columns.notes()
         study.slices = read_slices(sources, reading) if reading.by else None
     except ValueError as error:
         if remedy := explain_tasks(arguments):
@@ -408,26 +411,32 @@ def _check_files(files: Sequence[str], reading: Reading) -> None:
         )
 
 
-def _note_columns(matched: Mapping[str, str], ignored: Sequence[str] = ()) -> list[str]:
-    """Return notes on columns that were matched by a similar name, or ignored."""
-    notes = []
-    if matched:
-        names = ", ".join(f"{column!r} is {name}" for column, name in matched.items())
-        notes.append(f"Columns that differ only in case or spaces: {names}.")
-    if ignored:
-        notes.append(f"Ignored columns: {list_names(ignored)}.")
-        log.warning("Ignored columns: %s", list_names(ignored))
-    return notes
+class Ask(NamedTuple):
+    """The files of one ask, which are of one kind, and how they are read."""
+
+    sources: Sequence[VersionFile]
+    unnamed: Collection[str]  # files without a column checkpoint
+    logs: Collection[str]
+    reading: Reading
+    columns: ColumnChoice
+
+    @property
+    def files(self) -> list[str]:
+        """The files in their order."""
+        return [source.file for source in self.sources]
+
+    @property
+    def scale(self) -> Scale:
+        """The scale of the confidences."""
+        return self.reading.scale or PROBABILITIES
 
 
-def _check_names(
-    sources: Sequence[VersionFile], unnamed: Collection[str], frames: Sequence[pd.DataFrame]
-) -> None:
+def _check_names(ask: Ask, frames: Sequence[pd.DataFrame]) -> None:
     """Refuse a file named like a checkpoint in the column of another file."""
-    for (file, *_), rows in zip(sources, frames, strict=True):
-        stated = set() if file in unnamed else set(map(str, rows["checkpoint"].unique()))
-        for source in sources:
-            if source.file in unnamed and source.checkpoint in stated:
+    for file, rows in zip(ask.files, frames, strict=True):
+        stated = set() if file in ask.unnamed else set(map(str, rows["checkpoint"].unique()))
+        for source in ask.sources:
+            if source.file in ask.unnamed and source.checkpoint in stated:
                 raise ValueError(
                     f"{source.file}: has no column 'checkpoint', so its checkpoint is called "
                     f"{source.checkpoint!r}, and {file} has another checkpoint of this name; "
@@ -450,19 +459,13 @@ def _check_datasets(sources: Sequence[VersionFile], frames: Sequence[pd.DataFram
             )
 
 
-def _read_predictions(
-    sources: Sequence[VersionFile], unnamed: Collection[str], reading: Reading
-) -> PredictionTables:
+def _read_predictions(ask: Ask) -> PredictionTables:
     frames: list[pd.DataFrame] = []
-    ignored: list[str] = []
-    matched: dict[str, str] = {}
-    files = [source.file for source in sources]
+    sources, files, reading = ask.sources, ask.files, ask.reading
     for source in sources:
         with name_files_in_errors(source.file):
             rows = own_predictions.collect_rows(
-                _prediction_rows(source, reading, ignored, matched),
-                scale=reading.scale or PROBABILITIES,
-                lenient=True,
+                _prediction_rows(source, ask), scale=ask.scale, lenient=True
             )
             names = rows["estimator"].astype(str)
             if missing := [name for name in reading.estimators if name not in set(names)]:
@@ -474,7 +477,7 @@ def _read_predictions(
         if len(files) > 1:
             rows["file"] = source.file
         frames.append(_pooled(rows, source).astype({"question_id": "category"}))
-    _check_names(sources, unnamed, frames)
+    _check_names(ask, frames)
     _check_datasets(sources, frames)
     lacking = [bool((frame["estimator"] == NO_CONFIDENCE).all()) for frame in frames]
     if any(lacking) and not all(lacking):
@@ -488,21 +491,17 @@ def _read_predictions(
         rows[name] = pd.api.types.union_categoricals([frame[name] for frame in frames])
     narrow = [name for f in frames for name in f.attrs.get(own_predictions.NARROW, ())]
     with name_files_in_errors(*files):
-        rows = own_predictions.settle_rows(rows, reading.scale or PROBABILITIES, narrow)
+        rows = own_predictions.settle_rows(rows, ask.scale, narrow)
         rows, notes = _complete(rows, reading.missing)
         try:
             study = _prediction_tables(
                 rows, may_be_equal=reading.is_unlabelled, greedy=bool(reading.greedy)
             )
         except RepeatedError as error:
-            hint = (
-                guess_columns(["checkpoint"], ignored, {}, _fits(files[0]))
-                if unnamed
-                else Hint()
-            )
+            unnamed = ["checkpoint"] if ask.unnamed else []
+            hint = guess_columns(unnamed, ask.columns.ignored, {}, _fits(files[0]))
             raise UserTableError(error.problem, hint if hint != Hint() else None) from None
-    notes += [*(reading.scale or PROBABILITIES).describe()]
-    study.notes += [*notes, *_note_columns(matched, ignored)]
+    study.notes += [*notes, *ask.scale.describe()]
     return study
 
 
@@ -563,29 +562,37 @@ def _complete(rows: pd.DataFrame, missing: str | None) -> tuple[pd.DataFrame, li
     lacking = rows[[*own_predictions.CAN_BE_MISSING]].isna()
     counts = {str(name): int(n) for name, n in lacking.sum().items()}
     is_lacking = lacking.any(axis="columns")
-    if not is_lacking.any():
-        return rows.astype({"correct": bool}), []
-    if missing is None or (missing != "drop" and counts["correct"]):
-        raise missing_error(counts, first=first_rows(rows[is_lacking].head(1)))
-    if missing != "drop":
-        rows["confidence"] = rows["confidence"].fillna(float(missing))
-        note = f"{counts['confidence']:,} missing confidences count as {missing}."
-        return rows.astype({"correct": bool}), [note]
-    key = [*SUBJECT, "checkpoint", "question_id"]
-    answers = pd.MultiIndex.from_frame(rows[key].astype(str))
-    left_out = answers.isin(answers[is_lacking])
-    if left_out.all():
-        raise UserTableError("no answer has a confidence and a label; nothing is left to read")
-    n_answers = len(answers[left_out].unique())
-    note = describe_left_out(n_answers, "answers without a confidence or a label")
-    return rows[~left_out].reset_index(drop=True).astype({"correct": bool}), [note]
+    notes: list[str] = []
+    if is_lacking.any():
+        if missing is None or (missing != "drop" and counts["correct"]):
+            raise missing_error(counts, first=first_rows(rows[is_lacking].head(1)))
+        if missing == "drop":
+            what = "answers without a confidence or a label"
+            key = [*SUBJECT, "checkpoint", "question_id"]
+            rows, notes = _leave_out(rows, key, is_lacking, what)
+            if rows.empty:
+                raise UserTableError(
+                    "no answer has a confidence and a label; nothing is left to read"
+                )
+        else:
+            rows["confidence"] = rows["confidence"].fillna(float(missing))
+            notes = [f"{counts['confidence']:,} missing confidences count as {missing}."]
+    return rows.astype({"correct": bool}), notes
 
 
-def _prediction_rows(
-    source: VersionFile, reading: Reading, ignored: list[str], matched: dict[str, str]
-) -> pd.DataFrame:
+def _leave_out(
+    rows: pd.DataFrame, key: list[str], is_left_out: pd.Series, what: str, where: str = ""
+) -> tuple[pd.DataFrame, list[str]]:
+    """Return rows without the keys of some rows, and a note on them."""
+    keys = pd.MultiIndex.from_frame(rows[key].astype(str))
+    left_out = keys.isin(keys[is_left_out.to_numpy(bool)])
+    note = describe_left_out(len(keys[left_out].unique()), what, where)
+    return rows[~left_out].reset_index(drop=True), [note]
+
+
+def _prediction_rows(source: VersionFile, ask: Ask) -> pd.DataFrame:
     """Return the rows of a file of predictions, with the columns that it can lack."""
-    defaults = {**DEFAULTS, "checkpoint": source.checkpoint, "dataset": source.dataset}
+    defaults, reading = DEFAULTS | source.names, ask.reading
     if not source.is_labelled:
         defaults["correct"] = "0"
 
@@ -595,10 +602,8 @@ def _prediction_rows(
             defaults.update(LABELS_ONLY)
         needed = [name for name in tables.PREDICTIONS.needed if name not in defaults]
         optional = [*defaults, *tables.PREDICTIONS.optional]
-        chosen = choose_columns(present, needed, optional, reading.columns, _fits(source.file))
-        ignored.extend(name for name in present if name not in {*chosen, *reading.by})
-        given = reading.columns.values()
-        matched.update({g: n for g, n in chosen.items() if g != n and g not in given})
+        fits = _fits(source.file)
+        chosen = ask.columns.choose(present, needed, optional, reading.columns, fits)
         unread = {"correct"} & set(defaults)
         return {given: name for given, name in chosen.items() if name not in unread}
 
@@ -607,27 +612,23 @@ def _prediction_rows(
     return rows.assign(**{n: value for n, value in defaults.items() if n not in rows})
 
 
-def _read_answers(
-    sources: Sequence[VersionFile], unnamed: Collection[str], reading: Reading
-) -> PredictionTables:
+def _read_answers(ask: Ask) -> PredictionTables:
     from persistcal.readers.rating import rate_answers
 
     parts: list[pd.DataFrame] = []
     failed: dict[str, list[str]] = {}
-    ignored: list[str] = []
-    matched: dict[str, str] = {}
-    several, is_greedy, scale = len(sources) > 1, True, reading.scale or PROBABILITIES
-    says = False
-    for source in sources:
-        prepare = partial(
-            _prepare_answers, source=source, reading=reading, ignored=ignored, matched=matched
-        )
+    is_greedy, says, reading = True, False, ask.reading
+    for source in ask.sources:
         entry = {"file": source.file}
         for name in ("labels", "filter", "scorer", "errored", "stated"):
             entry |= {name: getattr(reading, name)} if getattr(reading, name) else {}
-        defaults = _names_of(source)
+        choose = partial(_answer_columns, source=source, ask=ask)
         rows = read_answers(
-            entry, several=several, defaults=defaults, prepare=prepare, scale=scale
+            entry,
+            several=len(ask.sources) > 1,
+            defaults=source.names | {"references": GIVEN},
+            choose=None if source.file in ask.logs else choose,
+            scale=ask.scale,
         )
         failed[source.file] = rows.attrs.pop("failed")
         is_greedy &= rows.attrs.pop("greedy")
@@ -635,13 +636,13 @@ def _read_answers(
         rows["no_label"] &= source.is_labelled
         parts.append(_pooled(rows, source))
     other_asking = [*name_other_asking(parts)]
-    _check_names(sources, unnamed, parts)
+    _check_names(ask, parts)
     if reading.is_unlabelled:
         _borrow_references(parts)
-    with name_files_in_errors(*(source.file for source in sources)):
-        rows, notes = _test_rows(settle_stated(pd.concat(parts, ignore_index=True), scale))
+    with name_files_in_errors(*ask.files):
+        rows, notes = _test_rows(settle_stated(pd.concat(parts, ignore_index=True), ask.scale))
         rows, left_out = _labelled(rows, reading.missing)
-        rows, errors = _without_errors(rows, sources, failed, reading.errored)
+        rows, errors = _without_errors(rows, ask, failed)
         inputs = rate_answers(
             rows,
             reading.estimators,
@@ -659,10 +660,34 @@ def _read_answers(
         *notes,
         *left_out,
         *errors,
-        *scale.describe(),
-        *_note_columns(matched, ignored),
+        *ask.scale.describe(),
     ]
     return inputs
+
+
+def _answer_columns(present: Sequence[str], *, source: VersionFile, ask: Ask) -> dict[str, str]:
+    """Return the columns of a file of answers; labels can be 1 and 0 in `correct`.
+
+    The question's text can be its id.
+    """
+    given, labels = dict(ask.reading.columns), {"correct", "label"}
+    is_labelled = labels & {*match_columns(present, labels, given).values()}
+    if not source.is_labelled:
+        unread = match_columns(present, labels, given)
+        present = [name for name in present if name not in unread]
+        given = {name: column for name, column in given.items() if name not in labels}
+    needed = [name for name in tables.ANSWERS.needed if name not in NAMES[:3]]
+    text = given.get("question_id")
+    if text == given.get("question", "question") and "question_id" not in present:
+        del given["question_id"]
+        needed.remove("question_id")
+    stated = [plain_name(n) for n in present if name_stated(plain_name(n)) and n not in given]
+    named = [name for name in given if name_stated(name)]
+    optional = [*NAMES[:3], *tables.ANSWERS.optional, *stated, *named]
+    if not source.is_labelled or is_labelled:
+        needed.remove("references")  # labels are in the file or in a sheet
+        optional.append("references")
+    return ask.columns.choose(present, needed, optional, given, _fits(source.file))
 
 
 def _borrow_references(parts: Sequence[pd.DataFrame]) -> None:
@@ -675,36 +700,21 @@ def _borrow_references(parts: Sequence[pd.DataFrame]) -> None:
         part["references"] = [references.get((d, id_), texts) for d, id_, texts in listed]
 
 
-def _names_of(source: VersionFile) -> dict[str, str]:
-    return {
-        "model": DEFAULTS["model"],
-        "checkpoint": source.checkpoint,
-        "dataset": source.dataset,
-    }
-
-
 def _labelled(rows: pd.DataFrame, missing: str | None) -> tuple[pd.DataFrame, list[str]]:
     """Return answers with labels, and notes; refuse missing labels unless they are dropped."""
-    lacking = rows["no_label"].to_numpy(bool)
+    lacking = rows["no_label"]
     if not lacking.any():
         return rows, []
+    n = int(lacking.sum())
     if missing != "drop":
-        counts = {"correct": int(lacking.sum())}
-        raise missing_error(counts, first=first_rows(rows[lacking].head(1)))
+        raise missing_error({"correct": n}, first=first_rows(rows[lacking].head(1)))
     # All checkpoints answer the same questions.
-    questions = pd.MultiIndex.from_frame(rows[["dataset", "question_id"]])
-    left_out = questions.isin(questions[lacking])
-    n = len(questions[left_out].unique())
-    text = f"questions with {lacking.sum():,} answers without a label"
-    note = describe_left_out(n, text)
-    return rows[~left_out].reset_index(drop=True), [note]
+    what = f"questions with {n:,} answers without a label"
+    return _leave_out(rows, ["dataset", "question_id"], lacking, what)
 
 
 def _without_errors(
-    rows: pd.DataFrame,
-    sources: Sequence[VersionFile],
-    failed: Mapping[str, Sequence[str]],
-    errored: str | None,
+    rows: pd.DataFrame, ask: Ask, failed: Mapping[str, Sequence[str]]
 ) -> tuple[pd.DataFrame, list[str]]:
     """Return answers without questions that failed at any version, and notes."""
     notes = [
@@ -712,53 +722,44 @@ def _without_errors(
         for file, ids in failed.items()
         if ids
     ]
-    if not notes or errored != "drop":
+    if not notes or ask.reading.errored != "drop":
         return rows, notes + ["They count as wrong."] * bool(notes)
     ids = {
         (source.dataset, f"{source.category}:{name}" if source.category else name)
-        for source in sources
+        for source in ask.sources
         for name in failed[source.file]
     }
-    left_out = pd.MultiIndex.from_frame(rows[["dataset", "question_id"]]).isin(ids)
-    notes.append(describe_left_out(len(ids), "of these questions", " at all versions"))
-    return rows[~left_out].reset_index(drop=True), notes
+    key = ["dataset", "question_id"]
+    is_failed = pd.Series([(d, q) in ids for d, q in rows[key].to_numpy()])
+    rows, left_out = _leave_out(rows, key, is_failed, "of these questions", " at all versions")
+    return rows, notes + left_out
 
 
-def _read_options(
-    sources: Sequence[VersionFile], unnamed: Collection[str], reading: Reading
-) -> PredictionTables:
+def _read_options(ask: Ask) -> PredictionTables:
     from persistcal.readers.rating import rate_options
 
     parts: list[pd.DataFrame] = []
-    normalisation, notes = reading.normalisation or "none", []
-    matched: dict[str, str] = {}
-    for source in sources:
+    normalisation, notes = ask.reading.normalisation or "none", []
+    for source in ask.sources:
         file = source.file
         entry, start = {"file": file}, file.removesuffix("-predictions.jsonl")
         if start != file and Path(requests := f"{start}-requests.jsonl").exists():
             entry["requests"] = requests
             notes.append(f"The texts of {file} are those of {requests}.")
-        several, defaults = len(sources) > 1, _names_of(source)
         rows = read_options(
             entry,
             normalisation,
-            several=several,
-            defaults=defaults,
-            prepare=partial(_rename_options, matched=matched),
+            several=len(ask.sources) > 1,
+            defaults=source.names,
+            columns=ask.columns,
         )
         parts.append(_pooled(rows, source))
-    _check_names(sources, unnamed, parts)
-    with name_files_in_errors(*(source.file for source in sources)):
+    _check_names(ask, parts)
+    with name_files_in_errors(*ask.files):
         rows, left_out = _test_rows(pd.concat(parts, ignore_index=True))
-        inputs = rate_options(rows, reading.estimators, normalisation=normalisation)
-    inputs.notes += [*notes, *left_out, *_note_columns(matched)]
+        inputs = rate_options(rows, ask.reading.estimators, normalisation=normalisation)
+    inputs.notes += [*notes, *left_out]
     return inputs
-
-
-def _rename_options(rows: pd.DataFrame, *, matched: dict[str, str]) -> pd.DataFrame:
-    names = match_columns([*map(str, rows)], tables.OPTIONS.names, {})
-    matched.update({given: name for given, name in names.items() if given != name})
-    return rows.rename(columns=names)
 
 
 def _test_rows(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
@@ -770,39 +771,3 @@ def _test_rows(rows: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
     text = "answers of the split train, which is not evaluated"
     skipped = describe_left_out(n_skipped, text)
     return rows[is_test], [skipped] if n_skipped else []
-
-
-def _prepare_answers(
-    rows: pd.DataFrame,
-    *,
-    source: VersionFile,
-    reading: Reading,
-    ignored: list[str],
-    matched: dict[str, str],
-) -> pd.DataFrame:
-    """Return the known columns of a file of answers; labels can be 1 and 0 in `correct`."""
-    columns, is_labelled = dict(reading.columns), source.is_labelled
-    rows = with_paths(rows, {*(paths := paths_of(rows)), *columns.values()})
-    rows = rows[list(dict.fromkeys([*paths, *(c for c in columns.values() if c in rows)]))]
-    if not is_labelled:
-        unread = match_columns([*map(str, rows)], {"correct", "label"}, columns)
-        rows = rows.drop(columns=list(unread))
-        columns = {name: c for name, c in columns.items() if name not in ("correct", "label")}
-    if (text := columns.get("question_id")) in [columns.get("question", "question")]:
-        if text in rows and "question_id" not in rows:
-            rows = rows.assign(question_id=[" ".join(str(t).split()) for t in rows[text]])
-            del columns["question_id"]
-    stated = [plain_name(n) for n in rows if name_stated(plain_name(n)) and n not in columns]
-    named = [name for name in columns if name_stated(name)]
-    needed = [name for name in tables.ANSWERS.needed if name not in NAMES[:3]]
-    optional = [*NAMES[:3], *tables.ANSWERS.optional, *stated, *named]
-    present = match_columns([*map(str, rows)], {"correct", "label"}, columns).values()
-    if not is_labelled or {"correct", "label"} & {*present}:
-        needed.remove("references")  # labels are in the file or in a sheet
-        optional.append("references")
-    names = choose_columns([*map(str, rows)], needed, optional, columns, _fits(source.file))
-    ignored.extend(str(name) for name in rows if name not in {*names, *reading.by})
-    given = columns.values()
-    matched.update({g: n for g, n in names.items() if g != n and g not in given})
-    renamed = one_per_sample(rows[list(names)].rename(columns=names))
-    return renamed if "references" in renamed else renamed.assign(references=GIVEN)

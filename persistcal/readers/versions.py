@@ -43,6 +43,12 @@ class VersionFile(NamedTuple):
     category: str = ""  # category of the questions, if several files are one dataset
     is_labelled: bool = True  # whether labels are read
 
+    @property
+    def names(self) -> dict[str, str]:
+        """Values of columns that the file can lack."""
+        model = DEFAULTS["model"]
+        return {"model": model, "checkpoint": self.checkpoint, "dataset": self.dataset}
+
 
 class Asking(NamedTuple):
     """How a log's questions were asked: a hash of each prompt by id, and the settings."""
