@@ -63,7 +63,7 @@ def doubts(answers: AnswerArrays, sets: Sequence[ContrastSet]) -> Iterator[str]:
             f"the checkpoints are in alphabetical order ({', '.join(names)}); if they are "
             f"versions, give them in the order of time (perhaps {', '.join(by_number)})"
         )
-    if n_copies := _count_copies(answers):
+    if answers.confidence and (n_copies := _count_copies(answers)):
         yield (
             f"{n_copies:,} of {len(answers.questions):,} questions have the confidences and "
             "labels of another one at every checkpoint, as if each were there under several "
