@@ -1,6 +1,6 @@
 """Calibration: reliability diagrams, the noise floor of SmoothECE, a test, and gaps.
 
-A reliability diagram shows accuracy as a smooth function of confidence, with a bootstrap band.
+A reliability diagram shows accuracy as a smooth function of confidence, with a band.
 The smoothing kernel is SmoothECE's, with a bandwidth equal to the SmoothECE, as in `relplot`.
 
 SmoothECE of a finite sample is above 0 even if the estimator is calibrated. The noise floor is
@@ -16,18 +16,17 @@ same confidence stay together.
 import hashlib
 from collections.abc import Iterator, Sequence
 from operator import methodcaller
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from persistcal.evaluation.aligned import Aligned
-from persistcal.evaluation.draws import draw_sequences
 from persistcal.evaluation.evaluate import count_once, defining, metrics_under
 from persistcal.evaluation.metrics.registry import MetricKey
-from persistcal.evaluation.predictions import Array, Mask
-from persistcal.evaluation.proportions import exact_interval
+from persistcal.evaluation.predictions import ABSENT, Array, Mask
+from persistcal.evaluation.proportions import Z, exact_interval
 from persistcal.evaluation.samples import LEVEL
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.smooth_ece import (
@@ -36,9 +35,9 @@ from persistcal.evaluation.smooth_ece import (
     Labellings,
     mesh,
     n_grid_points,
-    place_columns,
     smooth_ece,
     smoothing_at,
+    split,
 )
 from persistcal.evaluation.weighted import in_threads
 
@@ -46,7 +45,6 @@ N_POINTS = 51  # on the curve, evenly spread over [0, 1]
 N_DRAWS = 500
 LEAST, BLOCK = 20, 100  # draws at a time; fewer of more than 50,000 groups, to save memory
 MOST_NUMBERS = 5_000_000  # of a block
-COLUMNS = 25  # replicates of a curve at a time: 200 MB of a million answers
 N_GROUPS = 5  # by confidence
 METRIC = "smece"
 FULL = MetricKey("odds", "full", METRIC)
@@ -58,7 +56,7 @@ class Reliability(NamedTuple):
     """A reliability diagram, at the points `confidence`.
 
     `accuracy` is the smoothed share of correct answers over all runs, with a pointwise 95 %
-    bootstrap interval. `support` is the smoothed number of answers of a run: an answer has
+    interval over questions. `support` is the smoothed number of answers of a run: an answer has
     weight 1 at its confidence, and less with distance. `smece` is the mean over the runs.
     """
 
@@ -70,59 +68,34 @@ class Reliability(NamedTuple):
     support: Array
 
 
-def bootstrap_counts(
-    groups: NDArray[np.intp], *, n_replicates: int, seed: int
-) -> NDArray[np.uint8]:
-    """Return how often each question is in each replicate, (n_questions, n_replicates).
-
-    An ordinary bootstrap of the `groups` of questions, (n_questions,): of n groups, the first n
-    of the sequence of `draws.draw_sequences`.
-
-    >>> bootstrap_counts(np.arange(5), n_replicates=3, seed=0).sum(axis=0)
-    array([5, 5, 5], dtype=uint64)
-    """
-    distinct, group_number = np.unique(groups, return_inverse=True)
-    return draw_sequences(len(distinct), range(n_replicates), seed=seed).counts[group_number]
-
-
-def reliability(runs: Sequence[Array], correct: Array, *, counts: NDArray[Any]) -> Reliability:
+def reliability(runs: Sequence[Array], correct: Array, groups: NDArray[np.intp]) -> Reliability:
     """Draw the reliability of an estimator's answers at one checkpoint.
 
-    All replicates use the same bandwidth, at least 11/1024, so that the curve of a well
-    calibrated estimator is not noise.
+    The bandwidth is at least 11/1024, so that the curve of a well calibrated estimator is not
+    noise. The band takes it as given. An accuracy is a ratio of two sums over answers, and the
+    variance is that of its linear approximation.
 
-    `runs` are the confidences of each seed, (n_answers,), and `counts` the multiplicities of a
-    bootstrap, (n_answers, n_replicates).
+    `runs` are the confidences of each seed, (n_answers,). Answers of one of the `groups`,
+    (n_answers,), are right or wrong together.
     """
     smece = float(np.mean([smooth_ece(run, correct) for run in runs]))
     k = int(np.clip(np.ceil(smece * N_BANDWIDTHS), COARSEST, N_BANDWIDTHS))
     points = mesh(k)
-    rows = np.linspace(0, len(points) - 1, N_POINTS).round().astype(int)
-    read = smoothing_at(points[rows], k)
-
-    blocks: list[NDArray[Any]] = [np.ones((len(correct), 1))]
-    blocks += [counts[:, i : i + COLUMNS] for i in range(0, counts.shape[1], COLUMNS)]
-
-    def smooth(answers: Mask) -> Array:
-        """Count some of the answers near each point under each column, over runs."""
-        rows = np.flatnonzero(answers)
-        orders = [rows[np.argsort(run[rows], kind="stable")] for run in runs]
-        columns = [
-            [place_columns(run[order], block[order], n_grid_points(k)) for block in blocks]
-            for run, order in zip(runs, orders, strict=True)
-        ]
-        return sum(read @ np.hstack(placed) for placed in columns)
-
-    mass, right = smooth(np.ones(len(correct), bool)), smooth(correct == 1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        shares = right / mass
-    # Near few answers some replicates are undefined; the others still give a band.
-    reached = (mass[:, 1:] > 0).any(axis=1)
-    band = np.full((2, N_POINTS), np.nan)
-    band[:, reached] = np.nanquantile(shares[reached, 1:], [0.025, 0.975], axis=1)
+    points = points[np.linspace(0, len(points) - 1, N_POINTS).round().astype(int)]
+    on_grid = [split(run, n_grid_points(k)) for run in runs]
+    rows = []
+    for kernel in smoothing_at(points, k).toarray():
+        weight = sum(
+            kernel[left] * (1 - share) + kernel[left + 1] * share for left, share in on_grid
+        )
+        mass = weight.sum()
+        accuracy = weight @ correct / mass
+        by_group = np.bincount(groups, weight * (correct - accuracy))
+        rows.append((accuracy, Z * np.sqrt(by_group @ by_group) / mass, mass))
+    accuracies, reach, masses = np.array(rows).T
+    lower, upper = np.clip([accuracies - reach, accuracies + reach], 0, 1)
     height = N_BANDWIDTHS / k / np.sqrt(2 * np.pi)
-    support = mass[:, 0] / height / len(runs)
-    return Reliability(smece, points[rows], shares[:, 0], band[0], band[1], support)
+    return Reliability(smece, points, accuracies, lower, upper, masses / height / len(runs))
 
 
 class CalibrationTest(NamedTuple):
@@ -223,11 +196,13 @@ def noise_floors(
     answers = data.answers
     observed = metrics_under(count_once, data, settings.conditionings, metrics=[METRIC])
     # the questions of each checkpoint or pair, with each run's confidences in them
-    checkpoints = zip(data.parts, data.on_full[0].checkpoints, strict=True)
+    runs_of_all = [*answers.confidence.values()]
+    # in the order of the questions, so that their numbers need no copy
+    answered = [np.flatnonzero(labels != ABSENT) for labels in answers.correct]
     parts = {
         FULL: [
-            (part.questions, [Labellings(run.confidence[answered]) for run in data.on_full])
-            for part, answered in checkpoints
+            (questions, [Labellings(run[k, questions]) for run in runs_of_all])
+            for k, questions in enumerate(answered)
         ]
     }
     defined = defining(METRIC, data.kept)
@@ -237,21 +212,22 @@ def noise_floors(
             (rated[i].pair.changed, [Labellings(run.earlier) for run in rated[i].runs])
             for i in defined
         ]
-    shape = len(data.on_full), n_draws
+    shape = len(runs_of_all), n_draws
     drawn = {key: [np.empty(shape) for _ in asked] for key, asked in parts.items()}
     start = 0
     for uniform in _uniforms(answers.groups, n_draws, settings.seed):
         columns = slice(start, start + uniform.shape[1])
         for key, asked in parts.items():
             for (questions, runs), of_part in zip(asked, drawn[key], strict=True):
-                draw = methodcaller("draw", numbers := uniform[questions])
+                is_all = len(questions) == len(uniform)
+                numbers = uniform if is_all else uniform[questions]
+                draw = methodcaller("draw", numbers)
                 of_part[:, columns] = in_threads(draw, runs, size=numbers.size)
         start = columns.stop
     for (questions, runs), of_part in zip(*(of[FULL] for of in (parts, drawn)), strict=True):
         if len(questions) == len(answers.questions):  # as a checkpoint's own test draws them
             for run, of_run in zip(runs, of_part, strict=True):
-                stated = run.confidence[np.argsort(questions)]
-                _DRAWN[_key(stated, answers.groups, n_draws, settings.seed)] = of_run
+                _DRAWN[_key(run.confidence, answers.groups, n_draws, settings.seed)] = of_run
     rows = []
     for key, of_parts in drawn.items():
         by_run = np.mean(of_parts, axis=0)

@@ -124,7 +124,7 @@ FIGURES = (
         caption=(
             "Is an answer right as often as its confidence says? Accuracy about each "
             "confidence, smoothed as in SmoothECE, mean over seeds. Dashed: a model's first "
-            "evaluation checkpoint; solid: its last one, with a 95 % bootstrap band. On the "
+            "evaluation checkpoint; solid: its last one, with a 95 % band. On the "
             "diagonal, confidence is calibrated. At most five estimators are drawn."
         ),
     ),

@@ -20,7 +20,6 @@ from persistcal.evaluation.thresholds import (
 CUTS = np.arange(51) / 50  # thresholds of a curve
 LEAST_ANSWERED = 10  # a risk or a precision of fewer answers is not drawn
 N_BINS = 20
-N_REPLICATES = 200  # bootstrap replicates of a band
 LEAST_SUPPORT = 3.0  # below, a reliability curve shows the noise of one or two answers
 OFTEN = 0.8  # share of the sheets that certify a threshold, to name a number of labels
 TINY = 1e-9  # rounding error of a confidence that equals a threshold
@@ -30,12 +29,12 @@ Runs = Sequence[Array]  # confidences of each seed, (n_checkpoints, n_questions)
 Labels = NDArray[np.int8]
 
 
-def reliability_curve(answers: RatedAnswers, counts: NDArray[np.uint8]) -> tuple[float, Array]:
+def reliability_curve(answers: RatedAnswers) -> tuple[float, Array]:
     """Return SmoothECE, and rows of (confidence, accuracy, lower, upper), at one checkpoint.
 
     The curve stays within the confidences that were given, and ends where there are hardly any.
     """
-    drawn = reliability(answers.runs, answers.right.astype(float), counts=counts)
+    drawn = reliability(answers.runs, answers.right.astype(float), answers.groups)
     stated, step = np.concatenate(answers.runs), 0.51 / (len(drawn.confidence) - 1)
     clipped = np.clip(drawn.confidence, stated.min() - step, stated.max() + step)
     supported = (drawn.support >= LEAST_SUPPORT) & (clipped == drawn.confidence)

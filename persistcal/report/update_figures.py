@@ -14,7 +14,6 @@ from matplotlib.patches import Patch
 
 from persistcal.evaluation.aligned import align
 from persistcal.evaluation.predictions import AnswerArrays
-from persistcal.evaluation.reliability import bootstrap_counts
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.report import curves, drawing
 from persistcal.report.analysis_tables import chosen_rows
@@ -117,15 +116,14 @@ def reliability_figure(
 ) -> Figure:
     """Draw the reliability of the first and the last checkpoint in one panel per estimator.
 
-    Accuracy is smoothed as in SmoothECE. The last checkpoint has a 95 % bootstrap band.
+    Accuracy is smoothed as in SmoothECE. The last checkpoint has a 95 % band.
     """
 
     def draw(answers: AnswerArrays, runs: curves.Runs, style: Look, axes: Axes) -> None:
         axes.plot([0, 1], [0, 1], **drawing.REFERENCE)
         for k in (0, -1):
             rated = answers.rate(k, runs)
-            draws = {"n_replicates": curves.N_REPLICATES, "seed": 17}
-            _, points = curves.reliability_curve(rated, bootstrap_counts(rated.groups, **draws))
+            _, points = curves.reliability_curve(rated)
             x, y, low, high = points.T
             axes.plot(x, y, **_line(k, style))
             if k:

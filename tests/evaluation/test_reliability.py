@@ -1,14 +1,13 @@
 """Reliability curves, against relplot."""
 
-import tracemalloc
-
 import numpy as np
 import pytest
 import relplot
 from relplot.diagrams import prepare_rel_diagram
 
 from persistcal.evaluation import reliability as measured
-from persistcal.evaluation.reliability import bootstrap_counts, reliability
+from persistcal.evaluation.reliability import COARSEST, reliability
+from persistcal.evaluation.smooth_ece import N_BANDWIDTHS, n_grid_points, place, smoothing_at
 
 
 def answers(n=2000, seed=0):
@@ -19,8 +18,7 @@ def answers(n=2000, seed=0):
 
 def test_the_reliability_curve_equals_relplots():
     confidence, correct = answers()
-    counts = np.ones((len(correct), 1))
-    diagram = reliability([confidence], correct, counts=counts)
+    diagram = reliability([confidence], correct, np.arange(len(correct)))
     assert abs(diagram.smece - relplot.smECE(confidence, correct)) < 1e-9
     peer = prepare_rel_diagram(
         confidence, correct, plot_confidence_band=False, report_CE_std=False
@@ -31,49 +29,50 @@ def test_the_reliability_curve_equals_relplots():
     assert np.abs(diagram.accuracy - curve)[inside].max() < 0.005
 
 
-def test_the_band_contains_the_curve_and_narrows_with_more_answers():
-    widths = []
-    for n in (500, 8000):
-        confidence, correct = answers(n)
-        counts = bootstrap_counts(np.arange(n), n_replicates=100, seed=1)
-        drawn = reliability([confidence], correct, counts=counts)
-        inside = (drawn.confidence > 0.2) & (drawn.confidence < 0.8)
-        widths.append(np.mean((drawn.upper - drawn.lower)[inside]))
-        assert (drawn.lower < drawn.accuracy)[inside].all()
-        assert (drawn.accuracy < drawn.upper)[inside].all()
-    # With 16 times as many answers, the width is about 1 / √16 = 1/4.
-    assert 0.15 < widths[1] / widths[0] < 0.4
+def test_the_band_is_that_of_a_bootstrap_of_groups():
+    """The standard deviation of the curve over 400 resamples of 150 groups of two answers."""
+    rng = np.random.default_rng(5)
+    confidence = np.repeat(rng.beta(2, 2, size=150), 2)
+    correct = np.repeat((rng.random(150) < confidence[::2] ** 1.6).astype(float), 2)
+    drawn = reliability([confidence], correct, np.arange(300) // 2)
+    k = int(np.ceil(max(drawn.smece * N_BANDWIDTHS, COARSEST)))
+    placed = place(confidence, np.ones(300), n_grid_points(k))
+    weights = (smoothing_at(drawn.confidence, k) @ placed).toarray()
+    counts = np.repeat(rng.multinomial(150, [1 / 150] * 150, size=400).T, 2, axis=0)
+    curves = weights @ (counts * correct[:, None]) / (weights @ counts)
+    inside = drawn.support > 10
+    assert inside.sum() > 20
+    reach = 1.96 * curves.std(axis=1)[inside]
+    np.testing.assert_allclose((drawn.upper - drawn.accuracy)[inside], reach, rtol=0.15)
+    np.testing.assert_allclose((drawn.accuracy - drawn.lower)[inside], reach, rtol=0.15)
+
+
+def test_the_band_contains_the_truth_in_95_percent_of_studies():
+    """The truth is the expectation of the curve given the confidences: the smoothed chances."""
+    covered = []
+    for seed in range(100):
+        confidence, correct = answers(500, seed)
+        chances = confidence**1.6
+        drawn = reliability([confidence], correct, np.arange(500))
+        k = int(np.ceil(max(drawn.smece * N_BANDWIDTHS, COARSEST)))
+        weights = smoothing_at(drawn.confidence, k) @ place(
+            confidence, np.ones(500), n_grid_points(k)
+        )
+        truth = weights @ chances / weights.sum(axis=1).A1
+        inside = drawn.support >= 3
+        covered.append(((drawn.lower <= truth) & (truth <= drawn.upper))[inside].mean())
+    assert 0.93 < np.mean(covered) < 0.975
 
 
 def test_several_runs_have_the_curve_and_the_support_of_their_mean():
     # All ten answers have confidence 0.5, so the support there is 10.
-    stated, correct, counts = np.full(10, 0.5), np.arange(10) < 4, np.ones((10, 1))
-    single, twice = (reliability([stated] * n, correct, counts=counts) for n in (1, 2))
+    stated, correct, groups = np.full(10, 0.5), np.arange(10) < 4, np.arange(10)
+    single, twice = (reliability([stated] * n, correct, groups) for n in (1, 2))
     assert single.support[25] == pytest.approx(10, abs=0.1)
-    np.testing.assert_allclose(twice.support, single.support)
-    np.testing.assert_allclose(twice.accuracy, single.accuracy)
-    right = reliability([stated], np.ones(10), counts=counts)
+    for values, expected in zip(twice, single, strict=True):
+        np.testing.assert_allclose(values, expected)
+    right = reliability([stated], np.ones(10), groups)
     assert right.smece == pytest.approx(0.5, abs=0.1)
-
-
-def test_copies_of_answers_in_groups_leave_the_band_unchanged():
-    confidence, correct = answers(100)
-    alone = bootstrap_counts(np.arange(100), n_replicates=50, seed=1)
-    grouped = bootstrap_counts(np.arange(300) // 3, n_replicates=50, seed=1)
-    drawn = reliability([confidence], correct, counts=alone)
-    three_times = reliability([np.repeat(confidence, 3)], np.repeat(correct, 3), counts=grouped)
-    np.testing.assert_allclose(three_times.lower, drawn.lower)
-    np.testing.assert_allclose(three_times.upper, drawn.upper)
-
-
-def test_a_curve_of_many_answers_needs_little_memory():
-    """Far less than 8 bytes for each answer and replicate."""
-    confidence, correct = answers(n := 40_000)
-    tracemalloc.start()
-    counts = bootstrap_counts(np.arange(n), n_replicates=200, seed=1)
-    reliability([confidence], correct, counts=counts)
-    assert tracemalloc.get_traced_memory()[1] < 3 * 200 * n
-    tracemalloc.stop()
 
 
 def test_draws_of_labels_come_in_blocks_of_bounded_size(monkeypatch):

@@ -14,7 +14,6 @@ from persistcal.evaluation.aligned import rate
 from persistcal.evaluation.contrast import ContrastSet
 from persistcal.evaluation.evaluate import compute, count_once
 from persistcal.evaluation.predictions import ABSENT, natural_key
-from persistcal.evaluation.reliability import bootstrap_counts
 from persistcal.questions.labels import LABELS
 from persistcal.questions.question_list import truths_of
 from persistcal.report import curves
@@ -34,23 +33,18 @@ Curve = list[list[float | None]]
 Runs = Sequence[NDArray[np.float64]]  # confidences of each seed
 
 
-def calibration(part: Part, *, seed: int) -> list[list[dict[str, Any]]]:
+def calibration(part: Part) -> list[list[dict[str, Any]]]:
     """Return, by estimator, a diagram and a histogram for each evaluation checkpoint.
 
     `points` of the curve are rows of (confidence, accuracy, lower, upper). `right` and `wrong`
-    count answers in 20 equal bins, mean over seeds. All estimators share the replicates.
+    count answers in 20 equal bins, mean over seeds.
     """
     answers, diagrams = part.answers, list[list[dict[str, Any]]]()
-    counts = [
-        bootstrap_counts(answers.groups[mask], n_replicates=curves.N_REPLICATES, seed=seed)
-        for mask in answers.correct != ABSENT
-        if part.members
-    ]
     for runs in part.members.values():
         diagrams.append([])
         for k in range(len(answers.correct)):
             rated = answers.rate(k, runs)
-            smece, points = curves.reliability_curve(rated, counts[k])
+            smece, points = curves.reliability_curve(rated)
             diagram = {
                 "smece": round(smece, 4),
                 "points": points.round(3).tolist(),

@@ -90,8 +90,7 @@ def about(
         ("Seeds of training", ", ".join(map(str, trained)) or "none"),
         (
             "Bootstrap",
-            f"{settings.n_replicates:,} replicates, seed {settings.seed} "
-            "(reliability bands: 200)",
+            f"{settings.n_replicates:,} replicates, seed {settings.seed}",
         ),
         ("Versions", ", ".join(f"{name} {v}" for name, v in package_versions().items())),
         *([("Machines", machines), ("Record", RECORD)] if machines else []),
@@ -395,7 +394,7 @@ def _part(part: Part, study: Contents, verdict: Verdict | None) -> dict[str, Any
             }
             for pair in part.pairs
         ],
-        "calibration": charts.calibration(part, seed=study.seed),
+        "calibration": charts.calibration(part),
         "pair_metrics": [
             [charts.on_pair(runs, pair) for pair in part.pairs]
             for runs in part.members.values()
