@@ -25,7 +25,8 @@ from persistcal.report.catalogue import FIGURES
 from persistcal.report.grid import BEST_SET, as_csv, fill_cells, lay_out
 from persistcal.report.latex import results_table
 from persistcal.report.layout import Description
-from persistcal.report.page.compose import Origin, about, compose, summary
+from persistcal.report.page.about import about
+from persistcal.report.page.compose import Origin, compose, summary
 from persistcal.report.page.contents import Contents, Shown, Stage, StudyTables, gather
 from persistcal.report.page.verdict import (
     CommandWords,
@@ -166,7 +167,7 @@ class Comparison:
 
     @property
     def _verdicts(self) -> list[Verdict]:
-        return [verdict for verdict in verdicts(self._contents) if verdict]
+        return verdicts(self._contents)
 
     def summary(self) -> str:
         """Return the findings in sentences, a table of all metrics, and the assumptions."""

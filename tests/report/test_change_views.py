@@ -13,7 +13,7 @@ from persistcal.report.analysis_tables import by_change, thresholds_by_change
 from persistcal.report.catalogue import TABLES
 from persistcal.report.figures import changes_figure, states_figure
 from persistcal.report.page.contents import Stage
-from persistcal.report.page.overview import of_states
+from persistcal.report.page.sentences import of_states
 from persistcal.store import artifacts
 
 LABELS = {

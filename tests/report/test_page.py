@@ -22,13 +22,19 @@ from persistcal.evaluation.significance import Simultaneous
 from persistcal.report.drawing import MATPLOTLIB_MARKERS, looks
 from persistcal.report.grid import Block, Cell, Column, Grid, Row, lay_out
 from persistcal.report.latex import results_table
+from persistcal.report.page.about import absent_analyses, jobs_of
 from persistcal.report.page.charts import choose_questions, pack, threshold_curves
-from persistcal.report.page.compose import _broken, jobs_of
 from persistcal.report.page.contents import Subject, Texts, Update, gather
-from persistcal.report.page.overview import absent_analyses, of_changes, of_controls
-from persistcal.report.page.sentences import Standings, compare, count_questions, sentence
+from persistcal.report.page.sentences import (
+    Standings,
+    compare,
+    count_questions,
+    of_changes,
+    of_controls,
+    sentence,
+)
 from persistcal.report.page.tables import group_heads, plain_grid, plain_text, shown
-from persistcal.report.page.verdict import Rated, Verdict
+from persistcal.report.page.verdict import Rated, Verdict, broken_answers
 from persistcal.store import artifacts
 
 LABELS = {
@@ -284,7 +290,7 @@ def test_confident_answers_that_became_wrong_are_listed_by_confidence():
     rated = [Rated(("quiz", "a"), "A", Finding("following", "open", "not shown"))]
     update = Update(0, 1, "v1", "v2")
     verdict = Verdict("", update, Finding("accuracy", "no", "falls"), rated, None, "")
-    broken = _broken(whole, verdict)
+    broken = broken_answers(whole, verdict)
     assert broken["ids"] == ["q1", "q2", "q0"]
     assert broken["about"].startswith("A gave these answers a confidence of at least .800")
 
@@ -308,7 +314,7 @@ def test_confident_answers_are_above_the_threshold_of_their_own_seed():
     rated = [Rated(("quiz", "a"), "A", follows, threshold=threshold)]
     update = Update(0, 1, "v1", "v2")
     verdict = Verdict("", update, Finding("accuracy", "no", "falls"), rated, 0.8, "")
-    assert _broken(whole, verdict)["ids"] == ["q1"]
+    assert broken_answers(whole, verdict)["ids"] == ["q1"]
 
 
 def test_questions_are_sorted_by_the_numbers_in_their_ids():

@@ -14,8 +14,8 @@ from persistcal.evaluation.knowledge import STATISTICS
 from persistcal.evaluation.metrics.registry import MetricKey
 from persistcal.evaluation.predictions import Series
 from persistcal.evaluation.settings import EvaluationSettings
+from persistcal.report.page.about import lede
 from persistcal.report.page.contents import Stage, Subject
-from persistcal.report.page.overview import lede
 from persistcal.report.page.sentences import (
     MOST,
     best_estimators,

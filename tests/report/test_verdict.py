@@ -216,7 +216,7 @@ def test_the_headline_groups_estimators_by_verdict():
 
 def test_a_single_checkpoint_has_no_verdict():
     invented = invent(checkpoints=("c1",), n_earlier=0, tables=False)
-    assert verdicts(gather(invented["made"], invented["shown"])) == [None]
+    assert verdicts(gather(invented["made"], invented["shown"])) == []
 
 
 def test_a_checkpoint_without_changed_answers_has_no_gains_and_no_losses():

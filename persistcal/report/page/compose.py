@@ -11,44 +11,42 @@ import base64
 import gzip
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
-from itertools import chain, groupby
+from collections.abc import Mapping
+from itertools import groupby
 from textwrap import fill
 from typing import Any, NamedTuple
 
 import jinja2
 import numpy as np
-import pandas as pd
 
-from persistcal.evaluation.findings import is_constant, read_finding
-from persistcal.evaluation.predictions import training_seeds
+from persistcal.evaluation.findings import is_constant
 from persistcal.evaluation.settings import Member
-from persistcal.models.checkpoint import Checkpoint
-from persistcal.report.curves import TINY
-from persistcal.report.drawing import Look, looks
+from persistcal.report.drawing import looks
 from persistcal.report.grid import lay_out
-from persistcal.report.page import charts, overview, tables
+from persistcal.report.page import about, charts, tables
 from persistcal.report.page.contents import Contents, Part
-from persistcal.report.page.verdict import CommandWords, Verdict, chance_of, next_step, verdicts
+from persistcal.report.page.sentences import findings, sentences
+from persistcal.report.page.verdict import (
+    CommandWords,
+    broken_answers,
+    chance_of,
+    first_screens,
+    verdict_of,
+)
 from persistcal.report.phrases import (
     MARKS,
     as_number,
     exact_percent,
     phrase_numbers,
     phrase_word,
-    short,
     slice_numbers,
 )
-from persistcal.store.provenance import package_versions
 from persistcal.store.tables import TableFiles
 
 _ASSETS = jinja2.PackageLoader("persistcal.report.page", "assets")
 # These files are joined into one script, in this order.
 _SCRIPTS = ("base.js", "charts.js", "explorer.js", "main.js")
-SURE = 0.8  # confidence that counts as high without a threshold
 WIDTH = 100  # characters of the summary's lines
-RECORD = "study.yaml (the whole config) and provenance.json, in the folder of the results"
 # The values of an estimator in the first chart, by label
 _HERO = {
     "follows": ("contrast", "delta0_balanced"),
@@ -70,59 +68,6 @@ class Origin(NamedTuple):
     given: CommandWords | None = None
 
 
-def about(
-    study: Contents, *, commit: str, weights: Mapping[str, Checkpoint], machines: str = ""
-) -> list[tuple[str, str]]:
-    """Return terms and their texts, for a list of definitions.
-
-    `commit` is the code's commit, or empty outside a checkout. `weights` contains records by
-    "model/checkpoint", and `machines` are the machines of a study's jobs.
-    """
-    shown = study.shown
-    settings = next(iter(shown.settings.values()))
-    estimators = study.made.predictions.groupby(["train_dataset", "estimator"])["seed"]
-    trained = sorted({*chain.from_iterable(training_seeds(of) for _, of in estimators)})
-    lines = [
-        ("Page made", datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")),
-        *([("Results", shown.results)] if shown.results != "." else []),
-        *([("Code", commit)] if commit else []),
-        ("Judge", shown.judge),
-        ("Seeds of training", ", ".join(map(str, trained)) or "none"),
-        (
-            "Bootstrap",
-            f"{settings.n_replicates:,} replicates, seed {settings.seed}",
-        ),
-        ("Versions", ", ".join(f"{name} {v}" for name, v in package_versions().items())),
-        *([("Machines", machines), ("Record", RECORD)] if machines else []),
-    ]
-    for name, record in weights.items():
-        digests = [digest[:12] for digest in record.weights.values()]
-        source = record.commit or record.revision or "local files"
-        more = f" and {len(digests) - 1} more files" if digests[1:] else ""
-        text = f"{source}; weights sha256 {digests[0]}{more}" if digests else source
-        lines.append((name, text))
-    return lines
-
-
-def jobs_of(benchmarks: Sequence[tuple[str, pd.DataFrame]]) -> list[dict[str, Any]]:
-    """Add up the benchmark files of jobs, by rule.
-
-    Snakemake's column `max_rss` (MB) is "-" or missing for short jobs.
-    """
-    if not benchmarks:
-        return []
-    rows = pd.concat([frame.assign(rule=rule) for rule, frame in benchmarks])
-    rows["max_rss"] = pd.to_numeric(rows["max_rss"], errors="coerce").fillna(0)
-    summed = rows.groupby("rule", sort=False).agg(
-        n=("s", "size"), seconds=("s", "sum"), memory=("max_rss", "max")
-    )
-    summed = summed.sort_values("seconds", ascending=False)
-    return [
-        {"name": rule, "n": n, "seconds": round(seconds, 1), "memory": float(memory)}
-        for rule, n, seconds, memory in summed.itertuples(name=None)
-    ]
-
-
 def compose(study: Contents, origin: Origin) -> str:
     """Return the page of a study."""
     parts, labels = study.parts, study.labels
@@ -133,23 +78,21 @@ def compose(study: Contents, origin: Origin) -> str:
     ordered = [e for e in labels["estimators"] if e in names]
     rows = [row for t in shown_tables for grid in t["grids"] for row in grid.rows()]
     seen = looks([*ordered, *names, *(row.estimator for row in rows)])
-    classes = family_classes(seen)
+    families = [*dict.fromkeys(look.family for look in seen.values())]
+    styled = {name: (f"f{families.index(look.family)}", look) for name, look in seen.items()}
     words: dict[str, int] = {}
     packed_parts = [charts.pack(p, c, words) for p, c in zip(parts, chosen, strict=True)]
     analysed = charts.analyses(study)
-    found = verdicts(study)
-    shown_parts = [
-        _part(part, study, verdict) for part, verdict in zip(parts, found, strict=True)
-    ]
+    shown_parts = [_part(part, study) for part in parts]
     data = {
         "looks": {
             name: {
-                "class": classes[look.family],
+                "class": css_class,
                 "marker": look.marker,
                 "dash": " ".join(map(str, look.dash)),
                 "variant": look.variant,
             }
-            for name, look in seen.items()
+            for name, (css_class, look) in styled.items()
         },
         "labels": dict(labels["estimators"]),
         "main": study.main,
@@ -164,17 +107,17 @@ def compose(study: Contents, origin: Origin) -> str:
     models = [labels["models"].get(model, model) for model in study.stages]
     view = {
         "title": f"Persistent calibration: {', '.join(models)}",
-        "verdicts": _first_screens(study, shown_parts, found, origin.given),
+        "verdicts": first_screens(study, shown_parts, origin.given),
         "marks": MARKS,
-        "lede": overview.lede(study),
-        "facts": overview.counts(study),
-        "sentences": overview.findings(study),
+        "lede": about.lede(study),
+        "facts": about.counts(study),
+        "sentences": findings(study),
         "tables": shown_tables,
         "parts": [{"label": part.subject.title(labels)} for part in parts],
         "analyses": any(analysed.values()),
-        "explorer_note": overview.explorer_note(study, chosen, kept),
-        "missing": overview.missing(study, kept),
-        "looks": seen,
+        "explorer_note": about.explorer_note(study, chosen, kept),
+        "missing": about.missing(study, kept),
+        "looks": styled,
         **origin._asdict(),
     }
     return render(view, data, {"parts": packed_parts, "texts": list(words)})
@@ -182,7 +125,7 @@ def compose(study: Contents, origin: Origin) -> str:
 
 def summary(study: Contents) -> str:
     """Return a study's sentences, its first table of results, and a list of gaps, as text."""
-    lines = [fill(f"{topic}: {text}", WIDTH) for topic, text in overview.sentences(study)]
+    lines = [fill(f"{topic}: {text}", WIDTH) for topic, text in sentences(study)]
     descriptions = study.shown.descriptions
     for name in [name for name in study.rows if name in descriptions][:1]:
         bootstraps = {
@@ -195,86 +138,9 @@ def summary(study: Contents) -> str:
             "* best of its block, ~ cannot be distinguished from the best (simultaneous 95 % "
             "intervals)"
         )
-    absent = overview.missing(study, [True] * len(study.parts))
+    absent = about.missing(study, [True] * len(study.parts))
     lines += [fill(f"Left out: {line}", WIDTH, subsequent_indent="  ") for line in absent]
     return "\n\n".join(lines) + "\n"
-
-
-def _first_screens(
-    study: Contents,
-    shown_parts: Sequence[Mapping[str, Any]],
-    verdicts: Sequence[Verdict | None],
-    given: CommandWords | None,
-) -> list[dict[str, Any] | None]:
-    """Return the verdict on each part with the curves of the small pictures."""
-    screens: list[dict[str, Any] | None] = []
-    for number, verdict in enumerate(verdicts):
-        if verdict is None:
-            screens.append(None)
-            continue
-        part, rows = study.parts[number], []
-        for row in verdict.rows:
-            diagrams = shown_parts[number]["calibration"][list(part.members).index(row.member)]
-            curves = [[p[:2] for p in diagrams[k]["points"]] for k in verdict.update[:2]]
-            rows.append({**row._asdict(), "is_baseline": row.is_baseline, "curves": curves})
-        lowest = [row.follows.lower for row in verdict.rows if row.follows]
-        ends, _, by = phrase_numbers(verdict.accuracy).partition(", by ")
-        screens.append(
-            {
-                **verdict._asdict(),
-                "headline": verdict.headline,
-                "title": "" if verdict.title == "model · dataset" else verdict.title,
-                "rows": rows,
-                "slices": [
-                    (row["slice"], row["estimator"], read_finding(row))
-                    for row in verdict.slices
-                ],
-                "part": number,
-                "next": given and next_step(verdict, given),
-                "broken": len((shown_parts[number]["broken"] or {"ids": ()})["ids"]),
-                "earlier": verdict.update.earlier_name,
-                "later": verdict.update.later_name,
-                "accuracy_ends": ends,
-                "accuracy_by": by,
-                "low": min(0.4, *(np.floor(10 * v) / 10 for v in lowest if v == v), 0.4),
-                "precision": verdict.target,
-                "target": "" if verdict.target is None else exact_percent(verdict.target),
-                "facts": overview.pairs_that_differ(study, part),
-            }
-        )
-    return screens
-
-
-def _broken(part: Part, verdict: Verdict | None) -> dict[str, Any] | None:
-    """List the best estimator's confident answers that broke, the surest first, by id.
-
-    An answer is confident if a seed gives it, at both checkpoints, at least the confidence of
-    the seed's threshold. Without a threshold, the mean confidence must be at least .8.
-    """
-    rated = [row for row in verdict.rows if not row.is_baseline] if verdict else []
-    if not rated or verdict is None:
-        return None
-    best, (earlier, later, *names) = rated[0], verdict.update
-    ends = [earlier, later]
-    runs = {s.seed: c[ends] for s, c in part.answers.confidence.items() if s[:2] == best.member}
-    mean = np.mean(list(runs.values()), axis=0)
-    cuts = {seed: cut for seed, cut in best.cuts.items() if cut > 0}
-    chosen = [(runs[seed], cut) for seed, cut in cuts.items()] or [(mean, SURE)]
-    is_sure = np.any([(run >= cut - TINY).all(axis=0) for run, cut in chosen], axis=0)
-    was_right, is_right = part.answers.correct[ends]
-    positions = np.flatnonzero(is_sure & (was_right == 1) & (is_right == 0))
-    if not len(positions):
-        return None
-    positions = positions[np.argsort(-mean[1, positions], kind="stable")]
-    lowest, highest = (short(end(cut for _, cut in chosen)) for end in (min, max))
-    least = lowest if lowest == highest else f"{lowest} to {highest}, by seed,"
-    several = " (the list shows means over seeds)" if len(chosen) > 1 else ""
-    return {
-        "ids": [str(part.answers.questions[position]) for position in positions],
-        "about": f"{best.label} gave these answers a confidence of at least {least} at both "
-        f"checkpoints{several}. They were right at {names[0]} and are wrong at {names[1]}.",
-        "member": list(part.members).index(best.member),
-    }
 
 
 def _hero(study: Contents) -> list[dict[str, Any]]:
@@ -351,8 +217,10 @@ def _accuracy(study: Contents) -> list[dict[str, Any]]:
     return models
 
 
-def _part(part: Part, study: Contents, verdict: Verdict | None) -> dict[str, Any]:
+def _part(part: Part, study: Contents) -> dict[str, Any]:
+    """Return the data of the charts of a model and dataset."""
     subject, stages = part.subject, study.stages[part.subject.model]
+    verdict = verdict_of(study, part)
     roles = ["earlier"] * part.n_earlier + ["evaluation"] * len(part.answers.checkpoints)
     thresholds: dict[str, Any] | None = None
     if verdict:
@@ -401,7 +269,7 @@ def _part(part: Part, study: Contents, verdict: Verdict | None) -> dict[str, Any
         ],
         "shifts": charts.shifts(part),
         "update": list(verdict.update[:2]) if verdict else None,
-        "broken": _broken(part, verdict),
+        "broken": broken_answers(part, verdict),
         "risks": charts.risk_curves(part),
         "thresholds": thresholds,
     }
@@ -421,7 +289,7 @@ def _table(files: TableFiles, study: Contents) -> dict[str, Any]:
 def render(
     view: Mapping[str, Any], study: Mapping[str, Any], explorer: Mapping[str, Any]
 ) -> str:
-    """Return the page from the variables of the template, such as the estimators' `looks`.
+    """Return the page from the variables of the template.
 
     `study` and `explorer` are data for the page's script: for charts and for the explorer.
     """
@@ -434,16 +302,14 @@ def render(
     )
     environment.filters |= {
         "group_heads": tables.group_heads,
+        "percent": exact_percent,
         "shown": tables.shown,
         "word": phrase_word,
         "numbers": phrase_numbers,
         "slice_numbers": slice_numbers,
     }
-    looks: Mapping[str, Look] = view["looks"]
-    classes = family_classes(looks)
-    style = environment.get_template("page.css").render(
-        families={classes[look.family]: look for look in looks.values()}
-    )
+    families = dict(view["looks"].values())
+    style = environment.get_template("page.css").render(families=families)
     script = "\n".join(_ASSETS.get_source(environment, name)[0] for name in _SCRIPTS)
     script = f"'use strict';\n(() => {{\n{script}\n}})();"
     digests = [hashlib.sha256(text.encode()).digest() for text in (style, script)]
@@ -454,20 +320,13 @@ def render(
         "require-trusted-types-for 'script'; trusted-types 'none'"
     )
     return environment.get_template("page.html").render(
-        **{name: value for name, value in view.items() if name != "looks"},
-        looks={name: (classes[look.family], look) for name, look in looks.items()},
+        **view,
         policy=policy,
         style=style,
         script=script,
         study=packed(study),
         explorer=packed(explorer),
     )
-
-
-def family_classes(looks: Mapping[str, Look]) -> dict[str, str]:
-    """Return the CSS class of each family of estimators."""
-    families = dict.fromkeys(look.family for look in looks.values())
-    return {family: f"f{place}" for place, family in enumerate(families)}
 
 
 def packed(data: Mapping[str, Any]) -> str:

@@ -1,31 +1,36 @@
-"""Sentences about estimators that claim no more than the numbers support.
+"""Findings in sentences that claim no more than the numbers support.
 
 An estimator is "above" or "below" another one only if the simultaneous 95 % interval of their
 difference excludes 0, see `persistcal.evaluation.significance`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from itertools import compress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from persistcal.evaluation import claims as words
 from persistcal.evaluation.contrast import ContrastSet
-from persistcal.evaluation.findings import NO, Finding
+from persistcal.evaluation.findings import CALIBRATION, FOLLOWING, NO, THRESHOLD, Finding
 from persistcal.evaluation.metrics.registry import METRICS, MetricKey
+from persistcal.evaluation.predictions import ABSENT
 from persistcal.evaluation.replicates import Replicates
-from persistcal.evaluation.samples import Sample, recipe_interval
+from persistcal.evaluation.samples import LEVEL, Sample, recipe_interval
 from persistcal.evaluation.settings import EvaluationSettings, Member
 from persistcal.evaluation.significance import TINY, Simultaneous, compare_estimators
-from persistcal.report.layout import DisplayNames, trained_name
+from persistcal.report.layout import DisplayNames, pair_title, place_title, trained_name
+from persistcal.report.page.contents import Contents, Part
 from persistcal.report.phrases import (
+    accuracy_sentence,
     calibration_sentence,
     following_sentence,
     joined,
+    possible_errors,
     short,
     short_interval,
+    threshold_sentence,
 )
 
 _TRIED = (("contrast", "delta0_balanced"), ("contrast", "auc"), ("full", "auc"))
@@ -33,6 +38,236 @@ _RELATIONS = {2: "above both", 0: "between the two", -2: "below both"}  # by the
 ORACLE, NON_ORACLE = "oracle", "non_oracle"
 _OPEN = "cannot be distinguished from"
 MOST = 3  # estimators with sentences on an update
+
+
+class Sentence(NamedTuple):
+    """A text, and the model and dataset that it is about."""
+
+    about: str
+    text: str
+
+
+def findings(study: Contents) -> list[Sentence]:
+    """Return the sentences at the top of the page."""
+    texts, tables = list(sentences(study)), study.rows
+    if "states" in tables:
+        texts += of_states(study, tables["states"])
+    texts += of_thresholds(study)
+    texts += of_controls(study)
+    if "by_change" in tables:
+        texts += of_changes(study, tables["by_change"])
+    if "corrections" in tables:
+        texts += of_audit(study, tables["corrections"])
+    return texts
+
+
+def sentences(study: Contents) -> Iterator[Sentence]:
+    """Yield sentences per model, dataset and training set of estimators.
+
+    The first sentences are about the change of answers, whether confidence followed, and
+    calibration. The next ones compare the estimators.
+    """
+    controlled = set()  # models and datasets with claims next to a control
+    if "by_change" in study.rows:
+        rows = study.rows["by_change"]
+        tested = rows.loc[rows["control"].fillna("").ne(""), ["model", "dataset"]]
+        controlled = set(tested.itertuples(index=False, name=None))
+    for part in study.parts:
+        findings = part.findings
+        title, dataset = part.subject.title(study.labels), part.subject.dataset
+        members = list(part.members)
+        stages = study.stages[part.subject.model]
+        if findings:
+            ends, accuracy = findings.update[2:], findings.accuracy
+            yield Sentence(title, accuracy_sentence(accuracy, *ends))
+        trained = list(dict.fromkeys(t for t, _ in members if t != dataset)) or [dataset]
+        for train_dataset in trained if members else ():
+            # Untrained estimators are shown next to adapters that were trained on another
+            # dataset.
+            names = {
+                e: (t, e)
+                for t, e in sorted(members, key=lambda m: m[0] == train_dataset)
+                if t in (train_dataset, dataset) and (e in study.main or not study.main)
+            }
+            heading = title
+            if len(trained) > 1 or train_dataset != dataset:
+                name = study.labels["datasets"].get(train_dataset, train_dataset)
+                heading += f", trained on {name}"
+            compared = compare(part.replicates, list(names.values()), part.subject.settings)
+            if not compared:
+                yield Sentence(heading, "Nothing can be said: no measure is defined.")
+                continue
+            if findings:
+                labels = study.labels["estimators"]
+                following, calibrated = (
+                    {e: (findings.of[q][m], labels.get(e, e)) for e, m in names.items()}
+                    for q in (FOLLOWING, CALIBRATION)
+                )
+                best, texts = best_estimators(compared), []
+                given = "adapters" if part.texts else "predictions"
+                if (part.subject.model, dataset) not in controlled:
+                    texts = follow_texts(best, following, accuracy, ends, given)
+                texts += calibration_texts(best, calibrated, ends, given)
+                yield from (Sentence(heading, text) for text in texts)
+            usable = [pair for pair in part.pairs if pair.kept and pair.has_both_directions]
+            questions = count_questions(usable) if usable else ""
+            text = sentence(compared, study.labels["estimators"], questions)
+            if compared.scope == "full":
+                text += " No contrast set is large enough to say whether it follows knowledge."
+            yield Sentence(heading, text)
+        is_wrong = ~(part.correct == 1).any(axis=1)
+        if wrong := [stages[name].label for name in compress(part.checkpoints, is_wrong)]:
+            text = (
+                f"No answer of {', '.join(wrong)} is correct; see whether answers and "
+                "references have the same form."
+            )
+            yield Sentence(title, text)
+
+
+def of_states(study: Contents, states: pd.DataFrame) -> Iterator[Sentence]:
+    """Yield how many pairs of a model's checkpoints differ in accuracy, and which models do.
+
+    `sentences` has the accuracies of the first and the last checkpoint.
+    """
+    checkpoints = {
+        model: {name: stage.label for name, stage in entries.items()}
+        for model, entries in study.stages.items()
+    }
+    accuracies = states[states["metric"] == "accuracy"].fillna({"other_model": ""})
+    for place, group in accuracies.groupby(["model", "other_model", "dataset"], sort=False):
+        pairs = group.to_dict("records")
+        if place[1]:
+            text = _of_pair(pairs[0], pair_title(pairs[0], checkpoints))
+        else:
+            text = f"{' '.join(_count_pairs(group))}."
+        if place[1] or len(pairs) > 1:
+            yield Sentence(place_title(place, study.labels), text)
+
+
+def _of_pair(row: Mapping[Hashable, Any], pair: str) -> str:
+    values = f"{short(row['earlier_value'])} to {short(row['later_value'])}"
+    if row["p_holm"] >= LEVEL:
+        return (
+            f"The accuracies of {pair} ({values}) cannot be told apart: the difference of "
+            f"{short(row['difference'])} {_interval(row)} may be zero (adjusted by Holm's "
+            "method)."
+        )
+    way = "rises" if row["difference"] > 0 else "falls"
+    difference = short(abs(row["difference"]))
+    return f"Accuracy {way} from {pair}, {values}: by {difference} {_interval(row)}."
+
+
+def _interval(row: Mapping[Hashable, Any], prefix: str = "") -> str:
+    return short_interval(row[f"{prefix}lower_2_5pct"], row[f"{prefix}upper_97_5pct"])
+
+
+def pairs_that_differ(study: Contents, part: Part) -> list[tuple[str, str]]:
+    """Return how many pairs of checkpoints differ in accuracy, if there are several."""
+    if "states" not in study.rows:
+        return []
+    rows = study.rows["states"].fillna({"other_model": ""})
+    key = [part.subject.model, "", part.subject.dataset, "accuracy"]
+    pairs = rows[(rows[["model", "other_model", "dataset", "metric"]] == key).all(axis=1)]
+    return [_count_pairs(pairs)] if len(pairs) > 1 else []
+
+
+def _count_pairs(pairs: pd.DataFrame) -> tuple[str, str]:
+    n_different = int((pairs["p_holm"] < LEVEL).sum())
+    return f"{n_different} of {len(pairs)} pairs", "of checkpoints differ in accuracy"
+
+
+def of_thresholds(study: Contents) -> Iterator[Sentence]:
+    """Yield sentences on the thresholds between the first and the last checkpoint."""
+    verdicts: list[str] = []
+    for part in study.parts:
+        if not (findings := part.findings):
+            continue
+        checked = findings.of.get(THRESHOLD, {})
+        for name, finding in [
+            (e, finding) for (_, e), finding in checked.items() if e in study.main
+        ]:
+            label = study.labels["estimators"].get(name, name)
+            text = threshold_sentence(finding, label, findings.update[2:])
+            yield Sentence(part.subject.title(study.labels), text)
+            verdicts += finding.evidence["verdict"]
+    yield from (Sentence("", text) for text in possible_errors(verdicts))
+
+
+def of_controls(study: Contents) -> Iterator[Sentence]:
+    """Yield a sentence on each pair of states of the same weights: how much flips there."""
+    for part in study.parts:
+        names, correct = part.answers.checkpoints, part.answers.correct
+        stages = study.stages[part.subject.model]
+        controls = set(map(tuple, study.shown.controls.get(part.subject.model, ())))
+        for pair in part.pairs:
+            ends = names[pair.earlier], names[pair.later]
+            if ends not in controls:
+                continue
+            n = int((correct[[pair.earlier, pair.later]] != ABSENT).all(axis=0).sum())
+            first, second = (stages[name].label for name in ends)
+            text = (
+                f"{first} and {second} are the same weights, asked otherwise: the label of "
+                f"{len(pair.questions):,} of {n:,} questions flips, without a change of "
+                "knowledge. What estimators score on these is the control of what they score "
+                "on other pairs."
+            )
+            yield Sentence(part.subject.title(study.labels), text)
+
+
+def of_changes(study: Contents, rows: pd.DataFrame) -> Iterator[Sentence]:
+    """Yield a sentence per kind of change with a control: which estimators followed it."""
+    rows = rows[rows["control"].fillna("").ne("") & rows["metric"].eq("delta0_balanced")]
+    for keys, group in rows.groupby(["model", "dataset", "change", "control"], sort=False):
+        *place, change, control = map(str, keys)
+        text = control_text(change, control, group, study.labels)
+        yield Sentence(place_title(place, study.labels), text)
+
+
+def of_audit(study: Contents, rows: pd.DataFrame) -> Iterator[Sentence]:
+    """Yield a text per model and dataset about the results with a person's labels."""
+    for part in study.parts:
+        subject, stages = part.subject, study.stages[part.subject.model]
+        of_part = (rows["model"] == subject.model) & (rows["dataset"] == subject.dataset)
+        corrected = rows[of_part & rows["corrected"].notna()]
+        if corrected.empty:
+            continue
+        [size] = corrected[corrected["metric"] == "contrast_size"].to_dict("records")
+        low, high = (round(size[f"{end}pct"]) for end in ("lower_2_5", "upper_97_5"))
+        text = (
+            f"A person labelled {size['n_audited']:,} of {size['n_questions']:,} questions. By "
+            f"these labels {round(size['corrected']):,} [{low:,}, {high:,}] changed between "
+            f"{stages[size['earlier']].label} and {stages[size['later']].label}; by the "
+            f"judge's {round(size['judged']):,}."
+        )
+        moved = corrected[
+            (corrected["metric"] == "delta0_balanced") & corrected["estimator"].isin(study.main)
+        ]
+        outside = ~moved["judged"].between(moved["lower_2_5pct"], moved["upper_97_5pct"])
+        for row in moved[outside].to_dict("records"):
+            name = subject.name((row["train_dataset"], row["estimator"]), study.labels)
+            text += (
+                f" Δ₀ᵇ of {name} there is {short(row['corrected'])} {_interval(row)}, not "
+                f"{short(row['judged'])} as judged."
+            )
+        yield Sentence(subject.title(study.labels), text)
+
+
+class Difference(NamedTuple):
+    """How far an estimator is above another one, with a simultaneous interval.
+
+    `sign` is 1 if it is shown to be above, −1 below, else 0. Tied estimators are equal on all
+    samples of questions.
+    """
+
+    sign: int
+    is_tied: bool
+    lower: float
+    upper: float
+
+    @property
+    def allowed(self) -> float:
+        """The largest difference, in either direction, that the data allow."""
+        return max(map(abs, (self.lower, self.upper)))
 
 
 class Standings(NamedTuple):
@@ -56,28 +291,13 @@ class Standings(NamedTuple):
         """The values of the estimators."""
         return {name: sample.value for name, sample in self.samples.items()}
 
-    def pair(self, first: str, second: str) -> tuple[int, int]:
-        """Return the positions of two estimators."""
-        names = list(self.value)
-        return names.index(first), names.index(second)
-
-    def sign(self, first: str, second: str) -> int:
-        """Return 1 if `first` is above `second`, −1 if it is below, else 0."""
-        pair = self.pair(first, second)
-        return int(self.compared.above[pair]) - int(self.compared.above[pair[::-1]])
-
-    def is_tied(self, first: str, second: str) -> bool:
-        """Return whether two estimators are equal on all samples of questions."""
-        return bool(self.compared.tied[self.pair(first, second)])
-
-    def interval(self, first: str, second: str) -> tuple[float, float]:
-        """Return the simultaneous interval of how far `first` is above `second`."""
-        pair = self.pair(first, second)
-        return float(self.compared.lower[pair]), float(self.compared.upper[pair])
-
-    def allowed(self, first: str, second: str) -> float:
-        """Return the largest difference, in either direction, that the data allow."""
-        return max(map(abs, self.interval(first, second)))
+    def pair(self, first: str, second: str) -> Difference:
+        """Return how far `first` is above `second`."""
+        names, found = list(self.samples), self.compared
+        i, j = names.index(first), names.index(second)
+        sign = int(found.above[i, j]) - int(found.above[j, i])
+        ends = float(found.lower[i, j]), float(found.upper[i, j])
+        return Difference(sign, bool(found.tied[i, j]), *ends)
 
     def recipe_note(self, first: str, second: str) -> str:
         """Return a sentence if a difference is not shown for other training seeds."""
@@ -160,18 +380,17 @@ def sentence(standings: Standings, labels: Mapping[str, str], questions: str = "
         label = labels.get(only, only)
         return f"The {measure} of {label} is {short(values[only])}{interval}{basis}."
     first = ranked[0]
-    second = next((e for e in ranked[1:] if not standings.is_tied(first, e)), ranked[1])
+    second = next((e for e in ranked[1:] if not standings.pair(first, e).is_tied), ranked[1])
     if {ORACLE, NON_ORACLE} <= values.keys():
         first, second = ORACLE, NON_ORACLE
-    text = _headline(
-        standings, (first, second), (name(first, True), name(second)), measure + basis
-    )
+    names = name(first, True), name(second)
+    text = _headline(standings, (first, second), names, measure + basis)
     # Estimators in the same place share a clause.
     places: dict[str, list[tuple[str, float]]] = {}
     for estimator in [e for e in ranked if e not in (first, second)]:
-        signs = {e: standings.sign(estimator, e) for e in (first, second)}
-        tied = [e for e in signs if standings.is_tied(estimator, e)]
-        open_to = [e for e, sign in signs.items() if sign == 0]
+        differences = {e: standings.pair(estimator, e) for e in (first, second)}
+        tied = [e for e, difference in differences.items() if difference.is_tied]
+        open_to = [e for e, difference in differences.items() if difference.sign == 0]
         if tied and tied[0] in standings.constant:
             place = f"equal to {name(tied[0])} for any questions"
         elif tied:
@@ -179,36 +398,34 @@ def sentence(standings: Standings, labels: Mapping[str, str], questions: str = "
         elif open_to:
             place = f"{_OPEN} {'either' if len(open_to) == 2 else name(open_to[0])}"
         else:
-            place = _RELATIONS[sum(signs.values())]
-        allowed = max((standings.allowed(estimator, e) for e in open_to), default=0.0)
+            place = _RELATIONS[sum(difference.sign for difference in differences.values())]
+        allowed = max((differences[e].allowed for e in open_to), default=0.0)
         places.setdefault(place, []).append((name(estimator), allowed))
     clauses = [text, *(_clause(members, place) for place, members in places.items())]
-    note = standings.recipe_note(first, second) if standings.sign(first, second) else ""
-    return "; ".join(clauses) + "." + note
+    is_shown = standings.pair(first, second).sign
+    return "; ".join(clauses) + "." + (standings.recipe_note(first, second) if is_shown else "")
 
 
 def _headline(
     standings: Standings, pair: tuple[str, str], names: tuple[str, str], measure: str
 ) -> str:
     """Return the clause on two estimators with their display names."""
-    (first, second), sign = pair, standings.sign(*pair)
-    if sign:
-        low, high = sorted(map(abs, standings.interval(first, second)))
+    (first, second), difference = pair, standings.pair(*pair)
+    if difference.sign:
+        interval = short_interval(*sorted(map(abs, (difference.lower, difference.upper))))
         gap = short(abs(standings.value[first] - standings.value[second]))
-        relation = "above" if sign > 0 else "below"
-        interval = short_interval(low, high)
+        relation = "above" if difference.sign > 0 else "below"
         return f"{names[0]} is {relation} {names[1]} by {gap} {interval} in {measure}"
-    if standings.is_tied(first, second):
+    if difference.is_tied:
         if first in standings.constant:
             return f"{names[0]} and {names[1]} have equal {measure}, for any questions"
         return f"{names[0]} and {names[1]} rank the answers identically: equal {measure}"
-    text = f"{names[0]} {_OPEN} {names[1]} in {measure}"
-    allowed = standings.allowed(first, second)
-    if np.isfinite(allowed):
-        return f"{text}: the data allow a difference of up to {short(allowed)}"
-    if np.isnan(standings.samples[first].draws).any():
-        return f"{text}: {explain_missing_interval(standings)}"
-    return f"{text}: the data give no interval of their difference"
+    reason = "the data give no interval of their difference"
+    if np.isfinite(difference.allowed):
+        reason = f"the data allow a difference of up to {short(difference.allowed)}"
+    elif np.isnan(standings.samples[first].draws).any():
+        reason = explain_missing_interval(standings)
+    return f"{names[0]} {_OPEN} {names[1]} in {measure}: {reason}"
 
 
 def explain_missing_interval(standings: Standings) -> str:

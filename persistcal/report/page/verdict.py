@@ -14,10 +14,18 @@ import numpy as np
 
 from persistcal.evaluation import findings
 from persistcal.evaluation.claims import DECLARED, EXAMPLES, IF_DECLARED, SAMPLES
-from persistcal.evaluation.findings import CALIBRATION, FOLLOWING, THRESHOLD, Finding
+from persistcal.evaluation.findings import (
+    CALIBRATION,
+    FOLLOWING,
+    THRESHOLD,
+    Finding,
+    read_finding,
+)
 from persistcal.evaluation.gate import Gate
 from persistcal.evaluation.settings import Member
+from persistcal.report.curves import TINY, changes
 from persistcal.report.page.contents import Contents, Part, Update, UpdateFindings
+from persistcal.report.page.sentences import pairs_that_differ
 from persistcal.report.phrases import (
     MARKS,
     NONE,
@@ -37,6 +45,8 @@ MOST_NAMED = 4  # estimators in a clause of the headline
 WIDTH = 100  # characters
 SHORTEST = 12  # characters for the names of a table
 UNRATED = "no confidence differs between questions"
+UNNAMED = "model · dataset"  # the title of files that name neither
+SURE = 0.8  # confidence that counts as high without a threshold
 
 
 class Rated(NamedTuple):
@@ -99,39 +109,37 @@ def _names(labels: Sequence[str]) -> str:
     return joined(texts)
 
 
-def verdicts(study: Contents) -> list[Verdict | None]:
-    """Return the verdict on each part of a study, None without two compared checkpoints."""
-    return [part.compared and _verdict(study, part, part.compared) for part in study.parts]
+def verdicts(study: Contents) -> list[Verdict]:
+    """Return the verdicts on the parts of a study that have one."""
+    return [found for part in study.parts if (found := verdict_of(study, part))]
 
 
-def _verdict(study: Contents, part: Part, findings: UpdateFindings) -> Verdict:
-    thresholds = findings.of.get(THRESHOLD, {})
+def verdict_of(study: Contents, part: Part) -> Verdict | None:
+    """Return the verdict on a part of a study, None without two compared checkpoints."""
+    if not (found := part.compared):
+        return None
     members = [member for member in part.members if member[1] in study.main]
-    rows = []
+    thresholds, rows = found.of.get(THRESHOLD, {}), []
     for member in members:
         row = Rated(member, part.subject.name(member, study.labels))
-        if member not in findings.baselines:
-            following, calibrated = findings.of[FOLLOWING], findings.of[CALIBRATION]
-            row = row._replace(
-                follows=following[member],
-                calibrated=calibrated[member],
-                threshold=thresholds.get(member),
+        if member not in found.baselines:
+            following, calibrated = (
+                found.of[name][member] for name in (FOLLOWING, CALIBRATION)
             )
+            row = Rated(*row[:2], following, calibrated, thresholds.get(member))
         rows.append(row)
-    follows = {row.member: row.follows.value if row.follows else np.nan for row in rows}
-    rows.sort(key=lambda row: (row.is_baseline, -np.nan_to_num(follows[row.member], nan=-1.0)))
-    targets = [
-        thresholds[member].evidence["target"] for member in members if member in thresholds
-    ]
+    values = {row.member: row.follows.value if row.follows else np.nan for row in rows}
+    rows.sort(key=lambda row: (row.is_baseline, -np.nan_to_num(values[row.member], nan=-1.0)))
+    checked = [thresholds[member] for member in members if member in thresholds]
     return Verdict(
         part.subject.title(study.labels),
-        findings.update,
-        findings.accuracy,
+        found.update,
+        found.accuracy,
         rows,
-        next(iter(targets), None),
-        chance_of(findings),
-        findings.slices,
-        slice_lines(findings.slices, study.labels["estimators"]),
+        checked[0].evidence["target"] if checked else None,
+        chance_of(found),
+        found.slices,
+        slice_lines(found.slices, study.labels["estimators"]),
         part.doubts,
     )
 
@@ -158,7 +166,7 @@ class CommandWords(NamedTuple):
 def verdict_text(verdict: Verdict, given: CommandWords) -> str:
     """Return a line per question, or a table for several estimators, and the next step."""
     update, numbers = verdict.update, verdict.accuracy.evidence
-    place = "" if verdict.title == "model · dataset" else f"{verdict.title}: "
+    place = "" if verdict.title == UNNAMED else f"{verdict.title}: "
     lines = [
         *(fill(f"Doubt: {doubt}", WIDTH) for doubt in verdict.doubts),
         f"{place}{update.earlier_name} → {update.later_name}, "
@@ -280,6 +288,77 @@ def next_step(verdict: Verdict, given: CommandWords) -> list[str]:
     ]
 
 
+def first_screens(
+    study: Contents, shown_parts: Sequence[Mapping[str, Any]], given: CommandWords | None
+) -> list[dict[str, Any]]:
+    """Return the verdicts for the page's template, with the curves of the small pictures.
+
+    `shown_parts` are the data of the page's charts.
+    """
+    screens = []
+    for number, (part, shown) in enumerate(zip(study.parts, shown_parts, strict=True)):
+        if not (verdict := verdict_of(study, part)):
+            continue
+        rows, members = [], list(part.members)
+        for row in verdict.rows:
+            diagrams = shown["calibration"][members.index(row.member)]
+            curves = [[p[:2] for p in diagrams[k]["points"]] for k in verdict.update[:2]]
+            rows.append({**row._asdict(), "is_baseline": row.is_baseline, "curves": curves})
+        lowest = [row.follows.lower for row in verdict.rows if row.follows]
+        ends, _, by = phrase_numbers(verdict.accuracy).partition(", by ")
+        screens.append(
+            {
+                **verdict._asdict(),
+                "headline": verdict.headline,
+                "title": "" if verdict.title == UNNAMED else verdict.title,
+                "rows": rows,
+                "slices": [
+                    (r["slice"], r["estimator"], read_finding(r)) for r in verdict.slices
+                ],
+                "part": number,
+                "next": given and next_step(verdict, given),
+                "broken": len((shown["broken"] or {"ids": ()})["ids"]),
+                "accuracy_ends": ends,
+                "accuracy_by": by,
+                "low": min(0.4, *(np.floor(10 * v) / 10 for v in lowest if v == v), 0.4),
+                "facts": pairs_that_differ(study, part),
+            }
+        )
+    return screens
+
+
+def broken_answers(part: Part, verdict: Verdict | None) -> dict[str, Any] | None:
+    """List the best estimator's confident answers that broke, the surest first, by id.
+
+    An answer is confident if a seed gives it, at both checkpoints, at least the confidence of
+    the seed's threshold. Without a threshold, the mean confidence must be at least .8.
+    """
+    rated = [row for row in verdict.rows if not row.is_baseline] if verdict else []
+    if not rated or verdict is None:
+        return None
+    best, (earlier, later, *names) = rated[0], verdict.update
+    ends = [earlier, later]
+    runs = {s.seed: c[ends] for s, c in part.answers.confidence.items() if s[:2] == best.member}
+    mean = np.mean(list(runs.values()), axis=0)
+    cuts = {seed: cut for seed, cut in best.cuts.items() if cut > 0}
+    chosen = [(runs[seed], cut) for seed, cut in cuts.items()] or [(mean, SURE)]
+    is_sure = np.any([(run >= cut - TINY).all(axis=0) for run, cut in chosen], axis=0)
+    is_lost = changes(*part.answers.correct[ends])["lost"]
+    positions = np.flatnonzero(is_sure & is_lost)
+    if not len(positions):
+        return None
+    positions = positions[np.argsort(-mean[1, positions], kind="stable")]
+    lowest, highest = (short(end(cut for _, cut in chosen)) for end in (min, max))
+    least = lowest if lowest == highest else f"{lowest} to {highest}, by seed,"
+    several = " (the list shows means over seeds)" if len(chosen) > 1 else ""
+    return {
+        "ids": [str(part.answers.questions[position]) for position in positions],
+        "about": f"{best.label} gave these answers a confidence of at least {least} at both "
+        f"checkpoints{several}. They were right at {names[0]} and are wrong at {names[1]}.",
+        "member": list(part.members).index(best.member),
+    }
+
+
 def gate_record(gate: Gate) -> dict[str, Any]:
     """Return the rulings of a release gate as values for JSON."""
     names = ("value", "lower", "upper")
@@ -305,7 +384,7 @@ def verdict_record(verdict: Verdict, given: CommandWords) -> dict[str, Any]:
         "next": "\n".join(next_step(verdict, given)),
         "slices": [
             {name: row[name] for name in ("slice", "question", "estimator")}
-            | (_record(findings.read_finding(row), slice_numbers) or {})
+            | (_record(read_finding(row), slice_numbers) or {})
             for row in verdict.slices
         ],
         "estimators": [

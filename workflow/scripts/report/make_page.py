@@ -1,6 +1,7 @@
 """Make the page of a study: results and all answers."""
 
-from persistcal.report.page.compose import Origin, about, compose, jobs_of, summary
+from persistcal.report.page.about import about, jobs_of
+from persistcal.report.page.compose import Origin, compose, summary
 from persistcal.report.page.contents import Shown, StudyTables, gather
 from persistcal.store.code import commit
 from persistcal.store.jobs import log, read_benchmarks, run
