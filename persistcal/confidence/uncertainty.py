@@ -6,15 +6,15 @@ twice.
 """
 
 from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import logsumexp
 
 from persistcal.answers.clusters import beam_weights
-from persistcal.confidence.evidence import KEY, Evidence
+from persistcal.confidence.evidence import KEY, Estimator, Evidence
 
 Matrix = NDArray[np.float64]
 
@@ -31,20 +31,36 @@ class Candidates(NamedTuple):
     groups: NDArray[np.int64]  # cluster of each, -1 where nothing was answered
 
 
-def rate_candidates(
-    answers: pd.DataFrame, evidence: Evidence, confidence: Callable[[Candidates], float]
-) -> pd.Series:
-    """Return the `confidence` of all that was answered to the question of each answer."""
-    rated = {}
-    for key, rows in grouped(answers, evidence).groupby(KEY, sort=False):
-        logprobs, weights = (rows[name].to_numpy(float) for name in ("logprob", "probability"))
-        if not evidence.options:
-            weighting = "equal" if evidence.sampled else "softmax"
-            weights = beam_weights(logprobs.tolist(), weighting=weighting)
-        texts, groups = rows["text"].tolist(), rows["cluster"].to_numpy()
-        rated[key] = confidence(Candidates(texts, logprobs, weights, groups))
-    keys = zip(*(answers[name] for name in KEY), strict=True)
-    return pd.Series([rated[key] for key in keys], answers.index, dtype=float)
+def of_candidates(confidence: Callable[[Candidates], float]) -> Estimator:
+    """Make an estimator of the confidence in an answer by all answers to its question.
+
+    The estimator limits rounding errors to [0, 1].
+    """
+
+    @wraps(confidence)
+    def rate(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
+        rated = {}
+        for key, rows in grouped(answers, evidence).groupby(KEY, sort=False):
+            logprobs, weights = (rows[n].to_numpy(float) for n in ("logprob", "probability"))
+            if not evidence.options:
+                weighting = "equal" if evidence.sampled else "softmax"
+                weights = beam_weights(logprobs.tolist(), weighting=weighting)
+            texts, groups = rows["text"].tolist(), rows["cluster"].to_numpy()
+            rated[key] = confidence(Candidates(texts, logprobs, weights, groups))
+        keys = zip(*(answers[name] for name in KEY), strict=True)
+        return pd.Series([rated[key] for key in keys], answers.index, dtype=float).clip(0, 1)
+
+    return rate
+
+
+def of_best_beam(confidence: Callable[[pd.DataFrame], pd.Series]) -> Estimator:
+    """Make an estimator of the confidences in answers by `own_beams`, limited to [0, 1]."""
+
+    @wraps(confidence)
+    def rate(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
+        return confidence(own_beams(answers, evidence)).clip(0, 1)
+
+    return rate
 
 
 def own_beams(answers: pd.DataFrame, evidence: Evidence) -> pd.DataFrame:
@@ -64,39 +80,6 @@ def grouped(answers: pd.DataFrame, evidence: Evidence) -> pd.DataFrame:
     members = members.rename(columns={"members": "text"})
     best = beams.merge(members, how="left", validate="many_to_one")
     return best.assign(cluster=best["cluster"].fillna(-1).astype(int))
-
-
-def sequence_entropy(logprobs: ArrayLike, weights: ArrayLike) -> float:
-    """Return minus the mean log-probability, a Monte-Carlo estimate of the entropy in nats."""
-    return float(-np.dot(weights, logprobs))
-
-
-def group_entropy(groups: ArrayLike, weights: ArrayLike) -> float:
-    """Return the entropy in nats of the groups' summed weights.
-
-    >>> round(group_entropy([0, 1, 0, 2], [0.25] * 4), 4)  # 0.5 ln 2 + 2 * 0.25 ln 4
-    1.0397
-    """
-    share = np.bincount(
-        np.unique(np.asarray(groups), return_inverse=True)[1], np.asarray(weights)
-    )
-    share = share[share > 0]
-    return float(-np.sum(share * np.log(share)) + 0.0)
-
-
-def group_sequence_entropy(
-    texts: Sequence[str], logprobs: ArrayLike, groups: ArrayLike, weights: ArrayLike
-) -> float:
-    """Return minus the mean log-probability of the answers' groups.
-
-    A group's probability is the sum over its distinct texts: two samples of one text
-    are the same event. lm-polygraph calls this its SemanticEntropy of unique responses.
-    """
-    logprob, group = np.asarray(logprobs, float), np.asarray(groups)
-    place = {text: i for i, text in reversed(list(enumerate(texts)))}
-    first = np.array(sorted(place.values()))
-    total = {g: logsumexp(logprob[first[group[first] == g]]) for g in np.unique(group)}
-    return float(-np.dot(weights, [total[g] for g in group]))
 
 
 def jaccard(texts: Sequence[str]) -> Matrix:
@@ -142,7 +125,7 @@ def laplacian_sum(similar: Matrix, weights: ArrayLike) -> float:
     return float(_affinities(similar, weights)[0].clip(min=0).sum())
 
 
-def eccentricity(similar: Matrix, weights: ArrayLike) -> float:
+def graph_eccentricity(similar: Matrix, weights: ArrayLike) -> float:
     """Return the distance of answers from their centre in the Laplacian embedding."""
     values, vectors = _affinities(similar, weights)
     kept = vectors[:, 1 - values < KEPT]

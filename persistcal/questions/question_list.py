@@ -1,6 +1,7 @@
 """A dataset's canonical question list: unique questions, indices, splits and counts."""
 
 import json
+import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import gcd
@@ -13,6 +14,8 @@ from persistcal.questions.labels import normalise_answer
 from persistcal.questions.templates import check_fields
 from persistcal.store.artifacts import QUESTIONS
 from persistcal.store.user_files import UserTableError, check_columns, texts
+
+log = logging.getLogger(__name__)
 
 SHUFFLE_SEED = 17  # seed of the paper's lists
 N_FEW_SHOT = 10  # questions reserved for few-shot prompts; the first 5 are used
@@ -107,8 +110,9 @@ def count_questions(questions: pd.DataFrame) -> dict[str, int]:
 
 
 def check_counts(questions: pd.DataFrame, expected: Mapping[str, int]) -> None:
-    """Refuse `questions` with other counts than the published data."""
+    """Refuse `questions` with other counts than the published data, and log their numbers."""
     counts = count_questions(questions)
+    log.info("%s", {name: counts[name] for name in ("questions", "train", "test")})
     wrong = [
         f"{name}: {counts.get(name, 0)} instead of {count}"
         for name, count in expected.items()

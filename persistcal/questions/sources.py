@@ -27,7 +27,6 @@ from persistcal.questions.question_list import (
     SHUFFLE_SEED,
     Question,
     check_counts,
-    count_questions,
     draw_splits,
     number_questions,
     unique,
@@ -84,26 +83,41 @@ def _shuffled(rows: "Dataset", *, aliases: bool) -> Iterator[Question]:
     )
 
 
-def triviaqa_questions(
-    validation: "Dataset",
-    training: "Dataset",
+def _load(repo: str, name: str, splits: Sequence[str], revision: str) -> "list[Dataset]":
+    """Load splits of a repository of the Hub, or of a folder with the same files.
+
+    The cache of `datasets` identifies a folder by name and would return earlier contents, so a
+    folder is read without the cache.
+    """
+    from datasets import load_dataset
+
+    if not Path(repo).is_dir():
+        return load_dataset(repo, name, split=splits, revision=revision)
+    with TemporaryDirectory() as cache:
+        return load_dataset(repo, name, split=splits, cache_dir=cache, keep_in_memory=True)
+
+
+def read_triviaqa(
     *,
+    repo: str,
+    revision: str,
     train: Sequence[int],
     test: Sequence[int],
     aliases: bool = False,
+    expect: Mapping[str, int] | None = None,
 ) -> pd.DataFrame:
-    """Return the questions of TriviaQA, shuffled.
+    """Return the questions of TriviaQA, shuffled, from a repository of the Hub.
 
     With `aliases` they have all references of the benchmark. By default they have only its
     answer, and a judge decides about other answers.
     """
-    return number_questions(
-        "triviaqa",
-        list(_shuffled(validation, aliases=aliases)),
-        list(islice(_shuffled(training, aliases=aliases), N_FEW_SHOT)),
-        train=train,
-        test=test,
-    )
+    validation, training = _load(repo, "rc.nocontext", ["validation", "train"], revision)
+    with name_files_in_errors(repo):
+        canonical = list(_shuffled(validation, aliases=aliases))
+        examples = list(islice(_shuffled(training, aliases=aliases), N_FEW_SHOT))
+        questions = number_questions("triviaqa", canonical, examples, train=train, test=test)
+        check_counts(questions, expect or {})
+    return questions
 
 
 MIN_CATEGORY_SIZE = 150
@@ -156,17 +170,30 @@ def check_categories(names: Iterable[str], expected: Iterable[str]) -> None:
         )
 
 
-def jeopardy_questions(
-    rows: "Dataset", categories: Sequence[str], *, train: Sequence[int], test: Sequence[int]
+def read_jeopardy(
+    *,
+    repo: str,
+    revision: str,
+    categories: str,
+    train: Sequence[int],
+    test: Sequence[int],
+    expect: Mapping[str, int] | None = None,
 ) -> pd.DataFrame:
-    """Return the questions of Jeopardy, each with its category in brackets before it."""
-    rows = rows.select_columns(["question", "continuation", "ee-category"])
-    clues = factual_clues(rows.shuffle(seed=SHUFFLE_SEED).to_list())
-    check_categories((clue.category for clue in clues), categories)
-    prefixed = [clue._replace(question=f"[{clue.category}] {clue.question}") for clue in clues]
-    return number_questions(
-        "jeopardy", prefixed[N_FEW_SHOT:], prefixed[:N_FEW_SHOT], train=train, test=test
-    )
+    """Return the questions of Jeopardy, each with its category in brackets before it.
+
+    A text file lists the `categories`.
+    """
+    [rows] = _load(repo, "all_questions", ["train"], revision)
+    names = Path(categories).read_text(encoding="utf-8").splitlines()
+    with name_files_in_errors(repo):
+        rows = rows.select_columns(["question", "continuation", "ee-category"])
+        clues = factual_clues(rows.shuffle(seed=SHUFFLE_SEED).to_list())
+        check_categories((clue.category for clue in clues), names)
+        asked = [clue._replace(question=f"[{clue.category}] {clue.question}") for clue in clues]
+        canonical, examples = asked[N_FEW_SHOT:], asked[:N_FEW_SHOT]
+        questions = number_questions("jeopardy", canonical, examples, train=train, test=test)
+        check_counts(questions, expect or {})
+    return questions
 
 
 N_EXAMPLES = 5  # few-shot examples of each type
@@ -187,51 +214,38 @@ def _answers(exact_answer: object) -> list[str]:
     return [answer for part in exact_answer for answer in _answers(part)]
 
 
-def factoid_question(body: str, exact_answer: object) -> Question:
-    """Return a factoid question; several exact answers are each accepted.
+def bioasq_question(entry: Mapping[str, Any]) -> Question:
+    """Return a factoid question, or a list question that asks for one of several answers.
 
-    >>> factoid_question("Which gene causes it", [["CFTR"]])[:4]
+    Several exact answers are each accepted.
+
+    >>> entry = {"type": "factoid", "body": "Which gene causes it", "exact_answer": [["CFTR"]]}
+    >>> bioasq_question(entry)[:4]
     ('Which gene causes it?', ['CFTR'], False, 'factoid')
+    >>> answers = [["alpha", "α"], ["beta"]]
+    >>> bioasq_question({"type": "list", "body": "List chains", "exact_answer": answers})[:3]
+    ('List chains. Just output one of the answers.', ['alpha', 'α', 'beta'], True)
     """
-    if "?" not in body and not body.endswith((".", "!")):
-        body += "?"
-    references = _answers(exact_answer)
-    return Question(body, references, any_of=len(references) > 1, category="factoid")
-
-
-def list_question(body: str, groups: Sequence[object]) -> Question:
-    """Return a list question that asks for one answer of `groups`.
-
-    >>> list_question("List the chains", [["alpha", "α"], ["beta"]])[:4]
-    ('List the chains. Just output one of the answers.', ['alpha', 'α', 'beta'], True, 'list')
-    """
-    if not body.endswith((".", "?", "!")):
-        body += "."
-    return Question(body + LIST_REQUEST, _answers(groups), any_of=True, category="list")
-
-
-def _question(entry: dict[str, Any]) -> Question:
-    make = factoid_question if entry["type"] == "factoid" else list_question
-    question = make(entry["body"].strip(), entry.get("exact_answer") or [])
-    if not question.references:
+    body, references = entry["body"].strip(), _answers(entry.get("exact_answer"))
+    if not references:
         raise ValueError(
             f"question {entry.get('id')!r} ({entry['body']!r}) has no exact answer"
         )
-    return question
+    if entry["type"] == "factoid":
+        end = "" if "?" in body or body.endswith((".", "!")) else "?"
+        return Question(body + end, references, len(references) > 1, category="factoid")
+    end = "" if body.endswith((".", "?", "!")) else "."
+    return Question(body + end + LIST_REQUEST, references, any_of=True, category="list")
 
 
-def bioasq_questions(entries: Sequence[dict[str, Any]]) -> pd.DataFrame:
-    """Return the factoid and list questions of BioASQ's training file, all for evaluation.
-
-    The first five of each type, in one shuffled order, are few-shot examples.
-    """
+def _bioasq_questions(entries: Sequence[dict[str, Any]]) -> pd.DataFrame:
     order = list(range(len(entries)))
     random.Random(SHUFFLE_SEED).shuffle(order)
     first: dict[str, dict[str, Any]] = {}
     for position in order:
         first.setdefault(entries[position]["body"].strip(), entries[position])
     questions = [
-        _question(entry)
+        bioasq_question(entry)
         for entry in first.values()
         if entry["type"] == "factoid"
         or (entry["type"] == "list" and len(entry.get("exact_answer") or []) <= MAX_GROUPS)
@@ -243,6 +257,32 @@ def bioasq_questions(entries: Sequence[dict[str, Any]]) -> pd.DataFrame:
     ]
     rest = [question for question in questions if question not in examples]
     return number_questions("bioasq", rest, examples, train=[0, 0], test=[0, len(rest)])
+
+
+def read_bioasq(*, file: str, expect: Mapping[str, int] | None = None) -> pd.DataFrame:
+    """Return the factoid and list questions of BioASQ's training file, all for evaluation.
+
+    The first five of each type, in one shuffled order, are few-shot examples.
+    """
+    try:
+        with name_files_in_errors(file):
+            questions = _bioasq_questions(
+                json.loads(Path(file).read_text("utf-8"))["questions"]
+            )
+            check_counts(questions, expect or {})
+    except FileNotFoundError as error:
+        raise FileNotFoundError(
+            f"{file}: there is no such file. BioASQ may not be passed on: register at "
+            "https://participants-area.bioasq.org, download the training data of task 14b and "
+            "give its path as datasets.bioasq.file, or drop bioasq from study.datasets."
+        ) from error
+    except KeyError as error:
+        raise ValueError(
+            f"{file}: the key {error} is missing; give the task-B training data as BioASQ "
+            "distributes it."
+        ) from error
+    questions.attrs["sources"] = digests_of(file)
+    return questions
 
 
 SPLITS = ("train", "test", "few_shot", "unused")
@@ -352,16 +392,6 @@ def options_and_gold(rows: pd.DataFrame) -> tuple[pd.Series, pd.Series]:
     return pd.Series(all_options, dtype=object), pd.Series(gold, dtype=object)
 
 
-def check_splits(splits: pd.Series, least: Mapping[str, int]) -> None:
-    """Refuse questions with fewer in a split than a study needs."""
-    for split, needed in least.items():
-        if (n_rows := int((splits == split).sum())) < needed:
-            raise ValueError(
-                f"{n_rows} questions are of the split {split}, but the study needs at least "
-                f"{needed}; name more in a column 'split' or raise the dataset's n_{split}"
-            )
-
-
 def split_truths(rows: pd.DataFrame, known_names: Collection[str]) -> pd.DataFrame:
     """Return the columns references and truths of a user's column answers.
 
@@ -412,81 +442,6 @@ def split_truths(rows: pd.DataFrame, known_names: Collection[str]) -> pd.DataFra
     return pd.DataFrame({"references": references, "truths": truths}, dtype=object)
 
 
-def _load(repo: str, name: str, splits: Sequence[str], revision: str) -> "list[Dataset]":
-    """Load splits of a repository of the Hub, or of a folder with the same files.
-
-    The cache of `datasets` identifies a folder by name and would return earlier contents, so a
-    folder is read without the cache.
-    """
-    from datasets import load_dataset
-
-    if not Path(repo).is_dir():
-        return load_dataset(repo, name, split=splits, revision=revision)
-    with TemporaryDirectory() as cache:
-        return load_dataset(repo, name, split=splits, cache_dir=cache, keep_in_memory=True)
-
-
-def read_triviaqa(
-    *,
-    repo: str,
-    revision: str,
-    train: Sequence[int],
-    test: Sequence[int],
-    aliases: bool = False,
-    expect: Mapping[str, int] | None = None,
-) -> pd.DataFrame:
-    """Return the questions of TriviaQA, from a repository of the Hub."""
-    validation, training = _load(repo, "rc.nocontext", ["validation", "train"], revision)
-    with name_files_in_errors(repo):
-        splits = {"train": train, "test": test}
-        questions = triviaqa_questions(validation, training, **splits, aliases=aliases)
-        check_counts(questions, expect or {})
-    log.info("Questions without blacklisted ones: %s", count_questions(questions))
-    return questions
-
-
-def read_jeopardy(
-    *,
-    repo: str,
-    revision: str,
-    categories: str,
-    train: Sequence[int],
-    test: Sequence[int],
-    expect: Mapping[str, int] | None = None,
-) -> pd.DataFrame:
-    """Return the questions of Jeopardy of the categories that a text file lists."""
-    [rows] = _load(repo, "all_questions", ["train"], revision)
-    names = Path(categories).read_text(encoding="utf-8").splitlines()
-    with name_files_in_errors(repo):
-        questions = jeopardy_questions(rows, names, train=train, test=test)
-        check_counts(questions, expect or {})
-    kept = {name: count_questions(questions)[name] for name in ("questions", "train", "test")}
-    log.info("Questions without blacklisted ones: %s", kept)
-    return questions
-
-
-def read_bioasq(*, file: str, expect: Mapping[str, int] | None = None) -> pd.DataFrame:
-    """Return the questions of BioASQ, from the user's copy of the training data."""
-    try:
-        with name_files_in_errors(file):
-            questions = bioasq_questions(json.loads(Path(file).read_text("utf-8"))["questions"])
-            check_counts(questions, expect or {})
-    except FileNotFoundError as error:
-        raise FileNotFoundError(
-            f"{file}: there is no such file. BioASQ may not be passed on: register at "
-            "https://participants-area.bioasq.org, download the training data of task 14b and "
-            "give its path as datasets.bioasq.file, or drop bioasq from study.datasets."
-        ) from error
-    except KeyError as error:
-        raise ValueError(
-            f"{file}: the key {error} is missing; give the task-B training data as BioASQ "
-            "distributes it."
-        ) from error
-    questions.attrs["sources"] = digests_of(file)
-    log.info("Questions by type: %s", count_questions(questions))
-    return questions
-
-
 def read_own_questions(
     *,
     file: str,
@@ -502,7 +457,12 @@ def read_own_questions(
     with name_files_in_errors(file):
         rows = read_file(file, known_names=KNOWN, lists=LISTS)
         questions = tidy_questions(rows, **sizes, seed=seed, states=states)
-        check_splits(questions["split"], least)
+        for split, needed in least.items():
+            if (n := int((questions["split"] == split).sum())) < needed:
+                raise ValueError(
+                    f"{n} questions are of the split {split}, but the study needs at least "
+                    f"{needed}; name more in a column 'split' or raise the dataset's n_{split}"
+                )
     questions.attrs["sources"] = digests_of(file)
     log.info("Questions per split: %s", questions["split"].value_counts().to_dict())
     return questions

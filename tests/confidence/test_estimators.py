@@ -302,7 +302,7 @@ BY_HAND = {
     "degree_matrix": SIMILAR.mean(),
     # ROUGE-L ignores punctuation: 1 for the 3 pairs of Everest, 0 for the other 7
     "lexical_similarity": 3 / 10,
-    "eccentricity": np.exp(-uncertainty.eccentricity(SIMILAR, np.full(5, 0.2))),
+    "eccentricity": np.exp(-uncertainty.graph_eccentricity(SIMILAR, np.full(5, 0.2))),
     "laplacian_eigenvalues": 1 / uncertainty.laplacian_sum(SIMILAR, np.full(5, 0.2)),
 }
 

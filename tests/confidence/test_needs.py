@@ -25,7 +25,7 @@ BEAMS = pd.DataFrame(
 
 def is_estimator(function):
     """Return whether a function can be called with answers and evidence only."""
-    parameters = [*inspect.signature(function).parameters.values()]
+    parameters = [*inspect.signature(function, follow_wrapped=False).parameters.values()]
     has_defaults = all(p.default is not p.empty for p in parameters[2:])
     return [p.name for p in parameters[:2]] == ["answers", "evidence"] and has_defaults
 

@@ -10,14 +10,19 @@ from polygraph import estimator, part
 from persistcal.answers.continuations import rank_tokens, summarise
 from persistcal.confidence import uncertainty
 from persistcal.confidence.estimators import meaning
-from persistcal.confidence.estimators.meaning import rouge_l
-from persistcal.confidence.uncertainty import jaccard
+from persistcal.confidence.estimators.meaning import (
+    rouge_l,
+    semantic_entropy,
+    semantic_sequence_entropy,
+)
+from persistcal.confidence.estimators.probabilities import sequence_entropy
+from persistcal.confidence.uncertainty import Candidates, jaccard
 
 WORDS = ["New York", "new york City", "York", "Rome", "the city of Rome", "Oslo", ""]
 WORDS += ["running", "runs"]
 GRAPHS = {
     uncertainty.mean_distance: ("deg_mat", "DegMat"),
-    uncertainty.eccentricity: ("eccentricity", "Eccentricity"),
+    uncertainty.graph_eccentricity: ("eccentricity", "Eccentricity"),
     uncertainty.laplacian_sum: ("eig_val_laplacian", "EigValLaplacian"),
 }
 
@@ -49,6 +54,12 @@ def similar_matrix(seed, n=8):
     return np.maximum((one_way + one_way.T) / 2, np.eye(n))
 
 
+def uncertainty_of(estimator, texts, logprobs, groups, weights):
+    """Return minus the logarithm of the confidence by all answers to a question."""
+    arrays = map(np.asarray, (logprobs, weights, groups))
+    return -np.log(estimator.__wrapped__(Candidates(texts, *arrays)))
+
+
 def peer_value(module, name, stats, **settings):
     """Return the value of lm-polygraph's estimator."""
     [value] = estimator(module, name)(**settings)(stats)
@@ -59,20 +70,20 @@ def peer_value(module, name, stats, **settings):
 def test_entropies_and_semantic_sets_equal_lm_polygraph(seed):
     texts, logprobs, groups = draw(seed)
     stats = {"sample_log_probs": [logprobs], "sample_texts": [texts]}
-    entropy = uncertainty.sequence_entropy(logprobs, equal(8))
+    entropy = uncertainty_of(sequence_entropy, texts, logprobs, groups, equal(8))
     module = "monte_carlo_sequence_entropy"
     assert entropy == pytest.approx(peer_value(module, "MonteCarloSequenceEntropy", stats))
 
     stats["semantic_classes_entail"] = classes(groups)
     settings = {"class_probability_estimation": "frequency"}
-    entropy = uncertainty.group_entropy(groups, equal(8))
+    entropy = uncertainty_of(semantic_entropy, texts, logprobs, groups, equal(8))
     assert entropy == pytest.approx(
         peer_value("semantic_entropy", "SemanticEntropy", stats, **settings), abs=1e-12
     )
     # Equal texts get equal log-probabilities, because lm-polygraph keeps any of them.
     one_each = np.array([logprobs[texts.index(text)] for text in texts])
     stats["sample_log_probs"] = [one_each]
-    entropy = uncertainty.group_sequence_entropy(texts, one_each, groups, equal(8))
+    entropy = uncertainty_of(semantic_sequence_entropy, texts, one_each, groups, equal(8))
     assert entropy == pytest.approx(
         peer_value("semantic_entropy", "SemanticEntropy", stats, use_unique_responses=True)
     )
@@ -103,7 +114,7 @@ def test_eccentricity_counts_eigenvalues_below_nine_tenths(shared, expected):
     # 1.66 / 1.83 = 0.907. Eigenvectors: (1, 1) and (1, -1), over root two. If the second one
     # counts, the answers are at 1 / root two and -1 / root two: root (1/2 + 1/2) = 1.
     matrix = np.array([[1, shared], [shared, 1]])
-    assert uncertainty.eccentricity(matrix, equal(2)) == pytest.approx(expected, abs=1e-6)
+    assert uncertainty.graph_eccentricity(matrix, equal(2)) == pytest.approx(expected, abs=1e-6)
     stats = {"sample_texts": [["a", "b"]], "semantic_matrix_entail": matrix[None]}
     peer = peer_value("eccentricity", "Eccentricity", stats)
     assert peer == pytest.approx(expected, abs=1e-6)
@@ -176,12 +187,10 @@ def test_weighted_answers_give_the_same_value_as_repeated_answers(seed):
     repeated_texts, equal_weights = [texts[i] for i in rows], equal(10)
     repeated_groups = [groups[i] for i in rows]
     repeated_answers = repeated_texts, logprobs[rows], repeated_groups
-    for measure, answers, expected in (
-        (uncertainty.sequence_entropy, (logprobs,), (logprobs[rows],)),
-        (uncertainty.group_entropy, (groups,), (repeated_groups,)),
-        (uncertainty.group_sequence_entropy, (texts, logprobs, groups), repeated_answers),
-    ):
-        assert measure(*answers, weights) == pytest.approx(measure(*expected, equal_weights))
+    for confidence in (sequence_entropy, semantic_entropy, semantic_sequence_entropy):
+        expected = uncertainty_of(confidence, *repeated_answers, equal_weights)
+        value = uncertainty_of(confidence, texts, logprobs, groups, weights)
+        assert value == pytest.approx(expected)
     for measure in GRAPHS:
         expected = measure(jaccard(repeated_texts), equal_weights)
         assert measure(jaccard(texts), weights) == pytest.approx(expected, abs=1e-6)
@@ -195,10 +204,10 @@ def test_mean_similarity_weighs_pairs():
 
 def test_a_single_answer_is_certain():
     similarity = np.ones((1, 1))
-    assert uncertainty.group_entropy([0, 1], [1.0, 0.0]) == 0
+    assert uncertainty_of(semantic_entropy, ["a", "b"], [-1, -1], [0, 1], [1.0, 0.0]) == 0
     assert uncertainty.mean_similarity(similarity, [1.0]) == 1
     assert uncertainty.mean_distance(similarity, [1.0]) == 0
-    assert uncertainty.eccentricity(similarity, [1.0]) == pytest.approx(0, abs=1e-6)
+    assert uncertainty.graph_eccentricity(similarity, [1.0]) == pytest.approx(0, abs=1e-6)
     assert uncertainty.laplacian_sum(similarity, [1.0]) == pytest.approx(1)
 
 

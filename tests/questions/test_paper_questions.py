@@ -9,16 +9,15 @@ import numpy as np
 import pytest
 from hub_layout import write_jeopardy, write_triviaqa
 
+from persistcal.questions import sources
 from persistcal.questions.question_list import Question, check_counts, number_questions
 from persistcal.questions.sources import (
     BLACKLIST,
+    bioasq_question,
     check_categories,
-    factoid_question,
-    list_question,
     read_bioasq,
     read_jeopardy,
     read_triviaqa,
-    triviaqa_questions,
 )
 from persistcal.store import artifacts
 from persistcal.store.files import sha256
@@ -105,10 +104,11 @@ def test_a_split_larger_than_the_data_is_refused():
         number_questions("x", expected, [], train=[0, 1], test=[1, 3])
 
 
-def test_a_dataset_without_the_needed_columns_is_refused():
+def test_a_dataset_without_the_needed_columns_is_refused(monkeypatch):
     rows = datasets.Dataset.from_dict({"question": ["Why?"], "label": [1]})
-    with pytest.raises(ValueError, match=r"\['answer'\] not in the dataset"):
-        triviaqa_questions(rows, rows, train=[0, 0], test=[0, 1])
+    monkeypatch.setattr(sources, "_load", lambda *_: [rows, rows])
+    with pytest.raises(ValueError, match=r"^here: .*\['answer'\] not in the dataset"):
+        read_triviaqa(repo="here", revision="main", train=[0, 0], test=[0, 1])
 
 
 # Jeopardy
@@ -267,8 +267,9 @@ def test_bioasq_data_of_another_size_or_without_answers_is_refused(bioasq):
 
 
 def test_empty_answers_of_bioasq_are_dropped():
-    assert factoid_question("Half?", ["G60", " "])[1:3] == (["G60"], False)
-    assert list_question("List", [["a61", ""], [""]])[1:3] == (["a61"], True)
+    half = bioasq_question(entry(60, "Half?", "factoid", ["G60", " "]))
+    several = bioasq_question(entry(61, "List", "list", [["a61", ""], [""]]))
+    assert (half[1:3], several[1:3]) == ((["G60"], False), (["a61"], True))
 
 
 def test_a_json_file_without_questions_is_refused(tmp_path):

@@ -9,11 +9,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+from scipy.special import logsumexp
 
 from persistcal.answers.equivalence import Pair, PairTest, form_of
-from persistcal.confidence import uncertainty
 from persistcal.confidence.evidence import Evidence
-from persistcal.confidence.uncertainty import Candidates, jaccard, own_beams, rate_candidates
+from persistcal.confidence.uncertainty import (
+    Candidates,
+    graph_eccentricity,
+    jaccard,
+    laplacian_sum,
+    mean_distance,
+    mean_similarity,
+    of_candidates,
+    own_beams,
+)
 
 if TYPE_CHECKING:
     from rouge_score.rouge_scorer import RougeScorer
@@ -28,7 +37,8 @@ def self_consistency(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     return answers["probability"].clip(upper=1)
 
 
-def semantic_entropy(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
+@of_candidates
+def semantic_entropy(candidates: Candidates) -> float:
     """Return exp of minus the entropy of the clusters' probabilities.
 
     An empty answer is a separate meaning.
@@ -37,89 +47,78 @@ def semantic_entropy(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     Models Using Semantic Entropy", Nature 2024: the discrete variant for samples
     (lm-polygraph: SemanticEntropyEmpirical), the variant by probability for beams.
     """
-    return rate_candidates(
-        answers, evidence, lambda c: np.exp(-uncertainty.group_entropy(c.groups, c.weights))
-    )
+    _, groups = np.unique(candidates.groups, return_inverse=True)
+    share = np.bincount(groups, candidates.weights)
+    share = share[share > 0]
+    return np.exp(np.sum(share * np.log(share)))
 
 
-def semantic_sequence_entropy(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
+@of_candidates
+def semantic_sequence_entropy(candidates: Candidates) -> float:
     """Return exp of minus the mean log-probability of the answers' clusters.
 
     Kuhn, Gal and Farquhar, "Semantic Uncertainty", ICLR 2023. A cluster has the
-    probability of its distinct texts together. lm-polygraph: SemanticEntropyUnique.
+    probability of its distinct texts together, because two samples of one text are the same
+    event. lm-polygraph: SemanticEntropyUnique.
     """
-    return rate_candidates(
-        answers,
-        evidence,
-        lambda c: min(
-            1.0,
-            np.exp(
-                -uncertainty.group_sequence_entropy(c.texts, c.logprobs, c.groups, c.weights)
-            ),
-        ),
-    )
+    texts, logprobs, weights, groups = candidates
+    place = {text: i for i, text in reversed(list(enumerate(texts)))}
+    first = np.array(sorted(place.values()))
+    total = {g: logsumexp(logprobs[first[groups[first] == g]]) for g in np.unique(groups)}
+    return np.exp(np.dot(weights, [total[group] for group in groups]))
 
 
-def semantic_sets(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
+@of_candidates
+def semantic_sets(candidates: Candidates) -> float:
     """Return one over the number of clusters; empty answers are one cluster.
 
     Lin, Trivedi and Sun, "Generating with Confidence", TMLR 2024. lm-polygraph:
     NumSemSets, which joins answers that entail more than they contradict each other.
     """
-    return rate_candidates(answers, evidence, lambda c: 1 / len(np.unique(c.groups)))
+    return 1 / len(np.unique(candidates.groups))
 
 
-def degree_matrix(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
+@of_candidates
+def degree_matrix(candidates: Candidates) -> float:
     """Return the mean Jaccard similarity of two answers, one minus the paper's U_Deg.
 
     Lin, Trivedi and Sun, "Generating with Confidence", TMLR 2024. lm-polygraph:
     DegMat_Jaccard_score.
     """
-    return rate_candidates(
-        answers, evidence, lambda c: 1 - uncertainty.mean_distance(jaccard(c.texts), c.weights)
-    ).clip(0, 1)
+    return 1 - mean_distance(jaccard(candidates.texts), candidates.weights)
 
 
-def eccentricity(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
+@of_candidates
+def eccentricity(candidates: Candidates) -> float:
     """Return exp of minus the eccentricity of the graph of Jaccard similarities.
 
     Lin, Trivedi and Sun, "Generating with Confidence", TMLR 2024. lm-polygraph:
     Eccentricity_Jaccard_score.
     """
-    return rate_candidates(
-        answers,
-        evidence,
-        lambda c: np.exp(-uncertainty.eccentricity(jaccard(c.texts), c.weights)),
-    )
+    return np.exp(-graph_eccentricity(jaccard(candidates.texts), candidates.weights))
 
 
-def laplacian_eigenvalues(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
+@of_candidates
+def laplacian_eigenvalues(candidates: Candidates) -> float:
     """Return one over the sum of eigenvalues of the graph of Jaccard similarities.
 
     Lin, Trivedi and Sun, "Generating with Confidence", TMLR 2024. lm-polygraph:
     EigValLaplacian_Jaccard_score.
     """
-    return rate_candidates(
-        answers,
-        evidence,  # the sum is at least 1, up to rounding
-        lambda c: 1 / max(1, uncertainty.laplacian_sum(jaccard(c.texts), c.weights)),
-    )
+    return 1 / laplacian_sum(jaccard(candidates.texts), candidates.weights)
 
 
-def lexical_similarity(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
+@of_candidates
+def lexical_similarity(candidates: Candidates) -> float:
     """Return the mean ROUGE-L of two different answers.
 
     Fomicheva et al., "Unsupervised Quality Estimation for Neural Machine
     Translation", TACL 2020, with the ROUGE-L of Kuhn, Gal and Farquhar, "Semantic
     Uncertainty", ICLR 2023. lm-polygraph: LexicalSimilarity_rougeL.
     """
-
-    def similarity(candidates: Candidates) -> float:
-        texts = candidates.texts
-        similar = np.array([[rouge_l(*sorted((a, b))) for b in texts] for a in texts])
-        return uncertainty.mean_similarity(similar, candidates.weights)
-
-    return rate_candidates(answers, evidence, similarity).clip(0, 1)
+    texts = candidates.texts
+    similar = np.array([[rouge_l(*sorted((a, b))) for b in texts] for a in texts])
+    return mean_similarity(similar, candidates.weights)
 
 
 @cache

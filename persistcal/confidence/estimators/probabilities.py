@@ -4,58 +4,58 @@ import numpy as np
 import pandas as pd
 from scipy.special import entr
 
-from persistcal.confidence import uncertainty
 from persistcal.confidence.evidence import KEY, Evidence
-from persistcal.confidence.uncertainty import own_beams, rate_candidates
+from persistcal.confidence.uncertainty import Candidates, of_best_beam, of_candidates
 
 
-def sequence_probability(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
+@of_best_beam
+def sequence_probability(best: pd.DataFrame) -> pd.Series:
     """Return the probability of the best beam with the prediction's text."""
-    logprob = own_beams(answers, evidence)["logprob"]
-    # Summed log-probabilities can exceed 0 by a rounding error.
-    return np.exp(logprob).clip(upper=1)
+    return np.exp(best["logprob"])
 
 
-def perplexity(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
+@of_best_beam
+def perplexity(best: pd.DataFrame) -> pd.Series:
     """Return exp of the mean log-probability of the best beam's tokens: one over perplexity.
 
     Fomicheva et al., "Unsupervised Quality Estimation for Neural Machine
     Translation", TACL 2020. lm-polygraph: Perplexity.
     """
-    best = own_beams(answers, evidence)
-    # Summed log-probabilities can exceed 0 by a rounding error.
-    return pd.Series(np.exp(best["logprob"] / best["n_tokens"])).clip(upper=1)
+    return pd.Series(np.exp(best["logprob"] / best["n_tokens"]))
 
 
-def mean_token_entropy(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
+@of_best_beam
+def mean_token_entropy(best: pd.DataFrame) -> pd.Series:
     """Return exp of minus the mean entropy of the distributions of the best beam's tokens.
 
     Fomicheva et al., "Unsupervised Quality Estimation for Neural Machine
     Translation", TACL 2020. lm-polygraph: MeanTokenEntropy.
     """
-    return pd.Series(np.exp(-own_beams(answers, evidence)["entropy"])).clip(upper=1)
+    return np.exp(-best["entropy"])
 
 
-def min_token_probability(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
+@of_best_beam
+def min_token_probability(best: pd.DataFrame) -> pd.Series:
     """Return the probability of the best beam's least probable token.
 
     Manakul, Liusie and Gales, "SelfCheckGPT", EMNLP 2023: exp of minus their Max(-log p).
     uqlm: min_probability.
     """
-    return pd.Series(np.exp(own_beams(answers, evidence)["min_logprob"])).clip(upper=1)
+    return np.exp(best["min_logprob"])
 
 
-def self_certainty(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
+@of_best_beam
+def self_certainty(best: pd.DataFrame) -> pd.Series:
     """Return s / (1 + s) of the best beam's self-certainty s, which has no greatest value.
 
     Kang, Zhao and Song, "Scalable Best-of-N Selection for Large Language Models via
     Self-Certainty", 2025, arXiv:2502.18581. lm-polygraph: SelfCertainty.
     """
-    certainty = own_beams(answers, evidence)["self_certainty"].clip(lower=0)
-    return certainty / (1 + certainty)
+    return best["self_certainty"] / (1 + best["self_certainty"])
 
 
-def probability_margin(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
+@of_best_beam
+def probability_margin(best: pd.DataFrame) -> pd.Series:
     """Return the mean difference between the two greatest probabilities, over tokens.
 
     The mean is over the tokens of the best beam.
@@ -64,21 +64,18 @@ def probability_margin(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     Deploy Edge Classifiers for Computational Social Science", 2024, arXiv:2408.08217. uqlm:
     probability_margin.
     """
-    return own_beams(answers, evidence)["margin"].clip(0, 1)
+    return best["margin"]
 
 
-def sequence_entropy(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
+@of_candidates
+def sequence_entropy(candidates: Candidates) -> float:
     """Return exp of minus the Monte-Carlo entropy of the model's answers.
 
     Malinin and Gales, "Uncertainty Estimation in Autoregressive Structured
     Prediction", ICLR 2021. lm-polygraph: MonteCarloSequenceEntropy, of samples; beams
     are weighted by their probability.
     """
-    return rate_candidates(
-        answers,
-        evidence,
-        lambda c: min(1.0, np.exp(-uncertainty.sequence_entropy(c.logprobs, c.weights))),
-    )
+    return np.exp(np.dot(candidates.weights, candidates.logprobs))
 
 
 def option_probability(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
