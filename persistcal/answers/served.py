@@ -14,15 +14,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from persistcal.models.prompts import OPEN, THOUGHTS
-from persistcal.server.client import PIECE, ModelServer, ask_at_once, in_json
+from persistcal.server.client import PIECE, ModelServer, ask_at_once
 from persistcal.server.spending import (
-    REFUSAL_CODES,
     BadReplyError,
     Body,
     Budget,
     Patience,
     ServerError,
-    endpoint_of,
     messages_of,
 )
 from persistcal.store.replies import (
@@ -303,43 +301,23 @@ def samples_of_questions(
     folder: str,
     replies: str,
 ) -> dict[str, list[ServedSample]]:
-    """Return the samples of each question, see `sample_requests` and `ask_for_samples`."""
-    requests = {name: sample_requests(body, served, draws) for name, body in questions.items()}
-    samples = ask_for_samples(
-        {key: body for of_question in requests.values() for key, body in of_question.items()},
-        served,
-        api,
-        folder=folder,
-        replies=replies,
-        api_key=api.api_key,
-    )
-    return {name: [s for key in keys for s in samples[key]] for name, keys in requests.items()}
-
-
-def ask_for_samples(
-    requests: Mapping[str, Body],
-    served: Served,
-    api: ApiSettings,
-    *,
-    folder: str,
-    replies: str,
-    api_key: str,
-) -> dict[str, list[ServedSample]]:
-    """Return the samples for each of `requests` (from `sample_requests`), by key.
+    """Return the samples of each question, see `sample_requests`.
 
     `folder` belongs to all jobs that ask for answers and contains their ledger; `replies` is
     the checkpoint's folder. The API key is needed only for new requests. If a ceiling, the key
     or the server stops the job, received answers are kept.
     """
+    requests = {name: sample_requests(body, served, draws) for name, body in questions.items()}
+    bodies = {key: body for keys in requests.values() for key, body in keys.items()}
     kept = SampleReplies(replies, served, api.section)
-    samples = kept.get(requests)
-    log.info("%d requests, %d of them new", len(requests), len(requests) - len(samples))
-    if len(samples) < len(requests):
+    samples = kept.get(bodies)
+    log.info("%d requests, %d of them new", len(bodies), len(bodies) - len(samples))
+    if len(samples) < len(bodies):
         with hold_lock(f"{folder}/lock", waiting="Waiting for another job that asks an API."):
-            asked_since = kept.get(requests)
-            missing = {key: body for key, body in requests.items() if key not in asked_since}
-            _ask(missing, kept, served, api, Ledger(f"{folder}/spending.csv"), api_key)
-        samples = kept.get(requests)
+            asked_since = kept.get(bodies)
+            missing = {key: body for key, body in bodies.items() if key not in asked_since}
+            _ask(missing, kept, served, api, Ledger(f"{folder}/spending.csv"))
+        samples = kept.get(bodies)
     answers = [answer for several in samples.values() for answer in several]
     for n, problem in (
         (sum(answer.finish == "length" for answer in answers), "were cut as too long"),
@@ -348,7 +326,7 @@ def ask_for_samples(
     ):
         if n:
             log.warning("%d of %d answers %s", n, len(answers), problem)
-    return samples
+    return {name: [s for key in keys for s in samples[key]] for name, keys in requests.items()}
 
 
 def _ask(
@@ -357,9 +335,8 @@ def _ask(
     served: Served,
     api: ApiSettings,
     ledger: Ledger,
-    api_key: str,
 ) -> None:
-    server = ModelServer(served.base_url, api_key, api, section=api.section, kept="Answers")
+    server = ModelServer(served.base_url, api, section=api.section, kept="Answers")
     max_cost = math.inf if api.max_cost is None else api.max_cost
     budget = Budget(
         *(served.model, api.price_input, api.price_output, api.max_requests, max_cost),
@@ -368,15 +345,11 @@ def _ask(
     )
 
     def ask_one(_: str, body: Body) -> SampleReply:
-        read = in_json(partial(read_samples, body=body, served=served, section=api.section))
+        refusal = [ServedSample("", None, None, "content_filter")] * body.get("n", 1)
+        read = partial(read_samples, body=body, served=served, section=api.section)
         try:
-            reply = server.call(
-                partial(server.send, "post", endpoint_of(body), read, body=body)
-            )
+            reply = server.complete(body, read, lambda _: SampleReply(refusal, "", ""))
         except ServerError as error:
-            if error.code in REFUSAL_CODES:
-                n = body.get("n", 1)
-                return SampleReply([ServedSample("", None, None, "content_filter")] * n, "", "")
             if TOO_LONG.search(f"{error.code} {error.reply}"):
                 raise ServerError(
                     f"{api.section}: a prompt and its answer do not fit into the server's "
@@ -384,7 +357,7 @@ def _ask(
                     "decoding.max_new_tokens, or serve the model with a longer one."
                 ) from None
             raise
-        return _hide_key(api_key, reply)
+        return _hide_key(api.api_key, reply)
 
     ask_at_once(
         bodies,

@@ -27,7 +27,6 @@ from persistcal.judge.messages import (
 from persistcal.questions.labels import JudgeError, Words
 from persistcal.server.client import LONGEST_TRANSFER_S, ModelServer, ask_at_once, in_json
 from persistcal.server.spending import (
-    REFUSAL_CODES,
     BadReplyError,
     Body,
     ServerError,
@@ -73,15 +72,11 @@ def ask_one_by_one(
 def _ask_one(server: ModelServer, words: Words, key: str, body: Body) -> Reply:
     """Return the reply to the request `body`; a person decides if it has no label."""
     together = asked_together(key)
-    read = in_json(partial(read_reply, together=together, words=words))
+    read = partial(read_reply, together=together, words=words)
     try:
-        reply = server.call(partial(server.send, "post", endpoint_of(body), read, body=body))
+        reply = server.complete(body, read, partial(no_labels, together, "refusal"))
     except UnreadableError as error:
         return no_labels(together, "malformed", error.reply)
-    except ServerError as error:
-        if error.code in REFUSAL_CODES:
-            return no_labels(together, "refusal", error.reply)
-        raise
     return reply._replace(text=server.quote(reply.text))
 
 

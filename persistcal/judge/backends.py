@@ -76,16 +76,13 @@ class ServerBackend(Backend):
         """Return the label of each answer, by the model or by a person."""
         from persistcal.judge.run import judge_candidates
 
-        settings = JudgeSettings(**self.settings)
-        candidates = [candidate_of(*row) for row in rows]
-        if not candidates:
+        if not rows:
             return []
         return judge_candidates(
-            candidates,
+            [candidate_of(*row) for row in rows],
             self.folder,
-            settings,
+            JudgeSettings(**self.settings),
             noted=self.noted,
-            api_key=settings.api_key,
             in_batches=self.in_batches,
         )
 

@@ -23,17 +23,11 @@ from persistcal.judge.messages import (
     candidate_of,
     requests_about,
 )
-from persistcal.questions.labels import (
-    NOT_ATTEMPTED,
-    JudgeError,
-    normalise,
-)
+from persistcal.questions.labels import NOT_ATTEMPTED, JudgeError, normalise
 from persistcal.server.spending import Body, ServerError
 from persistcal.store.artifacts import ANSWERS
 
 log = logging.getLogger(__name__)
-
-# Answers of a checkpoint that show another form than the references': at least, and as a share
 
 Judge = Callable[[Sequence[Asked]], Sequence[Label]]
 
@@ -44,7 +38,6 @@ def judge_candidates(
     settings: JudgeSettings,
     *,
     noted: str,
-    api_key: str,
     in_batches: bool = False,
 ) -> list[Label]:
     """Return the label of each of `candidates`, all of one checkpoint, with its source.
@@ -72,7 +65,7 @@ def judge_candidates(
         *(len(requests), len(missing)),
     )
     if missing:
-        _ask(missing, folder, settings, api_key, in_batches=in_batches)
+        _ask(missing, folder, settings, in_batches=in_batches)
         replies |= kept.present(missing)
 
     decided, waiting = {}, {}
@@ -174,12 +167,7 @@ def _say_who_waits(n: int, queue: str, settings: JudgeSettings) -> None:
 
 
 def _ask(
-    missing: dict[str, Body],
-    folder: str,
-    settings: JudgeSettings,
-    api_key: str,
-    *,
-    in_batches: bool,
+    missing: dict[str, Body], folder: str, settings: JudgeSettings, *, in_batches: bool
 ) -> None:
     try:
         from persistcal.judge.asking import ask_in_batches, ask_one_by_one
@@ -191,7 +179,7 @@ def _ask(
         ) from None
     ask = ask_in_batches if in_batches else ask_one_by_one
     try:
-        reached = settings.base_url, api_key.strip(), settings
-        ask(ModelServer(*reached, section="judge", kept="Labels"), missing, folder, settings)
+        server = ModelServer(settings.base_url, settings, section="judge", kept="Labels")
+        ask(server, missing, folder, settings)
     except ServerError as error:
         raise JudgeError(str(error)) from error

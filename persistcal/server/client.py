@@ -13,6 +13,7 @@ import unicodedata
 import urllib.parse
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from functools import partial
 from itertools import groupby
 from typing import Any, TypeVar
 
@@ -21,6 +22,7 @@ import openai
 import tenacity
 
 from persistcal.server.spending import (
+    REFUSAL_CODES,
     BadReplyError,
     Body,
     Bookings,
@@ -29,6 +31,7 @@ from persistcal.server.spending import (
     Patience,
     ServerError,
     UnreadableError,
+    endpoint_of,
 )
 from persistcal.store.replies import Ledger
 
@@ -189,9 +192,8 @@ class ModelServer:
     the replies that are kept after a failure. No message or log contains the key.
     """
 
-    def __init__(
-        self, base_url: str, api_key: str, patience: Patience, *, section: str, kept: str
-    ) -> None:
+    def __init__(self, base_url: str, patience: Patience, *, section: str, kept: str) -> None:
+        self._api_key = api_key = patience.api_key
         check_key(api_key, patience.api_key_env, section=section)
         self._address = redact(public_address(base_url), api_key)
         if set(base_url) & set("@?#"):
@@ -213,7 +215,6 @@ class ModelServer:
             ),
         )
         self.bookings: Bookings | None = None  # for requests that are paid one by one
-        self._api_key = api_key
         self._timeout_s = patience.timeout_s
         self._retries = patience.retries
         self._backoff = tenacity.wait_exponential_jitter(
@@ -326,6 +327,21 @@ class ModelServer:
             code=code,
             status=status,
         )
+
+    def complete(
+        self, body: Body, read: Callable[[Any], Result], refused: Callable[[str], Result]
+    ) -> Result:
+        """Send the request `body` and return what `read` makes of the reply's JSON.
+
+        If the server refuses the content, return what `refused` makes of its message.
+        """
+        send = partial(self.send, "post", endpoint_of(body), in_json(read), body=body)
+        try:
+            return self.call(send)
+        except ServerError as error:
+            if error.code in REFUSAL_CODES:
+                return refused(error.reply)
+            raise
 
 
 def ask_at_once(

@@ -13,7 +13,9 @@ N, AT_ONCE = 40, 2
 
 
 @pytest.mark.soak
-def test_a_judge_killed_again_and_again_pays_only_what_was_on_its_way_twice(tmp_path):
+def test_a_judge_killed_again_and_again_pays_only_what_was_on_its_way_twice(
+    tmp_path, monkeypatch
+):
     draw = random.Random(17)
     for number in rounds("studies of a killed judge", share=0.25):
         folder = tmp_path / f"judge{number}"
@@ -24,8 +26,9 @@ def test_a_judge_killed_again_and_again_pays_only_what_was_on_its_way_twice(tmp_
             for upto in sorted(draw.sample(range(1, N), 3)):
                 job = start_job(settings, folder, N)
                 kills += kill_after(job, fake.times, upto, draw.uniform(0, 0.03))
+            monkeypatch.setenv(settings.api_key_env, KEY)
             labels = judge_candidates(
-                candidates(N), folder, settings, noted=folder / "noted.csv", api_key=KEY
+                candidates(N), folder, settings, noted=folder / "noted.csv"
             )
             assert [label for label, _ in labels] == ["correct", "incorrect"] * (N // 2)
             n_repeated = fake.asked.total() - N

@@ -2,6 +2,7 @@
 
 import hashlib
 import logging
+import os
 import threading
 import time
 from collections import Counter
@@ -12,8 +13,7 @@ from persistcal.answers.served import (
     ApiSettings,
     SampleDraws,
     Served,
-    ask_for_samples,
-    sample_requests,
+    samples_of_questions,
 )
 from persistcal.store.replies import Ledger
 
@@ -114,19 +114,16 @@ class FakeModel:
 
     def sample(self, questions, *, n=1, api_key=KEY, reach=None, **changes):
         """Return the samples for each of the `questions`."""
-        served = self.served(**changes)
-        requests_by_question = [
-            sample_requests(s, served, SampleDraws(n, 0.5, 0.9, 17, 20)) for s in questions
-        ]
-        samples = ask_for_samples(
-            {key: body for requests in requests_by_question for key, body in requests.items()},
-            served,
+        os.environ["OPENAI_API_KEY"] = api_key
+        samples = samples_of_questions(
+            dict(enumerate(questions)),
+            self.served(**changes),
+            SampleDraws(n, 0.5, 0.9, 17, 20),
             self.reach(**(reach or {})),
             folder=str(self.folder),
             replies=f"{self.folder}/replies",
-            api_key=api_key,
         )
-        return [[s for key in keys for s in samples[key]] for keys in requests_by_question]
+        return list(samples.values())
 
     @property
     def booked(self):

@@ -3,6 +3,7 @@
 import contextlib
 import csv
 import json
+import os
 import re
 import socket
 import subprocess
@@ -102,15 +103,16 @@ def reply_to(request, reply):
 
 
 JOB = f"""
-import json, sys
+import json, os, sys
 sys.path[:0] = ["{ROOT}", "{ROOT}/tests/helpers"]
 from judge_server import KEY, candidates
 from persistcal.judge.messages import JudgeSettings
 from persistcal.judge.backends import BACKENDS
 from persistcal.judge.run import judge_candidates
 settings, folder, n = JudgeSettings(**json.loads(sys.argv[1])), sys.argv[2], int(sys.argv[3])
-how = {{"api_key": KEY, "in_batches": BACKENDS[settings.backend].in_batches}}
-judge_candidates(candidates(n), folder, settings, noted=folder + "/noted.csv", **how)
+os.environ["JUDGE_KEY"] = KEY
+how = {{"noted": folder + "/noted.csv", "in_batches": BACKENDS[settings.backend].in_batches}}
+judge_candidates(candidates(n), folder, settings, **how)
 """
 
 
@@ -179,16 +181,14 @@ class FakeJudge:
         R, W and N are the judge's labels right, wrong and not attempted; r, w and n are a
         person's; ? waits for one.
         """
-        noted = f"{self.folder}/{job}.csv"
+        os.environ["JUDGE_KEY"] = api_key
         settings = self.settings(**changes)
-        in_batches = BACKENDS[settings.backend].in_batches
         labels = judge_candidates(
             candidates_asked,
             str(self.folder),
             settings,
-            noted=noted,
-            api_key=api_key,
-            in_batches=in_batches,
+            noted=f"{self.folder}/{job}.csv",
+            in_batches=BACKENDS[settings.backend].in_batches,
         )
         sources = {settings.model: "RWN", "human": "rwn", "queue": "  ?"}
         return "".join(sources[source][LABELS.index(label)] for label, source in labels)

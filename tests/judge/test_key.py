@@ -1,7 +1,5 @@
 """A server's key: refused if it cannot be sent, and in no file and no message."""
 
-from types import SimpleNamespace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +9,7 @@ from snakemake.common.configfile import load_configfile
 from persistcal.questions.labels import JudgeError
 from persistcal.server import client
 from persistcal.server.client import redact
+from persistcal.server.spending import Patience
 from study.check import check_config
 from study.schema import ConfigError
 
@@ -104,8 +103,8 @@ def test_a_config_with_a_password_in_an_address_is_refused_and_not_shown(paper_c
     assert "22" not in str(error_info.value)
 
 
-def test_quotations_of_a_server_are_short_and_without_the_key():
-    reach = SimpleNamespace(timeout_s=1, retries=0, first_wait_s=1, api_key_env="A_KEY")
-    server = client.ModelServer("http://h:1/v1", KEY, reach, section="judge", kept="")
+def test_quotations_of_a_server_are_short_and_without_the_key(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    server = client.ModelServer("http://h:1/v1", Patience(), section="judge", kept="")
     assert server.quote(f"a\ud800{KEY}") == "a?[key]"
     assert len(server.quote("x" * 10**7)) == 500

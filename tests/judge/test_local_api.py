@@ -3,6 +3,8 @@
 Run by ``make test-api`` and ``make test-llama``, following docs/judge.md.
 """
 
+import os
+
 import pytest
 from answer_server import SECTION
 from local_server import LLAMA, VLLM, smollm2_served
@@ -13,8 +15,7 @@ from persistcal.answers.served import (
     ApiSettings,
     SampleDraws,
     Served,
-    ask_for_samples,
-    sample_requests,
+    samples_of_questions,
 )
 from persistcal.models.prompts import few_shot_prefix, question_suffix
 from persistcal.server.spending import ServerError
@@ -64,16 +65,10 @@ def sample(address, folder, draws, prompts=None, request=(), **changes):
     served = Served(address, "smollm2", **settings)
     prompts = prompts or [{"prompt": EXAMPLES + suffix} for suffix in SUFFIXES]
     api = ApiSettings(SECTION, concurrency=4, timeout_s=300, retries=0, max_requests=1000)
-    requests_by_prompt = [sample_requests(prompt, served, draws) for prompt in prompts]
-    replies = ask_for_samples(
-        {key: body for requests in requests_by_prompt for key, body in requests.items()},
-        served,
-        api,
-        folder=str(folder),
-        replies=f"{folder}/replies",
-        api_key="none",
-    )
-    return [[s for key in requests for s in replies[key]] for requests in requests_by_prompt]
+    os.environ["OPENAI_API_KEY"] = "none"
+    paths = {"folder": str(folder), "replies": f"{folder}/replies"}
+    samples = samples_of_questions(dict(enumerate(prompts)), served, draws, api, **paths)
+    return list(samples.values())
 
 
 def rescored(local, suffix, sample):

@@ -4,6 +4,7 @@ Run by ``make test-judge``, following docs/judge.md.
 """
 
 import csv
+import os
 
 import pytest
 from judge_server import PROMPT
@@ -42,9 +43,9 @@ def judge(folder, address, candidates, **changes):
         **{"retries": 0, "price_input": 0, "price_output": 0, "max_requests": 1000},
         "max_cost": 0,
     }
-    noted = folder / "noted.csv"
+    os.environ["OPENAI_API_KEY"] = "none"
     judge_settings = JudgeSettings(**{**settings, **changes})
-    return judge_candidates(candidates, folder, judge_settings, noted=noted, api_key="none")
+    return judge_candidates(candidates, folder, judge_settings, noted=folder / "noted.csv")
 
 
 def test_labels_of_a_local_judge_are_read_and_kept(tmp_path, address):
