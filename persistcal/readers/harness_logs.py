@@ -74,7 +74,7 @@ def lm_eval_rows(
                 f"the document of row {row} has no 'question'; write the answers into a "
                 "file of your own (docs/formats.md)"
             )
-        answers = _filtered(line) if filtered else _responses(line)
+        answers = _texts_of(line, filtered)
         label = _label(line, len(answers)) if labelled else ""
         key = (line["doc_id"], line["doc"]["question"], _references(line))
         replies = line["resps"][0] if filtered and len(line["resps"]) == 1 else answers
@@ -182,35 +182,20 @@ def _same_output(first: Line, second: Line) -> bool:
     )
 
 
-def _responses(line: Line) -> list[str]:
-    resps = line["resps"]
-    if isinstance(resps, list) and len(resps) == 1 and _are_texts(resps[0]):
-        return resps[0]
-    raise UserTableError(
-        f"resps of row {line['row']} is {cut(resps)}, but the harness writes a list of "
-        'one list, [["…"]], with all responses to the document; write the answers into a file '
-        "of your own"
-    )
-
-
-def _filtered(line: Line) -> list[str]:
-    outputs = line.get("filtered_resps")
-    if isinstance(outputs, list) and len(outputs) == 1:
-        texts = outputs[0] if isinstance(outputs[0], list) else outputs
-        if _are_texts(texts):
+def _texts_of(line: Line, filtered: str | None) -> list[str]:
+    """Return the responses of a line, or the output of its filter."""
+    name = "filtered_resps" if filtered else "resps"
+    values, remedy = line.get(name), "which is not text; take another filter, or none"
+    if isinstance(values, list) and len(values) == 1:
+        texts = values if filtered and not isinstance(values[0], list) else values[0]
+        if isinstance(texts, list) and texts and all(isinstance(text, str) for text in texts):
             return texts
-    raise UserTableError(
-        f"filtered_resps of row {line['row']} is {cut(outputs)}, which is not text; "
-        "take another filter, or none"
-    )
-
-
-def _are_texts(values: object) -> bool:
-    return (
-        isinstance(values, list)
-        and bool(values)
-        and all(isinstance(value, str) for value in values)
-    )
+    if not filtered:
+        remedy = (
+            'but the harness writes a list of one list, [["…"]], with all responses to the '
+            "document; write the answers into a file of your own"
+        )
+    raise UserTableError(f"{name} of row {line['row']} is {cut(values)}, {remedy}")
 
 
 def _references(line: Line) -> object:

@@ -395,52 +395,35 @@ def _values(column: pa.ChunkedArray) -> pd.Series:
 
 
 def _json_objects(text: str) -> Iterator[dict[str, object]]:
-    """Yield the objects of a JSON array, or of each line that is not blank.
-
-    Numbers stay texts.
-    """
-    if text.lstrip().startswith("["):
-        yield from _json_array(text)
-        return
-    if (whole := _single_object(text)) is not None:
+    """Yield the objects of a JSON array, a single one, or that of each line with any text."""
+    try:
+        whole = _json(text)
+    except (ValueError, RecursionError) as error:
+        if text.lstrip().startswith("["):
+            raise ValueError(f"is no JSON array ({error}); correct it") from error
+        whole = None
+    if isinstance(whole, dict):
+        if whole and all(isinstance(value, dict | list) for value in whole.values()):
+            raise ValueError(
+                f"is one JSON object with the lists {', '.join(whole):.60}; write an object "
+                "for each row, one per line or in an array (in pandas, orient='records')"
+            )
         yield whole
         return
-    lines = text.rstrip().split("\n")
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        try:
-            row = _json(line)
-        except (ValueError, RecursionError) as error:
-            cut = ", or write the file again: it may be cut off" * (number == len(lines))
-            raise ValueError(f"line {number} is not JSON ({error}); correct it{cut}") from error
+    parts = whole if isinstance(whole, list) else text.rstrip().split("\n")
+    for number, part in enumerate(parts, start=1):
+        place, row = f"element {number} of the array", part
+        if parts is not whole:
+            if not part.strip():
+                continue
+            place = f"line {number}"
+            try:
+                row = _json(part)
+            except (ValueError, RecursionError) as error:
+                last = ", or write the file again: it may be cut off" * (number == len(parts))
+                raise ValueError(f"{place} is not JSON ({error}); correct it{last}") from error
         if not isinstance(row, dict):
-            raise ValueError(f"line {number} is not a JSON object; write {{…}} in each line")
-        yield row
-
-
-def _single_object(text: str) -> dict[str, object] | None:
-    """Return the only object of a file, also over several lines; refuse columns of rows."""
-    try:
-        row = _json(text)
-    except (ValueError, RecursionError):
-        return None
-    if isinstance(row, dict) and row and all(isinstance(v, dict | list) for v in row.values()):
-        raise ValueError(
-            f"is one JSON object with the lists {', '.join(row):.60}; write an object for each "
-            "row, one per line or in an array (in pandas, orient='records')"
-        )
-    return row if isinstance(row, dict) else None
-
-
-def _json_array(text: str) -> Iterator[dict[str, object]]:
-    try:
-        rows = _json(text)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"is no JSON array ({error}); correct it") from error
-    for number, row in enumerate(rows, start=1):
-        if not isinstance(row, dict):
-            raise ValueError(f"element {number} of the array is not a JSON object; write {{…}}")
+            raise ValueError(f"{place} is not a JSON object; write {{…}} there")
         yield row
 
 
