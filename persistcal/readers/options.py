@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -96,24 +96,6 @@ def _numbers(
     return np.split(table, np.cumsum(n_options)[:-1], axis=1)
 
 
-class Ties(NamedTuple):
-    """The questions of a checkpoint with several best options; the first one counts."""
-
-    answers: str  # model, checkpoint and dataset
-    n_tied: int
-    n: int
-    accuracy: float  # with the first of the best options, as lm-evaluation-harness has it
-    random_accuracy: float  # expected if a random best option counts
-
-    def __str__(self) -> str:
-        """Return a sentence with both accuracies."""
-        return (
-            f"{self.answers}: {self.n_tied:,} of {self.n:,} questions have several best "
-            f"options, and the first counts, as in lm-evaluation-harness: accuracy "
-            f"{self.accuracy:.3f}, with a random one {self.random_accuracy:.3f}."
-        )
-
-
 MOST_TIES = 0.01  # share of tied questions that is not worth a warning
 
 
@@ -147,21 +129,25 @@ def check_options(
     )
 
 
-def log_ties(rows: pd.DataFrame) -> list[Ties]:
-    """Return the ties of each model, checkpoint and dataset; warn of frequent ones."""
-    found = []
+def name_ties(rows: pd.DataFrame) -> list[str]:
+    """Name the checkpoints whose questions have several best options; warn of frequent ones."""
+    texts = []
     for names, group in rows.groupby(ANSWER_SET, sort=False):
         counts = []
         for (scores, *_), gold in zip(group["numbers"], group["gold"], strict=True):
             best = scores == scores.max()
             counts.append((best.sum(), best[gold], np.argmax(best) == gold))
         n_best, holds_gold, first_is_gold = np.array(counts, float).T
-        if (n_tied := int((n_best > 1).sum())) > 0:
-            accuracies = float(first_is_gold.mean()), float((holds_gold / n_best).mean())
-            ties = Ties(", ".join(map(str, names)), n_tied, len(counts), *accuracies)
-            (log.warning if n_tied > MOST_TIES * ties.n else log.info)("%s", ties)
-            found.append(ties)
-    return found
+        if n_tied := int((n_best > 1).sum()):
+            text = (
+                f"{', '.join(map(str, names))}: {n_tied:,} of {len(group):,} questions have "
+                "several best options, and the first counts, as in lm-evaluation-harness: "
+                f"accuracy {first_is_gold.mean():.3f}, with a random one "
+                f"{(holds_gold / n_best).mean():.3f}."
+            )
+            (log.warning if n_tied > MOST_TIES * len(group) else log.info)("%s", text)
+            texts.append(text)
+    return texts
 
 
 def option_tables(rows: pd.DataFrame) -> Iterator[tuple[Table, dict[str, str], pd.DataFrame]]:

@@ -37,7 +37,7 @@ from persistcal.readers.inputs import (
     distinct_rows,
     stack,
 )
-from persistcal.readers.options import check_options, log_ties, option_tables
+from persistcal.readers.options import check_options, name_ties, option_tables
 from persistcal.readers.scales import missing_error
 from persistcal.store.artifacts import ANSWERS, BEAMS, CLUSTERS, LABELS, PREDICTIONS, QUESTIONS
 from persistcal.store.tables import select_rows
@@ -201,7 +201,6 @@ def rate_options(
     """Rate the best option of each question, of rows from `tidy_options`."""
     checkpoints = checkpoints_by_model(rows)
     check_options(rows)
-    ties = log_ties(rows)
     made: dict[str, Parts] = {}
     for table, subject, part in option_tables(rows):
         made.setdefault(table.name, []).append((part, subject))
@@ -212,7 +211,7 @@ def rate_options(
     notes = [
         f"Options are scored by their {SCORES[normalisation]}; the best one is the answer, and "
         "it is correct if it is the right option of the question.",
-        *map(str, ties),
+        *name_ties(rows),
         f"Rated by {', '.join(functions)}.",
         *left_out,
     ]

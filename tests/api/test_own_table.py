@@ -253,13 +253,19 @@ def test_questions_that_a_checkpoint_lacks_are_reported(predictions, caplog):
     ]
 
 
-def test_smooth_ece_refuses_wrong_shapes_values_and_order():
-    with pytest.raises(ValueError, match="one number of each per answer"):
-        smooth_ece([[1], [0]], [0.1, 0.2])
-    with pytest.raises(ValueError, match="not in"):
-        smooth_ece([0, 1], [10, 90])
-    with pytest.raises(ValueError, match=r"the order is smooth_ece\(correct, confidence\)"):
-        smooth_ece([0.1, 0.2], [0, 1])
+@pytest.mark.parametrize(
+    ("correct", "confidence", "message"),
+    [
+        ([[1], [0]], [0.1, 0.2], "one number of each per answer"),
+        ([0, 1], [10, 90], "not in"),
+        ([0.1, 0.2], [0, 1], r"the order is smooth_ece\(correct, confidence\)"),
+        ([1, 0], [1j, 0.5], "A confidence is not a number"),
+        ([1, 0], ["high", "low"], "A confidence is not a number"),
+    ],
+)
+def test_smooth_ece_refuses_wrong_shapes_values_and_order(correct, confidence, message):
+    with pytest.raises(ValueError, match=message):
+        smooth_ece(correct, confidence)
 
 
 def test_importing_the_package_loads_neither_torch_nor_its_other_dependencies():

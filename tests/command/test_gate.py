@@ -39,6 +39,9 @@ def gaps(*ends, p_adjusted=0.01):
 
 ACCURACY = row_of("accuracy", "open", "can be chance", (-0.01, -0.03, 0.01))
 CALIBRATION = row_of("calibration", "open", **gaps((-0.04, 0.03), (0.0, 0.045)))
+GAP = gaps((0.06, 0.1))
+CHANCE = gaps((0.06, 0.1), p_adjusted=0.2)
+FOLLOWED, PRECISION = {"confidence": "followed"}, {"threshold": 0.9}
 
 
 @pytest.mark.parametrize(
@@ -50,29 +53,17 @@ CALIBRATION = row_of("calibration", "open", **gaps((-0.04, 0.03), (0.0, 0.045)))
         (row_of("accuracy", "none"), {"accuracy": -0.5}, "undecided"),
         (CALIBRATION, {"calibration": 0.05}, "pass"),
         (CALIBRATION, {"calibration": 0.04}, "undecided"),
-        (row_of("calibration", "yes", **gaps((0.06, 0.1))), {"calibration": 0.05}, "fail"),
-        (
-            row_of("calibration", "no", **gaps((0.06, 0.1), p_adjusted=0.2)),
-            {"calibration": 0.05},
-            "undecided",
-        ),
-        (row_of("following", "yes", "followed"), {"confidence": "followed"}, "pass"),
-        (row_of("following", "no", "moved against"), {"confidence": "followed"}, "fail"),
-        (row_of("following", "no", "did not move"), {"confidence": "followed"}, "fail"),
-        (row_of("following", "open", "not shown"), {"confidence": "followed"}, "undecided"),
-        (
-            row_of("following", "with the labels", "moved with the labels"),
-            {"confidence": "followed"},
-            "undecided",
-        ),
-        (row_of("threshold", "yes", "kept", n_questions=9), {"threshold": 0.9}, "pass"),
-        (row_of("threshold", "no", "broken", n_questions=9), {"threshold": 0.9}, "fail"),
-        (
-            row_of("threshold", "open", "undecided", n_questions=9),
-            {"threshold": 0.9},
-            "undecided",
-        ),
-        (ACCURACY, {"threshold": 0.9}, "undecided"),  # no row of it
+        (row_of("calibration", "yes", **GAP), {"calibration": 0.05}, "fail"),
+        (row_of("calibration", "no", **CHANCE), {"calibration": 0.05}, "undecided"),
+        (row_of("following", "yes", "followed"), FOLLOWED, "pass"),
+        (row_of("following", "no", "moved against"), FOLLOWED, "fail"),
+        (row_of("following", "no", "did not move"), FOLLOWED, "fail"),
+        (row_of("following", "open", "not shown"), FOLLOWED, "undecided"),
+        (row_of("following", "with the labels", "with labels"), FOLLOWED, "undecided"),
+        (row_of("threshold", "yes", "kept", n_questions=9), PRECISION, "pass"),
+        (row_of("threshold", "no", "broken", n_questions=9), PRECISION, "fail"),
+        (row_of("threshold", "open", "undecided", n_questions=9), PRECISION, "undecided"),
+        (ACCURACY, PRECISION, "undecided"),  # no row of it
     ],
 )
 def test_a_finding_passes_if_its_interval_is_inside_the_limit(row, policy, result):
@@ -88,37 +79,32 @@ def test_one_failure_fails_and_baselines_and_unused_estimators_are_not_gated():
     rows = pd.DataFrame([ACCURACY, kept, broken, base])
     policy = {"accuracy": -0.02, "threshold": 0.9}
     gate = close_gate(rows, policy)
-    assert [(r.estimator, r.result) for r in gate.rulings] == [
-        ("", "undecided"),
-        ("own", "pass"),
-        ("other", "fail"),
-    ]
+    results = {ruling.estimator: ruling.result for ruling in gate.rulings}
+    assert results == {"": "undecided", "own": "pass", "other": "fail"}
     assert gate.result == "fail"
     assert close_gate(rows, policy, estimators=["own"]).result == "undecided"
     assert close_gate(rows, {"threshold": 0.9}, estimators=["own"]).result == "pass"
     assert close_gate(rows[:0], policy).exit_code == 4
 
 
-def test_limits_of_a_dataset_replace_those_of_all():
-    rows = pd.DataFrame([ACCURACY, ACCURACY | {"dataset": "e"}])
-    gate = close_gate(rows, {"accuracy": -0.03}, by_dataset={"e": {"accuracy": 0.02}})
-    assert [ruling.result for ruling in gate.rulings] == ["pass", "fail"]
-    assert close_gate(rows, {}, by_dataset={"f": {"accuracy": 0.0}}).result == "undecided"
+FALL, RISE, ALONE = {"accuracy": -0.03}, {"accuracy": 0.02}, {("m", "e"): "v1"}
 
 
-def test_limits_of_a_dataset_are_those_of_all_its_models():
-    rows = pd.DataFrame([ACCURACY, ACCURACY | {"model": "n"}])
-    gate = close_gate(rows, {"accuracy": -0.03}, by_dataset={"d": {"accuracy": 0.02}})
-    assert [(ruling.model, ruling.limit) for ruling in gate.rulings] == [
-        ("m", 0.02),
-        ("n", 0.02),
-    ]
-
-
-def test_limits_of_a_dataset_with_a_single_version_stay_open():
-    limits, alone = {name: {"accuracy": -0.03} for name in "de"}, {("m", "e"): "v1"}
-    gate = close_gate(pd.DataFrame([ACCURACY]), {}, by_dataset=limits, unpaired=alone)
-    assert [ruling.result for ruling in gate.rulings] == ["pass", "undecided"]
+@pytest.mark.parametrize(
+    ("further", "policy", "by_dataset", "results"),
+    [
+        ({"dataset": "e"}, FALL, {"e": RISE}, {("m", "d"): "pass", ("m", "e"): "fail"}),
+        ({"dataset": "e"}, {}, {"f": {"accuracy": 0.0}}, {}),
+        ({"model": "n"}, FALL, {"d": RISE}, {("m", "d"): "fail", ("n", "d"): "fail"}),
+        ({}, {}, {"d": FALL, "e": FALL}, {("m", "d"): "pass", ("m", "e"): "undecided"}),
+    ],
+)
+def test_limits_of_a_dataset_replace_those_of_all(further, policy, by_dataset, results):
+    """They are of all models, and a dataset with a single version stays open."""
+    rows = pd.DataFrame([ACCURACY, *([ACCURACY | further] if further else [])])
+    gate = close_gate(rows, policy, by_dataset=by_dataset, unpaired={} if further else ALONE)
+    made = {(ruling.model, ruling.dataset): ruling.result for ruling in gate.rulings}
+    assert made == results if results else gate.result == "undecided"
 
 
 @pytest.mark.parametrize(
@@ -249,11 +235,7 @@ def test_a_policy_in_a_file_is_the_policy_in_words(update, tmp_path, capsys):
     [
         (("--gate", "accuracy=0", "accuracy=1"), 1, "The gate has accuracy twice"),
         (("--gate", "accuracy=0", "--fail-if", "broken"), 2, "are forms of one gate"),
-        (
-            ("--gate", "threshold", "--gate-estimator", "x"),
-            1,
-            "names the estimator 'x'; choose",
-        ),
+        (("--gate", "threshold", "--gate-estimator", "x"), 1, "names the estimator 'x'; ch"),
         (("--gate", "calibration=0.1"), 4, "the answers have no confidence; add the column"),
         (("--policy", "policy.yaml"), 4, "has the dataset 'math', and the files have no row"),
     ],

@@ -99,6 +99,8 @@ def test_wrong_options_of_threshold_are_refused_before_writing(versions, tmp_pat
     assert "has only the checkpoint 'v1'; give a later one" in refused(versions["v1"])
     for words, message in [
         (("--precision", 1.5), "precision is 1.5; give a number between 0 and 1"),
+        (("--precision", 1), "precision is 1.0; give a number between 0 and 1, such as 0.9"),
+        (("--delta", 0), "delta is 0.0; give a number between 0 and 1, such as 0.1"),
         (("--fail-if", "kept"), "'kept' is not one of 'broken', 'undecided'"),
         (("--estimator", "x"), "there is no estimator 'x'; choose from confidence"),
         (("--sheet", 20, 41), "41 labels are asked for; give a number from 1 to 40"),
@@ -459,36 +461,26 @@ def test_later_answers_need_neither_labels_nor_references_for_a_sheet(tmp_path, 
     assert len(pd.read_csv(out / "sheet.csv")) == 30
 
 
+ROW = {"earlier": "p40", "later": "p100", "train_dataset": "d", "estimator": "oracle"}
+ROW |= {"target": 0.8, "delta": 0.1, "n_questions": 800, "least_abstention": 0.4}
+ROW |= {"later_precision_lower_2_5pct": 0.8, "later_precision_upper_97_5pct": 0.9}
+ROW |= {"earlier_coverage": 0.5, "earlier_precision": 0.9, "labels_to_decide": 0.0}
+
+
 @pytest.mark.parametrize("missing", ["", float("nan")])
 def test_an_estimator_that_never_reaches_the_target_is_reported(missing):
-    row = {"earlier": "p40", "later": "p100", "train_dataset": "d", "estimator": "oracle"}
-    row |= {"target": 0.8, "delta": 0.1, "n_questions": 800, "least_abstention": 0.4}
-    row["verdict"] = missing
-    [text] = threshold_sentences(pd.DataFrame([row]), {"oracle": "Oracle training"})
+    rows = pd.DataFrame([ROW | {"verdict": missing}])
+    [text] = threshold_sentences(rows, {"oracle": "Oracle training"})
     assert text.startswith("Oracle training: no threshold reaches 80 % precision")
     assert "800 answers of p40 (90 % sure); it is observed, without a guarantee, if" in text
 
 
 def test_seeds_are_summarised_in_one_sentence():
-    row = {"earlier": "p40", "later": "p100", "train_dataset": "d", "estimator": "oracle"}
-    row |= {"target": 0.8, "delta": 0.1, "n_questions": 800, "least_abstention": 0.4}
-    row |= {"later_precision_lower_2_5pct": 0.8, "later_precision_upper_97_5pct": 0.9}
-    seeds = [
-        row
-        | {"threshold": t, "later_precision": p, "verdict": v, "confident_regressions": n}
-        | {
-            "later_coverage": t / 2,
-            "earlier_coverage": 0.5,
-            "earlier_precision": 0.9,
-            "labels_to_decide": 0.0,
-        }
-        for t, p, v, n in [
-            (0.7, 0.84, "kept", 3),
-            (0.72, 0.86, "kept", 5),
-            (0.8, 0.82, "undecided", 4),
-        ]
-    ]
-    assert threshold_sentences(pd.DataFrame(seeds), {"oracle": "Oracle training"}) == [
+    names = ["threshold", "later_precision", "verdict", "confident_regressions"]
+    seeds = [(0.7, 0.84, "kept", 3), (0.72, 0.86, "kept", 5), (0.8, 0.82, "undecided", 4)]
+    rows = pd.DataFrame(seeds, columns=names).assign(**ROW)
+    rows["later_coverage"] = rows["threshold"] / 2
+    assert threshold_sentences(rows, {"oracle": "Oracle training"}) == [
         "Oracle training: the threshold .70 to .80 promised 80 % precision on p40 (90 % sure); "
         "on p100 it reaches 82 to 86 % at a coverage of .35 to .40 (before: .50): undecided "
         "with 1 of 3 seeds. 3 to 5 confident answers that were right are wrong now."

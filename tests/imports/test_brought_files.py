@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 from command_line import run
 from import_answers import import_answers
@@ -59,6 +60,11 @@ def answers_of(texts, **columns):
     return pd.DataFrame(rows)
 
 
+def import_quiz(path):
+    """Import the predictions of a file as a study does."""
+    return import_predictions(str(path), datasets=["quiz"], checkpoints=CHECKPOINTS)[0]
+
+
 def write(folder, rows, kind, name="own"):
     """Write rows as a file of a format and return its path."""
     path = folder / f"{name}.{kind}"
@@ -84,7 +90,7 @@ def test_command_notebook_and_workflow_read_formats_alike(predictions, tmp_path,
     metrics = persistcal.evaluate(predictions)
     assert run("metrics", path) == 0
     printed = capsys.readouterr().out
-    imported, _ = import_predictions(path, datasets=["quiz"], checkpoints=CHECKPOINTS)
+    imported = import_quiz(path)
     assert imported["confidence"].tolist() == predictions["confidence"].tolist()
     assert imported["correct"].astype(int).tolist() == predictions["correct"].tolist()
     assert metrics.to_csv(index=False) == printed
@@ -110,33 +116,18 @@ def test_spellings_of_an_answer_form_one_group_with_one_label(tmp_path, kind):
 # Repeated columns
 
 
-@pytest.mark.parametrize("column", ["confidence", "correct", "question_id"])
-@pytest.mark.parametrize("kind", ["csv", "tsv", "parquet"])
-def test_a_repeated_column_is_refused_everywhere(predictions, tmp_path, kind, column):
-    rows = predictions.copy()
-    path = tmp_path / f"own.{kind}"
+@pytest.mark.parametrize("kind", ["tsv", "parquet"])
+def test_a_repeated_column_is_refused_everywhere(predictions, tmp_path, kind):
+    path = write(tmp_path, predictions, kind)
     if kind == "parquet":
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        table = pa.Table.from_pandas(rows)
-        pq.write_table(table.append_column(column, table.column(column)), path)
+        table = pq.read_table(path)
+        pq.write_table(table.append_column("correct", table.column("correct")), path)
     else:
-        rows.insert(0, column, rows[column].iloc[::-1].tolist(), allow_duplicates=True)
-        rows.to_csv(path, sep="\t" if kind == "tsv" else ",", index=False)
-    message = f"column '{column}' is there twice; keep one"
-    with pytest.raises(UserTableError, match=message):
-        read_study([str(path)])
-    with pytest.raises(UserTableError, match=message):
-        import_predictions(str(path), datasets=["quiz"], checkpoints=CHECKPOINTS)
-
-
-def test_an_option_that_names_a_column_twice_is_refused(predictions, tmp_path, capsys):
-    path = write(tmp_path, predictions.rename(columns={"confidence": "a"}), "csv")
-    assert run("metrics", path, "--columns", "confidence=a", "confidence=seed") == 2
-    assert "confidence twice" in capsys.readouterr().err
-    assert run("metrics", path, "--columns", "confidence=a", "correct=a") == 1
-    assert "--columns gives 'a' 2 times" in capsys.readouterr().err
+        predictions.insert(0, "correct", 0, allow_duplicates=True)
+        write(tmp_path, predictions, kind)
+    for read in (lambda: read_study([path]), lambda: import_quiz(path)):
+        with pytest.raises(UserTableError, match="column 'correct' is there twice; keep one"):
+            read()
 
 
 # Scales
@@ -227,45 +218,40 @@ def test_an_odd_confidence_is_read_or_has_a_remedy(predictions, tmp_path, kind, 
             read_confidences(path)
 
 
-def test_a_few_large_numbers_make_no_scale_of_probabilities(predictions, tmp_path):
-    rows = predictions.assign(
-        confidence=predictions["confidence"].where(predictions.index > 2, 47)
-    )
-    path = write(tmp_path, rows, "csv")
-    with pytest.raises(UserTableError, match=r"number in \[0, 1\] \(3 of 80 values are above"):
-        read_confidences(path)
-    with pytest.raises(UserTableError, match="only 3 of 40 confidence of m1, a, mine is above"):
-        read_confidences(path, scale=Scale(0, 100))
-
-
 @pytest.mark.parametrize("missing", ["drop", "0.5"])
 def test_nothing_changes_if_no_value_is_missing(predictions, tmp_path, missing):
     path = write(tmp_path, predictions, "csv")
     assert read_confidences(path, missing=missing)[0] == read_confidences(path)[0]
 
 
-def test_a_pair_of_unknown_checkpoints_is_refused(predictions, tmp_path, capsys):
-    path = write(tmp_path, predictions, "csv")
-    options = ["--out", tmp_path / "out", "--replicates", "200", "--pairs"]
-    for pairs in (["a:c"], ["a:b", "b:c"]):
-        assert run("compare", path, *options, *pairs) == 1
-        assert "but the checkpoints are a, b; name two" in capsys.readouterr().err
+COLUMNS = pd.DataFrame(0, range(80), [f"column {n}" for n in range(3000)])
+REFUSED = [  # a change of the predictions, options, and the refusal
+    (lambda p: p.assign(confidence=p["confidence"].where(p.index > 2, 47)), {},
+     r"number in \[0, 1\] \(3 of 80 values are above"),
+    (lambda p: p.assign(confidence=p["confidence"].where(p.index > 2, 47)),
+     {"scale": Scale(0, 100)}, "only 3 of 40 confidence of m1, a, mine is above 1"),
+    (lambda p: p.assign(correct="x" * 70_000), {},
+     r"correct is not valid \(row 1: 'x{78}…, .{,400}$"),
+    (lambda p: pd.concat([p, COLUMNS], axis=1), {"columns": {"confidence": "nothing"}},
+     r"it has no 'nothing', but .{,500} and 2,97\d more"),
+    (lambda p: p.assign(confidence="nan"), {"missing": "drop"}, "nothing is left"),
+    (lambda p: p.assign(correct=p["correct"].astype(str).where(p.index != 3, "NOT_TRIED")),
+     {}, r"row 4: 'NOT_TRIED'.* .*--missing drop"),
+]  # fmt: skip
 
 
-def test_a_long_value_is_cut_in_a_message(predictions, tmp_path):
-    path = write(tmp_path, predictions.assign(correct="x" * 70_000), "csv")
-    with pytest.raises(UserTableError, match=r"correct is not valid \(row 1: 'x{78}…") as error:
-        read_study([path])
-    assert len(str(error.value)) < 500
+@pytest.mark.parametrize(("change", "options", "message"), REFUSED)
+def test_predictions_without_a_meaning_are_refused(
+    predictions, tmp_path, change, options, message
+):
+    with pytest.raises(UserTableError, match=message):
+        read_study([write(tmp_path, change(predictions), "parquet")], Reading(**options))
 
 
 def test_many_columns_are_not_all_listed(predictions, tmp_path):
-    others = pd.DataFrame(0, predictions.index, [f"column {n}" for n in range(3000)])
-    path = write(tmp_path, pd.concat([predictions, others], axis=1), "parquet")
+    path = write(tmp_path, pd.concat([predictions, COLUMNS], axis=1), "parquet")
     [note] = read_study([path]).notes
     assert note.startswith("Ignored columns: column 0, ") and note.endswith("and 2,970 more.")
-    with pytest.raises(ValueError, match=r"it has no 'nothing', but .* more"):
-        read_study([path], Reading(columns={"confidence": "nothing"}))
 
 
 def test_words_are_read_as_the_confidences_of_a_file(predictions, tmp_path, capsys):
@@ -301,7 +287,7 @@ def test_labels_can_be_words(predictions, tmp_path):
         labels = np.where(predictions["correct"] == 1, yes, no)
         path = write(tmp_path, predictions.assign(correct=labels), "csv")
         [rows] = read_study([path]).predictions.values()
-        imported, _ = import_predictions(path, datasets=["quiz"], checkpoints=CHECKPOINTS)
+        imported = import_quiz(path)
         for read in (rows, imported):
             assert read["correct"].astype(int).tolist() == predictions["correct"].tolist()
         for column in ("label", "correct"):
@@ -497,16 +483,6 @@ def test_a_folder_with_a_file_per_estimator_is_no_folder_of_datasets(predictions
     assert len(read_study(folders).predictions) == 2
 
 
-def test_a_label_of_an_answer_that_was_not_attempted_has_a_remedy(predictions, tmp_path):
-    rows = predictions.assign(correct=predictions["correct"].astype(object))
-    rows.loc[3, "correct"] = "NOT_ATTEMPTED"
-    with pytest.raises(UserTableError, match=r"row 4: 'NOT_ATTEMPTED'.* .*--missing drop"):
-        read_study([write(tmp_path, rows, "csv")])
-    rows.loc[3, "correct"] = ""
-    study = read_study([write(tmp_path, rows, "csv")], Reading(missing="drop"))
-    assert len(study.answers) == 79
-
-
 @pytest.mark.parametrize("column", ["confidence", "correct"])
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
 def test_missing_predictions_need_an_option(predictions, tmp_path, kind, column, capsys):
@@ -559,7 +535,7 @@ def test_float32_is_rounded_even_if_its_type_is_lost(predictions, tmp_path, stor
     if storage in ("text", "json"):
         path = write(tmp_path, rows, "csv" if storage == "text" else "json")
         assert read_confidences(path)[0] == expected
-        imported, _ = import_predictions(path, datasets=["quiz"], checkpoints=CHECKPOINTS)
+        imported = import_quiz(path)
         assert imported["confidence"].tolist() == expected
     else:
         values = list(narrow) if storage == "object" else narrow.to_numpy().astype(">f4")
@@ -657,11 +633,7 @@ def test_similar_file_names_do_not_merge_two_checkpoints(predictions, tmp_path, 
         read_study([*map(str, files)])
 
 
-def test_checkpoint_names_that_differ_only_in_spaces_are_refused(predictions, tmp_path, capsys):
-    rows = predictions.drop(columns="checkpoint")
-    files = [write(tmp_path, rows[:40], "csv", "x"), write(tmp_path, rows[40:], "csv", "y")]
-    assert run("metrics", *files, "--names", " v", "v") == 1
-    assert "give a different name to each file" in capsys.readouterr().err
+def test_checkpoint_names_that_differ_only_in_spaces_are_refused(predictions):
     for same in ("a ", "a\u200b"):
         with pytest.raises(ValueError, match=r"m1: the checkpoints 'a' and 'a.+' differ only"):
             persistcal.evaluate(predictions.replace({"checkpoint": {"b": same}}))
@@ -717,7 +689,7 @@ def test_the_delimiter_line_of_a_spreadsheet_is_read(predictions, tmp_path):
     path = tmp_path / "own.csv"
     path.write_text("sep=;\n" + predictions.to_csv(index=False, sep=";"))
     assert read_confidences(str(path))[0] == predictions["confidence"].tolist()
-    imported, _ = import_predictions(str(path), datasets=["quiz"], checkpoints=CHECKPOINTS)
+    imported = import_quiz(path)
     assert len(imported) == len(predictions)
 
 
@@ -745,7 +717,7 @@ def test_csv_files_of_spreadsheets_and_other_programs_are_read(predictions, tmp_
 
     write_changed(predictions)
     assert read_confidences(str(path))[0] == predictions["confidence"].tolist()
-    imported, _ = import_predictions(str(path), datasets=["quiz"], checkpoints=CHECKPOINTS)
+    imported = import_quiz(path)
     assert imported["confidence"].tolist() == predictions["confidence"].tolist()
     write_changed(answers_of(["Nile", "Po"]))
     assert len(read_study([str(path)]).answers) == 4
@@ -772,6 +744,7 @@ def test_long_texts_and_headings_of_two_lines_are_read(predictions, tmp_path):
         ("a.csv.gz", lambda t: gzip.compress(t.encode())[:-9], "is not a whole gzip file"),
         ("a.json", lambda t: pd.read_csv(io.StringIO(t)).to_json(), "orient='records'"),
         ("a.json", lambda t: '{"rows": [{"confidence": 1}]}', "write an object for each row"),
+        ("a.json", lambda t: "[]", "is empty"),
     ],
 )  # fmt: skip
 def test_a_file_of_another_layout_has_a_remedy(predictions, tmp_path, name, change, message):
@@ -814,12 +787,6 @@ def test_a_plan_refuses_wrong_numbers_of_questions(value):
         persistcal.plan(value, 1, 1)
     with pytest.raises(ValueError, match="difference is "):
         persistcal.plan(100, 10, 5, difference="0.1")
-
-
-def test_confidences_are_real_numbers():
-    for wrong in ([1j, 0.5], ["high", "low"]):
-        with pytest.raises(ValueError, match="A confidence is not a number"):
-            persistcal.smooth_ece([1, 0], wrong)
 
 
 # Logs
@@ -929,28 +896,12 @@ def test_outputs_of_unnamed_filters_are_refused_only_if_they_are_needed(tmp_path
         read_study([path], Reading(labels="log"))
 
 
-def test_a_file_without_usable_rows_is_refused(predictions, tmp_path):
-    path = write(tmp_path, predictions.assign(confidence="nan"), "csv")
-    with pytest.raises(UserTableError, match="nothing is left"):
-        read_confidences(path, missing="drop")
-    (tmp_path / "empty.json").write_text("[]")
-    with pytest.raises(ValueError, match=r"empty\.json: is empty"):
-        read_study([str(tmp_path / "empty.json")])
-
-
 def test_an_empty_file_of_requests_is_refused(tmp_path):
     line = {"doc_id": 0, "native_id": "q0", "model_output": [], "label": 0}
     log = write_rows(tmp_path / "quiz-predictions.jsonl", [line])
     (tmp_path / "quiz-requests.jsonl").touch()
     with pytest.raises(UserTableError, match=r"requests\.jsonl is empty; .* delete the file"):
         read_study([log])
-
-
-def test_impossible_targets_are_refused_with_an_example_of_a_number(predictions):
-    with pytest.raises(ValueError, match=r"delta is 0; .* such as 0\.1"):
-        persistcal.threshold(predictions, precision=0.9, delta=0)
-    with pytest.raises(ValueError, match=r"precision is 1; .* such as 0\.9"):
-        persistcal.threshold(predictions, precision=1)
 
 
 def test_a_scale_needs_two_ends():

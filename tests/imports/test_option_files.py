@@ -318,19 +318,13 @@ def test_logs_of_the_installed_harness_have_its_accuracy(tmp_path):
 def harness_line(i=0, **changes):
     """Return a line of a log of the harness; the targets of its task are texts."""
     texts, logprobs = ["2", "1", "0"], [-1.0, -2.0, -3.0]
-    return {
-        "doc_id": i,
-        "doc": {"premise": f"{i}"},
-        "target": "2",
-        "arguments": {
-            f"gen_args_{k}": {"arg_0": f"Q: a\nA: b\n\nQ: {i}?\nA:", "arg_1": f" {text}"}
-            for k, text in enumerate(texts)
-        },
-        "resps": [[[str(x), "False"]] for x in logprobs],
-        "filter": "none",
-        "acc": 1.0,
-        **changes,
+    prompt = f"Q: a\nA: b\n\nQ: {i}?\nA:"
+    requests = {
+        f"gen_args_{k}": {"arg_0": prompt, "arg_1": f" {t}"} for k, t in enumerate(texts)
     }
+    line = {"doc_id": i, "doc": {"premise": f"{i}"}, "target": "2", "arguments": requests}
+    line |= {"resps": [[[str(x), "False"]] for x in logprobs], "filter": "none", "acc": 1.0}
+    return line | changes
 
 
 def test_more_than_ten_options_are_ordered_by_number(tmp_path):
@@ -421,10 +415,7 @@ GENERATED = {"gen_args_0": {"arg_0": "Q", "arg_1": {"until": ["\n"]}}}
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        (
-            harness_line(acc=0.5),
-            "target of row 1 is '2', which is not surely the text or the place",
-        ),
+        (harness_line(acc=0.5), "target of row 1 is '2', which is not surely the text or the place"),
         (harness_line(target="[0, 1]"), r"target of row 1 is '\[0, 1\]'"),
         (harness_line(target="3"), "target of row 1 is '3'"),
         (harness_line(target="1", acc=1.0), "target of row 1 is|score of the log"),
@@ -432,13 +423,10 @@ GENERATED = {"gen_args_0": {"arg_0": "Q", "arg_1": {"until": ["\n"]}}}
         (harness_line(arguments=GENERATED), "row 1 is of a task that generates text"),
         (harness_line(arguments=None), "row 1 is of a task that generates text"),
         (harness_line(resps=[["x"]]), r"resps of row 1 is \[\['x'\]\], but"),
-        (
-            harness_line(resps=[[["-1", "False"]]]),
-            "a list of one pair for each of the 3 requests",
-        ),
+        (harness_line(resps=[[["-1", "False"]]]), "a list of one pair for each of the 3 requests"),
         (harness_line(resps=[[["-1", "False", "x"]]] * 3), "a list of one pair for each"),
     ],
-)
+)  # fmt: skip
 def test_unclear_logs_of_the_harness_are_refused(tmp_path, line, message):
     with pytest.raises(UserTableError, match=rf"options\.jsonl: .*({message})"):
         read_log(tmp_path, [line])
@@ -475,15 +463,9 @@ def test_predictions_of_olmes_have_its_accuracy(tmp_path, normalisation, correct
 
 def test_texts_of_olmes_are_read_from_its_requests(tmp_path):
     requests = [
-        {
-            "request_type": "loglikelihood",
-            "doc": {"query": f"Question: {i}?", "choices": ["x", "y", "z"], "gold": 0},
-            "request": {"context": f"…\n\nQuestion: {i}?\nAnswer:", "continuation": f" {text}"},
-            "idx": k,
-            "doc_id": i,
-            "native_id": f"Mercury_{i}",
-            "label": 0,
-        }
+        {"request_type": "loglikelihood", "idx": k, "doc_id": i, "label": 0}
+        | {"doc": {"query": f"Question: {i}?", "choices": ["x", "y", "z"], "gold": 0}}
+        | {"request": {"context": f"Question: {i}?\nAnswer:", "continuation": f" {text}"}}
         for i in range(2)
         for k, text in enumerate("xyz")
     ]
@@ -520,16 +502,8 @@ def test_predictions_of_olmo_eval_are_read_with_their_texts(tmp_path):
         {"text": text, "sum_logits": s, "num_tokens": 1, "num_chars": len(text), **OUTPUT}
         for text, s in scored
     ]
-    lines = [
-        {
-            "doc_id": 0,
-            "native_id": "a",
-            "label": 0,
-            "instance_metrics": {},
-            "model_output": part,
-        }
-        for part in (outputs, outputs[:2])
-    ]
+    line = {"doc_id": 0, "native_id": "a", "label": 0, "instance_metrics": {}}
+    lines = [line | {"model_output": part} for part in (outputs, outputs[:2])]
     tables = run_at_a(tmp_path, lines[:1], normalisation="unconditional")
 
     assert tables["beams"]["text"].tolist() == ["x", "yy"]

@@ -187,10 +187,7 @@ def test_the_same_predictions_for_two_checkpoints_are_refused(tmp_path):
             "1 rows repeat another, the first of checkpoint b, question_id 001, train_dataset "
             r"quiz, estimator mine, seed 0, ask 0 \(row 7, row 9\); keep one",
         ),
-        (
-            valid().assign(prob=1),
-            "unknown column 'prob'; known are model, check",
-        ),
+        (valid().assign(prob=1), "unknown column 'prob'; known are model, check"),
         (valid().drop(columns="seed"), "column 'seed' is missing; add it to every row"),
         (pd.DataFrame(), "is empty; give a heading and a row"),
         (valid().iloc[:0], "no row belongs"),
@@ -311,16 +308,8 @@ GOOD_CSV = GOOD_CSV.to_csv(index=False)
     [
         ("p.csv", GOOD_CSV.encode("latin-1"), "is not UTF-8 text .byte 0xF6 in line 2.*UTF-8"),
         ("p.csv", (GOOD_CSV * 500).encode() + GOOD_CSV.encode("latin-1"), "0xF6 in line 4502"),
-        (
-            "p.csv",
-            GOOD_CSV.encode("utf-16"),
-            "holds zero bytes, as UTF-16 does; save it as UTF-8",
-        ),
-        (
-            "p.csv",
-            GOOD_CSV.replace("m1,a,quiz,001", "m1,a,quiz,0,01").encode(),
-            "line 2 has 9 fields, but the heading has 8",
-        ),
+        ("p.csv", GOOD_CSV.encode("utf-16"), "zero bytes, as UTF-16 does; save it as UTF-8"),
+        ("p.csv", GOOD_CSV.replace("001", "0,01").encode(), "line 2 has 9 fields, but the he"),
         ("p.csv", f"{GOOD_CSV}m1,a,quiz\n".encode(), "line 10 has 3 fields"),
         ("p.csv", b"seed," + GOOD_CSV.encode(), "column 'seed' is there twice; keep one"),
         ("p.parquet", b"PAR1" + bytes(99) + b"PAR1", "p.parquet: "),

@@ -5,7 +5,7 @@ from persistcal.readers.answers import Wanted, rows_of_study
 from persistcal.readers.options import (
     check_options,
     join_options,
-    log_ties,
+    name_ties,
     option_tables,
 )
 from persistcal.store.artifacts import ANSWERS, BEAMS, QUESTIONS
@@ -35,7 +35,7 @@ def import_options(
     with name_files_in_errors(*files):
         rows = rows_of_study(together, checkpoints=known, wanted=wanted)
         check_options(rows, known, wanted.needed)
-    log_ties(rows)
+    name_ties(rows)
     for table, keys, frame in option_tables(rows):
         if table is BEAMS:
             with name_files_in_errors(*files):
