@@ -301,6 +301,7 @@ class Comparison:
             "variance": stack([], artifacts.CORRELATIONS),
             "headroom": stack([], artifacts.HEADROOM),
             "similarity": stack([], artifacts.WEIGHT_SIMILARITIES),
+            "pairs": self.tables["pairs"],
         }
         made = StudyTables(
             inputs.all_predictions,

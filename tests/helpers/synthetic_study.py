@@ -10,6 +10,7 @@ from measuring import align_models, evaluate, replicate_metrics
 
 from persistcal.evaluation.aligned import align
 from persistcal.evaluation.claims import make_claims
+from persistcal.evaluation.evaluate import metrics_of_pairs
 from persistcal.evaluation.findings import (
     by_estimator,
     make_findings,
@@ -113,12 +114,14 @@ def invent(
         return pd.concat([table, *copies])
 
     bounds = with_others(intervals(replicates)).assign(**place)
+    usual = EvaluationSettings(min_contrast=min_contrast)
+    of_pairs = metrics_of_pairs(align(predictions, evaluation, usual))
     made = {
         "predictions": predictions.assign(**place),
         "replicates": with_others(to_table(replicates, "alike")).assign(**place),
         "intervals": bounds[artifacts.INTERVALS.schema.names],
+        "pairs": of_pairs.assign(**place),
     }
-    usual = EvaluationSettings(min_contrast=min_contrast)
     few = replace(usual, n_replicates=50)
     data = align(subset, evaluation, few)
     claims, _ = make_claims(data, replicates, few, determinism="known")

@@ -33,6 +33,7 @@ rule make_page:
         variance=with_analyses(VARIANCE),
         headroom=with_analyses(HEADROOMS),
         similarity=with_analyses(SIMILARITIES),
+        pairs=ROWS["pairs"],
     output:
         page=reported(f"{RESULTS}/report/index.html", "page", "Page", page="results"),
         summary=f"{RESULTS}/report/summary.txt",

@@ -10,9 +10,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from persistcal.evaluation.aligned import rate
-from persistcal.evaluation.contrast import ContrastSet
-from persistcal.evaluation.evaluate import compute, count_once
 from persistcal.evaluation.predictions import ABSENT, natural_key
 from persistcal.questions.labels import LABELS
 from persistcal.questions.question_list import truths_of
@@ -30,7 +27,6 @@ MOST_CLUSTERS = 5
 WAITING = "queue"  # the source of a label that a person has yet to give
 
 Curve = list[list[float | None]]
-Runs = Sequence[NDArray[np.float64]]  # confidences of each seed
 
 
 def calibration(part: Part) -> list[list[dict[str, Any]]]:
@@ -128,19 +124,6 @@ def flows(correct: NDArray[np.int8]) -> list[dict[str, int]]:
         {name: int(mask.sum()) for name, mask in curves.changes(*ends).items()}
         for ends in pairwise(correct)
     ]
-
-
-def on_pair(runs: Runs, pair: ContrastSet) -> dict[str, float | None]:
-    """Return an estimator's Δ₀ᵇ, change AUC and contrast AUC on one contrast set.
-
-    They are means over seeds, and None if they are undefined.
-    """
-    metrics = ("delta0_balanced", "change_auc", "auc")
-    if not pair.has_both_directions:
-        return dict.fromkeys(metrics)
-    counts = count_once(pair.part)
-    values = compute("contrast", rate(pair, runs).runs, counts, chosen=metrics)
-    return {name: round(float(of_runs.mean()), 4) for name, of_runs in values.items()}
 
 
 def analyses(study: Contents) -> dict[str, list[dict[str, Any]]]:

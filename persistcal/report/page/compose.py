@@ -175,8 +175,8 @@ def _control(part: Part, study: Contents, member: Member) -> float | None:
     names = part.answers.checkpoints
     asked_again = {tuple(ends) for ends in study.shown.controls.get(part.subject.model, ())}
     pairs = [p for p in part.pairs if (names[p.earlier], names[p.later]) in asked_again]
-    values = [charts.on_pair(part.members[member], pair)["change_auc"] for pair in pairs]
-    defined = [value for value in values if value is not None]
+    values = [part.on_pair(member, pair)["change_auc"] for pair in pairs]
+    defined = [value for value in values if value == value]
     return as_number(float(np.mean(defined))) if defined else None
 
 
@@ -264,8 +264,11 @@ def _part(part: Part, study: Contents) -> dict[str, Any]:
         ],
         "calibration": charts.calibration(part),
         "pair_metrics": [
-            [charts.on_pair(runs, pair) for pair in part.pairs]
-            for runs in part.members.values()
+            [
+                {name: as_number(v) for name, v in part.on_pair(member, pair).items()}
+                for pair in part.pairs
+            ]
+            for member in part.members
         ],
         "shifts": charts.shifts(part),
         "update": list(verdict.update[:2]) if verdict else None,

@@ -18,10 +18,12 @@ from persistcal.evaluation.settings import EvaluationSettings, Member
 from persistcal.evaluation.slices import category_names, slice_values
 from persistcal.models.checkpoint import Checkpoint
 from persistcal.questions.question_list import asked_by, true_at
-from persistcal.report.layout import Description, DisplayNames, Names, place_title
+from persistcal.report.layout import Description, DisplayNames, Names, place_title, trained_name
 from persistcal.report.phrases import slice_label
 from persistcal.store import artifacts
 from persistcal.store.tables import TableFiles, select_rows
+
+_ON_PAIR = ["train_dataset", "estimator", "earlier", "later", "metric"]
 
 
 class Stage(NamedTuple):
@@ -68,6 +70,7 @@ class StudyTables:
     variance: artifacts.Correlations
     headroom: artifacts.Headroom
     similarity: artifacts.WeightSimilarities
+    pairs: artifacts.Pairs
     slices: pd.DataFrame | None = None  # a row per question: dataset, question_id, and columns
 
 
@@ -111,11 +114,8 @@ class Subject:
 
     def name(self, member: Member, labels: DisplayNames) -> str:
         """Return the display name of an estimator, with a dataset that it was trained on."""
-        train_dataset, estimator = member
-        label = labels["estimators"].get(estimator, estimator)
-        if train_dataset == self.dataset:
-            return label
-        return f"{label} ({labels['datasets'].get(train_dataset, train_dataset)})"
+        row = dict(zip(["train_dataset", "estimator"], member, strict=True))
+        return trained_name(row | self.place, labels)
 
 
 class Update(NamedTuple):
@@ -162,12 +162,21 @@ class Part(NamedTuple):
     slices: Sequence[str] = ()  # a text per question, for the page's filter
     findings: UpdateFindings | None = None
     doubts: Sequence[str] = ()  # sentences on signs of a mistake
+    # Metrics of PAIRS by training dataset, estimator, both checkpoints and metric
+    measured: Mapping[Hashable, float] = {}
 
     @property
     def compared(self) -> UpdateFindings | None:
         """The findings, if two checkpoints are compared."""
         is_compared = self.findings and self.findings.accuracy.mark != NONE
         return self.findings if is_compared else None
+
+    def on_pair(self, member: Member, pair: ContrastSet) -> dict[str, float]:
+        """Return an estimator's Δ₀ᵇ and change AUC on one contrast set."""
+        names = self.answers.checkpoints
+        key = *member, names[pair.earlier], names[pair.later]
+        metrics = "delta0_balanced", "change_auc"
+        return {metric: self.measured.get((*key, metric), np.nan) for metric in metrics}
 
     @property
     def members(self) -> dict[Member, list[NDArray[np.float64]]]:
@@ -272,6 +281,7 @@ def gather(
             findings=_read_findings(rows, part, shown.checkpoints[model]),
             replicates=from_table(select_rows(made.replicates, place)),
             doubts=[*data.doubts, *(texts.doubts(evaluation[model]) if texts else [])],
+            measured=select_rows(made.pairs, place).set_index(_ON_PAIR)["value"].to_dict(),
         )
         if sliced := part.findings.slices if part.findings else ():
             names = category_names(made.questions) if made.slices is None else made.slices
