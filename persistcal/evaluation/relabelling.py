@@ -9,6 +9,7 @@ The k-th unplanned look has δ / 2^(k + 1), so that all of them together have δ
 """
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -157,19 +158,22 @@ def measure_label_curve(
     check_target(precision, delta)
     tested = candidates(confidence)
     n_answers, _ = count_above(tested, confidence, np.ones(len(confidence), bool))
-    orders = [draw_order(len(confidence), seed + number) for number in range(n_sheets)]
+    n_all = len(confidence)
+    longest = max((size for size in n_labels if size < n_all), default=0)
+    orders = [draw_order(n_all, seed + i)[:longest].copy() for i in range(n_sheets)]
+    above = cache(lambda threshold: answer_above(threshold, confidence, correct))
     rows = []
     for size in n_labels:
         selections = []
         # Sheets with all answers are equal, so one of them is enough.
-        drawn = orders if size < len(confidence) else orders[:1]
+        drawn = orders if size < n_all else [np.arange(n_all)]
         for order in drawn:
             labelled = order[:size]
             certified = _certify(
                 tested, n_answers, confidence[labelled], correct[labelled], precision, delta
             )
             if certified is not None:
-                selections.append(answer_above(certified, confidence, correct))
+                selections.append(above(certified))
         row = {"n_labels": size, "n_sheets": n_sheets, "target": precision}
         for name in ("threshold", "precision", "coverage"):
             values = [getattr(selection, name) for selection in selections]
