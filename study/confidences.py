@@ -199,28 +199,21 @@ class StudyConfidences(StudyAnswers):
     ) -> list[AnswerSet]:
         """Return the answers that an estimator without adapters reads.
 
-        It reads the test answers of the checkpoints in `reads`, to rate the answers of each
-        ask; or the split of `answers`, to rate one `checkpoint`. Labelled train answers of the
-        training checkpoints fit it, and train answers of each rated checkpoint fit a probe at
-        each.
+        It reads the answers that it rates or is fitted on, and the test answers of other
+        checkpoints in `reads`; or their answers to the split of `answers`, to rate one
+        `checkpoint`.
         """
-        entry = self.config["estimators"][estimator]
-        groups, splits = [*entry["reads"]], self.splits_rated(estimator)
-        rated = self.evaluation(model)
+        groups, split = self.config["estimators"][estimator]["reads"], "test"
         if checkpoint:
             groups = [name for name in groups if name != "evaluation"]
-            rated, splits = [checkpoint], (split_scored(answers),)
+            split = split_of_questions(split_scored(answers))
         read = self.in_groups(model, groups, *([checkpoint] if checkpoint else []))
-        learnt = [row.checkpoint for row in self.answers_labelled(model, estimator, checkpoint)]
-        learnt += rated if entry.get("fit_at") == "each" else []
-        other_splits = [split_of_questions(splits[0])]
-        return [
-            AnswerSet(name, split)
-            for name in self.in_groups(model, [], *read, *learnt)
-            for split in SPLITS
-            if (name in read and split in (splits if name in rated else other_splits))
-            or (split == "train" and name in learnt)
-        ]
+        rows = self.answers_rated(model, estimator, checkpoint, answers)
+        rated = [checkpoint] if checkpoint else self.evaluation(model)
+        rows = [row for row in rows if row.split == "train" or row.checkpoint in read]
+        return self.in_order(
+            model, [*rows, *(AnswerSet(c, split) for c in read if c not in rated)]
+        )
 
     def answers_labelled(
         self, model: str, estimator: str, checkpoint: str = ""
@@ -234,18 +227,23 @@ class StudyConfidences(StudyAnswers):
     def answers_rated(
         self, model: str, estimator: str, checkpoint: str = "", answers: str = "own"
     ) -> list[AnswerSet]:
-        """Return the answers that an estimator rates or is fitted on, in order of training."""
+        """Return the answers that an estimator rates or is fitted on.
+
+        Labelled train answers of the training checkpoints fit it, and train answers of each
+        rated checkpoint fit a probe at each.
+        """
         rated = self.rated_at_each(model, estimator)
         if checkpoint:
             rated = [AnswerSet(checkpoint, split_scored(answers))]
         learnt = self.answers_labelled(model, estimator, checkpoint)
         if self.config["estimators"][estimator].get("fit_at") == "each":
             learnt += [AnswerSet(row.checkpoint, "train") for row in rated]
+        return self.in_order(model, [*learnt, *rated])
+
+    def in_order(self, model: str, rows: Iterable[AnswerSet]) -> list[AnswerSet]:
+        """Return the different `rows` in order of training, and of the splits."""
         order = self.group(model, "all")
-        rows = dict.fromkeys([*learnt, *rated])
-        return sorted(
-            rows, key=lambda row: (order.index(row.checkpoint), SPLITS.index(row.split))
-        )
+        return sorted({*rows}, key=lambda r: (order.index(r.checkpoint), SPLITS.index(r.split)))
 
     def answers_to_verify(self, verifier: str, model: str, dataset: str) -> list[AnswerSet]:
         """Return the answers that `verifier` judges, see `splits_to_verify`."""
@@ -282,20 +280,6 @@ class StudyConfidences(StudyAnswers):
 
     # Scores
 
-    def scores_used(
-        self, model: str, estimator: str, checkpoint: str, split: str = "test"
-    ) -> tuple[Scores, str]:
-        """Return the file of the scores for `checkpoint`, and the checkpoint that answered."""
-        entry = self.config["estimators"][estimator]
-        recipe = self.recipe_of(estimator) or estimator
-        weights, answers = entry.get("weights_of"), entry.get("answers_of")
-        scored_at = self.group(model, weights)[0] if weights else checkpoint
-        if answers == weights:  # both of one checkpoint, or neither is set
-            return Scores(scored_at, recipe, "own" if split == "test" else split), scored_at
-        if answers:
-            return Scores(scored_at, recipe, answers), self.group(model, answers)[0]
-        return Scores(scored_at, recipe, "evaluation"), checkpoint
-
     def scores_needed(self, model: str, estimator: str) -> list[Scores]:
         """Return all scores that an estimator reads, in the order calibration, evaluation."""
         posthoc = self.config["estimators"][estimator].get("posthoc")
@@ -311,11 +295,17 @@ class StudyConfidences(StudyAnswers):
         Keys: split and checkpoint (that are rated), scored_at (the checkpoint that scores),
         answers (see `Scores`) and answers_of (the checkpoint that answered).
         """
+        entry = self.config["estimators"][estimator]
+        weights, group = entry.get("weights_of"), entry.get("answers_of")
         rows = []
-        for split in self.splits_rated(estimator):
-            for checkpoint in self.evaluation(model):
-                used = self.scores_used(model, estimator, checkpoint, split)
-                scores, answers_of = used
-                row = {"split": split, "checkpoint": checkpoint, "answers": scores.answers}
-                rows.append(row | {"scored_at": scores.checkpoint, "answers_of": answers_of})
+        for checkpoint, split in self.rated_at_each(model, estimator):
+            scored_at = self.group(model, weights)[0] if weights else checkpoint
+            if group == weights:  # both of one checkpoint, or neither is set
+                answers, answers_of = "own" if split == "test" else split, scored_at
+            elif group:
+                answers, answers_of = group, self.group(model, group)[0]
+            else:
+                answers, answers_of = "evaluation", checkpoint
+            row = {"split": split, "checkpoint": checkpoint, "answers": answers}
+            rows.append(row | {"scored_at": scored_at, "answers_of": answers_of})
         return rows
