@@ -1,4 +1,4 @@
-"""How often a recipe without an effect is said to have one, by seeds and their spread.
+"""Count how often a recipe without an effect seems to have one, by seeds and their spread.
 
 Adapters of a recipe have effects around 0, with a standard deviation of `ratio` standard errors
 of the questions.
@@ -22,7 +22,7 @@ GRID = norm.ppf((np.arange(200) + 0.5) / 200)  # replicates of a mean with stand
 
 
 def false_claims(n_seeds: int, ratio: float, *, studies: int) -> dict[str, float]:
-    """Return the shares of studies whose interval excludes 0."""
+    """Return the shares of studies with an interval that excludes 0."""
     rng = np.random.default_rng([n_seeds, int(10 * ratio)])
     made = []
     for _ in range(studies):

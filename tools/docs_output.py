@@ -1,8 +1,8 @@
-"""Write the output of the guides' commands anew: ``make docs-output``.
+"""Renew the output of the commands in the guides: ``make docs-output``.
 
 A block ``console`` has commands after ``$`` and their output. The commands run as shown, with
-their default settings. A line … omits any number of lines. A test compares every block with
-what its commands print.
+their default settings. A line … omits any number of lines. A test runs the commands
+and compares their output with every block.
 """
 
 import contextlib

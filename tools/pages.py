@@ -1,9 +1,9 @@
 """Write the reference pages config/README.md, of all keys, and docs/outputs.md, of all columns.
 
-The first page is from the schema of the config and its defaults. The list of estimators is from
-their docstrings and registrations. The second page is from the schemas of tables and from
-docs/data/columns.yaml. `make config-readme` and `make outputs` run this; tests compare both
-pages. What stands before the first section of a page is written by hand, in the page.
+The schema of the config, its defaults and the docstrings of estimators give the first page. The
+schemas of tables and docs/data/columns.yaml give the second page. A person writes the beginning
+of each page, up to the first section. `make config-readme` and `make outputs` run this module,
+and tests compare both pages.
 """
 
 import ast
@@ -119,7 +119,7 @@ def needs_of(name: str, entry: dict[str, Any]) -> str:
 
 
 def definition(name: str, entry: dict[str, Any]) -> str:
-    """Return the definition of an estimator: its docstring, or its settings."""
+    """Return the docstring of an estimator, or the settings that define it."""
     if "recipe" in entry:
         values = {key: value for key, value in entry.items() if key != "label"}
         text = yaml.safe_dump(values, default_flow_style=True, width=1000).strip()
@@ -177,7 +177,7 @@ def all_tables() -> list[Table]:
 
 
 def meanings_of(table: str) -> dict[str, str]:
-    """Return what the columns of a table mean; `shared` are those that several tables have."""
+    """Return the meanings of the columns of a table, or of the `shared` columns."""
     listed = MEANINGS.get(table, {}).items()
     return {name: text for names, text in listed for name in names.split(", ")}
 

@@ -1,4 +1,4 @@
-"""Record what made each result: the processor or GPU, and the versions of packages.
+"""Record the machine and the versions of packages behind each result.
 
 Each job writes one line with this into its log, and a study collects these lines.
 """
@@ -49,7 +49,7 @@ def machine() -> str:
 
 
 def log_maker() -> None:
-    """Write a line about this process into the log of its job."""
+    """Write a line about this process into the job's log."""
     log.info("%s%s", MADE_BY, json.dumps({"machine": machine(), **package_versions()}))
 
 
