@@ -80,7 +80,7 @@ lab-real: $(VENV)/smollm2  ## the laboratory with real weights, SmolLM2-135M (ho
 	@echo "Complete: results/lab_real/report/index.html, and changes.csv and tables/"
 
 cost: $(VENV)/ready  ## what is left to do of the paper's study: jobs, requests, disk, GPU memory
-	@$(RUN)/python -m tools.estimate_cost $(ARGS)
+	@$(RUN)/snakemake $(ARGS) --dry-run --quiet rules host
 
 rulegraph: $(VENV)/ready  ## draw the graph of docs/dag.md anew; needs graphviz
 	@command -v dot > /dev/null || { echo "dot is missing: install graphviz" >&2; exit 1; }

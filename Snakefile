@@ -86,7 +86,11 @@ rule study:
 
 
 if workflow.is_main_process:
-    at_end_of_dry_run(lambda: found_before_start().text)
+    at_end_of_dry_run(
+        lambda: "\n\n".join(
+            filter(None, [resources.table(jobs_of_run()), found_before_start().text])
+        )
+    )
 
 
 onstart:
@@ -98,13 +102,7 @@ onstart:
         or workflow.touch
         or has_gpu()
     ):
-        if plan := too_much(
-            config,
-            [
-                (NAMED.get(job.rule.name, job.rule.name), job.wildcards_dict)
-                for job in workflow.dag.needrun_jobs()
-            ],
-        ):
+        if plan := too_much(resources.cost(jobs_of_run())):
             raise WorkflowError(plan)
     if workflow.is_main_process and not workflow.touch:
         found = found_before_start(imports=True)

@@ -9,7 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
@@ -27,7 +27,7 @@ from persistcal.server.spending import (
 )
 from persistcal.store.replies import Ledger
 from study.inputs import Inputs
-from study.resources import ASKED_OF_SERVERS, JobResources
+from study.resources import ASKED_OF_SERVERS, Cost, JobResources
 from study.study import Study
 
 Jobs = Sequence[tuple[str, Mapping[str, str]]]  # the rule and the wildcards of each
@@ -387,12 +387,8 @@ def has_gpu() -> bool:
     return any(Path(path).exists() for path in ("/dev/nvidiactl", "/dev/kfd"))
 
 
-def too_much(config: Mapping[str, Any], jobs: Iterable[tuple[str, Mapping[str, str]]]) -> str:
-    """Return two lines about what `jobs` need, or nothing if none of them needs a GPU.
-
-    Each job is the name of its rule and its wildcards.
-    """
-    needed = JobResources(Study(dict(config))).cost(jobs)
+def too_much(needed: Cost) -> str:
+    """Return two lines about what jobs need, or nothing if none of them needs a GPU."""
     if not needed.on_gpu:
         return ""
     return (

@@ -62,7 +62,8 @@ MINUTES = {
     "measure_variance": USUAL,
 }
 NO_MODEL = ("fetch_checkpoint", "judge_answers")
-ASKED_OF_SERVERS = {"sample_from_server": "samples", "ask_server": "confidences"}
+ASKED_OF_SERVERS = ("sample_from_server", "ask_server")
+PRICED = (*MINUTES, *ASKED_OF_SERVERS)  # rules in the table of costs, in this order
 
 
 class Request(NamedTuple):
@@ -87,7 +88,7 @@ class Cost(NamedTuple):
 
     jobs: int = 0
     on_gpu: int = 0  # jobs that need a GPU
-    requests: int = 0  # to a paid judge, at most
+    requests: int = 0  # to a paid judge or to checkpoints behind an API, at most
     gigabytes: float = 0.0  # of disk
     downloads: float = 0.0  # gigabytes of checkpoints
     memory: GpuMemory = GpuMemory()  # the largest
@@ -103,12 +104,10 @@ class Cost(NamedTuple):
 
 
 class ServerUse(NamedTuple):
-    """Requests to a server, tokens of prompts and (at most) of answers, and their cost."""
+    """Requests to a server, and their cost at most."""
 
-    requests: float = 0
-    input_tokens: float = 0
-    output_tokens: float = 0
-    cost: float = 0.0
+    requests: int
+    cost: float
 
 
 def shape_of(entry: Mapping[str, Any]) -> DecoderShape | None:
@@ -240,8 +239,37 @@ class JobResources:
             gigabytes, memory = self.gigabytes(rule, job), self.memory(rule, job) or GpuMemory()
             fetched = gigabytes if self.row(rule, job) == "fetch_checkpoint" else 0.0
             on_gpu, requests = self.weights(rule, job) > 0, self.judge_requests(rule, job)
+            if rule in ASKED_OF_SERVERS:
+                requests = self.server_use(rule, job).requests
             total += Cost(1, on_gpu, requests, gigabytes, fetched, memory)
         return total
+
+    def table(self, jobs: Iterable[tuple[str, Wildcards]]) -> str:
+        """Return what jobs take, by rule; "" if none needs a GPU, a download or a server."""
+        by_row: dict[str, list[tuple[str, Wildcards]]] = {}
+        joint: dict[str, tuple[int, DecoderShape]] = {}  # the most copies of each model
+        for rule, job in jobs:
+            by_row.setdefault(self.row(rule, job), []).append((rule, job))
+            if copies := self.copies_on_one_gpu(rule, job):
+                label = self.config["models"][job["model"]].get("label", job["model"])
+                joint[label] = max(copies, joint.get(label, copies))
+        costs = {row: self.cost(by_row[row]) for row in PRICED if row in by_row}
+        total = sum(costs.values(), start=Cost())
+        if not (total.on_gpu or total.requests or total.downloads):
+            return ""
+        lines = [
+            "| rule | jobs | requests | disk (GB) | GPU (GB), least | with full batches |",
+            "|---|--:|--:|--:|--:|--:|",
+        ]
+        for row, cost in [*costs.items(), ("all", total)]:
+            memory = " | ".join(
+                f"{gigabytes:,.1f}" if gigabytes else "" for gigabytes in cost.memory
+            )
+            numbers = f"{cost.jobs} | {cost.requests:,.0f} | {cost.gigabytes:,.1f} | {memory}"
+            lines.append(f"| {row} | {numbers} |")
+        lines += ["", "GPU memory is per process, with one copy of a model that has a `shape`."]
+        gpu_gb = self.config["gpu_gb"]
+        return "\n".join([*lines, *(describe_copies(*c, gpu_gb, m) for m, c in joint.items())])
 
     def n_questions(self, dataset: str, *splits: str) -> int:
         """Return the number of questions of `splits`; files of questions count as none."""
@@ -315,7 +343,7 @@ class JobResources:
         answers = questions * replies["n_samples"] * replies["max_new_tokens"]
         prices: Config = {key: api.get(key, 0) for key in PRICES}
         cost = (requests * prompt * prices[PRICES[0]] + answers * prices[PRICES[1]]) / 1e6
-        return ServerUse(requests, requests * prompt, answers, cost)
+        return ServerUse(requests, cost)
 
     def memory(self, rule: str, job: Wildcards) -> GpuMemory | None:
         """Return the GPU memory of a job with one copy of the model, or None if it is unknown.

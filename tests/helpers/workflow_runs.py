@@ -43,3 +43,13 @@ def planned(output):
     """Jobs per rule that a dry run lists, without the total and the targets."""
     counts = dict(re.findall(r"^(\w+) +(\d+)$", output, flags=re.MULTILINE))
     return {name: int(n) for name, n in counts.items() if name not in ("total", "study", "all")}
+
+
+def jobs_of(dry_run):
+    """Rule and wildcards of each job that a dry run lists."""
+    jobs = []
+    for block in re.split(r"^(?:local)?rule (?=\w+:$)", dry_run, flags=re.MULTILINE)[1:]:
+        wildcards = re.search(r"^    wildcards: (.*)$", block, flags=re.MULTILINE)
+        pairs = re.findall(r"(\w+)=([^,]*)", wildcards[1]) if wildcards else []
+        jobs.append((block.partition(":")[0], dict(pairs)))
+    return jobs

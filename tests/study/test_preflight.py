@@ -7,13 +7,12 @@ from types import SimpleNamespace
 import pytest
 from configs import PAPER
 from snakemake.exceptions import WorkflowError
-from workflow_runs import ROOT, planned
+from workflow_runs import ROOT, jobs_of, planned
 
 from persistcal.store.replies import Ledger
 from study.inputs import Inputs
 from study.preflight import preflight, refuse_if_missing, request_cost
 from study.study import Study
-from tools import estimate_cost
 
 JUDGED = {"model": "olmo3-7b", "checkpoint": "step566000", "dataset": "triviaqa"}
 TRAIN, TEST = (
@@ -240,7 +239,7 @@ def test_table_study_and_all_share_their_answer_jobs(paper_dry_runs):
 
     def answer_jobs(target):
         rules = {"generate_beams", "cluster_answers", "judge_answers"}
-        jobs = estimate_cost.jobs_of(paper_dry_runs[target])
-        return {(job.rule, job.wildcards) for job in jobs if job.rule in rules}
+        jobs = jobs_of(paper_dry_runs[target])
+        return {(rule, *job.items()) for rule, job in jobs if rule in rules}
 
     assert answer_jobs("table") < answer_jobs("study") < answer_jobs("all")

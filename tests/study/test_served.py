@@ -11,7 +11,6 @@ from study.inputs import Inputs
 from study.resources import JobResources
 from study.schema import ConfigError
 from study.study import Study
-from tools.estimate_cost import api_table, jobs_of
 
 SERVED = yaml.safe_load("""
 models:
@@ -153,48 +152,43 @@ def test_estimators_of_replies_and_of_returned_logprobs_are_accepted():
     check_config(served(api_of("b", model="m-1"), same))
 
 
-JOBS = """
-localrule sample_from_server:
-    input: q
-    wildcards: model=s, checkpoint=a, dataset=triviaqa, split=test
-localrule sample_from_server:
-    input: q
-    wildcards: model=s, checkpoint=b, dataset=triviaqa, split=test
-rule cluster_answers:
-    wildcards: model=s, checkpoint=b, dataset=triviaqa, split=test
-"""
+def costs_at_servers(config, rule, *jobs):
+    """Return requests and cost of jobs of model s and TriviaQA."""
+    resources = JobResources(Study(config))
+    return [
+        resources.server_use(rule, {"model": "s", "dataset": "triviaqa", **job}) for job in jobs
+    ]
 
 
 def test_the_cost_of_stated_confidences_equals_a_calculation_by_hand():
     config = served(api_of("a", samples_per_request=4, price_input=10, price_output=100))
     config["datasets"]["triviaqa"] |= {"test": [9_000, 10_000], "train": [0, 300]}
-    asked = "localrule ask_server:\n    wildcards: model=s, checkpoint={}, dataset=triviaqa"
-    jobs = "\n".join(
-        f"{asked.format(checkpoint)}, split={split}, estimator={estimator}"
-        for checkpoint, split, estimator in [
-            ("a", "test", "p_true_sampled"),
-            ("a", "test", "said_words"),
-            ("z", "train", "said_words"),
-        ]
+    guesses, words, earlier = costs_at_servers(
+        config,
+        "ask_server",
+        {"checkpoint": "a", "split": "test", "estimator": "p_true_sampled"},
+        {"checkpoint": "a", "split": "test", "estimator": "said_words"},
+        {"checkpoint": "z", "split": "train", "estimator": "said_words"},
     )
-    # a: 1,000 test questions. p_true_sampled: 3 requests per question for 10 replies of up to 5
-    # tokens. said_words: 1 request, up to 30 tokens. A request has 120 + 45 + 15 = 180 tokens:
-    # 4,000 x 180 = 720,000 and 1,000 x (10 x 5 + 30) = 80,000. 0.72 x 10 + 0.08 x 100 = 15.2.
-    # z: 300 train questions
-    of_a = "| s/a | confidences | 4,000 | 720,000 | 80,000 | 15.20 |"
-    of_z = "| s/z | confidences | 300 | 54,000 | 9,000 | 0.00 |"
-    assert api_table(config, jobs_of(jobs)).splitlines()[3:5] == [of_a, of_z]
+    # A request has 120 + 45 + 15 = 180 tokens. p_true_sampled: 3 requests for each of 1,000
+    # questions, 10 replies of up to 5 tokens: 3,000 x 180 x 10 + 1,000 x 50 x 100
+    assert guesses == (3_000, pytest.approx(10.4))
+    # said_words: one request, up to 30 tokens: 1,000 x 180 x 10 + 1,000 x 30 x 100
+    assert words == (1_000, pytest.approx(4.8))
+    assert earlier == (300, 0)
 
 
 def test_the_cost_of_samples_equals_a_calculation_by_hand():
     api = {"samples_per_request": 2, "price_input": 2, "price_output": 10}
     config = served(api_of("a", **api), {"decoding": {"max_new_tokens": 20}})
     config["datasets"]["triviaqa"]["test"] = [9_000, 10_000]
+    jobs = [{"checkpoint": name, "split": "test"} for name in "ab"]
     # a: 1,000 questions x 5 samples, two per request: 3,000 requests of 45 + 5 x 30 = 195
     # tokens, 1,000 x 5 x 20 tokens of answers: 0.585 x 2 + 0.1 x 10 = 2.17
-    row_of_a = "| s/a | samples | 3,000 | 585,000 | 100,000 | 2.17 |"
     # b: single samples, no price
-    row_of_b = "| s/b | samples | 5,000 | 975,000 | 100,000 | 0.00 |"
-    row_of_all = "| all |  | 8,000 | 1,560,000 | 200,000 | 2.17 |"
-    assert api_table(config, jobs_of(JOBS)).splitlines()[3:] == [row_of_a, row_of_b, row_of_all]
-    assert api_table(config, jobs_of(JOBS)[2:]) == ""
+    costs = costs_at_servers(config, "sample_from_server", *jobs)
+    assert costs == [(3_000, pytest.approx(2.17)), (5_000, 0)]
+    table = JobResources(Study(config)).table(
+        [("sample_from_server", {"model": "s", "dataset": "triviaqa", **job}) for job in jobs]
+    )
+    assert "| sample_from_server | 2 | 8,000 | 0.0 |  |  |" in table

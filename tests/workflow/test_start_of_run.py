@@ -9,6 +9,7 @@ import yaml
 from workflow_runs import ROOT, run, snakemake
 
 from study.preflight import too_much
+from study.resources import Cost
 
 BARE = "none"  # as without --profile
 OWN = [ROOT / "config" / "own_predictions.yaml"]
@@ -77,7 +78,7 @@ def test_a_real_run_that_costs_or_lacks_too_much_starts_nothing(tmp_path, monkey
 
 
 def test_a_plan_without_a_gpu_job_starts():
-    assert too_much({}, [("evaluate_estimator", {"model": "m"})]) == ""
+    assert too_much(Cost(jobs=1)) == ""
 
 
 APPTAINER = """\

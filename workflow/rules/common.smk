@@ -194,14 +194,18 @@ ON_GPU = {name: resources.request_of(name) for name in ("gpu", "mem_mb", "runtim
 EARLY = 1000
 
 
+def jobs_of_run(is_planned=True):
+    """The rule and the wildcards of each job that runs, or of each other one."""
+    return [
+        (NAMED.get(job.rule.name, job.rule.name), job.wildcards_dict)
+        for job in workflow.dag.jobs
+        if workflow.dag.needrun(job) == is_planned
+    ]
+
+
 def found_before_start(imports=False):
     """What the run costs, and what a person must provide for it."""
-    planned = workflow.dag.needrun_jobs(exclude_finished=False)
-    finished = (job for job in workflow.dag.jobs if not workflow.dag.needrun(job))
-    rows = [
-        [(NAMED.get(job.rule.name, job.rule.name), job.wildcards_dict) for job in jobs]
-        for jobs in (planned, finished)
-    ]
+    rows = jobs_of_run(), jobs_of_run(is_planned=False)
     by_conda = DeploymentMethod.CONDA in workflow.deployment_settings.deployment_method
     how = {"imports": imports, "by_conda": by_conda}
     return preflight(inputs, *rows, sys.argv, LEFT_OUT, **how)
