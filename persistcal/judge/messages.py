@@ -2,7 +2,6 @@
 
 import json
 import logging
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -15,7 +14,7 @@ from persistcal.questions.labels import (
     parse_label,
     parse_labels,
 )
-from persistcal.questions.templates import check_fields
+from persistcal.questions.templates import check_fields, fill
 from persistcal.server.spending import (
     LIMITS,
     REFUSAL_CODES,
@@ -29,7 +28,7 @@ from persistcal.store.replies import ReplyCache, request_digest
 
 log = logging.getLogger(__name__)
 
-ONE, TOGETHER = "{answer}", "{answers}"
+ONE, TOGETHER = "answer", "answers"  # fields of the prompt
 LEAST_REPLY = 16  # tokens; some servers refuse a smaller limit
 SPARE = {"max_output_tokens": 2}  # tokens of a list's limit beside those per candidate
 ENOUGH_TO_TELL = 20  # replies: when none of the first so many has a label, none will
@@ -136,14 +135,12 @@ def request_body(candidates: Sequence[Candidate], settings: JudgeSettings) -> Bo
     place = TOGETHER if settings.together else ONE
     system, user = split_prompt(settings.prompt, place)
     values = {
-        "{question}": question,
-        "{references}": "\n".join(f"- {reference}" for reference in references),
-        "{references_line}": str(list(references)) if references[1:] else references[0],
+        "question": question,
+        "references": "\n".join(f"- {reference}" for reference in references),
+        "references_line": str(list(references)) if references[1:] else references[0],
         place: listed if settings.together else answer,
     }
-    # In one pass, because a value can contain the name of a field.
-    places = re.compile("|".join(map(re.escape, values)))
-    filled = places.sub(lambda match: values[match[0]], user)
+    filled = fill(user, values)
     limits = reply_limits(fields, len(candidates), together=settings.together)
     messages = [{"role": "system", "content": system}, {"role": "user", "content": filled}]
     content = messages if system else messages[1:]
@@ -182,7 +179,7 @@ def split_prompt(prompt: str, place: str = ONE) -> tuple[str, str]:
     try:
         check_fields(system, f"{name} above its line '---'", [])
         name = f"{name} below its line '---'" if line else name
-        check_fields(user, name, [*needed, place.strip("{}")])
+        check_fields(user, name, [*needed, place])
     except ValueError as error:
         raise JudgeError(f"{error}.") from error
     return system.strip(), user.strip()

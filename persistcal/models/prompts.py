@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import pandas as pd
 
+from persistcal.questions.templates import fill
+
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
@@ -39,12 +41,8 @@ def question_suffix(question: str) -> str:
 
 
 def confidence_prompt(template: str, question: str, answer: str) -> str:
-    """Fill ``{question}`` and ``{answer}`` in `template`; other braces stay unchanged.
-
-    Both are replaced in one pass, so a question with the text "{answer}" stays unchanged.
-    """
-    values = {"{question}": question, "{answer}": answer}
-    return re.sub(r"\{question\}|\{answer\}", lambda match: values[match[0]], template)
+    """Fill ``{question}`` and ``{answer}`` in `template`."""
+    return fill(template, {"question": question, "answer": answer})
 
 
 def confidence_prompts(template: str, answers: pd.DataFrame) -> list[str]:

@@ -338,7 +338,7 @@ def normalise(answer: str) -> str:
 
     A point before a digit is kept, unless it follows a letter.
 
-    >>> [normalise(answer) for answer in (" U.S.A. ", "3.5", "-.5", "No.5")]
-    ['usa', '3.5', '-.5', 'no5']
+    >>> [normalise(answer) for answer in (" U.S.A. ", "3.5", "-.5", "No.5", "Malmö")]
+    ['usa', '3.5', '-.5', 'no5', 'malmö']
     """
     return " ".join(FULL_STOP.sub("", one_form(answer).lower()).split())

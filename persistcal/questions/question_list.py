@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from persistcal.questions.labels import normalise_answer
-from persistcal.questions.templates import check_fields
+from persistcal.questions.templates import check_fields, fill
 from persistcal.store.artifacts import QUESTIONS
 from persistcal.store.user_files import UserTableError, check_columns, texts
 
@@ -179,12 +179,11 @@ def with_passages(
     for problem, wrong in problems.items():
         if wrong:
             raise UserTableError(f"question {wrong[0]!r} {problem}")
-    start, _, end = prompt.rstrip("\n").partition("{question}")
 
     def put(question: str) -> str:
-        passage = passages.get(question, "")
-        parts = (part.replace("{passage}", passage) for part in (start, end))
-        return text_of[question] if not passage else text_of[question].join(parts)
+        if not (passage := passages.get(question, "")):
+            return text_of[question]
+        return fill(prompt.rstrip("\n"), {"passage": passage, "question": text_of[question]})
 
     texts_asked = questions["question_id"].map(put)
     return QUESTIONS.fill(questions.assign(question=texts_asked))[QUESTIONS.schema.names]

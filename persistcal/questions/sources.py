@@ -219,10 +219,10 @@ def bioasq_question(entry: Mapping[str, Any]) -> Question:
 
     Several exact answers are each accepted.
 
-    >>> entry = {"type": "factoid", "body": "Which gene causes it", "exact_answer": [["CFTR"]]}
-    >>> bioasq_question(entry)[:4]
+    >>> entry = {"type": "factoid", "body": "Which gene causes it"}
+    >>> bioasq_question({**entry, "exact_answer": [["CFTR"], [" "]]})[:4]
     ('Which gene causes it?', ['CFTR'], False, 'factoid')
-    >>> answers = [["alpha", "α"], ["beta"]]
+    >>> answers = [["alpha", "α"], ["beta", ""]]
     >>> bioasq_question({"type": "list", "body": "List chains", "exact_answer": answers})[:3]
     ('List chains. Just output one of the answers.', ['alpha', 'α', 'beta'], True)
     """

@@ -3,12 +3,12 @@
 from typing import Any
 
 MOST_HALVINGS = 20
-# Of the samples of test: each two are independent asks, of one halving
+# Two halves of the test samples are independent asks, from one halving
 HALVES = tuple(f"half{number}" for number in range(1, 2 * MOST_HALVINGS + 1))
 AGAIN = "again"  # asked again after other few-shot examples
 FURTHER_ASKS = (*HALVES, AGAIN)
 SPLITS = ("train", "test", *FURTHER_ASKS)
-LEAST_SAMPLES = 4  # of a question, so that each half has two
+LEAST_SAMPLES = 4  # samples per question, so that each half has two
 
 
 def ask_of_half(halving: Any, side: Any) -> Any:  # noqa: ANN401 - numbers, or columns

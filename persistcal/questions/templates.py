@@ -1,9 +1,20 @@
-"""Check the fields of prompts, such as {question}, before anybody is asked."""
+"""Fields of prompts, such as {question}: they are checked before anybody is asked."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 _FIELD = re.compile(r"\{([A-Za-z_]\w*)\}")
+
+
+def fill(template: str, values: Mapping[str, str]) -> str:
+    """Replace the fields of `template` by their values; other braces stay unchanged.
+
+    All are replaced in one pass, because a value can contain the name of a field.
+
+    >>> fill("{a} {b} {c}", {"a": "{b}", "b": "2"})
+    '{b} 2 {c}'
+    """
+    return _FIELD.sub(lambda match: values.get(match[1], match[0]), template)
 
 
 def check_fields(

@@ -3,11 +3,9 @@
 import hashlib
 import logging
 import os
-import threading
 import time
-from collections import Counter
 
-from judge_server import Server, as_json, reply_to
+from judge_server import FakeServer, as_json, reply_to
 
 from persistcal.answers.served import (
     ApiSettings,
@@ -15,7 +13,6 @@ from persistcal.answers.served import (
     Served,
     samples_of_questions,
 )
-from persistcal.store.replies import Ledger
 
 logging.getLogger("werkzeug").setLevel(logging.WARNING)  # a line for each request
 KEY = "sk-test-SECRET0123456789"
@@ -51,29 +48,19 @@ def chosen(body, text, index=0, **changes):
     return {**finish, "message": message, "logprobs": numbers, **changes}
 
 
-class FakeModel:
-    """Answers with `answer` or `write_answer`, after all `next_replies`, one for each request.
+class FakeModel(FakeServer):
+    """Answers with `answer` or `write_answer`.
 
     `asked` counts the requests for each question and seed. `bodies` lists all requests.
     `reply_fields` are further fields of each reply.
     """
 
+    cache = "replies"
+
     def __init__(self, folder=None, url=""):
-        self.folder, self._url = folder, url
-        self.asked, self.bodies, self.times, self.next_replies = Counter(), [], [], []
-        self.write_answer, self.reply_fields, self.delay_s = None, {"model": "m1-2026"}, 0.0
-        self.lock = threading.Lock()
-        self.server = Server(host="127.0.0.1", threaded=True)
-        for path in ("/v1/completions", "/v1/chat/completions"):
-            self.server.expect_request(path).respond_with_handler(self.reply)
-
-    def __enter__(self):
-        self.server.start()
-        return self
-
-    def __exit__(self, *_):
-        self.server.stop()
-        self.server.check()  # raises errors of the handlers
+        super().__init__(folder, {("POST", "(chat/)?completions"): self.reply})
+        self._url, self.bodies = url, []
+        self.write_answer, self.reply_fields = None, {"model": "m1-2026"}
 
     @property
     def url(self):
@@ -94,10 +81,8 @@ class FakeModel:
     def reply(self, request):
         body = request.get_json()
         assert ("prompt" in body) == request.path.endswith("v1/completions")
-        with self.lock:
-            self.times.append(time.monotonic())
-            self.bodies.append(body)
-            scripted = self.next_replies.pop(0) if self.next_replies else None
+        self.bodies.append(body)
+        scripted = self.scripted_reply()
         time.sleep(self.delay_s)
         if scripted is not None:
             return reply_to(request, scripted)
@@ -124,13 +109,3 @@ class FakeModel:
             replies=f"{self.folder}/replies",
         )
         return list(samples.values())
-
-    @property
-    def booked(self):
-        """Return the number of requests in the ledger."""
-        return Ledger(f"{self.folder}/spending.csv").total()[0]
-
-    @property
-    def kept(self):
-        """Return the number of replies in the cache."""
-        return len(list(self.folder.glob("replies/*/*.json")))

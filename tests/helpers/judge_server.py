@@ -127,32 +127,19 @@ class Server(HTTPServer):
         self.server.serve_forever(poll_interval=0.01)  # the time to stop the server
 
 
-class FakeJudge:
-    """Grades by equality with a reference, after all `next_replies`, one for each request.
+class FakeServer:
+    """A server on the loopback. It sends all `next_replies` first, one for each request.
 
-    Jobs that `ask` starts use the judge's folder `folder` and the settings `changed`. `asked`
-    counts the requests to grade each answer, also in batches. `replies` maps an answer, or
-    the first of several answers, to a completion or a Response that replaces its grade.
+    The jobs that ask it have a ledger and a `cache` of replies in their `folder`.
     """
 
-    def __init__(self, folder=None):
-        self.folder, self.changed = folder, {}
-        self.asked, self.replies, self.next_replies = Counter(), {}, []
-        self.times, self.busy, self.most_busy, self.delay_s = [], 0, 0, 0.0
-        self.files, self.uploads, self.batches = {}, [], {}
-        self.finishers, self.polls_needed, self.page = [], 0, 100
-        self.needed_side_by_side = 0  # batches that must be submitted before one ends
-        self.next_batch_replies, self.next_polls, self.polled = [], [], Counter()
-        self.lock = threading.Lock()
+    cache = "cache"
+
+    def __init__(self, folder, replies):
+        self.folder, self.delay_s, self.lock = folder, 0.0, threading.Lock()
+        self.asked, self.times, self.next_replies = Counter(), [], []
         self.server = Server(host="127.0.0.1", threaded=True)
-        for method, path, reply in (
-            ("POST", "(chat/completions|responses)", self.chat),
-            ("POST", "files", self.upload),
-            ("POST", "batches", self.submit),
-            ("GET", "batches", self.listed),
-            ("GET", "batches/.*", self.poll),
-            ("GET", "files/.*/content", self.content),
-        ):
+        for (method, path), reply in replies.items():
             place = re.compile(f"^/v1/{path}$")
             self.server.expect_request(place, method).respond_with_handler(reply)
 
@@ -163,6 +150,54 @@ class FakeJudge:
     def __exit__(self, *_):
         self.server.stop()
         self.server.check()  # raises errors of the handlers
+
+    def scripted_reply(self):
+        """Note the time of a request, and return its reply of `next_replies`, or None."""
+        with self.lock:
+            self.times.append(time.monotonic())
+            return self.next_replies.pop(0) if self.next_replies else None
+
+    @property
+    def spent(self):
+        """Return the number of requests in the ledger, and their cost."""
+        return Ledger(f"{self.folder}/spending.csv").total()
+
+    @property
+    def booked(self):
+        """Return the number of requests in the ledger."""
+        return self.spent[0]
+
+    @property
+    def kept(self):
+        """Return the number of replies in the cache."""
+        return len(list(self.folder.glob(f"{self.cache}/*/*.json")))
+
+
+class FakeJudge(FakeServer):
+    """Grades by equality with a reference.
+
+    Jobs that `ask` starts use the judge's folder `folder` and the settings `changed`. `asked`
+    counts the requests to grade each answer, also in batches. `replies` maps an answer, or
+    the first of several answers, to a completion or a Response that replaces its grade.
+    """
+
+    def __init__(self, folder=None):
+        super().__init__(
+            folder,
+            {
+                ("POST", "(chat/completions|responses)"): self.chat,
+                ("POST", "files"): self.upload,
+                ("POST", "batches"): self.submit,
+                ("GET", "batches"): self.listed,
+                ("GET", "batches/.*"): self.poll,
+                ("GET", "files/.*/content"): self.content,
+            },
+        )
+        self.changed, self.replies, self.busy, self.most_busy = {}, {}, 0, 0
+        self.files, self.uploads, self.batches = {}, [], {}
+        self.finishers, self.polls_needed, self.page = [], 0, 100
+        self.needed_side_by_side = 0  # batches that must be submitted before one ends
+        self.next_batch_replies, self.next_polls, self.polled = [], [], Counter()
 
     def settings(self, **changes):
         defaults = {
@@ -192,21 +227,6 @@ class FakeJudge:
         )
         sources = {settings.model: "RWN", "human": "rwn", "queue": "  ?"}
         return "".join(sources[source][LABELS.index(label)] for label, source in labels)
-
-    @property
-    def spent(self):
-        """Return the number of requests in the ledger, and their cost."""
-        return Ledger(self.folder / "spending.csv").total()
-
-    @property
-    def booked(self):
-        """Return the number of requests in the ledger."""
-        return self.spent[0]
-
-    @property
-    def kept(self):
-        """Return the number of replies in the cache."""
-        return len(list(self.folder.glob("cache/*/*.json")))
 
     @property
     def waiting(self):
@@ -244,11 +264,10 @@ class FakeJudge:
         return self.replies.get(answers[0], grades)
 
     def chat(self, request: Request):
+        scripted = self.scripted_reply()
         with self.lock:
-            self.times.append(time.monotonic())
             self.busy += 1
             self.most_busy = max(self.most_busy, self.busy)
-            scripted = self.next_replies.pop(0) if self.next_replies else None
         try:
             time.sleep(self.delay_s)
             if scripted is not None:

@@ -79,6 +79,7 @@ Trinidad & Tobago = Trinidad and Tobago | Guinea‑Bissau = Guinea Bissau | “H
 São Tomé = Sao Tome | São = SaTILDEo | STRASSE = Straße | İzmir = Izmir
 1000.0 = 1,000 | 1.50 = 1.5 | 1.10 = 1.1 | $2.00 = $2 | Malmö = Malmo
 Sao Tomé = São Tomé | Αθήνα = Αθηνα
+CoCIRCUMFLEXte d’Ivoire = Côte d’Ivoire | BOMCôteZEROWIDTH d’IvSOFToireMARK. = Côte d’Ivoire
 x_.5 = x 5 | Gambia, The = The Gambia |  New TAB  York  = New York | vitamin  a. = Vitamin A
 """
 DIFFERENT = """
@@ -90,11 +91,12 @@ A- blood = A blood | Na+ = Na | Cl-. = Cl | 2+2 = 22 | 18+ = 18 | Vitamin A = Vi
 パリ = バリ | й = и | Malmö = Malmó | Pére = Peré | हिन्दी = हिनदी
 Hepatitis A = Hepatitis C | The = A | ! = ? | $ = € | $5 = €5
 """
-ODD_SPACES = {"NARROW": "\u202f", "TILDE": "\u0303", " TAB ": "\t"}
+ODD_CHARACTERS = {"NARROW": "\u202f", "TILDE": "\u0303", "CIRCUMFLEX": "\u0302", " TAB ": "\t"}
+ODD_CHARACTERS |= {"BOM": "\ufeff", "ZEROWIDTH": "\u200b", "SOFT": "\xad", "MARK": "\u200e"}
 
 
 def pairs(table):
-    for name, character in ODD_SPACES.items():
+    for name, character in ODD_CHARACTERS.items():
         table = table.replace(name, character)
     rows = [row for line in table.strip().splitlines() for row in line.split(" | ")]
     return [row.split(" = ") for row in rows]

@@ -13,7 +13,6 @@ from persistcal.questions import sources
 from persistcal.questions.question_list import Question, check_counts, number_questions
 from persistcal.questions.sources import (
     BLACKLIST,
-    bioasq_question,
     check_categories,
     read_bioasq,
     read_jeopardy,
@@ -264,12 +263,6 @@ def test_bioasq_data_of_another_size_or_without_answers_is_refused(bioasq):
     for answer in ([], [["", " "]]):
         with pytest.raises(ValueError, match=r"'id99' \('Which\?'\) has no exact answer"):
             bioasq([*ENTRIES, entry(99, "Which?", "factoid", answer)])
-
-
-def test_empty_answers_of_bioasq_are_dropped():
-    half = bioasq_question(entry(60, "Half?", "factoid", ["G60", " "]))
-    several = bioasq_question(entry(61, "List", "list", [["a61", ""], [""]]))
-    assert (half[1:3], several[1:3]) == ((["G60"], False), (["a61"], True))
 
 
 def test_a_json_file_without_questions_is_refused(tmp_path):

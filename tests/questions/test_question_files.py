@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from own_rows import read_content
 
-from persistcal.questions.question_list import draw_splits
 from persistcal.questions.sources import KNOWN, read_own_questions, tidy_questions
 from persistcal.store import artifacts
 
@@ -157,13 +156,6 @@ def test_the_same_questions_are_drawn_from_each_file_format(tmp_path):
     )
     assert all(frame.equals(first) for frame in frames)
     assert first["split"].value_counts().to_dict() == {**sizes, "unused": 2}
-
-
-def test_the_draw_depends_only_on_its_seed():
-    sizes = {"n_few_shot": 2, "n_train": 10, "n_test": 10}
-    first_draw, second_draw = (draw_splits(30, **sizes, seed=1).tolist() for _ in range(2))
-    assert first_draw == second_draw
-    assert first_draw != draw_splits(30, **sizes, seed=2).tolist()
 
 
 @pytest.mark.parametrize(

@@ -73,8 +73,7 @@ def p_true_few_shot(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     The examples are answers of the last earlier checkpoint to questions of the train split.
     Right and wrong answers alternate, and each is followed by its word.
 
-    Kadavath et al., "Language Models (Mostly) Know What They Know", 2022,
-    arXiv:2207.05221, few-shot.
+    This is the few-shot form of Kadavath et al., see `p_true`.
     """
     assert evidence.prompt and evidence.words
     right, wrong = evidence.words
@@ -179,7 +178,7 @@ def continuation_logprobs(
 
 
 def _steps(prompt: list[int], whole: list[int], n: int) -> list[tuple[list[int], int | None]]:
-    """Return each context and the next token; None at the end of the text."""
+    """Return each context with its next token, which is None at the end of the text."""
     text = whole[len(prompt) :]
     tokens = text if len(text) >= n else [*text, None]
     return [(prompt + text[:place], token) for place, token in enumerate(tokens)]
