@@ -1,10 +1,10 @@
-"""How often the marks of accuracy, of calibration and of *moved* are given in known worlds.
+"""How often simulated studies get the marks of accuracy, calibration and *moved*.
 
     python -m benchmarks.marks [--studies 200]
 
 writes the table of docs/validation.md. Margins are the usual ones: .01 for accuracy and .02 for
-calibration. A row is a world: it has the per cent of studies with the mark ✓, ✗ or neither. If
-a study has ten estimators, one of their marks is enough. *Moved* has the words that need no
+calibration. A row is a world: the per cent of studies with the mark ✓, ✗ or neither. In studies
+of ten estimators, one estimator with the mark is enough. *Moved* has the words that need no
 other test.
 """
 
@@ -47,7 +47,7 @@ def accuracy_marks(n: int, flips: float, fall: float) -> Draw:
 
 
 def calibration_marks(n: int, estimators: int, error: Callable[[Array], Array]) -> Draw:
-    """Return a function that draws the marks of estimators, whose confidence is off by `error`.
+    """Return a function that draws the marks of estimators with an `error` of confidence.
 
     A confidence c in [.1, .9] is right with the probability c − error(c).
     """

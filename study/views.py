@@ -118,9 +118,9 @@ def plan_views(
                     raise ValueError(f"{FILE} has two entries that make {name}; rename one.")
                 if rows := files[dataset] if isinstance(files, Mapping) else files:
                     module = root.joinpath(*view.path.split(".")[:-1]).with_suffix(".py")
-                    names = read_parameters(module)[view.path.split(".")[-1]]
+                    function = read_functions(module)[view.path.split(".")[-1]]
                     subject = ViewContext(study, _key(view), dataset, name)
-                    values = _values(view, names, subject, settings)
+                    values = _values(view, function, subject, settings)
                     planned[kind][name] = {
                         "rows": expand(rows),
                         "about": {"function": view.path, "artifact": view.artifact, **values},
@@ -144,22 +144,35 @@ def _datasets(view: View, files: Any, study: Study) -> list[str]:  # noqa: ANN40
     return list(files if isinstance(files, Mapping) else datasets)
 
 
+class Function(NamedTuple):
+    """The keyword-only parameters of a function, and the caption in its docstring."""
+
+    parameters: list[str]
+    caption: str
+
+
 @cache
-def read_parameters(module: Path) -> dict[str, list[str]]:
-    """Return the keyword-only parameters of a module's functions, without importing it."""
-    return {
-        node.name: [parameter.arg for parameter in node.args.kwonlyargs]
-        for node in ast.parse(module.read_text(encoding="utf-8")).body
-        if isinstance(node, ast.FunctionDef)
-    }
+def read_functions(module: Path) -> dict[str, Function]:
+    """Return the functions of a module, without importing it.
+
+    A caption is the second paragraph of the docstring, or its only one.
+    """
+    functions = {}
+    for node in ast.parse(module.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.FunctionDef):
+            paragraphs = (ast.get_docstring(node) or "").split("\n\n")
+            caption = " ".join(paragraphs[:2][-1].split())
+            parameters = [parameter.arg for parameter in node.args.kwonlyargs]
+            functions[node.name] = Function(parameters, caption)
+    return functions
 
 
 def _values(
-    view: View, names: Sequence[str], subject: ViewContext, settings: Mapping[str, Setting]
+    view: View, function: Function, subject: ViewContext, settings: Mapping[str, Setting]
 ) -> dict[str, Any]:
     """Return the settings of a figure or table, and its caption with them filled in."""
     values = {}
-    for name in names:
+    for name in function.parameters:
         if name != "caption" and name not in settings:
             raise ValueError(
                 f"{view.path}, which makes {view.name}, has the parameter {name}, but SETTINGS "
@@ -167,7 +180,7 @@ def _values(
             )
         values[name] = settings[name](subject) if name != "caption" else ""
     label = subject.study.labels["datasets"].get(subject.dataset, subject.dataset)
-    caption = view.caption.format(**{**values, "dataset": label})
+    caption = (view.caption or function.caption).format(**{**values, "dataset": label})
     if "caption" in values:
         values["caption"] = caption
     return {"settings": values, "caption": caption}

@@ -216,7 +216,7 @@ _AT_THRESHOLD = {
 def corrections(
     corrected: pd.DataFrame, *, checkpoints: DisplayNames, labels: DisplayNames
 ) -> Printed:
-    """Numbers as judged and as corrected by an audit, with 95 % intervals."""
+    """Numbers by the judge's labels, and corrected by a person's."""
 
     def measure(row: Row) -> str:
         if row["estimator"]:
@@ -255,7 +255,7 @@ def with_wider_intervals(measured: pd.DataFrame, only: Sequence[str]) -> pd.Data
 
 
 def by_change(measured: pd.DataFrame, *, only: Sequence[str], labels: DisplayNames) -> Printed:
-    """Tabulate metrics of each estimator on each kind of change, with intervals."""
+    """Kinds of change, and whether confidence follows each, with 95 % intervals."""
     rows = with_wider_intervals(measured, only)
     controls = ", ".join(dict.fromkeys(escape(c) for c in rows["control"] if c))
     is_crossed = bool(rows["crossed"].notna().any())
@@ -330,6 +330,8 @@ def thresholds_by_change(
 ) -> Printed:
     """Count the verdicts on each estimator's thresholds, by kind of change.
 
+    Kinds of change, and whether thresholds survive each.
+
     `changes` has the earlier and the later checkpoint of each pair, by kind of change, and
     `controls` the control of each kind of change that has one.
     """
@@ -399,6 +401,9 @@ def thresholds(
     labels: DisplayNames,
 ) -> Printed:
     """Print the threshold of each estimator and pair of checkpoints, with its verdict.
+
+    Thresholds that reach a precision on the earlier checkpoint, and whether they keep it on the
+    later one.
 
     `only` names the estimators to show. Values over several seeds are ranges.
     """

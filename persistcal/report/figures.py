@@ -55,6 +55,9 @@ def accuracy_figure(
 ) -> Figure:
     """Draw accuracy over training with 95 % intervals: a panel per model, a line per dataset.
 
+    Accuracy on the test questions over training. Estimators may learn from the training
+    checkpoints and are evaluated on the evaluation checkpoints.
+
     `evaluation` maps each model to its evaluation checkpoints; the others are training
     checkpoints.
     """
@@ -117,8 +120,12 @@ def full_vs_contrast_figure(
 ) -> Figure:
     """Draw the change AUC against the AUC on all questions, a point per estimator.
 
-    Without a second ask, the line of chance holds if no answer flips by itself. Bars are 95 %
-    bootstrap intervals. A panel is labelled "undefined" if no estimator has both
+    How well the change of confidence separates gained from lost questions (change AUC), and how
+    well confidence ranks right above wrong answers on all questions. A confidence that does not
+    follow knowledge has a change AUC of 0.5, however good it is on all questions, if no answer
+    flips by itself.
+
+    Bars are 95 % bootstrap intervals. A panel is labelled "undefined" if no estimator has both
     values, for example because no contrast set is large enough.
     """
     defined = in_domain(intervals)
@@ -191,10 +198,12 @@ def in_domain(intervals: pd.DataFrame) -> pd.DataFrame:
 def distance_figure(pairs: pd.DataFrame, *, models: Names, estimators: Names) -> Figure:
     """Draw metrics of change over the distance between checkpoints: a row of panels per model.
 
-    Lines are means over the pairs of a distance and the datasets, bands one standard
-    deviation to either side where a distance has several pairs. Pairs that are not kept are
-    left out, and so are estimators that were trained on another dataset than the evaluated one.
-    The reference of the contrast AUC is the line of the end-correct baseline, if it is drawn.
+    How well estimators notice a change, over the distance of the two checkpoints of a pair:
+    means over pairs of that distance, with one standard deviation to either side. Dashed:
+    chance. For the contrast AUC, chance is the end-correct baseline.
+
+    Means are over the datasets, too. Pairs that are not kept and estimators that were trained
+    on another dataset are left out.
     """
     in_domain = pairs[(pairs["train_dataset"] == pairs["dataset"]) & pairs["kept"]]
     names = drawing.in_legend_order(set(in_domain["estimator"]), estimators)
@@ -297,9 +306,15 @@ def leaderboard_figure(
 ) -> Figure:
     """Draw Δ₀ᵇ, contrast-set AUC and full-set AUC next to each other, with 95 % intervals.
 
-    A line per estimator of `leaderboard`, in order of Δ₀ᵇ, undefined ones last. Estimators that
-    were trained on another dataset are left out. Colours are families. The reference of the
-    contrast-set AUC is the end-correct baseline, or .5 if it was not evaluated.
+    Every kind of confidence, the one that follows knowledge best on top: Δ₀ᵇ and AUC on
+    questions whose correctness changes between checkpoints (contrast sets), and AUC on all
+    questions (full set). Bars are 95 % bootstrap intervals of single estimators: the table of
+    the same name marks those that cannot be distinguished from the best. Colours are families;
+    on the dashed lines, confidence follows nothing, which for the contrast-set AUC is the
+    end-correct baseline.
+
+    Estimators without a Δ₀ᵇ are last, and those that were trained on another dataset are left
+    out. Without the end-correct baseline, the reference of the contrast-set AUC is .5.
     """
     groups = {tuple(place): rows for place, rows in in_domain(intervals).groupby(PLACE)}
     marks = list[dict[Any, Any]]()
@@ -345,6 +360,10 @@ def states_figure(
 ) -> Figure:
     """Draw the differences of each pair of checkpoints: a row of panels per model and dataset.
 
+    Differences between two checkpoints of a model, or the last ones of two models, on the
+    questions that both answered: accuracy, and AUC, Brier score and SmoothECE of each estimator
+    on all questions. Bars are 95 % intervals. Dashed: no difference.
+
     The figure shows the first seven of the estimators `only`, or of all if none of them occurs.
     """
     rows = mean_rows(compared)
@@ -384,9 +403,13 @@ def changes_figure(
 ) -> Figure:
     """Draw metrics of each kind of change: a line per change, a marker per estimator.
 
-    For an estimator that was trained on several datasets, the first is drawn. The reference of
-    the contrast AUC, for a change of one pair, is the end-correct baseline: it follows nothing,
-    and its contrast AUC is the share of gained questions.
+    Whether confidence follows each kind of change: Δ₀ᵇ and AUC on the questions whose
+    correctness it changes, those that the later checkpoints gained (+) and lost (−). Bars are
+    95 % intervals over questions, and over seeds where an estimator has them. Dashed:
+    confidence that follows nothing; for the contrast AUC, the end-correct baseline.
+
+    For an estimator that was trained on several datasets, the first is drawn. On one pair, the
+    contrast AUC of the end-correct baseline is the share of gained questions.
     """
     rows = with_wider_intervals(measured, only)
     rows = rows.drop_duplicates([*PLACE, "change", "estimator", "metric"])

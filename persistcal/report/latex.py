@@ -74,7 +74,7 @@ def number(value: float, digits: int = 3) -> str:
 
 
 def interval(low: float, high: float, digits: int = 3) -> str:
-    """Return the printed form of an interval, or `MISSING` without one of its ends."""
+    """Return the printed form of an interval, or `MISSING` if an end is missing."""
     if low != low or high != high:
         return MISSING
     return f"[{number(low, digits)}, {number(high, digits)}]"
@@ -107,10 +107,10 @@ Row = dict[Hashable, Any]
 
 
 class PlainColumn(NamedTuple):
-    """A column of a plain table: its heading in LaTeX, what it prints of a line, and its side.
+    """A column of a plain table: a heading in LaTeX, the cell of a line, and a side.
 
-    `cell` names a value, or is a function of the line. The first line alone of some that share
-    a value prints a `shared` column.
+    `cell` names a value, or is a function of the line. If several lines share a value, only the
+    first one prints the cell of a `shared` column.
     """
 
     head: str
@@ -149,9 +149,9 @@ def plain_table(
 ) -> Printed:
     """Print a table that compares no estimators, with a title for each model and dataset.
 
-    A line is a row. Where some lines share values (`shared`), they follow each other, and a
-    line is an estimator: the first of its rows, which has all of them as `rows`. `above` are
-    lines above the headings.
+    Each row is a line. With names of `shared` columns, each estimator is a line instead: the
+    estimator's first row, with all rows of the estimator as `rows`. Lines with equal values in
+    these columns follow each other. `above` are lines above the headings.
     """
     place = [name for name in PLACES if name in rows]
     lines: list[Row] = rows.to_dict("records")

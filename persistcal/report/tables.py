@@ -36,7 +36,11 @@ _REFERENCES_PRINTED = 5
 
 
 def calibration(intervals: pd.DataFrame, *, labels: DisplayNames) -> Printed:
-    """SmoothECE of each estimator with its noise floor and the test of calibration."""
+    """Print SmoothECE and the test of calibration of each estimator.
+
+    SmoothECE of each estimator with its noise floor, the value of a calibrated estimator with
+    these confidences, and the p-value of calibration.
+    """
     errors = intervals[(intervals["metric"] == "smece") & (intervals["conditioning"] == "odds")]
     shown = ["value", "noise_floor", "p_calibrated"]
     key = ["model", "dataset", "train_dataset", "estimator"]
@@ -70,7 +74,11 @@ def contrast_set_sizes(
     models: Names,
     datasets: Names,
 ) -> Printed:
-    """Sizes of the contrast sets of a dataset, for pairs of the evaluation `checkpoints`."""
+    """Print the sizes of the contrast sets of a dataset, a square per model.
+
+    Questions that one checkpoint of {dataset} answers correctly and another one does not. Sets
+    of fewer than {min_contrast} questions are dropped.
+    """
     right = "row_wrong_column_right"
     forth = {"earlier": "row", "later": "column", "improvement": right}
     back = {"later": "row", "earlier": "column", "regression": right}
@@ -122,7 +130,11 @@ def mean_rows(states: pd.DataFrame) -> pd.DataFrame:
 def states(
     compared: pd.DataFrame, *, checkpoints: DisplayNames, labels: DisplayNames
 ) -> Printed:
-    """Differences between two checkpoints, or two models, with their intervals."""
+    """Print the differences of each pair of checkpoints or models.
+
+    Differences between two checkpoints of a model, or the last ones of two models, with 95 %
+    intervals and p-values.
+    """
 
     def difference(metric: str, line: Row) -> str:
         values = [row for row in line["rows"] if row["metric"] == metric]
@@ -150,7 +162,7 @@ def states(
 
 
 def unsaid(counts: pd.DataFrame, *, checkpoints: DisplayNames, labels: DisplayNames) -> Printed:
-    """Answers without a readable stated confidence, per checkpoint."""
+    """Answers without a readable stated confidence."""
 
     def checkpoint(row: Row) -> str:
         return escape(checkpoints[row["model"]].get(row["checkpoint"], row["checkpoint"]))
@@ -192,7 +204,7 @@ def checkpoint_rows(accuracies: pd.DataFrame, checkpoints: Described) -> pd.Data
 def checkpoints(
     accuracies: pd.DataFrame, *, described: Described, models: Names, datasets: Names
 ) -> Printed:
-    """Training tokens and accuracies of all checkpoints."""
+    """Training tokens of the checkpoints and their accuracy on the test questions."""
     rows = checkpoint_rows(accuracies, described)
     unit = next((u for u in UNITS if rows["tokens"].max() >= 10**u), 0)
     seen = "Training data"
@@ -237,7 +249,10 @@ def _accuracy(row: Mapping[Any, Any]) -> str:
 
 
 def question_categories(questions: pd.DataFrame, *, dataset: str, datasets: Names) -> Printed:
-    """Categories of a dataset's questions that are asked, and how many there are of each."""
+    """Print the categories in alphabetical order.
+
+    Categories of the questions of {dataset} that are asked, and how many there are of each.
+    """
     asked = questions[~questions["excluded"] & questions["split"].isin(["train", "test"])]
     asked = asked[asked["category"] != ""]
     if asked.empty:
@@ -260,7 +275,7 @@ def question_categories(questions: pd.DataFrame, *, dataset: str, datasets: Name
 
 
 def question_examples(questions: pd.DataFrame, *, dataset: str, datasets: Names) -> Printed:
-    """Two test questions of each category of one dataset, with the lowest `index`."""
+    """Two test questions of each category of {dataset}, with their reference answers."""
     asked = questions[(questions["split"] == "test") & ~questions["excluded"]]
     if asked.empty:
         raise ValueError(

@@ -116,7 +116,10 @@ def reliability_figure(
 ) -> Figure:
     """Draw the reliability of the first and the last checkpoint in one panel per estimator.
 
-    Accuracy is smoothed as in SmoothECE. The last checkpoint has a 95 % band.
+    Is an answer right as often as its confidence says? Accuracy about each confidence, smoothed
+    as in SmoothECE, mean over seeds. Dashed: a model's first evaluation checkpoint; solid: its
+    last one, with a 95 % band. On the diagonal, confidence is calibrated. At most five
+    estimators are drawn.
     """
 
     def draw(answers: AnswerArrays, runs: curves.Runs, style: Look, axes: Axes) -> None:
@@ -145,8 +148,13 @@ def threshold_figure(
 ) -> Figure:
     """Draw precision and coverage of the first and the last checkpoint against the threshold.
 
-    Vertical lines are the thresholds that the first checkpoint selects. Thresholds that the
-    labels of the last checkpoint certify are shaded. `threshold` has `precision` and `delta`.
+    What each threshold gives: the share of right answers among those at or above it (precision,
+    thick) and the share of questions that are answered (coverage, thin), means over seeds.
+    Dashed: a model's first evaluation checkpoint; solid: its last one. Vertical: the thresholds
+    that the first checkpoint selects. Shaded: thresholds that the labels of the last checkpoint
+    certify, by Learn then Test. At most five estimators are drawn.
+
+    `threshold` has `precision` and `delta`.
     """
     settings = EvaluationSettings(precision=threshold["precision"], delta=threshold["delta"])
 
@@ -185,7 +193,10 @@ def shifts_figure(
 ) -> Figure:
     """Draw histograms of confidence at both checkpoints: gained, lost and unchanged questions.
 
-    Confidence that follows knowledge moves right in gained and left in lost questions.
+    Did confidence move the right way? Confidence at a model's first evaluation checkpoint
+    (dashed) and at its last one (filled), in questions that were gained, lost or unchanged.
+    Confidence that follows knowledge moves to the right in gained and to the left in lost
+    questions. At most five estimators are drawn.
     """
 
     def draw(answers: AnswerArrays, runs: curves.Runs, _: Look, axes: Axes) -> None:
@@ -222,8 +233,12 @@ def label_curve_figure(
 ) -> Figure:
     """Draw how many labels of the last checkpoint certify a threshold, and its coverage.
 
-    Lines belong to an estimator's first seed, and each point to 50 random sheets of labels. The
-    median coverage is drawn if at least half of the sheets certify a threshold.
+    How many labelled answers of a model's last evaluation checkpoint certify a threshold: the
+    share of random sheets of each size that certify one, and the median share of questions that
+    it answers. An estimator's first seed; at most five estimators are drawn.
+
+    Each point belongs to 50 random sheets of labels. The median coverage is drawn if at least
+    half of the sheets certify a threshold.
     """
     settings = EvaluationSettings(precision=threshold["precision"], delta=threshold["delta"])
     places, styles = _choose(predictions, checkpoints, labels, only)
@@ -274,6 +289,10 @@ def risk_coverage_figure(
     only: Sequence[str],
 ) -> Figure:
     """Draw the risk–coverage curves of the first and the last checkpoint of each model.
+
+    Share of wrong answers among the most confident ones (risk) over their share of all answers
+    (coverage), means over seeds. Dashed: a model's first evaluation checkpoint; solid: its last
+    one. Lower is better. At most five estimators are drawn.
 
     The risk at coverage k / n is the share of wrong answers among the k most confident of n
     answers, its expectation if confidences are equal, and the mean over seeds. `only` names the

@@ -39,6 +39,11 @@ def flips(sets: pd.DataFrame, *, dataset: str, datasets: Names) -> Printed:
 
 
 def sizes_figure(sets: pd.DataFrame, *, models: Names) -> Figure:
+    '''Draw a bar per contrast set.
+
+    Sizes of
+    contrast sets.
+    '''
     drawn = Figure()
     axes = drawn.subplots()
     axes.bar(range(len(sets)), sets["size"])
@@ -59,7 +64,6 @@ SIZES = View(
     function="own_views.sizes_figure",
     artifact="contrast_sets",
     label="sizes",
-    caption="Sizes of contrast sets.",
 )
 VIEWS = {"figure": [SIZES], "table": [FLIPS]}
 
@@ -96,6 +100,7 @@ def test_a_table_or_figure_needs_a_function_and_an_entry(own_module, tmp_path, m
     assert [*jobs["table"]] == ["flips_quiz"] and [*jobs["figure"]] == ["sizes"]
     flips, sizes = jobs["table"]["flips_quiz"], jobs["figure"]["sizes"]
     assert flips["about"]["caption"] == "Flips of Quiz."
+    assert sizes["about"]["caption"] == "Sizes of contrast sets."
     tex, csv = make_plain_table(flips["rows"], table=flips["about"])
     assert tex == "% Quiz: 30"
     assert csv == "earlier,later,size\nearly,late,30\n"

@@ -1,4 +1,4 @@
-"""What the page says about a study itself: how it was made, its size and its gaps."""
+"""Facts about a study itself: how it was made, its size and its gaps."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
@@ -34,7 +34,7 @@ def about(
     shown = study.shown
     settings = next(iter(shown.settings.values()))
     estimators = study.made.predictions.groupby(["train_dataset", "estimator"])["seed"]
-    trained = sorted({*chain.from_iterable(training_seeds(of) for _, of in estimators)})
+    trained = sorted({*chain.from_iterable(training_seeds(seeds) for _, seeds in estimators)})
     lines = [
         ("Page made", datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")),
         *([("Results", shown.results)] if shown.results != "." else []),
@@ -82,7 +82,7 @@ def lede(study: Contents) -> str:
     owner = "a model" if models == 1 else f"{models} models"
     if all(len(part.answers.checkpoints) == 1 for part in study.parts):
         return f"One checkpoint of {owner} answered the questions, so no change can be seen."
-    stages = [stage for of_model in study.stages.values() for stage in of_model.values()]
+    stages = [stage for stages in study.stages.values() for stage in stages.values()]
     kind = "checkpoints" if any(s.tokens is None for s in stages) else "training checkpoints"
     return (
         f"Several {kind} of {owner} answered the same questions, and their knowledge differs. "
@@ -95,7 +95,7 @@ def lede(study: Contents) -> str:
 def counts(study: Contents) -> list[tuple[str, str]]:
     """Return the size of the study: numbers with their units."""
     parts = study.parts
-    runs = [run for part in parts for run in part.answers.confidence.values()]  # one ask
+    runs = [run for part in parts for run in part.answers.confidence.values()]  # of one ask
     sizes = {
         "model": len({p.subject.model for p in parts}),
         "checkpoint": len({(p.subject.model, c) for p in parts for c in p.checkpoints}),

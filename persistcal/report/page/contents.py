@@ -114,8 +114,9 @@ class Subject:
 
     def name(self, member: Member, labels: DisplayNames) -> str:
         """Return the display name of an estimator, with a dataset that it was trained on."""
-        row = dict(zip(["train_dataset", "estimator"], member, strict=True))
-        return trained_name(row | self.place, labels)
+        train_dataset, estimator = member
+        row: dict[Hashable, Any] = {"train_dataset": train_dataset, "estimator": estimator}
+        return trained_name(row | {"dataset": self.dataset}, labels)
 
 
 class Update(NamedTuple):
