@@ -56,14 +56,8 @@ def open_equivalence(
     from persistcal.answers.entailment import open_cache
 
     torch.set_num_threads(threads)
-    with open_cache(
-        model_path,
-        dataset,
-        batch_size=settings["batch_size"],
-        dtype=settings.get("dtype", "float32"),
-        questions=questions,
-        answers=answers,
-    ) as entails:
+    opened = settings, model_path, dataset
+    with open_cache(*opened, questions=questions, answers=answers) as entails:
         yield MutualEntailment(entails, FORMS[settings.get("form", "numbers")])
 
 

@@ -131,17 +131,20 @@ PART_ROWS = 20_000
 
 
 def open_cache(
+    settings: Mapping[str, Any],
     record: str,
     dataset: str,
     *,
-    batch_size: int,
-    dtype: str,
     questions: Iterable[str],
     answers: Iterable[str],
 ) -> "EntailmentCache":
-    """Return the entailment model of a record, with the cache of answers next to the record."""
-    checkpoint = Checkpoint.read(record)
-    model = EntailmentModel(fetch_checked(checkpoint), batch_size=batch_size, dtype=dtype)
+    """Return the entailment model of a record, with the cache of answers next to the record.
+
+    `settings` is the config's section for equivalence.
+    """
+    checkpoint, dtype = Checkpoint.read(record), settings.get("dtype", "float32")
+    source, batch_size = fetch_checked(checkpoint), settings["batch_size"]
+    model = EntailmentModel(source, batch_size=batch_size, dtype=dtype)
     key = [checkpoint.weights, PREMISE, HYPOTHESIS, dtype]
     name = digest([json.dumps(key, sort_keys=True)])[:16]
     folder = Path(record).parent / name / dataset

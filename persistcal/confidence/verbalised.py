@@ -173,23 +173,20 @@ class VerifierPrompt:
     """The config's request for a verdict."""
 
     template: str  # with ``{question}`` and ``{answer}``
-    chat_template: bool  # `chat` of `verifier_prompt`
+    # Whether it is a user's message in the tokenizer's chat template, without thinking, instead
+    # of plain text that the verifier continues
+    chat_template: bool
     word: str  # the verifier's word for right answers
 
-
-def verifier_prompt(
-    tokenizer: PreTrainedTokenizerBase, template: str, question: str, answer: str, *, chat: bool
-) -> list[int]:
-    """Return the token ids of the request for a verdict.
-
-    With `chat` it is a user's message in the tokenizer's chat template, without thinking;
-    otherwise it is plain text that the verifier continues.
-    """
-    text = confidence_prompt(template, question, answer)
-    if not chat:
-        return tokenizer(text)["input_ids"]
-    filled = chat_prompt(tokenizer, text, key="the verifier's chat_template")
-    return tokenizer(filled, add_special_tokens=False)["input_ids"]
+    def token_ids(
+        self, tokenizer: PreTrainedTokenizerBase, question: str, answer: str
+    ) -> list[int]:
+        """Return the token ids of the request about an answer."""
+        text = confidence_prompt(self.template, question, answer)
+        if not self.chat_template:
+            return tokenizer(text)["input_ids"]
+        filled = chat_prompt(tokenizer, text, key="the verifier's chat_template")
+        return tokenizer(filled, add_special_tokens=False)["input_ids"]
 
 
 def next_logits(model: PreTrainedModel | PeftModel, prompts: Sequence[Sequence[int]]) -> Tensor:

@@ -130,18 +130,12 @@ def fetch_files(checkpoint: Checkpoint, patterns: list[str]) -> str:
         )
 
 
-def fetch_small_checked(checkpoint: Checkpoint) -> str:
-    """Return a folder with all that belongs to `checkpoint` but its weights, checked."""
-    folder = fetch_files(checkpoint, list(checkpoint.files) or SMALL_FILES)
-    checkpoint.check(folder, checkpoint.files)
-    return folder
-
-
-def fetch_checked(checkpoint: Checkpoint) -> str:
-    """Return a folder with all files of `checkpoint`, checked against its record."""
-    small = list(checkpoint.files) or SMALL_FILES
-    folder = fetch_files(checkpoint, [*small, *checkpoint.weights])
-    checkpoint.check(folder, checkpoint.files | checkpoint.weights)
+def fetch_checked(checkpoint: Checkpoint, *, weights: bool = True) -> str:
+    """Return a folder with the files of `checkpoint`, checked against its record."""
+    listed = checkpoint.files | (checkpoint.weights if weights else {})
+    small = [] if checkpoint.files else SMALL_FILES
+    folder = fetch_files(checkpoint, [*small, *listed])
+    checkpoint.check(folder, listed)
     return folder
 
 

@@ -219,7 +219,7 @@ def gpu_of_one_copy(checkpoints: Sequence[Checkpoint]) -> torch.device | None:
     gpu = torch.device("cuda", torch.cuda.current_device())
     checkpoint, total = checkpoints[-1], torch.cuda.get_device_properties(gpu).total_memory
     dtype = getattr(torch, checkpoint.dtype or default_dtype(gpu))
-    empty = build_empty(hub.fetch_small_checked(checkpoint), dtype=dtype)
+    empty = build_empty(hub.fetch_checked(checkpoint, weights=False), dtype=dtype)
     size = sum(parameter.nbytes for parameter in empty.parameters())
     if fit_together(len(checkpoints), size, total):
         return None
@@ -235,7 +235,7 @@ def gpu_of_one_copy(checkpoints: Sequence[Checkpoint]) -> torch.device | None:
 
 def open_tokenizer(checkpoint: Checkpoint) -> PreTrainedTokenizerBase:
     """Load the tokenizer of a checkpoint, after a check against its record."""
-    return load_tokenizer(hub.fetch_small_checked(checkpoint))
+    return load_tokenizer(hub.fetch_checked(checkpoint, weights=False))
 
 
 def load_model(
@@ -331,7 +331,7 @@ def check_alike(checkpoints: Mapping[str, Checkpoint], prompts: Collection[str])
 
 def _layers(checkpoint: Checkpoint) -> dict[str, tuple[int, ...]]:
     """Return the shapes of the layers that an adapter changes."""
-    layers = linear_layers(build_empty(hub.fetch_small_checked(checkpoint)))
+    layers = linear_layers(build_empty(hub.fetch_checked(checkpoint, weights=False)))
     return {name: tuple(layer.weight.shape) for name, layer in layers.items()}
 
 

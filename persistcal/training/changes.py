@@ -146,7 +146,9 @@ def _train(
             group["lr"] = learning_rate(step, n_steps, tuning.learning_rate)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
-        _put_back(parameters, start, max_change)
+        with torch.no_grad():
+            for parameter, first in zip(parameters, start, strict=False):
+                parameter.clamp_(first - max_change, first + max_change)
         losses.append(loss.item())
         if not np.isfinite(losses[-1]):
             raise FloatingPointError(
@@ -160,10 +162,3 @@ def _logprobs(model: PreTrainedModel, documents: Sequence[Document], size: int) 
     parts = [documents[start : start + size] for start in range(0, len(documents), size)]
     parts_logprobs = [answer_logprobs(model, part) for part in parts]
     return torch.cat(parts_logprobs) if parts_logprobs else torch.empty(0)
-
-
-@torch.no_grad()
-def _put_back(parameters: Sequence[Tensor], start: Sequence[Tensor], most: float) -> None:
-    """Move each weight that is farther than `most` from its start to that distance."""
-    for parameter, first in zip(parameters, start, strict=False):
-        parameter.clamp_(first - most, first + most)

@@ -6,15 +6,10 @@ from adapter_files import write_checkpoints
 from answer_tables import questions_table
 from jobs import ABOUT, beams_job
 from records import write_record
-from tiny_models import tiny_tokenizer
+from tiny_models import CHAT, tiny_tokenizer
 
 from persistcal.store import artifacts
 
-# Like Qwen3's template: an empty thought if thinking is off.
-CHAT = (
-    "{% for message in messages %}<{{ message.role }}>{{ message.content }}</>{% endfor %}"
-    "{% if enable_thinking is false %}<assistant><think></think>{% endif %}"
-)
 EXAMPLES = [
     ("Which country is city 0 in?", "Norway"),
     ("Which country is city x1 in?", "Norway"),

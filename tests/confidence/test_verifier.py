@@ -7,16 +7,14 @@ from answer_tables import clusters_table, questions_table
 from estimation import of_each
 from fetch_adapter import fetch_adapter
 from peft import LoraConfig, PeftModel, get_peft_model
-from records import write_record
-from resolve_checkpoint import resolve_checkpoint
+from records import resolve, write_record
 from score_with_verifier import score_with_verifier
-from tiny_models import logits_alone, tiny_model, tiny_tokenizer
+from tiny_models import CHAT, logits_alone, tiny_model, tiny_tokenizer
 from tokenizers.processors import TemplateProcessing
 from transformers import LlamaForCausalLM
 
 from persistcal.confidence.verbalised import (
     VerifierPrompt,
-    verifier_prompt,
     word_probability,
     word_token,
 )
@@ -26,12 +24,7 @@ from persistcal.store.jobs import Job, execute
 torch.set_num_threads(1)
 
 TEMPLATE = "Q: {question} A: {answer} Correct:"
-# Like Qwen3's template, which adds an empty thought if thinking is off.
-CHAT = (
-    "{% for message in messages %}<{{ message.role }}>{{ message.content }}</>{% endfor %}"
-    "{% if add_generation_prompt %}<assistant>"
-    "{% if enable_thinking is false %}<think></think>{% endif %}{% endif %}"
-)
+PLAIN, ASKED = (VerifierPrompt(TEMPLATE, is_chat, "yes") for is_chat in (False, True))
 
 
 def tokenizer_with_words():
@@ -40,12 +33,12 @@ def tokenizer_with_words():
 
 def test_a_verifier_gets_plain_text_or_a_chat_without_thinking():
     tokenizer = tiny_tokenizer()
-    ids = verifier_prompt(tokenizer, TEMPLATE, "Where is {answer}?", "Rome", chat=False)
+    ids = PLAIN.token_ids(tokenizer, "Where is {answer}?", "Rome")
     assert tokenizer.decode(ids) == "Q: Where is {answer}? A: Rome Correct:"
     with pytest.raises(ValueError, match="no chat template; set the verifier's chat_template"):
-        verifier_prompt(tokenizer, TEMPLATE, "Where?", "Rome", chat=True)
+        ASKED.token_ids(tokenizer, "Where?", "Rome")
     tokenizer.chat_template = CHAT
-    ids = verifier_prompt(tokenizer, TEMPLATE, "Where?", "Rome", chat=True)
+    ids = ASKED.token_ids(tokenizer, "Where?", "Rome")
     expected = "<user>Q: Where? A: Rome Correct:</><assistant><think></think>"
     assert tokenizer.decode(ids) == expected
 
@@ -69,7 +62,7 @@ def test_the_verifiers_word_must_be_one_token():
 def test_word_probabilities_equal_single_prompts(kind, batch_size):
     model, tokenizer = tiny_model(kind), tiny_tokenizer()
     prompts = [
-        verifier_prompt(tokenizer, TEMPLATE, question, answer, chat=False)
+        PLAIN.token_ids(tokenizer, question, answer)
         for question in questions_table()["question"]
         for answer in ("Norway", "Peru, South America")
     ]
@@ -94,14 +87,6 @@ def test_a_model_that_ignores_the_attention_mask_is_refused(monkeypatch):
         word_probability(model, [[1, 2, 3, 4], [1, 2, 5]], 7, batch_size=3)
 
 
-ASKED = VerifierPrompt(TEMPLATE, chat_template=True, word="yes")
-
-
-def resolve(revision):
-    settings = {"repo": "adapters", "revision": revision, "record": "adapter.json"}
-    execute(resolve_checkpoint, Job({}, {"revision": "revision.json"}, settings, threads=1))
-
-
 @pytest.fixture
 def study(tmp_path, monkeypatch):
     """A verifier with an adapter."""
@@ -115,7 +100,7 @@ def study(tmp_path, monkeypatch):
     config = LoraConfig(r=4, target_modules="all-linear", init_lora_weights=False)
     get_peft_model(model, config).save_pretrained("adapters/main")
     write_record("verifier", "verifier.json")
-    resolve("main")
+    resolve("revision.json", "adapter.json", "adapters")
     files = {"revision": "revision.json"}, {"adapter": "adapter.json"}
     execute(fetch_adapter, Job(*files, {}, threads=1))
     return tmp_path

@@ -85,6 +85,14 @@ def logits_alone(model, prompts):
     return torch.stack([model(row).logits[0, -1] for row in rows])
 
 
+# Like Qwen3's template: an empty thought if thinking is off
+CHAT = (
+    "{% for message in messages %}<{{ message.role }}>{{ message.content }}</>{% endfor %}"
+    "{% if add_generation_prompt %}<assistant>"
+    "{% if enable_thinking is false %}<think></think>{% endif %}{% endif %}"
+)
+
+
 def tiny_entailment_model(folder, id2label=ID2LABEL, seed=3):
     """Save a model that predicts all classes, and a tokenizer of bytes and words."""
     bpe = byte_level([" ".join(WORDS)] * 2, 320, ["[PAD]", "[CLS]", "[SEP]"])

@@ -12,7 +12,7 @@ from fetch_adapter import fetch_adapter
 from fetch_checkpoint import fetch_checkpoint
 from hub_server import StubHub
 from pytest_httpserver import HTTPServer
-from resolve_checkpoint import resolve_checkpoint
+from records import resolve
 from safetensors.torch import load, save
 from tiny_models import tiny_model, tiny_tokenizer
 from tokenizers import normalizers
@@ -62,12 +62,6 @@ def stub(server, monkeypatch, tmp_path):
     return stub
 
 
-def resolve(path, record, repo=REPO, revision="main", allow=False, further=None):
-    settings = {"repo": str(repo), "revision": revision, "record": str(record)}
-    settings |= {"allow_identical_weights": allow, "beside_weights": further or {}}
-    execute(resolve_checkpoint, Job({}, {"revision": str(path)}, settings, threads=1))
-
-
 def fetch(script, revision, record, **settings):
     outputs = {"checkpoint" if script is fetch_checkpoint else "adapter": str(record)}
     execute(script, Job({"revision": str(revision)}, outputs, settings, threads=1))
@@ -86,7 +80,8 @@ class Steps:
         return self.folder / "checkpoints" / "tiny" / f"{name}.json"
 
     def resolve(self, name, repo=REPO, revision=None, allow=False):
-        resolve(self.revision(name), self.record(name), repo, revision or name, allow)
+        paths = self.revision(name), self.record(name)
+        resolve(*paths, repo, revision or name, allow_identical_weights=allow)
         resolved = json.loads(self.revision(name).read_text())
         assert resolved.pop("allow_identical_weights") == allow
         assert resolved.pop("beside_weights") == {}
@@ -192,9 +187,10 @@ def test_identical_weights_are_refused_before_a_download(stub, steps, files):
 def test_the_same_weights_with_another_chat_are_another_checkpoint(stub, steps, files):
     stub.push(REPO, "main", files[0])
     for name, further in [("text", {}), ("chat", {"chat": "turns"})]:
-        resolve(steps.revision(name), steps.record(name), further=further)
+        resolve(steps.revision(name), steps.record(name), REPO, beside_weights=further)
     assert steps.fetch("text") == {**steps.fetch("chat")}
-    resolve(steps.revision("again"), steps.record("again"), further={"chat": "turns"})
+    paths = steps.revision("again"), steps.record("again")
+    resolve(*paths, REPO, beside_weights={"chat": "turns"})
     with pytest.raises(DamagedFileError, match="again and chat of tiny have all weights in"):
         steps.fetch("again")
 
@@ -317,27 +313,27 @@ def test_an_adapter_stays_at_its_commit_while_the_branch_moves(stub, files, tmp_
         }
         for value in (1.0, 2.0)
     ]
-    paths = revision, record = tmp_path / "revision.json", tmp_path / "adapter.json"
+    revision, record = tmp_path / "revision.json", tmp_path / "adapter.json"
     commit = stub.push(REPO, "main", pushed[0])
-    resolve(*paths)
+    resolve(revision, record, REPO)
     fetch(fetch_adapter, revision, record)
     adapter = Checkpoint.read(record)
     assert adapter.commit == commit
     assert list(adapter.files) == ["adapter_config.json"]
 
     stub.push(REPO, "main", {**pushed[0], "README.md": b"the same adapter"})
-    resolve(*paths)
+    resolve(revision, record, REPO)
     stub.push(REPO, "main", pushed[1])
     with pytest.raises(DamagedFileError, match=f"changed its weights .* revision to {commit}"):
-        resolve(*paths)
+        resolve(revision, record, REPO)
 
     more = json.dumps({**config, "lora_alpha": 99}).encode()
     stub.push(REPO, "main", {**pushed[0], "adapter_config.json": more})
     with pytest.raises(DamagedFileError, match=r"has changed adapter_config\.json since"):
-        resolve(*paths)
+        resolve(revision, record, REPO)
 
     stub.push(REPO, "main", files[0])
     record.unlink()
-    resolve(*paths)
+    resolve(revision, record, REPO)
     with pytest.raises(DamagedFileError, match=r"lab/tiny \(main\) is a whole model and no"):
         fetch(fetch_adapter, revision, record)

@@ -9,7 +9,7 @@ import torch
 from fetch_checkpoint import fetch_checkpoint
 from merge_checkpoints import merge_checkpoints
 from peft import LoraConfig, PeftModel, get_peft_model
-from resolve_checkpoint import resolve_checkpoint
+from records import resolve
 from tiny_models import save_tiny, tiny_model, tiny_tokenizer
 from transformers import LlamaConfig, LlamaForCausalLM
 
@@ -52,9 +52,7 @@ def adapter(folder):
 def fetch(folder, path, name, **changes):
     """Resolve and fetch a local model by the rules and return its record."""
     record, revision = str(path / "c.json"), {"revision": str(path / "tiny" / f"{name}.json")}
-    settings = {"repo": str(folder / "models"), "revision": name, "record": record}
-    settings["beside_weights"] = changes
-    execute(resolve_checkpoint, Job({}, revision, settings, threads=1))
+    resolve(revision["revision"], record, folder / "models", name, beside_weights=changes)
     outputs = {"checkpoint": record}
     execute(fetch_checkpoint, Job(revision, outputs, {"dtype": None}, threads=1))
     return Checkpoint.read(record)

@@ -17,7 +17,7 @@ def fetch_entailment_model(*, repo: str, revision: str) -> Checkpoint:
     """
     checkpoint = hub.resolve_revision(repo, revision, patterns=MODEL_FILES)
     config = AutoConfig.from_pretrained(
-        hub.fetch_small_checked(checkpoint), trust_remote_code=False
+        hub.fetch_checked(checkpoint, weights=False), trust_remote_code=False
     )
     entailment_index(config.id2label, f"{repo} ({revision})")
     log.info("%s (%s) is in %s", repo, revision, hub.fetch_checked(checkpoint))

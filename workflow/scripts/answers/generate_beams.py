@@ -49,7 +49,7 @@ def generate_beams(
     # Before the weights, so that a tokenizer that cannot chat is refused at once.
     groups = few_shot_prompts(tokenizer, questions, asked, few_shot)
     if backend != "vllm":
-        check_model(load.build_empty(hub.fetch_small_checked(checkpoint)))
+        check_model(load.build_empty(hub.fetch_checked(checkpoint, weights=False)))
     model: Any = (open_vllm if backend == "vllm" else load.open_model)(checkpoint)
     rows: list[dict[str, Any]] = []
     with Pace(total=len(asked) // work.n_shards, desc="decoding", unit=" questions") as bar:

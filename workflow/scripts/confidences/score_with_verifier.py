@@ -37,10 +37,7 @@ def score_with_verifier(
         for name, split in splits.items()
     )
     pairs = answers[["question", "answer"]].drop_duplicates()
-    prompts = [
-        verbalised.verifier_prompt(tokenizer, asked.template, *pair, chat=asked.chat_template)
-        for pair in pairs.itertuples(index=False)
-    ]
+    prompts = [asked.token_ids(tokenizer, *pair) for pair in pairs.itertuples(index=False)]
     base = load.open_model(checkpoint)
     model: PreTrainedModel | PeftModel = base
     if adapter is not None:

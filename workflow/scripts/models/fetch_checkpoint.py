@@ -17,7 +17,7 @@ def fetch_checkpoint(revision: Revision, *, dtype: str | None, job: Job) -> Chec
     check_siblings(revision)
     [record] = paths(job.outputs["checkpoint"])
     checkpoint = revision.resolved(dtype=dtype, record=record)
-    digit_tokens(load.load_tokenizer(hub.fetch_small_checked(checkpoint)))
+    digit_tokens(load.load_tokenizer(hub.fetch_checked(checkpoint, weights=False)))
     folder = hub.fetch_checked(checkpoint)
     empty = load.build_empty(folder)  # refuses models that no job can load
     if checkpoint.adapter:

@@ -21,7 +21,9 @@ def merge_checkpoints(
     `merge` maps the names of `parts` to shares. `beside_weights` contains the state's other
     settings; an adapter and a quantization change the average. `key` is the config key.
     """
-    empty = {part.name: load.build_empty(hub.fetch_small_checked(part)) for part in parts}
+    empty = {
+        part.name: load.build_empty(hub.fetch_checked(part, weights=False)) for part in parts
+    }
     load.check_same_shapes(empty, key)
     model = empty[parts[0].name]
     changes: dict[str, Any] = {
