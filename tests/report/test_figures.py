@@ -116,7 +116,7 @@ def leaderboard(*names):
     return {"leaderboard": shown, **places}
 
 
-def test_a_leaderboard_is_sorted_by_delta0():
+def test_a_leaderboard_is_sorted_by_delta0_and_refers_to_the_end_correct_baseline():
     """c has no Δ₀ᵇ and is last. Undefined values are not drawn."""
     undefined = follows(c=0.5).assign(value=float("nan"))
     full_auc_of_c = intervals().iloc[:1].assign(estimator="c", value=0.7)
@@ -134,14 +134,10 @@ def test_a_leaderboard_is_sorted_by_delta0():
     assert of_a.get_xydata().tolist() == [[0.5, 1], [0.7, 1]]
     low, high = full.get_ylim()
     assert low > 2 > 0 > high  # the first row is on top
-
-
-def test_the_reference_of_the_contrast_auc_is_the_end_correct_baseline():
     baseline = intervals().iloc[2:3].assign(estimator="end_correct", value=0.72)
-    rows = pd.concat([intervals(), follows(a=0.25), baseline])
+    rows = pd.concat([rows, baseline])
     figure = leaderboard_figure(rows[rows["model"] == "m"], **leaderboard("a"))
-    references = [set(axes.lines[0].get_xdata()) for axes in figure.axes]
-    assert references == [{0}, {0.72}, {0.5}]
+    assert [set(axes.lines[0].get_xdata()) for axes in figure.axes] == [{0}, {0.72}, {0.5}]
 
 
 def test_a_leaderboard_has_a_panel_per_model_and_dataset():

@@ -20,7 +20,7 @@ from persistcal.evaluation.samples import Sample
 from persistcal.evaluation.settings import EvaluationSettings
 from persistcal.evaluation.significance import Simultaneous
 from persistcal.report.drawing import MATPLOTLIB_MARKERS, looks
-from persistcal.report.grid import Block, Cell, Column, Grid, Row, lay_out
+from persistcal.report.grid import Cell, lay_out
 from persistcal.report.latex import results_table
 from persistcal.report.page.about import absent_analyses, jobs_of
 from persistcal.report.page.charts import choose_questions, pack, threshold_curves
@@ -174,7 +174,7 @@ def test_the_full_set_is_compared_if_no_contrast_metric_is_defined():
     assert compare_estimators(["oracle", "gcm"]) is None
 
 
-def test_estimators_of_a_family_share_colour_and_marker_and_families_differ():
+def test_estimators_of_a_family_share_colour_and_marker_but_all_differ():
     styles = looks([*NAMES, "oracle_1answer", "mine", "mine_scaled", "yours"])
     assert styles["non_oracle"].family == "non_oracle"  # and not oracle
     assert styles["oracle_1answer"][:4] == styles["oracle"][:4]
@@ -182,9 +182,6 @@ def test_estimators_of_a_family_share_colour_and_marker_and_families_differ():
     kinds = {look.family: (look.light, look.marker) for look in styles.values()}
     assert len(set(kinds.values())) == len(kinds) == 6
     assert {look.marker for look in styles.values()} <= set(MATPLOTLIB_MARKERS)
-
-
-def test_all_estimators_of_a_study_look_different():
     styles = looks([f"semantic_entropy_{i}" for i in range(20)] + NAMES)
     assert len({(*look[1:5], bool(look.variant)) for look in styles.values()}) == 25
     assert {look.light for name, look in styles.items() if "semantic" in name} == {"#2b3a8c"}
@@ -230,6 +227,12 @@ def random_part(n=40, n_checkpoints=3, texts=None, seed=0):
     return arrange_part(pd.concat(frames), place, texts=texts, order=ESTIMATORS[::-1])
 
 
+def part_of(frame, *names):
+    """Return a part with the answers of an estimator at some checkpoints."""
+    subject = Subject("m", "quiz", [], names, EvaluationSettings(min_contrast=1))
+    return arrange_part(frame.assign(train_dataset="quiz", estimator="a"), subject)
+
+
 def test_a_large_study_shows_contrast_questions_and_a_seeded_sample():
     samples = choose_questions([random_part(), random_part(30)], seed=1)
     assert [len(sample) for sample in samples] == [40, 30]
@@ -253,10 +256,7 @@ def test_a_threshold_curve_shows_precision_coverage_and_certified_thresholds():
     rows = pd.DataFrame({"question_id": ids, "confidence": [0.9] * 40 + [0.3] * 40})
     rows["correct"] = [True] * 38 + [False] * 2 + [True] * 20 + [False] * 20
     frames = [rows.assign(checkpoint=name) for name in ("c1", "c2")]
-    frame = pd.concat(frames).assign(train_dataset="quiz", seed=0, estimator="a")
-    whole = arrange_part(
-        frame, Subject("m", "quiz", [], ["c1", "c2"], EvaluationSettings(min_contrast=1))
-    )
+    whole = part_of(pd.concat(frames).assign(seed=0), "c1", "c2")
     [curve] = threshold_curves(whole, (0, 1), 0.8)
     earlier_curve, later_curve = curve["curves"]
     assert earlier_curve == later_curve
@@ -275,55 +275,42 @@ def test_a_threshold_curve_shows_precision_coverage_and_certified_thresholds():
     assert (n_labels, certified, coverage, curve["enough"]) == (80, 1.0, 0.5, 60)
 
 
+def broken_of(earlier, later, cuts=(np.nan, np.nan)):
+    """Return the confident answers that broke: confidences and thresholds are by seed."""
+    frames = [
+        pd.DataFrame({"question_id": [f"q{i}" for i in range(len(confidence))]}).assign(
+            confidence=confidence, checkpoint=name, seed=seed, correct=name == "c1"
+        )
+        for name, runs in (("c1", earlier), ("c2", later))
+        for seed, confidence in enumerate(runs)
+    ]
+    follows = Finding("following", "open", "not shown")
+    evidence = {"seed": [0, 1], "threshold": cuts}
+    threshold = Finding("threshold", "open", "kept", evidence=evidence)
+    rated = [Rated(("quiz", "a"), "A", follows, threshold=threshold)]
+    accuracy, update = Finding("accuracy", "no", "falls"), Update(0, 1, "v1", "v2")
+    verdict = Verdict("", update, accuracy, rated, None, "")
+    return broken_answers(part_of(pd.concat(frames), "c1", "c2"), verdict)
+
+
 def test_confident_answers_that_became_wrong_are_listed_by_confidence():
     """q3 became wrong, too, but was not confident at the first checkpoint."""
-    earlier = {"confidence": [0.9, 0.8, 0.95, 0.5], "correct": [True] * 4}
-    later = {"confidence": [0.8, 0.9, 0.85, 0.9], "correct": [False] * 4}
-    frames = [
-        pd.DataFrame({"question_id": ["q0", "q1", "q2", "q3"], **columns}).assign(
-            checkpoint=name, train_dataset="quiz", seed=0, estimator="a"
-        )
-        for name, columns in (("c1", earlier), ("c2", later))
-    ]
-    subject = Subject("m", "quiz", [], ["c1", "c2"], EvaluationSettings(min_contrast=1))
-    whole = arrange_part(pd.concat(frames), subject)
-    rated = [Rated(("quiz", "a"), "A", Finding("following", "open", "not shown"))]
-    update = Update(0, 1, "v1", "v2")
-    verdict = Verdict("", update, Finding("accuracy", "no", "falls"), rated, None, "")
-    broken = broken_answers(whole, verdict)
+    broken = broken_of([[0.9, 0.8, 0.95, 0.5]], [[0.8, 0.9, 0.85, 0.9]])
     assert broken["ids"] == ["q1", "q2", "q0"]
     assert broken["about"].startswith("A gave these answers a confidence of at least .800")
 
 
 def test_confident_answers_are_above_the_threshold_of_their_own_seed():
-    """Seed 1 has the threshold .9 and seed 2 none: only q1 is at .9 at both checkpoints."""
-    earlier = {1: [0.85, 0.95, 0.5], 2: [0.9, 0.9, 0.9]}
-    later = {1: [0.95, 0.9, 0.95], 2: [0.9, 0.9, 0.9]}
-    frames = [
-        pd.DataFrame({"question_id": ["q0", "q1", "q2"], "confidence": confidence}).assign(
-            checkpoint=name, train_dataset="quiz", seed=seed, estimator="a", correct=label
-        )
-        for name, label, runs in (("c1", True, earlier), ("c2", False, later))
-        for seed, confidence in runs.items()
-    ]
-    subject = Subject("m", "quiz", [], ["c1", "c2"], EvaluationSettings(min_contrast=1))
-    whole = arrange_part(pd.concat(frames), subject)
-    cuts = {"seed": [1, 2], "threshold": [0.9, np.nan]}
-    threshold = Finding("threshold", "open", "kept", evidence=cuts)
-    follows = Finding("following", "open", "not shown")
-    rated = [Rated(("quiz", "a"), "A", follows, threshold=threshold)]
-    update = Update(0, 1, "v1", "v2")
-    verdict = Verdict("", update, Finding("accuracy", "no", "falls"), rated, 0.8, "")
-    assert broken_answers(whole, verdict)["ids"] == ["q1"]
+    """The first seed has the threshold .9, the other none: only q1 is at .9 at both ends."""
+    earlier = [[0.85, 0.95, 0.5], [0.9, 0.9, 0.9]]
+    later = [[0.95, 0.9, 0.95], [0.9, 0.9, 0.9]]
+    assert broken_of(earlier, later, (0.9, np.nan))["ids"] == ["q1"]
 
 
 def test_questions_are_sorted_by_the_numbers_in_their_ids():
     ids = ["q10", "q9", "q1b2", "10", "9", "q1b", "q09", "q" + "9" * 5000, "²"]
     frame = pd.DataFrame({"question_id": ids, "checkpoint": "c", "confidence": 0.5})
-    frame = frame.assign(train_dataset="quiz", seed=0, estimator="a", correct=True)
-    whole = arrange_part(
-        frame, Subject("m", "quiz", [], ["c"], EvaluationSettings(min_contrast=1))
-    )
+    whole = part_of(frame.assign(seed=0, correct=True), "c")
     (positions,) = choose_questions([whole], seed=1)
     expected = ["9", "10", "q1b", "q1b2", "q09", "q9", "q10", "q" + "9" * 5000, "²"]
     assert list(whole.answers.questions[positions]) == expected
@@ -372,7 +359,7 @@ def test_grids_have_the_marks_and_the_intervals_of_the_table():
         ("oracle", "contrast", "auc", 0.8123, True, False),
         ("oracle", "full", "smece", float("nan"), False, False),
         ("gcm", "contrast", "auc", -0.05, False, True),
-        ("gcm", "full", "smece", 0.1, True, False),
+        ("gcm", "full", "smece", 0.1, True, True),
     ]
     rows = pd.DataFrame(cells, columns=columns).assign(**key, block=0)
     bounds = rows.head(1).assign(lower_2_5pct=0.7, upper_97_5pct=0.9)
@@ -394,6 +381,9 @@ def test_grids_have_the_marks_and_the_intervals_of_the_table():
     assert shown(best)[1:] == ("best", "95 % interval .700 to .900")
     assert shown(undefined)[0] == "–"
     assert shown(second.cells[0]) == ("−.050", "near", "") and second.indent
+    assert shown(second.cells[1])[1] == "best near"
+    tex = results_table([grid], caption="C", label="t")
+    assert r"GCM & \underline{$-$0.050} & \underline{\textbf{0.100}} \\" in tex
     assert plain_text(grid).splitlines() == [
         "Model · Quiz",
         "           Contrast sets All questions",
@@ -401,16 +391,6 @@ def test_grids_have_the_marks_and_the_intervals_of_the_table():
         "The oracle         .812*            –",
         "  GCM             −.050~         .100*",
     ]
-
-
-def test_a_cell_can_be_both_best_and_underlined():
-    cells = [Cell(0.5, best=True, underlined=True)]
-    blocks = [Block("", [Row("a", "Oracle", False, cells)])]
-    grid = Grid("M", "D", "", [Column("", "full", "auc")], blocks)
-    assert shown(cells[0])[1] == "best near"
-    assert plain_text(grid).endswith("Oracle         .500*")
-    tex = results_table([grid], caption="C", label="t")
-    assert r"Oracle & \underline{\textbf{0.500}} \\" in tex
 
 
 def test_a_long_table_is_cut_and_reports_the_number_of_omitted_rows():

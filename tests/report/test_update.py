@@ -27,7 +27,6 @@ from persistcal.report.phrases import accuracy_sentence
 from persistcal.store import artifacts
 
 LABELS = {"a": "Version 1", "b": "Version 2", "c": "Version 3"}
-MEMBER = ("quiz", "own")
 # Nine questions: five gained, two lost, one right at both and one wrong at both.
 RIGHT = {"a": [0, 0, 0, 0, 0, 1, 1, 1, 0], "b": [1, 1, 1, 1, 1, 0, 0, 1, 0]}
 # Gained: up, up, up, equal up to rounding errors, down. Lost: down, up.
@@ -93,15 +92,6 @@ def bootstrap(names, *, delta, change_auc, fewest=(5, 2)):
     drawn = {key: np.nan_to_num(rows, nan=0.75) for key, rows in claims.items()}
     members = [("quiz", name) for name in names]
     return replicates_of(members, claims, probes=drawn, fewest=fewest)
-
-
-def with_seeds(replicates, by_seed):
-    """Return replicates of the only estimator with other values by seed."""
-    changed = {}
-    for key, of in replicates.items():
-        [(member, sample)] = of.samples.items()
-        changed[key] = of._replace(samples={member: sample._replace(by_seed=by_seed)})
-    return changed
 
 
 def findings(part, claims=None, tested=()):
