@@ -317,7 +317,7 @@ def compare(
         click.echo(f"{text}\nPage: {report}\nTables: {', '.join(paths)}")
         if closed:
             click.echo(fold_line(gate_line(closed), indent=2))
-    _end(closed, fail_if)
+    raise click.exceptions.Exit(code)
 
 
 @_command(
@@ -502,8 +502,7 @@ def threshold(
 
         closed = check_lock(check, _read(files, reading), reading, settings)
         click.echo(fold_line(gate_line(closed), indent=2))
-        _end(closed, fail_if)
-        return
+        raise click.exceptions.Exit(_exit_code(closed, fail_if))
     _check_out(out, [*files, *options["again"]])
     if filled or sheet:
         reading = replace(reading, labels=None if filled else reading.labels)
@@ -514,10 +513,11 @@ def threshold(
         click.echo(later.write_sheet(str(Path(out, "sheet.csv")), sheet))
         return
     if filled:
-        looks, made = later.certify(filled, read_looks(Path(out, "looks.csv")), settings)
+        earlier = read_looks(Path(out, "looks.csv"))
+        looks, texts_of_looks, is_certified = later.certify(filled, earlier, settings)
         [written] = _write_tables({"looks": looks}, out)
-        click.echo("\n".join([*(look.text for look in made), f"Table: {written}"]))
-        if fail_if == "undecided" and not all(look.is_certified for look in made):
+        click.echo("\n".join([*texts_of_looks, f"Table: {written}"]))
+        if fail_if == "undecided" and not is_certified:
             raise click.exceptions.Exit(4)
         return
     inputs = _read(files, reading)
@@ -540,7 +540,7 @@ def threshold(
         rules = {THRESHOLD: settings.precision}
         closed = close_gate(findings, rules, unpaired=versions_alone(inputs))
         click.echo(fold_line(gate_line(closed), indent=2))
-        _end(closed, fail_if)
+        raise click.exceptions.Exit(_exit_code(closed, fail_if))
 
 
 @_command(
@@ -635,12 +635,6 @@ def _write_gate(
                 file.write(text)
     if junit and gate:
         write_whole(junit, as_junit(gate))
-
-
-def _end(gate: "Gate | None", fail_if: str | None) -> None:
-    """End the command with the exit code of a gate."""
-    if code := _exit_code(gate, fail_if):
-        raise click.exceptions.Exit(code)
 
 
 def _plan_from_guess(guess: "power.Guess", difference: float | None) -> Iterator[str]:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -152,18 +152,6 @@ def check_inputs(inputs: PredictionTables, settings: EvaluationSettings) -> Thre
         data.warned()
     checked = check_thresholds(subjects, inputs.answers, settings)
     return ThresholdCheck(checked._asdict(), subjects)
-
-
-class Certificate(NamedTuple):
-    """The result of a labelled sheet: a row of the table LOOKS, and a sentence."""
-
-    row: dict[str, Any]
-    text: str
-
-    @property
-    def is_certified(self) -> bool:
-        """Whether a threshold is certified."""
-        return not np.isnan(self.row["threshold"])
 
 
 def read_looks(path: str | Path) -> pd.DataFrame:
@@ -360,8 +348,8 @@ class Relabelling:
 
     def certify(
         self, path: str, earlier: pd.DataFrame, settings: EvaluationSettings
-    ) -> tuple[pd.DataFrame, list[Certificate]]:
-        """Return all looks, and the threshold of each estimator that a sheet certifies.
+    ) -> tuple[pd.DataFrame, list[str], bool]:
+        """Return all looks, a sentence per estimator, and whether each has a threshold.
 
         `earlier` are the looks so far. Estimators share the error probability of a look,
         because their labels are the same.
@@ -386,7 +374,8 @@ class Relabelling:
         if n_looks > 1 or not look.planned:
             kind = "a planned look" if look.planned else "an unplanned look"
             error += f" at {kind}; {chance(total)} over all {n_looks} looks"
-        made = []
+        rows: list[Any] = earlier.to_dict("records")
+        texts = []
         for name, confidence in self.confidence.items():
             certified = relabelling.certify_threshold(
                 confidence,
@@ -423,10 +412,11 @@ class Relabelling:
                     f"{self.names[1]} at the threshold {shown_threshold(certified)}, with a "
                     f"coverage of {percent(reached.coverage)} ({error})."
                 )
-            made.append(Certificate(row, text))
-        rows = [*earlier.to_dict("records"), *(look.row for look in made)]
+            rows.append(row)
+            texts.append(text)
         table = pd.DataFrame(rows, columns=artifacts.LOOKS.schema.names)
-        return table.drop_duplicates(list(artifacts.LOOKS.key), keep="last"), made
+        is_certified = not table["threshold"].tail(len(texts)).isna().any()
+        return table.drop_duplicates([*artifacts.LOOKS.key], keep="last"), texts, is_certified
 
     def _check_rows(self, sheet: Sheet, rows: dict[str, SheetRow]) -> None:
         """Refuse rows with cells of other questions, which sorting one column makes."""

@@ -5,6 +5,7 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import NamedTuple
 
@@ -216,13 +217,14 @@ def match_columns(
     return matched
 
 
+@dataclass
 class ColumnChoice:
     """The columns of all files of a study, and notes on those that are not read as named."""
 
-    def __init__(self, given: Mapping[str, str], by: Collection[str]) -> None:
-        self.given, self.by = given, by
-        self.names: dict[str, str] = {}
-        self.ignored: list[str] = []
+    given: Mapping[str, str]
+    by: Collection[str]
+    names: dict[str, str] = field(default_factory=dict)
+    ignored: list[str] = field(default_factory=list)
 
     def choose(
         self,

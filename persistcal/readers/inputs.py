@@ -267,9 +267,7 @@ def check_spellings(by_model: Mapping[str, Sequence[str]]) -> None:
 
 def checkpoint_names(checkpoints: Sequence[str]) -> list[str]:
     """Return the names of checkpoints as text."""
-    if isinstance(checkpoints, str):
-        raise ValueError(f"checkpoints is the text {checkpoints!r}; give a list of names.")
-    if not isinstance(checkpoints, Iterable):
+    if isinstance(checkpoints, str) or not isinstance(checkpoints, Iterable):
         raise ValueError(f"checkpoints is {checkpoints!r}; give a list of names.")
     names = [str(name) for name in checkpoints]
     if not names or len(set(names)) < len(names):

@@ -137,7 +137,13 @@ def _cross_ask(
             f"Not cross-asked: {sizes.min()} samples per question are too few for two halves, "
             f"which need {LEAST_SAMPLES}."
         ]
-    samples, halves = _halve(inputs, beams, halvings)
+    halved = []
+    for model, rows in beams.groupby("model", sort=False):
+        positions = {name: k for k, name in enumerate(inputs.checkpoints[str(model)])}
+        halved.append(halve_samples(rows, positions, n_halvings=halvings))
+    samples, halves = (
+        pd.concat(parts, ignore_index=True) for parts in zip(*halved, strict=True)
+    )
     pairs = samples[["dataset", "question_id", "half"]].drop_duplicates()
     tables = _label(
         _by_file(_name_halves(samples)),
@@ -167,18 +173,6 @@ def _cross_ask(
 
 
 _HALF = "\x1f"  # between the id of a question and the number of a half
-
-
-def _halve(
-    inputs: PredictionTables, beams: pd.DataFrame, halvings: int
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the distinct halves of all samples, and the halves of each halving."""
-    made = []
-    for model, rows in beams.groupby("model", sort=False):
-        positions = {name: k for k, name in enumerate(inputs.checkpoints[str(model)])}
-        made.append(halve_samples(rows, positions, n_halvings=halvings))
-    samples, halves = (pd.concat(parts, ignore_index=True) for parts in zip(*made, strict=True))
-    return samples, halves
 
 
 def _name_halves(table: pd.DataFrame) -> pd.DataFrame:
@@ -410,13 +404,11 @@ def _rate(
             inputs.predictions[model, dataset, name] = stack([(rows, subject)], PREDICTIONS)
     lacking = pd.concat(unsaid, ignore_index=True)
     if len(lacking) and missing is None:
-        raise missing_error({"confidence": len(lacking)}, first=_place_of(lacking.iloc[0]))
+        row = lacking.iloc[0]
+        first = f"question {row['question_id']!r} of {row['dataset']} at {row['checkpoint']}"
+        raise missing_error({"confidence": len(lacking)}, first=first)
     if len(lacking) and missing == "drop":
         _leave_out(inputs, lacking.drop_duplicates())
-
-
-def _place_of(row: pd.Series) -> str:
-    return f"question {row['question_id']!r} of {row['dataset']} at {row['checkpoint']}"
 
 
 def _leave_out(inputs: PredictionTables, answers: pd.DataFrame) -> None:

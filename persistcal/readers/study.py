@@ -228,7 +228,9 @@ def _read_asked(files: Sequence[str], reading: Reading) -> PredictionTables:
         if reading.is_unlabelled:
             last = versions[arguments[-1]]
             sources = [s._replace(is_labelled=s.file not in last) for s in sources]
-        asked = Ask(sources, unnamed, logs, reading, ColumnChoice(reading.columns, reading.by))
+        columns_read = ColumnChoice(reading.columns, reading.by)
+        scale = reading.scale or PROBABILITIES
+        asked = Ask(sources, unnamed, logs, reading, columns_read, files, scale)
         study = read[kind](asked)
         study.notes += asked.columns.notes()
         study.slices = read_slices(sources, reading) if reading.by else None
@@ -419,16 +421,8 @@ class Ask(NamedTuple):
     logs: Collection[str]
     reading: Reading
     columns: ColumnChoice
-
-    @property
-    def files(self) -> list[str]:
-        """The files in their order."""
-        return [source.file for source in self.sources]
-
-    @property
-    def scale(self) -> Scale:
-        """The scale of the confidences."""
-        return self.reading.scale or PROBABILITIES
+    files: Sequence[str]
+    scale: Scale
 
 
 def _check_names(ask: Ask, frames: Sequence[pd.DataFrame]) -> None:

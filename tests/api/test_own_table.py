@@ -187,7 +187,7 @@ def test_checkpoints_can_be_numbers(predictions):
         ({"min_contrast": 0}, "min_contrast is 0"),
         ({"min_contrast": 2.5}, "min_contrast is 2.5"),
         ({"min_contrast": "5"}, "min_contrast is '5'"),
-        ({"checkpoints": "abc"}, "is the text 'abc'"),
+        ({"checkpoints": "abc"}, "checkpoints is 'abc'; give a list of names"),
         ({"checkpoints": ["a", "b", "b"]}, "each evaluation checkpoint once"),
         ({"checkpoints": []}, "each evaluation checkpoint once"),
         ({"n_replicates": 199}, "n_replicates is 199; give a whole number of at least 200"),
