@@ -360,24 +360,17 @@ def test_a_constant_confidence_has_a_threshold_only_if_all_answers_reach_the_tar
 
 
 def write_answers(tmp_path):
-    """Write answers of two versions, which differ in a third of the questions."""
-    rng = np.random.default_rng(0)
-    rows = []
-    for question in range(120):
-        is_easy = question % 4 > 0
-        texts = ["red"] * 9 + ["blue"] if is_easy else ["green"] * 5 + ["blue"] * 5
-        rows += [(question, text) for text in texts]
-    frames = [pd.DataFrame(rows, columns=["question_id", "answer"])] * 2
-    changed = rng.choice(120, 40, replace=False)
-    swapped = frames[1]["question_id"].isin(changed)
-    frames[1] = frames[1].assign(
-        answer=frames[1]["answer"].where(~swapped, frames[1]["answer"].replace("red", "pink"))
-    )
-    files = []
-    for name, frame in zip(("v1", "v2"), frames, strict=True):
-        files.append(tmp_path / f"{name}.csv")
-        question = "Which colour is number " + frame["question_id"].astype(str) + "?"
-        frame.assign(question=question, references="red").to_csv(files[-1], index=False)
+    """Write ten answers to 120 questions of two versions, which differ in 40 questions."""
+    changed = np.random.default_rng(0).choice(120, 40, replace=False)
+    files = [tmp_path / "v1.csv", tmp_path / "v2.csv"]
+    for path, red in zip(files, ("red", "pink"), strict=True):
+        rows = [
+            {"question_id": n, "question": f"Which colour is number {n}?", "references": "red"}
+            | {"answer": red if text == "red" and n in changed else text}
+            for n in range(120)
+            for text in (["red"] * 9 + ["blue"] if n % 4 else ["green", "blue"] * 5)
+        ]
+        pd.DataFrame(rows).to_csv(path, index=False)
     return files
 
 

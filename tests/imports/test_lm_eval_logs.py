@@ -193,7 +193,6 @@ SCORED, TWICE = (
 def test_unclear_logs_are_refused_with_their_row(tmp_path, lines, entry, message):
     with pytest.raises(UserTableError, match=rf"samples_quiz\.jsonl: .*{message}"):
         read(tmp_path, lines, **entry)
-        read(tmp_path, lines, **entry)
 
 
 def test_a_filter_of_few_documents_does_not_drop_other_documents(tmp_path):
