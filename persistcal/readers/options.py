@@ -100,17 +100,13 @@ MOST_TIES = 0.01  # share of tied questions that is not worth a warning
 
 
 def join_options(tables: Iterable[pd.DataFrame]) -> pd.DataFrame:
-    """Return the rows of all files; equal texts are in memory once."""
+    """Return the rows of all files, with equal texts in memory once, whatever their number."""
     texts: dict[Any, Any] = {}
-    parts = [
-        rows.assign(
-            **{
-                str(name): [texts.setdefault(x, x) for x in rows[name]]
-                for name in rows.select_dtypes(["object", "string"]).columns.drop("numbers")
-            }
-        )
-        for rows in tables
-    ]
+    parts = []
+    for rows in tables:
+        names = rows.columns.drop(["row", "numbers"])
+        shared = {n: [texts.setdefault(value, value) for value in rows[n]] for n in names}
+        parts.append(rows.assign(**pd.DataFrame(shared, dtype=object)))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -123,7 +119,9 @@ def check_options(
     remedy = "give each document once, and the log of each run as a separate file"
     check_one_row(rows, [*ANSWER_SET, "question_id"], remedy)
     check_equal(rows, OPTIONS)
-    content = rows[["question_id"]].assign(of=[array.tobytes() for array in rows["numbers"]])
+    content = rows[["question_id"]].assign(
+        of=[hash(array.tobytes()) for array in rows["numbers"]]
+    )
     check_sets(
         rows, "scores", "on", ["question", "options", "version"], content, checkpoints, needed
     )
