@@ -95,7 +95,8 @@ def judge(
     """
     name = "judge_together.txt" if together else "judge.txt"
     prompt = (PROMPTS / name).read_text(encoding="utf-8")
-    settings = JudgeSettings("openai", "judge", prompt, "", 0, 0, 0, 0, together=together)
+    free = {"price_input": 0, "price_output": 0, "max_requests": 0, "max_cost": 0}
+    settings = JudgeSettings("openai", "judge", prompt, "", together=together, **free)
     rows, requests = [], set()
     for questions in checkpoints:
         distinct = dict.fromkeys(c for candidates in questions for c in candidates[:most])

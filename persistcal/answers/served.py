@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 from persistcal.models.prompts import OPEN, THOUGHTS
 from persistcal.server.client import PIECE, ModelServer, ask_at_once
 from persistcal.server.spending import (
+    Access,
     BadReplyError,
     Body,
     Budget,
-    Patience,
     ServerError,
     messages_of,
 )
@@ -214,16 +214,11 @@ def _spelled(token: Any) -> bytes:  # noqa: ANN401
     return token["token"].encode() if token.get("bytes") is None else bytes(token["bytes"])
 
 
-@dataclass(frozen=True)
-class ApiSettings(Patience):
-    """How to reach a model behind an API, and limits of the cost.
-
-    `section` is the model's section in the config. Prices are per million tokens. The ceilings
-    apply to all jobs of the study together.
-    """
+@dataclass(frozen=True, kw_only=True)
+class ApiSettings(Access):
+    """How to reach a model behind an API; `section` is the model's section in the config."""
 
     section: str
-    max_requests: int
     max_cost: float | None = None
     price_input: float = 0
     price_output: float = 0
@@ -337,12 +332,7 @@ def _ask(
     ledger: Ledger,
 ) -> None:
     server = ModelServer(served.base_url, api, section=api.section, kept="Answers")
-    max_cost = math.inf if api.max_cost is None else api.max_cost
-    budget = Budget(
-        *(served.model, api.price_input, api.price_output, api.max_requests, max_cost),
-        section="api",
-        doing=f"Asking {api.section}",
-    )
+    budget = Budget(served.model, api, "api", f"Asking {api.section}")
 
     def ask_one(_: str, body: Body) -> SampleReply:
         refusal = [ServedSample("", None, None, "content_filter")] * body.get("n", 1)
@@ -366,7 +356,6 @@ def _ask(
         server=server,
         budget=budget,
         ledger=ledger,
-        concurrency=api.concurrency,
     )
 
 

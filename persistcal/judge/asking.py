@@ -63,7 +63,6 @@ def ask_one_by_one(
                 server=server,
                 budget=settings.budget,
                 ledger=Ledger(f"{folder}/spending.csv"),
-                concurrency=settings.concurrency,
             )
         finally:
             incoming.keep_held()

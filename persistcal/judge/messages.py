@@ -18,10 +18,10 @@ from persistcal.questions.templates import check_fields, fill
 from persistcal.server.spending import (
     LIMITS,
     REFUSAL_CODES,
+    Access,
     BadReplyError,
     Body,
     Budget,
-    Patience,
     messages_of,
 )
 from persistcal.store.replies import ReplyCache, request_digest
@@ -35,17 +35,13 @@ ENOUGH_TO_TELL = 20  # replies: when none of the first so many has a label, none
 
 
 @dataclass(frozen=True)
-class JudgeSettings(Patience):
-    """The section ``judge`` of a config, and the text of the prompt; prices per 10⁶ tokens."""
+class JudgeSettings(Access):
+    """The section ``judge`` of a config, and the text of the prompt."""
 
     backend: str  # openai or openai_batch
     model: str
     prompt: str
     base_url: str
-    max_requests: int  # these two are ceilings for the whole study
-    max_cost: float
-    price_input: float
-    price_output: float
     request: Mapping[str, Any] = field(default_factory=dict)  # a field with None is left out
     poll_s: float = 60
     batch_requests: int = 50_000  # in the largest batch
@@ -58,8 +54,7 @@ class JudgeSettings(Patience):
     @property
     def budget(self) -> Budget:
         """Prices and ceilings."""
-        prices = self.model, self.price_input, self.price_output
-        return Budget(*prices, self.max_requests, self.max_cost, "judge", "Judging")
+        return Budget(self.model, self, "judge", "Judging")
 
 
 Asked = tuple[str, Sequence[str], str]  # question, references, answer

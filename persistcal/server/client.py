@@ -23,12 +23,12 @@ import tenacity
 
 from persistcal.server.spending import (
     REFUSAL_CODES,
+    Access,
     BadReplyError,
     Body,
     Bookings,
     Budget,
     NoReplyError,
-    Patience,
     ServerError,
     UnreadableError,
     endpoint_of,
@@ -192,9 +192,9 @@ class ModelServer:
     the replies that are kept after a failure. No message or log contains the key.
     """
 
-    def __init__(self, base_url: str, patience: Patience, *, section: str, kept: str) -> None:
-        self._api_key = api_key = patience.api_key
-        check_key(api_key, patience.api_key_env, section=section)
+    def __init__(self, base_url: str, access: Access, *, section: str, kept: str) -> None:
+        self._api_key = api_key = access.api_key
+        check_key(api_key, access.api_key_env, section=section)
         self._address = redact(public_address(base_url), api_key)
         if set(base_url) & set("@?#"):
             raise ServerError(
@@ -206,7 +206,7 @@ class ModelServer:
         self._client = openai.OpenAI(
             base_url=base_url,
             api_key=api_key,
-            timeout=patience.timeout_s,
+            timeout=access.timeout_s,
             max_retries=0,
             # Uncompressed, so that a limit on bytes also limits memory.
             default_headers={"Accept-Encoding": "identity"},
@@ -215,10 +215,10 @@ class ModelServer:
             ),
         )
         self.bookings: Bookings | None = None  # for requests that are paid one by one
-        self._timeout_s = patience.timeout_s
-        self._retries = patience.retries
+        self._timeout_s = access.timeout_s
+        self._retries = access.retries
         self._backoff = tenacity.wait_exponential_jitter(
-            initial=patience.first_wait_s, max=LONGEST_BACKOFF_S, jitter=patience.first_wait_s
+            initial=access.first_wait_s, max=LONGEST_BACKOFF_S, jitter=access.first_wait_s
         )
         self._stop = threading.Event()
         self._section, self._kept = section, kept
@@ -352,7 +352,6 @@ def ask_at_once(
     server: ModelServer,
     budget: Budget,
     ledger: Ledger,
-    concurrency: int,
 ) -> None:
     """Call `ask_one` for each of `bodies` concurrently, and pass each reply to `keep`.
 
@@ -379,7 +378,7 @@ def ask_at_once(
     asked: list[Future[None]] = []
     failure: BaseException | None = None
     try:
-        with ThreadPoolExecutor(concurrency) as pool:
+        with ThreadPoolExecutor(budget.access.concurrency) as pool:
             asked += [pool.submit(ask_and_keep, key, body) for key, body in bodies.items()]
             try:
                 for done in as_completed(asked):

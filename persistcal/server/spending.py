@@ -1,6 +1,7 @@
 """The cost of requests to OpenAI-compatible servers and its ceilings, and errors of servers."""
 
 import logging
+import math
 import os
 import threading
 from collections.abc import Collection, Iterable
@@ -23,9 +24,16 @@ Body = dict[str, Any]  # JSON of a request for a completion or a chat completion
 
 
 @dataclass(frozen=True, kw_only=True)
-class Patience:
-    """Settings for reaching a server, from its section of the config."""
+class Access:
+    """Settings of a server, from its section of the config.
 
+    Prices are per million tokens. The ceilings apply to all jobs of a study together.
+    """
+
+    price_input: float
+    price_output: float
+    max_requests: int
+    max_cost: float | None  # None: without a limit
     timeout_s: float = 60  # longest wait for a complete reply
     retries: int = 8  # after the first failure
     first_wait_s: float = 1  # before the first retry; it doubles up to a minute
@@ -90,23 +98,28 @@ class Estimate(NamedTuple):
 
 @dataclass(frozen=True)
 class Budget:
-    """Prices per million tokens, and ceilings for the total of a study's jobs.
+    """The prices and ceilings of requests to a model.
 
     Messages name the section of the config with these settings, and use `doing` as a word for
     the work.
     """
 
     model: str
-    price_input: float
-    price_output: float
-    max_requests: int
-    max_cost: float
+    access: Access
     section: str
     doing: str
 
+    @property
+    def ceilings(self) -> tuple[int, float]:
+        """The largest numbers of requests and of their cost."""
+        most = self.access.max_cost
+        return self.access.max_requests, math.inf if most is None else most
+
     def plan(self, bodies: Collection[Body], ledger: Ledger) -> float:
         """Return the estimated cost per request; raise ServerError above a ceiling."""
-        planned = estimate(bodies, price_input=self.price_input, price_output=self.price_output)
+        prices = self.access.price_input, self.access.price_output
+        planned = estimate(bodies, price_input=prices[0], price_output=prices[1])
+        max_requests, max_cost = self.ceilings
         log.info("Requests to %s: %s", self.model, planned)
         requests, cost = ledger.total()
         expected = (
@@ -114,14 +127,14 @@ class Budget:
             f"{planned.input_tokens} tokens in, at most {planned.output_tokens} out, cost "
             f"about {planned.cost:.2f}) after {requests} so far (about {cost:.2f})"
         )
-        if requests + planned.requests > self.max_requests:
+        if requests + planned.requests > max_requests:
             raise ServerError(
-                f"{expected}, above {self.section}.max_requests {self.max_requests}; raise it "
+                f"{expected}, above {self.section}.max_requests {max_requests}; raise it "
                 f"to {requests + planned.requests} or select fewer questions. Nothing was sent."
             )
-        if not cost + planned.cost <= self.max_cost:  # also refuses NaN
+        if not cost + planned.cost <= max_cost:  # also refuses NaN
             raise ServerError(
-                f"{expected}, above {self.section}.max_cost {self.max_cost:g}; raise it to "
+                f"{expected}, above {self.section}.max_cost {max_cost:g}; raise it to "
                 f"{cost + planned.cost:.2f} or select fewer questions. Nothing was sent."
             )
         return planned.cost / planned.requests
@@ -162,10 +175,8 @@ class Bookings:
                 self._ahead -= 1
                 return
             requests, cost = self._ledger.total()
-            for key, limit, needed in (
-                ("max_requests", self._budget.max_requests, requests + 1),
-                ("max_cost", self._budget.max_cost, cost + self._cost),
-            ):
+            needs = {"max_requests": requests + 1, "max_cost": cost + self._cost}
+            for (key, needed), limit in zip(needs.items(), self._budget.ceilings, strict=True):
                 if not needed <= limit:
                     raise ServerError(
                         f"{self._budget.doing} has sent {requests} requests (cost about "

@@ -9,7 +9,7 @@ from snakemake.common.configfile import load_configfile
 from persistcal.questions.labels import JudgeError
 from persistcal.server import client
 from persistcal.server.client import redact
-from persistcal.server.spending import Patience
+from persistcal.server.spending import Access
 from study.check import check_config
 from study.schema import ConfigError
 
@@ -105,6 +105,7 @@ def test_a_config_with_a_password_in_an_address_is_refused_and_not_shown(paper_c
 
 def test_quotations_of_a_server_are_short_and_without_the_key(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    server = client.ModelServer("http://h:1/v1", Patience(), section="judge", kept="")
+    access = Access(price_input=0, price_output=0, max_requests=0, max_cost=0)
+    server = client.ModelServer("http://h:1/v1", access, section="judge", kept="")
     assert server.quote(f"a\ud800{KEY}") == "a?[key]"
     assert len(server.quote("x" * 10**7)) == 500

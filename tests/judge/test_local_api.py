@@ -64,7 +64,9 @@ def sample(address, folder, draws, prompts=None, request=(), **changes):
     settings = {"request": {**REQUEST, **dict(request)}, "logprobs": True, **changes}
     served = Served(address, "smollm2", **settings)
     prompts = prompts or [{"prompt": EXAMPLES + suffix} for suffix in SUFFIXES]
-    api = ApiSettings(SECTION, concurrency=4, timeout_s=300, retries=0, max_requests=1000)
+    api = ApiSettings(
+        section=SECTION, concurrency=4, timeout_s=300, retries=0, max_requests=1000
+    )
     os.environ["OPENAI_API_KEY"] = "none"
     paths = {"folder": str(folder), "replies": f"{folder}/replies"}
     samples = samples_of_questions(dict(enumerate(prompts)), served, draws, api, **paths)

@@ -13,14 +13,16 @@ from persistcal.judge.messages import (
 from persistcal.questions.labels import JudgeError
 from persistcal.server.spending import estimate
 
+FREE = {"price_input": 0, "price_output": 0, "max_requests": 0, "max_cost": 0}
+
 
 def answers_to(references, *answers):
     return [candidate_of(f"{references[0]}?", references, answer) for answer in answers]
 
 
 def body_of(answers, prompt, options=(), **changes):
-    settings = JudgeSettings("openai", "m", prompt, "", 0, 0, 0, 0, request=dict(options))
-    return request_body(answers, JudgeSettings(**{**vars(settings), **changes}))
+    settings = {"request": dict(options), **FREE, **changes}
+    return request_body(answers, JudgeSettings("openai", "m", prompt, "", **settings))
 
 
 def test_a_request_about_one_answer_and_its_cost_by_hand():
@@ -99,5 +101,5 @@ def test_keys_of_stored_replies_do_not_change():
 
 
 def test_by_default_a_job_stops_for_a_person_and_asks_about_single_answers():
-    settings = JudgeSettings("openai", "judge", "", "http://h/v1", 1, 1, 1, 1)
+    settings = JudgeSettings("openai", "judge", "", "http://h/v1", **FREE)
     assert (settings.undecided, settings.together) == ("stop", False)
