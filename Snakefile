@@ -18,8 +18,8 @@ include: "workflow/rules/root.smk"
 
 
 from study.preflight import at_end_of_dry_run, has_gpu, refuse_if_missing, too_much
-from study.record import config_to_record, pin_revisions, write_provenance, write_study
-from tools.end_of_run import end_of_run
+from study.record import config_to_record, pin_revisions, read_summary
+from study.record import write_provenance, write_study
 
 
 include: "workflow/rules/common.smk"
@@ -121,7 +121,7 @@ onsuccess:
         codes = {each.name: each.params.get("code") for each in workflow.rules}
         write_provenance(config, Path(RESULTS), codes)
         pin_revisions(Path(RESULTS), ROOT)
-    print(f"\n{end_of_run(Path(RESULTS), STARTED)}\n", file=sys.stderr)
+    print(read_summary(Path(RESULTS), STARTED), file=sys.stderr)
 
 
 # The analyses, as files and as sections of the page

@@ -69,6 +69,15 @@ def write_provenance(config: Config, results: Path, codes: Mapping[str, Any]) ->
     write_whole(results / "provenance.json", json.dumps(record, indent=1, ensure_ascii=False))
 
 
+def read_summary(results: Path, since: float) -> str:
+    """Return the summary of the study and the path of the page, if a run made them `since`."""
+    page = results / "report" / "index.html"
+    if not page.exists() or page.stat().st_mtime < since:
+        return ""
+    summary = page.with_name("summary.txt").read_text(encoding="utf-8").rstrip()
+    return f"\n{summary}\n\nPage: {page}\n"
+
+
 def _resolved(results: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the name and the record of each resolved checkpoint and verifier's adapter."""
     files = [*results.glob("revisions/*/*.json"), *results.glob("verifiers/*/revision.json")]

@@ -29,10 +29,6 @@ def test_every_shipped_config_is_valid(name):
     refuse_misread([CONFIG / f"{name}.yaml"])
 
 
-def test_a_study_of_own_predictions_needs_only_names_and_a_file():
-    check_config(overlaid(OWN))
-
-
 def test_names_of_checkpoints_that_make_a_folder_name_too_long_are_refused():
     names = [f"{i:03}-{'n' * 76}" for i in range(4)]  # 4 * 80 and three plus signs
     described = {name: {"revision": name} for name in names}
@@ -533,8 +529,8 @@ def test_braces_in_a_path_are_refused_with_the_key(overlay, key):
 def test_the_snakefile_imports_only_snakemakes_dependencies():
     code = """
 import sys
-import study.check, study.config_files, study.inputs, study.preflight, reproduce.released
-import tools.end_of_run
+import study.check, study.config_files, study.inputs, study.preflight, study.record
+import reproduce.released
 print({"numpy", "pandas", "pyarrow", "scipy", "torch"} & set(sys.modules))
 """
     assert python("-c", code, folder=ROOT).strip() == "set()"
