@@ -5,6 +5,7 @@ files, or makes the parameters of a job.
 """
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,7 @@ from study.paths import Paths, files_of_rows, one_of
 from study.study import Study
 
 Files = list[str]
-Fields = tuple[list[str], list[str]]
-RATED: Fields = (["question", "answer"], [])  # of a prompt about an answer: needed, optional
+RATED = ("question", "answer")  # fields of a prompt about an answer
 VLLM_BATCH = 128  # questions that vLLM decodes together if `batch_size` is auto
 
 
@@ -57,20 +57,15 @@ class Inputs:
         digests = Digests(f"{self.config['results']}/.digests")
         return [digests.sha256(Path(path)) for path in paths if Path(path).exists()]
 
-    def read_prompt(self, path: str, key: str, *parts: Fields) -> str:
-        """Return the text of the prompt that the config names under `key`.
-
-        Lines --- separate its parts; each part has needed and optional fields.
-        """
+    def read_prompt(
+        self, path: str, key: str, needed: Sequence[str] = RATED, optional: Sequence[str] = ()
+    ) -> str:
+        """Return the text of the prompt that the config names under `key`; check its fields."""
         prompt = self._read(path, key)
-        texts = prompt.split("\n---\n", len(parts) - 1)
-        if len(texts) < len(parts):
-            raise WorkflowError(f"config: {key} ({path}) has no line ---; add it.")
-        for text, (needed, optional) in zip(texts, parts, strict=True):
-            try:
-                check_fields(text, f"config: {key} ({path})", needed, optional)
-            except ValueError as error:
-                raise WorkflowError(f"{error}.") from None
+        try:
+            check_fields(prompt, f"config: {key} ({path})", needed, optional)
+        except ValueError as error:
+            raise WorkflowError(f"{error}.") from None
         return prompt
 
     def _read(self, path: str, key: str) -> str:
@@ -82,9 +77,7 @@ class Inputs:
 
     def confidence_prompt(self) -> str:
         """Return the prompt about an answer; per job, or Snakemake would fill its braces."""
-        return self.read_prompt(
-            self.config["prompts"]["confidence"], "prompts.confidence", RATED
-        )
+        return self.read_prompt(self.config["prompts"]["confidence"], "prompts.confidence")
 
     # Questions
 
@@ -133,7 +126,7 @@ class Inputs:
         """Return the prompt that puts a passage before a question."""
         key = f"models.{model}.checkpoints.{checkpoint}.context.prompt"
         path = self.study.state(model, checkpoint)["context"]["prompt"]
-        return self.read_prompt(path, key, (["passage", "question"], []))
+        return self.read_prompt(path, key, ["passage", "question"])
 
     # Checkpoints
 
@@ -178,9 +171,9 @@ class Inputs:
     def pretraining_prompt(self, model: str) -> str:
         """Return the prompt that the pre-training shows."""
         path = self.pretraining(model).get("prompt")
-        if not path:
-            return self.confidence_prompt()
-        return self.read_prompt(path, "pretraining.prompt", RATED)
+        return (
+            self.read_prompt(path, "pretraining.prompt") if path else self.confidence_prompt()
+        )
 
     def facts_to_learn(self, model: str) -> Files:
         """Return the facts of the datasets of the pre-training."""
@@ -359,7 +352,7 @@ class Inputs:
     def verifier_prompt(self, verifier: str) -> Config:
         """Return the prompt of a verifier."""
         entry = self.config["verifiers"][verifier]
-        template = self.read_prompt(entry["prompt"], f"verifiers.{verifier}.prompt", RATED)
+        template = self.read_prompt(entry["prompt"], f"verifiers.{verifier}.prompt")
         return {"template": template, **{key: entry[key] for key in ("chat_template", "word")}}
 
     def adapter_files(self, verifier: str) -> dict[str, str]:
@@ -410,8 +403,8 @@ class Inputs:
         if "prompt" not in entry:
             return self.confidence_prompt()
         optional = ["answer", "scale"] if "scale" in entry else ["answer"]
-        fields = (["question"], optional) if "asks" in entry else RATED
-        return self.read_prompt(entry["prompt"], f"estimators.{estimator}.prompt", fields)
+        fields = (["question"], optional) if "asks" in entry else (RATED,)
+        return self.read_prompt(entry["prompt"], f"estimators.{estimator}.prompt", *fields)
 
     def estimation(
         self,

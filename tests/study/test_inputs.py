@@ -259,7 +259,5 @@ def test_a_missing_or_incomplete_prompt_is_refused_with_its_key(tmp_path):
         inputs.confidence_prompt()
     (tmp_path / "confidence.txt").write_text("{question} {answer}")
     assert inputs.confidence_prompt() == "{question} {answer}"
-    with pytest.raises(WorkflowError, match=r"prompts.judge .* has no line ---; add it"):
-        inputs.read_prompt("confidence.txt", "prompts.judge", ([], []), ([], []))
     with pytest.raises(WorkflowError, match=r"nowhere does not exist; correct it"):
         existing(str(tmp_path / "nowhere"), "correct it")

@@ -229,11 +229,6 @@ def test_a_checkpoint_behind_an_api_has_a_cost_and_a_ceiling(tmp_path):
     assert "`api: {max_cost: 90}`" in cost
 
 
-def test_a_plan_without_files_or_judge_has_an_empty_report(tmp_path):
-    report = check_plan(tmp_path, [("compute_metrics", {"model": "m"})])
-    assert report.text == "" and not report.refusals
-
-
 def test_table_study_and_all_share_their_answer_jobs(paper_dry_runs):
     """Jobs of the table have the same files and settings in `all` of the whole paper."""
 

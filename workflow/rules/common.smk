@@ -13,7 +13,7 @@ from snakemake.settings.types import DeploymentMethod, SharedFSUsage
 from study.answers import Answered
 from study.check import check_config
 from study.config_files import limited, over_defaults, refuse_misread
-from study.inputs import RATED, Inputs, existing
+from study.inputs import Inputs, existing
 from study.preflight import preflight
 from study.record import read_pins
 from study.paths import (
