@@ -119,17 +119,14 @@ def verdict_of(study: Contents, part: Part) -> Verdict | None:
     if not (found := part.compared):
         return None
     members = [member for member in part.members if member[1] in study.main]
-    thresholds, rows = found.of.get(THRESHOLD, {}), []
+    rows = []
     for member in members:
-        row = Rated(member, part.subject.name(member, study.labels))
-        if member not in found.baselines:
-            following, calibrated = (
-                found.of[name][member] for name in (FOLLOWING, CALIBRATION)
-            )
-            row = Rated(*row[:2], following, calibrated, thresholds.get(member))
-        rows.append(row)
+        label = part.subject.name(member, study.labels)
+        marks = [found.of.get(q, {}).get(member) for q in (FOLLOWING, CALIBRATION, THRESHOLD)]
+        rows.append(Rated(member, label, *(() if member in found.baselines else marks)))
     values = {row.member: row.follows.value if row.follows else np.nan for row in rows}
     rows.sort(key=lambda row: (row.is_baseline, -np.nan_to_num(values[row.member], nan=-1.0)))
+    thresholds = found.of.get(THRESHOLD, {})
     checked = [thresholds[member] for member in members if member in thresholds]
     return Verdict(
         part.subject.title(study.labels),

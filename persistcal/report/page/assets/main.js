@@ -99,15 +99,17 @@ const pictured = (part, all) => {
   return shown.every(([e]) => e.baseline) ? shown : shown.filter(([e]) => !e.baseline);
 };
 
+// A choice between the main estimators and all, unless these are the same.
+const mainOrAll = (estimators, draw) => (estimators.some((e) => e.main) && estimators.some((e) => !e.main) ? [chips([[false, 'Main estimators'], [true, 'All']], false, draw, 'Estimators')] : []);
+
 function drawCalibration(part, study) {
   const evaluation = part.checkpoints.slice(part.n_earlier);
   const anyMain = part.estimators.some((e) => e.main);
   const state = { checkpoint: evaluation.length - 1, all: !anyMain };
   const draw = () => byId('reliability').replaceChildren(...pictured(part, state.all).map(([e, k]) => reliabilityPanel(e.label, study.looks[e.estimator], part.calibration[k][state.checkpoint], state.checkpoint ? part.calibration[k][0] : null, [evaluation[0].label, evaluation[state.checkpoint].label])));
-  const which = anyMain && part.estimators.some((e) => !e.main);
   byId('reliability-controls').replaceChildren(
     chips(evaluation.map((c, i) => [i, c.label]), state.checkpoint, (i) => { state.checkpoint = i; draw(); }, 'Checkpoint'),
-    ...(which ? [chips([[false, 'Main estimators'], [true, 'All']], state.all, (all) => { state.all = all; draw(); }, 'Estimators')] : []));
+    ...mainOrAll(part.estimators, (all) => { state.all = all; draw(); }));
   draw();
 }
 
@@ -123,8 +125,7 @@ function drawRisks(part, study) {
     byId('labels').parentElement.hidden = !byId('labels').firstChild;
   };
   if (evaluation.length < 2) { byId('risks').replaceChildren(h('p', { class: 'note' }, 'There is only one checkpoint.')); byId('risks-controls').replaceChildren(); byId('cuts').replaceChildren(); byId('labels').parentElement.hidden = true; return; }
-  const which = anyMain && part.estimators.some((e) => !e.main);
-  byId('risks-controls').replaceChildren(...(which ? [chips([[false, 'Main estimators'], [true, 'All']], false, draw, 'Estimators')] : []), h('span', { class: 'note' }, `Dashed: ${names[0]}. Solid: ${names[1]}. `, part.broken && h('a', { href: '#questions' }, `${count(part.broken.ids.length)} confident answer${part.broken.ids.length === 1 ? '' : 's'} broke`)));
+  byId('risks-controls').replaceChildren(...mainOrAll(part.estimators, draw), h('span', { class: 'note' }, `Dashed: ${names[0]}. Solid: ${names[1]}. `, part.broken && h('a', { href: '#questions' }, `${count(part.broken.ids.length)} confident answer${part.broken.ids.length === 1 ? '' : 's'} broke`)));
   draw(!anyMain);
 }
 
@@ -152,7 +153,7 @@ function drawPairs(part, columns, study, explorer) {
   const select = h('select', { 'aria-label': 'Pair of checkpoints', onchange: (event) => { state.pair = Number(event.target.value); draw(); } }, options(usable.map(([p, i]) => [String(i), `${evaluation[p.earlier].label} → ${evaluation[p.later].label}${p.kept ? '' : ' (too small to be used)'}`])));
   select.value = String(state.pair);
   byId('pairs-controls').replaceChildren(select,
-    ...(anyMain && part.estimators.some((e) => !e.main) ? [chips([[false, 'Main estimators'], [true, 'All']], state.all, (all) => { state.all = all; draw(); }, 'Estimators')] : []), h('span', { class: 'note', id: 'pairs-note' }));
+    ...mainOrAll(part.estimators, (all) => { state.all = all; draw(); }), h('span', { class: 'note', id: 'pairs-note' }));
   draw();
 }
 
