@@ -7,12 +7,14 @@ from collections import Counter
 import datasets
 import pandas as pd
 import pytest
+from answer_tables import questions_table
 from hub_layout import write_jeopardy, write_triviaqa
 from prepare_atlas import prepare_atlas
 from prepare_elements import prepare_elements
 
 from persistcal.questions import sources
 from persistcal.questions.catalogue import SOURCES
+from persistcal.questions.question_list import limit_questions
 from persistcal.store import artifacts
 from persistcal.store.tables import TableError
 from study.schema import load_schema
@@ -126,3 +128,14 @@ def test_a_source_that_returns_a_wrong_table_is_refused(settings, monkeypatch, c
     monkeypatch.setitem(sources.SOURCES, "wrong", lambda: change(questions))
     with pytest.raises((TableError, ValueError), match=f"source 'wrong'.*{fault}"):
         sources.read_questions("wrong", {})
+
+
+def test_a_limit_keeps_the_first_questions_of_each_split_that_are_not_excluded():
+    questions = questions_table(n_train=4, n_test=4)
+    questions.loc[0, "excluded"] = True
+    questions.loc[7, "split"] = "few_shot"
+    limited = limit_questions(questions.iloc[::-1], 2).sort_values("index")
+    # q0 is excluded: q1 and q2 are the first two of train, q4 and q5 of test
+    expected = ["train", "train", "train", "unused", "test", "test", "unused", "few_shot"]
+    assert limited["split"].tolist() == expected
+    assert limit_questions(questions, None) is questions

@@ -73,7 +73,8 @@ def p_true_few_shot(answers: pd.DataFrame, evidence: Evidence) -> pd.Series:
     The examples are answers of the last earlier checkpoint to questions of the train split.
     Right and wrong answers alternate, and each is followed by its word.
 
-    This is the few-shot form of Kadavath et al., see `p_true`.
+    Kadavath et al., "Language Models (Mostly) Know What They Know", 2022,
+    arXiv:2207.05221, few-shot.
     """
     assert evidence.prompt and evidence.words
     right, wrong = evidence.words
