@@ -15,6 +15,7 @@ from synthetic_predictions import CHECKPOINTS, make_predictions
 from persistcal.store.files import sha256
 
 ROOT = Path(__file__).parents[2]
+FAST = {"replicates": 200, "conditioning": ["odds"]}
 CONFIG = {
     "results": "out",
     "models": {"m1": {"label": "Model 1", "evaluation": CHECKPOINTS}},
@@ -25,7 +26,7 @@ CONFIG = {
         "datasets": ["quiz"],
         "tables": ["all_estimators"],
     },
-    "evaluation": {"replicates": 200},
+    "evaluation": FAST,
 }
 
 
@@ -53,7 +54,7 @@ def lexical_study(folder, models, estimators, /, datasets=None, study=None, **fu
         "datasets": {name: {"min_contrast": 1, **entry} for name, entry in datasets.items()},
         "equivalence": {"backend": "lexical"},
         "judge": {"backend": "lexical"},
-        "evaluation": {"replicates": 200},
+        "evaluation": FAST,
         "study": {**chosen, **(study or {})},
         **further,
     }
