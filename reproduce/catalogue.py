@@ -15,11 +15,6 @@ def transfer_sets(study: Study, model: str) -> dict[str, dict[str, list[str]]]:
     return {recipe: study.training_sets(model, recipe) for recipe in recipes}
 
 
-def transfer_set_names(study: Study, model: str) -> dict[str, list[str]]:
-    """Return the names of `transfer_sets`."""
-    return {recipe: list(sets) for recipe, sets in transfer_sets(study, model).items()}
-
-
 def variances(study: Study) -> list[Answered]:
     """Return the answers for the variance of hidden states."""
     recipe = study.config["analyses"]["hidden_state_variance"]["recipe"]

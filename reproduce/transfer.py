@@ -1,7 +1,7 @@
 """Adapters: transfer to other checkpoints, variance between them, and the oracle's headroom."""
 
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -18,7 +18,7 @@ from persistcal.store.artifacts import CORRELATIONS, TRANSFER
 def transfer_matrix(
     answers: Mapping[str, pd.DataFrame],
     scores: pd.DataFrame,
-    sets: Mapping[str, Sequence[str]],
+    sets: Mapping[str, Iterable[str]],
     *,
     train_dataset: str,
 ) -> pd.DataFrame:

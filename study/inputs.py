@@ -384,18 +384,11 @@ class Inputs:
             read["verified"] = self.paths.verified.format(**wildcards)
         return read
 
-    def estimator_digest(self, estimator: str, checkpoint: str = "") -> list[str]:
-        """Return digests of the script that serves all estimators, and of this one's file."""
-        script = "rate_at_checkpoint" if checkpoint else "estimate_confidences"
-        if self.study.is_verbal(estimator):
-            script = "read_confidences"
+    def estimator_digest(self, estimator: str) -> str:
+        """Return the digest of the file of an estimator, which a script imports by its name."""
         function = self.config["estimators"][estimator]["function"]
         file = existing(str(file_of(function)), "correct the estimator's function")
-        scripts = self.root / "workflow" / "scripts" / "confidences"
-        return [
-            code_digest(scripts / f"{script}.py", self.root),
-            code_digest(Path(file), self.root),
-        ]
+        return code_digest(Path(file), self.root)
 
     def estimator_prompt(self, estimator: str) -> str:
         """Return an estimator's prompt, or the usual one."""

@@ -12,8 +12,6 @@ from persistcal.report.catalogue import FIGURES, TABLES, View
 from persistcal.store.code import code_digest
 from study.study import Study
 
-SCRIPTS = Path("workflow", "scripts", "report")
-MAKERS = {"figure": SCRIPTS / "draw_figure.py", "table": SCRIPTS / "make_plain_table.py"}
 FILE = "persistcal/report/catalogue.py"
 Views = Mapping[str, Sequence[View]]  # by kind
 CATALOGUE: Views = {"figure": FIGURES, "table": TABLES}
@@ -126,7 +124,7 @@ def plan_views(
                         "about": {"function": view.path, "artifact": view.artifact, **values},
                         "target": view.target,
                         "labels": {kind: view.label.format(dataset=dataset)},
-                        "code": [code_digest(f, root) for f in (root / MAKERS[kind], module)],
+                        "code": code_digest(module, root),
                     }
     return planned
 

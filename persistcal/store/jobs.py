@@ -26,6 +26,7 @@ from persistcal.store.tables import PARAMETERS
 
 log = logging.getLogger(__name__)  # shared by all scripts: each runs in a separate process
 UNCAUGHT = "uncaught"  # the logger of exceptions
+CODE = ("code", "further_code")  # settings with digests of code
 
 # Messages of GPUs whose memory is full
 FULL = (
@@ -59,7 +60,7 @@ class Job:
     @property
     def digested(self) -> dict[str, str]:
         """Return the digest of the settings, without the code, for the metadata of tables."""
-        settings = {name: value for name, value in self.settings.items() if name != "code"}
+        settings = {name: v for name, v in self.settings.items() if name not in CODE}
         return {PARAMETERS: digest([json.dumps(settings, sort_keys=True, default=str)])[:16]}
 
     def write(

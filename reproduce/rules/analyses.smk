@@ -3,7 +3,7 @@
 from functools import partial
 
 from reproduce import catalogue as paper_views
-from reproduce.catalogue import PAPER_SETTINGS, transfer_set_names, variances
+from reproduce.catalogue import PAPER_SETTINGS, transfer_sets, variances
 
 
 rule measure_transfer:
@@ -19,7 +19,7 @@ rule measure_transfer:
         transfer=f"{RESULTS}/transfer/{{model}}/{{dataset}}.csv",
     params:
         checkpoints=settings_of_job(study.checkpoints),
-        sets=settings_of_job(partial(transfer_set_names, study)),
+        sets=settings_of_job(partial(transfer_sets, study)),
     script:
         "../scripts/measure_transfer.py"
 

@@ -11,7 +11,7 @@ def measure_transfer(
     *,
     dataset: str,
     checkpoints: list[str],
-    sets: dict[str, list[str]],
+    sets: dict[str, dict[str, list[str]]],
 ) -> Transfer:
     """Return the AUC of every adapter at every checkpoint.
 

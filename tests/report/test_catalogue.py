@@ -22,7 +22,7 @@ from reproduce import catalogue as paper_views
 from reproduce.catalogue import PAPER_SETTINGS
 from study.config_files import over_defaults
 from study.study import Study
-from study.views import SCRIPTS, plan_views
+from study.views import plan_views
 
 CATALOGUED = (*FIGURES, *TABLES, *paper_views.FIGURES, *paper_views.TABLES)
 FUNCTIONS = """
@@ -70,11 +70,8 @@ VIEWS = {"figure": [SIZES], "table": [FLIPS]}
 
 @pytest.fixture
 def own_module(tmp_path):
-    """The module of an own figure and table, in a project with the scripts that make them."""
-    for folder in ("persistcal/report", SCRIPTS):
-        (tmp_path / folder).mkdir(parents=True)
-    for script in ("draw_figure", "make_plain_table"):
-        shutil.copy(ROOT / SCRIPTS / f"{script}.py", tmp_path / SCRIPTS)
+    """The module of an own figure and table, in a project."""
+    (tmp_path / "persistcal/report").mkdir(parents=True)
     file = tmp_path / "persistcal/report/own_views.py"
     file.write_text(FUNCTIONS, encoding="utf-8")
     return file
@@ -131,7 +128,7 @@ def test_an_edit_reruns_the_figures_and_tables_of_its_module(own_module, tmp_pat
 def test_a_new_figure_reruns_no_other():
     """The catalogue is not among the imports of a job."""
     for script in ("draw_figure", "make_plain_table"):
-        imported = imported_files(ROOT / SCRIPTS / f"{script}.py", ROOT)
+        imported = imported_files(ROOT / "workflow/scripts/report" / f"{script}.py", ROOT)
         assert ROOT / "persistcal/report/catalogue.py" not in imported
 
 

@@ -95,14 +95,15 @@ def complete_rules():
 
     Logs have the name of the script and the wildcards of the first output. Rules with an
     environment of their own run models and are timed. `code` is the digest of the script and
-    of all its imports, so that an edit of these makes the outputs again.
+    of all its imports, so that an edit of these makes the outputs again. A rule states
+    `further_code` itself, of a module that the script imports by a name in the config.
     """
     for each in workflow.rules:
         scripts = OWN_SCRIPTS.get(os.path.normpath(str(each.basedir)))
         if not (scripts and each.script):
             continue
         script = scripts / each.script.removeprefix("../scripts/")
-        if "code" not in each.params.keys() and script.name not in FETCH:
+        if script.name not in FETCH:
             each.set_params(code=code_digest(script, ROOT))
         path, shard, number = str(each.output[0]).partition(".shard")
         found = dict.fromkeys(re.findall(r"{(\w+)", path))

@@ -123,7 +123,7 @@ rule rate_at_checkpoint:
         **ON_GPU,
     params:
         estimation=settings_of_job(inputs.estimation),
-        code=settings_of_job(inputs.estimator_digest),
+        further_code=settings_of_job(inputs.estimator_digest),
     script:
         "../scripts/confidences/rate_at_checkpoint.py"
 
@@ -203,7 +203,7 @@ rule estimate_confidences:
         **ON_GPU,
     params:
         estimation=settings_of_job(inputs.estimation),
-        code=settings_of_job(inputs.estimator_digest),
+        further_code=settings_of_job(inputs.estimator_digest),
     script:
         "../scripts/confidences/estimate_confidences.py"
 
@@ -220,7 +220,7 @@ rule read_confidences:
         estimator=one_of(VERBAL),
     params:
         estimation=settings_of_job(inputs.estimation),
-        code=settings_of_job(inputs.estimator_digest),
+        further_code=settings_of_job(inputs.estimator_digest),
     script:
         "../scripts/confidences/read_confidences.py"
 

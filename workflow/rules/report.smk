@@ -81,7 +81,7 @@ rule draw_figure:
         figure=one_of(VIEWS["figure"]),
     params:
         figure=lookup("figure/{figure}/about", within=VIEWS),
-        code=lookup("figure/{figure}/code", within=VIEWS),
+        further_code=lookup("figure/{figure}/code", within=VIEWS),
     script:
         "../scripts/report/draw_figure.py"
 
@@ -95,6 +95,6 @@ rule make_plain_table:
         table=one_of(VIEWS["table"]),
     params:
         table=lookup("table/{table}/about", within=VIEWS),
-        code=lookup("table/{table}/code", within=VIEWS),
+        further_code=lookup("table/{table}/code", within=VIEWS),
     script:
         "../scripts/report/make_plain_table.py"
