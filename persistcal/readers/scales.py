@@ -227,7 +227,10 @@ def explain_scale(values: Sequence[object]) -> tuple[str, str]:
     if scale := _scale_of(values, numbers):
         least = " (--scale 1:10 if 1 is the least)" * bool(scale == "10" and numbers.min() >= 1)
         return f"{span}, where {scale.split(':')[-1]} can be certainty{least}", scale
-    if numbers.min() < 0:
+    below = numbers[numbers < 0]
+    if len(below) == 1 and below[0] % 1 == 0:
+        return f"{span}; if {below[0]:g} means that there is none, leave it empty", ""
+    if len(below):
         return (
             f"{span}; give a number in [0, 1], such as the exponential of a log-probability",
             "",

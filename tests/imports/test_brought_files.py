@@ -199,6 +199,7 @@ def test_a_scale_is_refused_if_a_group_of_rows_has_probabilities(predictions, tm
     [
         ("1.0000001", r"from 0\.2 to 1\.0000001; give a number in \[0, 1\]"),
         ("-0.7", r"such as the exponential of a log-probability"),
+        ("-1", r"if -1 means that there is none, leave it empty"),
         ("5", r"from 0\.2 to 5; give a number in \[0, 1\] \(1 of 80 values"),
         ("1e999", r"to inf; give a number in \[0, 1\] \(1 of 80 values"),
         ("８２％", None),
