@@ -17,7 +17,7 @@ import pandas as pd
 
 from persistcal.questions.labels import CORRECT, INCORRECT
 from persistcal.readers.rules import number_of
-from persistcal.readers.versions import Asking, describe_settings
+from persistcal.readers.versions import WayOfAsking, describe_settings
 from persistcal.store.sheets import cut
 from persistcal.store.user_files import UserTableError, read_file
 
@@ -87,7 +87,7 @@ def lm_eval_rows(
     made.attrs["greedy"] = all(_is_greedy(settings) for _, settings, *_ in by_id.values())
     prompts = {name: hash(str(prompt)) for name, (prompt, *_) in by_id.items()}
     _, settings, *_ = next(iter(by_id.values()))
-    made.attrs["asking"] = Asking(prompts, describe_settings(settings))
+    made.attrs["asking"] = WayOfAsking(prompts, describe_settings(settings))
     return made
 
 

@@ -9,7 +9,7 @@ from zipfile import BadZipFile
 import pandas as pd
 
 from persistcal.questions.labels import CORRECT, INCORRECT, NOT_ATTEMPTED
-from persistcal.readers.versions import Asking, describe_settings
+from persistcal.readers.versions import WayOfAsking, describe_settings
 from persistcal.store.user_files import UserTableError
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def inspect_rows(
     rows = rows if labelled else rows.drop(columns="label", errors="ignore")
     prompts = {str(sample.id): hash(_prompt(sample)) for sample in samples}
     settings = settings_of(log)
-    asking = Asking(prompts, describe_settings(settings))
+    asking = WayOfAsking(prompts, describe_settings(settings))
     is_greedy = settings.get("temperature") == 0
     rows.attrs |= {"failed": failures, "greedy": is_greedy, "asking": asking}
     return rows

@@ -230,7 +230,7 @@ def _read_asked(files: Sequence[str], reading: Reading) -> PredictionTables:
             sources = [s._replace(is_labelled=s.file not in last) for s in sources]
         columns_read = ColumnChoice(reading.columns, reading.by)
         scale = reading.scale or PROBABILITIES
-        asked = Ask(sources, unnamed, logs, reading, columns_read, files, scale)
+        asked = FilesOfAsk(sources, unnamed, logs, reading, columns_read, files, scale)
         study = read[kind](asked)
         study.notes += asked.columns.notes()
         study.slices = read_slices(sources, reading) if reading.by else None
@@ -413,7 +413,7 @@ def _check_files(files: Sequence[str], reading: Reading) -> None:
         )
 
 
-class Ask(NamedTuple):
+class FilesOfAsk(NamedTuple):
     """The files of one ask, which are of one kind, and how they are read."""
 
     sources: Sequence[VersionFile]
@@ -425,7 +425,7 @@ class Ask(NamedTuple):
     scale: Scale
 
 
-def _check_names(ask: Ask, frames: Sequence[pd.DataFrame]) -> None:
+def _check_names(ask: FilesOfAsk, frames: Sequence[pd.DataFrame]) -> None:
     """Refuse a file named like a checkpoint in the column of another file."""
     for file, rows in zip(ask.files, frames, strict=True):
         stated = set() if file in ask.unnamed else set(map(str, rows["checkpoint"].unique()))
@@ -453,7 +453,7 @@ def _check_datasets(sources: Sequence[VersionFile], frames: Sequence[pd.DataFram
             )
 
 
-def _read_predictions(ask: Ask) -> PredictionTables:
+def _read_predictions(ask: FilesOfAsk) -> PredictionTables:
     frames: list[pd.DataFrame] = []
     sources, files, reading = ask.sources, ask.files, ask.reading
     for source in sources:
@@ -584,7 +584,7 @@ def _leave_out(
     return rows[~left_out].reset_index(drop=True), [note]
 
 
-def _prediction_rows(source: VersionFile, ask: Ask) -> pd.DataFrame:
+def _prediction_rows(source: VersionFile, ask: FilesOfAsk) -> pd.DataFrame:
     """Return the rows of a file of predictions, with the columns that it can lack."""
     defaults, reading = DEFAULTS | source.names, ask.reading
     if not source.is_labelled:
@@ -606,7 +606,7 @@ def _prediction_rows(source: VersionFile, ask: Ask) -> pd.DataFrame:
     return rows.assign(**{n: value for n, value in defaults.items() if n not in rows})
 
 
-def _read_answers(ask: Ask) -> PredictionTables:
+def _read_answers(ask: FilesOfAsk) -> PredictionTables:
     from persistcal.readers.rating import rate_answers
 
     parts: list[pd.DataFrame] = []
@@ -659,7 +659,9 @@ def _read_answers(ask: Ask) -> PredictionTables:
     return inputs
 
 
-def _answer_columns(present: Sequence[str], *, source: VersionFile, ask: Ask) -> dict[str, str]:
+def _answer_columns(
+    present: Sequence[str], *, source: VersionFile, ask: FilesOfAsk
+) -> dict[str, str]:
     """Return the columns of a file of answers; labels can be 1 and 0 in `correct`.
 
     The question's text can be its id.
@@ -708,7 +710,7 @@ def _labelled(rows: pd.DataFrame, missing: str | None) -> tuple[pd.DataFrame, li
 
 
 def _without_errors(
-    rows: pd.DataFrame, ask: Ask, failed: Mapping[str, Sequence[str]]
+    rows: pd.DataFrame, ask: FilesOfAsk, failed: Mapping[str, Sequence[str]]
 ) -> tuple[pd.DataFrame, list[str]]:
     """Return answers without questions that failed at any version, and notes."""
     notes = [
@@ -729,7 +731,7 @@ def _without_errors(
     return rows, notes + left_out
 
 
-def _read_options(ask: Ask) -> PredictionTables:
+def _read_options(ask: FilesOfAsk) -> PredictionTables:
     from persistcal.readers.rating import rate_options
 
     parts: list[pd.DataFrame] = []

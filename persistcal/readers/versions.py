@@ -50,7 +50,7 @@ class VersionFile(NamedTuple):
         return {"model": model, "checkpoint": self.checkpoint, "dataset": self.dataset}
 
 
-class Asking(NamedTuple):
+class WayOfAsking(NamedTuple):
     """How a log's questions were asked: a hash of each prompt by id, and the settings."""
 
     prompts: Mapping[str, int]
@@ -65,9 +65,9 @@ def describe_settings(settings: Mapping[str, object]) -> str:
 def name_other_asking(logs: Iterable[pd.DataFrame]) -> Iterator[str]:
     """Yield a sentence for each checkpoint that was asked in another way than the first one.
 
-    `logs` are answers whose attribute `asking`, which is taken, is an `Asking` or None.
+    `logs` are answers whose attribute `asking`, which is taken, is an `WayOfAsking` or None.
     """
-    by_place: dict[str, dict[str, Asking]] = {}
+    by_place: dict[str, dict[str, WayOfAsking]] = {}
     for rows in logs:
         if (asking := rows.attrs.pop("asking", None)) and len(rows):
             checkpoint, *place = rows.filter(PLACE).iloc[0]
