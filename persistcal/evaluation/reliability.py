@@ -167,7 +167,7 @@ def _key(confidence: Array, groups: NDArray[np.intp], *of_draws: int) -> bytes:
 def _uniforms(groups: NDArray[np.intp], n_draws: int, seed: int) -> Iterator[Array]:
     """Draw numbers from [0, 1) for questions, a block of draws at a time.
 
-    Questions of a group have the same numbers.
+    Questions of a group have the same numbers. A block is valid until the next one is drawn.
     """
     rng = np.random.default_rng(seed)
     _, group_number = np.unique(groups, return_inverse=True)
@@ -176,10 +176,13 @@ def _uniforms(groups: NDArray[np.intp], n_draws: int, seed: int) -> Iterator[Arr
     most = max(LEAST, MOST_NUMBERS // max(1, n_groups))
     block = min(BLOCK, most)
     sizes = [min(block, n_draws - start) for start in range(0, n_draws, block)]
+    reused = np.empty((n_groups, block))  # large memory that is new costs as much as the draws
     for first in range(0, len(sizes), most // block):
         together = sizes[first : first + most // block]
-        parts = [rng.random((n_groups, size)) for size in together]
-        drawn = np.hstack(parts) if len(parts) > 1 else parts[0]
+        if together == [block]:
+            drawn = rng.random(out=reused)
+        else:
+            drawn = np.hstack([rng.random((n_groups, size)) for size in together])
         yield drawn if is_alone else drawn[group_number]
 
 
