@@ -50,7 +50,7 @@ def check_order(first: AnswerArrays, second: AnswerArrays) -> None:
 
 
 def doubts(answers: AnswerArrays, sets: Sequence[ContrastSet]) -> Iterator[str]:
-    """Yield a sentence for each mistake: order, copies, scale, grades, unrelated pairs.
+    """Yield a sentence for each doubt: order, copies, scale, grades, unrelated pairs.
 
     A scale seems turned if the confidence is surely lower in right answers. Two checkpoints
     seem to have other questions under equal ids if an estimator separates right from wrong

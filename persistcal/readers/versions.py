@@ -65,7 +65,7 @@ def describe_settings(settings: Mapping[str, object]) -> str:
 def name_other_asking(logs: Iterable[pd.DataFrame]) -> Iterator[str]:
     """Yield a sentence for each checkpoint that was asked in another way than the first one.
 
-    `logs` are answers whose attribute `asking`, which is taken, is an `WayOfAsking` or None.
+    `logs` are answers whose attribute `asking`, which is taken, is a `WayOfAsking` or None.
     """
     by_place: dict[str, dict[str, WayOfAsking]] = {}
     for rows in logs:
