@@ -89,9 +89,10 @@ def reliability(runs: Sequence[Array], correct: Array, groups: NDArray[np.intp])
             kernel[left] * (1 - share) + kernel[left + 1] * share for left, share in on_grid
         )
         mass = weight.sum()
-        accuracy = weight @ correct / mass
-        by_group = np.bincount(groups, weight * (correct - accuracy))
-        rows.append((accuracy, Z * np.sqrt(by_group @ by_group) / mass, mass))
+        with np.errstate(invalid="ignore"):  # far from all answers
+            accuracy = weight @ correct / mass
+            by_group = np.bincount(groups, weight * (correct - accuracy))
+            rows.append((accuracy, Z * np.sqrt(by_group @ by_group) / mass, mass))
     accuracies, reach, masses = np.array(rows).T
     lower, upper = np.clip([accuracies - reach, accuracies + reach], 0, 1)
     height = N_BANDWIDTHS / k / np.sqrt(2 * np.pi)

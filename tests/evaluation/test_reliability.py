@@ -75,6 +75,13 @@ def test_several_runs_have_the_curve_and_the_support_of_their_mean():
     assert right.smece == pytest.approx(0.5, abs=0.1)
 
 
+def test_a_point_far_from_all_answers_is_missing_without_a_warning(recwarn):
+    drawn = reliability([np.zeros(50)], np.zeros(50), np.arange(50))
+    assert np.isnan(drawn.accuracy[-1]) and np.isnan(drawn.upper[-1])
+    assert drawn.support[-1] == 0 and drawn.accuracy[0] == 0
+    assert not recwarn.list
+
+
 def test_draws_of_labels_come_in_blocks_of_bounded_size(monkeypatch):
     monkeypatch.setattr(measured, "MOST_NUMBERS", 1000)
     blocks = list(measured._uniforms(np.arange(50) // 2, 90, 0))
