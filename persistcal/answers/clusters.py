@@ -256,12 +256,12 @@ def doubts_of_form(
     ]
     if len(longer) >= max(LEAST_LONGER, SHARE_LONGER * len(first)):
         place = first.filter(["model", "checkpoint", "dataset"]).iloc[0]
+        answer, reference = longer[0]
         yield (
             f"{', '.join(place) or 'Labels'}: {len(longer)} of {len(first)} answers contain a "
-            "reference without being equal to it (such as {!r} for {!r}) and count as wrong; "
-            "shorten answers to the form of the references, or have them judged.".format(
-                *longer[0]
-            )
+            f"reference without being equal to it (such as {answer!r} for {reference!r}) and "
+            "count as wrong; shorten answers to the form of the references, or have them "
+            "judged."
         )
 
 

@@ -30,7 +30,6 @@ from persistcal.report.page.compose import Origin, compose, summary
 from persistcal.report.page.contents import Contents, Shown, Stage, StudyTables, gather
 from persistcal.report.page.verdict import (
     CommandWords,
-    Verdict,
     gate_record,
     verdict_record,
     verdict_text,
@@ -111,7 +110,9 @@ class Comparison:
 
         `given` are the words of a command that reads the same files, and its options.
         """
-        texts = [verdict_text(verdict, CommandWords(*given)) for verdict in self._verdicts]
+        texts = [
+            verdict_text(verdict, CommandWords(*given)) for verdict in verdicts(self._contents)
+        ]
         notes = "\n".join(self.inputs.assumptions(self.settings))
         return "\n\n".join([*texts, notes])
 
@@ -132,7 +133,8 @@ class Comparison:
             "notes": self.inputs.assumptions(self.settings),
             "gate": gate and gate_record(gate),
             "verdicts": [
-                verdict_record(verdict, CommandWords(*given)) for verdict in self._verdicts
+                verdict_record(verdict, CommandWords(*given))
+                for verdict in verdicts(self._contents)
             ],
         }
 
@@ -164,10 +166,6 @@ class Comparison:
             estimators=estimators,
             unpaired=versions_alone(self.inputs),
         )
-
-    @property
-    def _verdicts(self) -> list[Verdict]:
-        return verdicts(self._contents)
 
     def summary(self) -> str:
         """Return the findings in sentences, a table of all metrics, and the assumptions."""

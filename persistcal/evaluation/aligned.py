@@ -134,7 +134,7 @@ class Aligned:
     @cached_property
     def doubts(self) -> list[str]:
         """Sentences on signs of a mistake in the answers."""
-        return [f"{doubt}." for doubt in doubts(self.answers, self.sets)]
+        return [*doubts(self.answers, self.sets)]
 
     def warned(self) -> "Aligned":
         """Log the doubts, where no verdict states them."""

@@ -61,19 +61,19 @@ def doubts(answers: AnswerArrays, sets: Sequence[ContrastSet]) -> Iterator[str]:
     if [*names] == sorted(names) != by_number:
         yield (
             f"the checkpoints are in alphabetical order ({', '.join(names)}); if they are "
-            f"versions, give them in the order of time (perhaps {', '.join(by_number)})"
+            f"versions, give them in the order of time (perhaps {', '.join(by_number)})."
         )
     if answers.confidence and (n_copies := _count_copies(answers)):
         yield (
             f"{n_copies:,} of {len(answers.questions):,} questions have the confidences and "
             "labels of another one at every checkpoint, as if each were there under several "
-            "ids; keep one of them, or give them one `group`"
+            "ids; keep one of them, or give them one `group`."
         )
     for (_, estimator), runs in answers.estimators.items():
         if any(np.array_equal(*of, equal_nan=True) for of in combinations(runs, 2)):
             yield (
                 f"two seeds of {estimator} have equal confidences in all answers, as of one "
-                "training that is there twice; keep one, or claims count a seed too many"
+                "training that is there twice; keep one, or claims count a seed too many."
             )
     stated = {member: np.mean(runs, axis=0) for member, runs in answers.estimators.items()}
     areas = {member: _areas(mean, answers) for member, mean in stated.items()}
@@ -83,13 +83,13 @@ def doubts(answers: AnswerArrays, sets: Sequence[ContrastSet]) -> Iterator[str]:
             yield (
                 f"{estimator} is lower in right answers than in wrong ones at "
                 f"{', '.join(turned)} (AUC at most {max(turned.values()):.2f}); if it is an "
-                "uncertainty there, write 1 minus it, and check that 1 labels right answers"
+                "uncertainty there, write 1 minus it, and check that 1 labels right answers."
             )
         n_answers = int((answers.correct[list(ends)] != ABSENT).sum())
         if n_answers >= LEAST_GRADES and min(area for _, area, _ in ends.values()) > GRADE:
             yield (
                 f"{estimator} is higher in almost every right answer than in every wrong one: "
-                "it looks like a grade of the answers, which is no confidence"
+                "it looks like a grade of the answers, which is no confidence."
             )
     unrelated = []
     for pair in sets:
@@ -108,7 +108,7 @@ def doubts(answers: AnswerArrays, sets: Sequence[ContrastSet]) -> Iterator[str]:
         yield (
             f"the answers of {unrelated[0]}{others} have nothing in common, neither labels nor "
             "confidences, as if equal ids named different questions; look up the questions of "
-            "some ids, and number them in one way"
+            "some ids, and number them in one way."
         )
 
 

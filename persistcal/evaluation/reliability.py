@@ -199,10 +199,10 @@ def noise_floors(
     """
     answers = data.answers
     observed = metrics_under(count_once, data, settings.conditionings, metrics=[METRIC])
-    # the questions of each checkpoint or pair, with each run's confidences in them
     runs_of_all = [*answers.confidence.values()]
     # in the order of the questions, so that their numbers need no copy
     answered = [np.flatnonzero(labels != ABSENT) for labels in answers.correct]
+    # the questions of each checkpoint or pair, with each run's confidences in them
     parts = {
         FULL: [
             (questions, [Labellings(run[k, questions]) for run in runs_of_all])

@@ -41,9 +41,8 @@ def test_a_confidence_that_is_lower_in_right_answers_is_named(turned):
     rows = pd.concat(two_versions(np.random.default_rng(1)))
     is_turned = rows["checkpoint"] == turned
     rows["confidence"] = rows["confidence"].where(~is_turned, 1 - rows["confidence"])
-    doubts = doubts_of(rows)
     sentence = f"e is lower in right answers than in wrong ones at {turned}"
-    assert (sentence in doubts) == (turned is not None)
+    assert (sentence in doubts_of(rows)) == (turned is not None)
 
 
 @pytest.mark.parametrize("spread", [0, 0.4])
@@ -86,10 +85,8 @@ def test_few_right_answers_show_no_turned_scale():
 def test_checkpoints_in_alphabetical_order_are_named(names, is_named):
     rng = np.random.default_rng(7)
     knowledge = rng.random(N) < 0.5
-    doubts = doubts_of(
-        pd.concat([ask(knowledge, rng).assign(checkpoint=name) for name in names]), names
-    )
-    assert ("in the order of time (perhaps s1, s2, s10)" in doubts) == is_named
+    rows = pd.concat([ask(knowledge, rng).assign(checkpoint=name) for name in names])
+    assert ("in the order of time (perhaps s1, s2, s10)" in doubts_of(rows, names)) == is_named
 
 
 @pytest.mark.parametrize(("share", "has_groups"), [(0, False), (0.2, False), (0.2, True)])

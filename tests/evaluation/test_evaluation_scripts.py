@@ -51,6 +51,13 @@ def test_estimators_of_separate_jobs_are_tested_like_estimators_of_one_job():
     pd.testing.assert_frame_equal(tests[expected.columns], expected, check_dtype=False)
 
 
+def test_the_log_of_an_estimators_job_has_the_doubts_about_its_confidences(caplog):
+    learnt = make_predictions(60).query("estimator == 'learnt'")
+    first = learnt[learnt["seed"] == 17]
+    resample(pd.concat([learnt[learnt["seed"] != 18], first.assign(seed=18)]))
+    assert "two seeds of learnt have equal confidences" in caplog.text
+
+
 def digest_of_draws(rows, checkpoints, settings):
     return replicates.digest_of_draws(align(rows, checkpoints, settings), settings)
 

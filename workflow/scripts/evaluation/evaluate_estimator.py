@@ -17,7 +17,7 @@ def evaluate_estimator(
     """Return the tables of one model's predictions on one dataset."""
     if predictions.empty:
         return pipeline.nothing_to_evaluate()
-    data = align(predictions, checkpoints, settings, members=contrast_sets)
+    data = align(predictions, checkpoints, settings, members=contrast_sets).warned()
     tables = pipeline.evaluate_estimators(data, settings)
     log.info("%d replicates of %d metrics", settings.n_replicates, len(tables.intervals))
     return tables
